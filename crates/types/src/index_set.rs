@@ -1,0 +1,201 @@
+//! An ordered set of whole numbers below a fixed bound: a bitmap with 64-way summaries above it.
+//!
+//! Why not a `BTreeSet` or a heap: the hinted policies keep "positions of missing blocks" and "positions of the
+//! next references of resident blocks", both within `0..references`. Here insert, remove, minimum, maximum,
+//! successor and predecessor touch one word per level, that is at most 4 words up to 16 million and 6 ever,
+//! nothing is left stale (a lazy heap must be cleaned), and the order is the same on every machine.
+//! Memory: 1 bit an index, plus 1/63 for the summaries.
+
+/// A set of `u32` below `len`.
+#[derive(Debug, Clone)]
+pub struct IndexSet {
+    /// `levels[0]` is the bitmap; bit i of `levels[l + 1]` says that word i of `levels[l]` is not zero.
+    levels: Vec<Vec<u64>>,
+    count: usize,
+}
+
+impl IndexSet {
+    /// The empty set that can hold `0..len`.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        let mut levels = Vec::new();
+        let mut words = len.div_ceil(64).max(1);
+        loop {
+            levels.push(vec![0; words]);
+            if words == 1 {
+                break;
+            }
+            words = words.div_ceil(64);
+        }
+        Self { levels, count: 0 }
+    }
+
+    /// How many numbers are in the set.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the set is empty.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether `index` is in the set. The caller guarantees that it is below the bound.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, index: u32) -> bool {
+        self.levels[0][index as usize / 64] >> (index % 64) & 1 != 0
+    }
+
+    /// Adds `index`; says whether it was absent. The caller guarantees that it is below the bound.
+    #[inline]
+    pub fn insert(&mut self, index: u32) -> bool {
+        let mut at = index as usize;
+        let mut added = false;
+        for (depth, level) in self.levels.iter_mut().enumerate() {
+            let word = &mut level[at / 64];
+            let before = *word;
+            *word |= 1 << (at % 64);
+            if depth == 0 {
+                added = *word != before;
+            }
+            if before != 0 {
+                break;
+            }
+            at /= 64;
+        }
+        self.count += usize::from(added);
+        added
+    }
+
+    /// Removes `index`; says whether it was there. The caller guarantees that it is below the bound.
+    #[inline]
+    pub fn remove(&mut self, index: u32) -> bool {
+        if !self.contains(index) {
+            return false;
+        }
+        let mut at = index as usize;
+        for level in &mut self.levels {
+            let word = &mut level[at / 64];
+            *word &= !(1 << (at % 64));
+            if *word != 0 {
+                break;
+            }
+            at /= 64;
+        }
+        self.count -= 1;
+        true
+    }
+
+    /// The smallest number of the set that is at least `from`.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, from: u32) -> Option<u32> {
+        let mut at = from as usize;
+        for depth in 0..self.levels.len() {
+            let level = &self.levels[depth];
+            let word = *level.get(at / 64)? & (u64::MAX << (at % 64));
+            if word != 0 {
+                at = at / 64 * 64 + word.trailing_zeros() as usize;
+                return Some(self.descend(depth, at, |word| word.trailing_zeros()));
+            }
+            // Above, look only at words after this one.
+            at = at / 64 + 1;
+        }
+        None
+    }
+
+    /// The greatest number of the set that is below `before`.
+    #[inline]
+    #[must_use]
+    pub fn previous(&self, before: u32) -> Option<u32> {
+        let mut end = (before as usize).min(self.levels[0].len() * 64);
+        for depth in 0..self.levels.len() {
+            // `end` is exclusive; the part of its word below it, if any, comes first.
+            if end % 64 != 0 {
+                let word = self.levels[depth][end / 64] & (u64::MAX >> (64 - end % 64));
+                if word != 0 {
+                    let at = end / 64 * 64 + 63 - word.leading_zeros() as usize;
+                    return Some(self.descend(depth, at, |word| 63 - word.leading_zeros()));
+                }
+            }
+            end /= 64;
+        }
+        // The top level is one word; an `end` at its very border was not looked at above.
+        let top = self.levels.len() - 1;
+        let word = if end > 0 { self.levels[top][0] } else { 0 };
+        (word != 0).then(|| self.descend(top, 63 - word.leading_zeros() as usize, |word| 63 - word.leading_zeros()))
+    }
+
+    /// The smallest number.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> Option<u32> {
+        self.next(0)
+    }
+
+    /// The greatest number.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<u32> {
+        let top = self.levels.len() - 1;
+        let word = self.levels[top][0];
+        (word != 0).then(|| self.descend(top, 63 - word.leading_zeros() as usize, |word| 63 - word.leading_zeros()))
+    }
+
+    /// The word of the bitmap that holds `64 * word_index..`, for counting a stretch with `count_ones`.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, word_index: usize) -> u64 {
+        self.levels[0].get(word_index).copied().unwrap_or(0)
+    }
+
+    /// From bit `at` of level `depth` down to the bitmap, picking one bit of each word.
+    #[inline]
+    fn descend(&self, depth: usize, mut at: usize, pick: impl Fn(u64) -> u32) -> u32 {
+        for level in self.levels[..depth].iter().rev() {
+            at = at * 64 + pick(level[at]) as usize;
+        }
+        at as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// Against `BTreeSet`, over bounds that give one to four levels and numbers that cluster at word borders.
+        #[test]
+        fn behaves_like_an_ordered_set(
+            len in prop_oneof![1usize..200, Just(64), Just(4096), 4000usize..4200, Just(300_000)],
+            steps in prop::collection::vec((0u8..5, any::<u32>()), 1..200),
+        ) {
+            let mut fast = IndexSet::new(len);
+            let mut naive = BTreeSet::new();
+            for (what, raw) in steps {
+                let mut index = raw % len as u32;
+                if raw % 3 == 0 {
+                    index = (index / 64 * 64).min(len as u32 - 1);
+                }
+                match what {
+                    0 | 1 => prop_assert_eq!(fast.insert(index), naive.insert(index)),
+                    2 => prop_assert_eq!(fast.remove(index), naive.remove(&index)),
+                    3 => prop_assert_eq!(fast.next(index), naive.range(index..).next().copied()),
+                    _ => prop_assert_eq!(fast.previous(index), naive.range(..index).next_back().copied()),
+                }
+                prop_assert_eq!(fast.len(), naive.len());
+                prop_assert_eq!(fast.first(), naive.first().copied());
+                prop_assert_eq!(fast.last(), naive.last().copied());
+                prop_assert_eq!(fast.previous(len as u32), naive.last().copied());
+                prop_assert_eq!(fast.contains(index), naive.contains(&index));
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Words that every crate of headstart shares: time, sizes, ids, references and the error that names a key.
+//!
+//! This crate has no logic of its own beyond parsing and arithmetic on units, so that `policy`, `trace`
+//! and `device` can depend on it and on nothing else of the project.
+
+mod error;
+mod ids;
+mod index_set;
+mod reference;
+mod size;
+mod time;
+mod units;
+
+pub use error::KeyError;
+pub use ids::{Block, Disk, Position, NEVER};
+pub use index_set::IndexSet;
+pub use reference::{Chunk, Outcome, Think};
+pub use size::Bytes;
+pub use time::Nanos;

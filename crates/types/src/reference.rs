@@ -1,0 +1,61 @@
+//! References: what an application asks of the first level, one block at a time.
+
+use crate::{Block, Nanos};
+
+/// How the first level found a referenced block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Resident: served at once.
+    HitReady,
+    /// Its fetch had been issued at an earlier instant and had not ended: the process waited for the rest.
+    HitUnready,
+    /// Neither resident nor in flight at an earlier instant.
+    Miss,
+}
+
+/// Think times of a chunk of references. Think time follows its reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Think {
+    /// The same after every reference.
+    Constant(Nanos),
+    /// One for each reference of the chunk.
+    Each(Vec<Nanos>),
+}
+
+impl Think {
+    /// Think time after reference `index` of the chunk.
+    #[inline]
+    #[must_use]
+    pub fn after(&self, index: usize) -> Nanos {
+        match self {
+            Think::Constant(think) => *think,
+            Think::Each(each) => each[index],
+        }
+    }
+}
+
+/// A run of consecutive references, resolved to dense block numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The referenced blocks, in order.
+    pub blocks: Vec<Block>,
+    /// Think times, beside `blocks`.
+    pub think: Think,
+    /// Whether reference i is the last of its request; empty where every request is one block.
+    pub request_ends: Vec<bool>,
+}
+
+impl Chunk {
+    /// A chunk without references.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { blocks: Vec::new(), think: Think::Constant(Nanos::ZERO), request_ends: Vec::new() }
+    }
+
+    /// Whether reference `index` ends its request.
+    #[inline]
+    #[must_use]
+    pub fn ends_request(&self, index: usize) -> bool {
+        self.request_ends.get(index).copied().unwrap_or(true)
+    }
+}

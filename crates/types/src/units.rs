@@ -1,0 +1,33 @@
+//! Numbers with a unit, as users write them ("8KiB", "0.5ms"), parsed exactly.
+
+/// Splits `text` into a decimal number and its unit, and returns number * scale(unit) as a whole number.
+///
+/// The arithmetic is exact (no binary fractions): "0.1us" is 100 ns, and a result that is not whole is refused.
+pub(crate) fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = (&text[..split], text[split..].trim());
+    if text.starts_with('-') {
+        return Err(format!("\"{text}\" is negative"));
+    }
+    let scale = units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(|| {
+        if unit.is_empty() {
+            format!("\"{text}\" has no unit")
+        } else {
+            format!("\"{text}\" has an unknown unit")
+        }
+    })?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return Err(format!("\"{text}\" is not a number with a unit"));
+    }
+    let digits: String = [whole, fraction].concat();
+    let too_large = || format!("\"{text}\" is too large");
+    let value: u128 = digits.parse().map_err(|_| too_large())?;
+    let divisor = 10u128.checked_pow(u32::try_from(fraction.len()).map_err(|_| too_large())?).ok_or_else(too_large)?;
+    let scaled = value.checked_mul(u128::from(scale)).ok_or_else(too_large)?;
+    if scaled % divisor != 0 {
+        return Err(format!("\"{text}\" is finer than the smallest unit"));
+    }
+    u64::try_from(scaled / divisor).map_err(|_| too_large())
+}
