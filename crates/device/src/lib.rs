@@ -1,1 +1,31 @@
-//! TODO
+//! Devices, schedulers and arrays: what a request costs, who is served next, and which disk holds a block.
+//!
+//! A *device* turns (now, request) into a completion and nothing else: it has no queue and no clock. A
+//! *scheduler* orders the queue in front of it. A [`Drive`] joins the two and counts; it is what a simulator
+//! holds, one for each disk. A *layout* says on which disk and at which sector a block of the volume lies.
+//!
+//! Adding a device is a new file under `models/` (or only a TOML profile of the mechanical model) and a row in
+//! [`MODELS`]; adding a scheduler is a file under `schedulers/` and a row in [`SCHEDULERS`].
+//!
+//! Everything here is integer arithmetic on [`Nanos`](headstart_types::Nanos): same requests, same times, on
+//! every machine.
+
+mod array;
+mod device;
+mod drive;
+mod keys;
+mod models;
+mod registry;
+mod schedulers;
+
+pub use array::{CapacityError, Explicit, Layout, Stripe};
+pub use device::{sectors_of, Device, Request, Service, SECTOR_BYTES};
+pub use drive::{Drive, Finished, Statistics};
+pub use models::mechanical::Mechanical;
+pub use models::uniform::Uniform;
+pub use registry::{
+    build_device, build_scheduler, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
+};
+pub use schedulers::cscan::Cscan;
+pub use schedulers::fcfs::Fcfs;
+pub use schedulers::{Queued, Scheduler};

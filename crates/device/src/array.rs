@@ -1,0 +1,164 @@
+//! Where a block of the volume lies: on which disk, from which sector.
+//!
+//! `Stripe` deals units of the volume out to the disks in turn (kimbrel96 section 3.2: one block a unit).
+//! `Explicit` takes one list of blocks for each disk, in the order in which they lie there.
+//! Concatenation, mirrors and RAID are further variants of [`Layout`] when they come.
+//!
+//! A block lies whole on one disk. One whose size is not a multiple of the sector takes whole sectors all the same.
+
+use std::collections::BTreeMap;
+
+use headstart_types::{Bytes, Disk, KeyError};
+
+use crate::device::sectors_of;
+
+/// A volume that does not fit on its disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "block {block} of {block_bytes} bytes lies at sector {sector} of disk {disk}, which has {capacity_sectors} sectors"
+)]
+pub struct CapacityError {
+    /// The block that does not fit.
+    pub block: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// The disk on which it would lie.
+    pub disk: u32,
+    /// Its first sector there.
+    pub sector: u64,
+    /// Sectors of that disk.
+    pub capacity_sectors: u64,
+}
+
+/// Striping: unit i of the volume lies on disk i mod d, as that disk's unit i / d.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stripe {
+    disks: u64,
+    unit_blocks: u64,
+    block_bytes: u64,
+    block_sectors: u64,
+}
+
+impl Stripe {
+    /// `disks` disks and units of `unit`, which must be a whole number of blocks.
+    ///
+    /// # Errors
+    /// `count`, `block_size` or `stripe_unit`, as the keys of a scenario are called.
+    pub fn try_new(disks: u32, unit: Bytes, block: Bytes) -> Result<Self, KeyError> {
+        if disks == 0 {
+            return Err(KeyError::new("count", "no disk", "a whole number from 1"));
+        }
+        if block.0 == 0 {
+            return Err(KeyError::new("block_size", "must be above zero", Bytes::ALLOWED));
+        }
+        if unit.0 == 0 || unit.0 % block.0 != 0 {
+            let problem = format!("{unit} is not a whole number of blocks of {block}");
+            return Err(KeyError::new("stripe_unit", problem, format!("a multiple of {block}")));
+        }
+        Ok(Self {
+            disks: u64::from(disks),
+            unit_blocks: unit.0 / block.0,
+            block_bytes: block.0,
+            block_sectors: sectors_of(block.0),
+        })
+    }
+
+    /// Disk and first sector of `block`.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, block: u64) -> (Disk, u64) {
+        let (unit, within) =
+            if self.unit_blocks == 1 { (block, 0) } else { (block / self.unit_blocks, block % self.unit_blocks) };
+        let local = unit / self.disks * self.unit_blocks + within;
+        (Disk((unit % self.disks) as u32), local * self.block_sectors)
+    }
+
+    /// Blocks of the volume on disks of `capacity_sectors` each: whole stripes only.
+    #[must_use]
+    pub fn capacity_blocks(&self, capacity_sectors: u64) -> u64 {
+        capacity_sectors / (self.unit_blocks * self.block_sectors) * self.unit_blocks * self.disks
+    }
+
+    fn check(&self, block: u64, capacity_sectors: u64) -> Result<(), CapacityError> {
+        if block < self.capacity_blocks(capacity_sectors) {
+            return Ok(());
+        }
+        let (disk, sector) = self.place(block);
+        Err(CapacityError { block, block_bytes: self.block_bytes, disk: disk.0, sector, capacity_sectors })
+    }
+}
+
+/// One list of blocks for each disk; the blocks of a list lie one after another from sector 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explicit {
+    places: BTreeMap<u64, (Disk, u64)>,
+    block_bytes: u64,
+}
+
+impl Explicit {
+    /// `lists[i]` are the blocks of disk i.
+    ///
+    /// # Errors
+    /// `layout`, when there is no disk or a block is listed twice.
+    pub fn try_new(lists: &[Vec<u64>], block: Bytes) -> Result<Self, KeyError> {
+        const ALLOWED: &str = "one list of blocks for each disk, every block once";
+        if lists.is_empty() {
+            return Err(KeyError::new("layout", "no disk", ALLOWED));
+        }
+        let block_sectors = sectors_of(block.0).max(1);
+        let mut places = BTreeMap::new();
+        for (disk, list) in lists.iter().enumerate() {
+            for (slot, each) in list.iter().enumerate() {
+                let place = (Disk(disk as u32), slot as u64 * block_sectors);
+                if places.insert(*each, place).is_some() {
+                    let key = format!("layout[{disk}][{slot}]");
+                    return Err(KeyError::new(key, "block is placed twice", ALLOWED));
+                }
+            }
+        }
+        Ok(Self { places, block_bytes: block.0 })
+    }
+}
+
+/// How the blocks of the volume lie on the disks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layout {
+    /// Units in turn.
+    Stripe(Stripe),
+    /// As listed.
+    Explicit(Explicit),
+}
+
+impl Layout {
+    /// Disk and first sector of `block`; `None` for a block that an explicit layout does not list.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, block: u64) -> Option<(Disk, u64)> {
+        match self {
+            Layout::Stripe(stripe) => Some(stripe.place(block)),
+            Layout::Explicit(explicit) => explicit.places.get(&block).copied(),
+        }
+    }
+
+    /// Whether a volume whose highest block is `highest` fits on disks of `capacity_sectors` (`None`: no limit).
+    ///
+    /// # Errors
+    /// The block that does not fit. An explicit layout checks every block that it lists.
+    pub fn check_capacity(&self, highest: u64, capacity_sectors: Option<u64>) -> Result<(), CapacityError> {
+        let Some(capacity_sectors) = capacity_sectors else { return Ok(()) };
+        match self {
+            Layout::Stripe(stripe) => stripe.check(highest, capacity_sectors),
+            Layout::Explicit(Explicit { places, block_bytes }) => {
+                let over = |&(_, &(_, sector)): &(&u64, &(Disk, u64))| {
+                    sector + sectors_of(*block_bytes).max(1) > capacity_sectors
+                };
+                match places.iter().find(over) {
+                    None => Ok(()),
+                    Some((&block, &(disk, sector))) => {
+                        Err(CapacityError { block, block_bytes: *block_bytes, disk: disk.0, sector, capacity_sectors })
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Reading a TOML table key by key, so that every mistake names its key and says what is allowed.
+
+use headstart_types::{Bytes, KeyError, Nanos};
+use toml::{Table, Value};
+
+/// A table from which keys are taken one after another; what is left at the end is unknown.
+pub(crate) struct Keys {
+    table: Table,
+}
+
+impl Keys {
+    pub(crate) fn new(table: Table) -> Self {
+        Self { table }
+    }
+
+    /// Takes `key`, or says that it is missing.
+    pub(crate) fn take(&mut self, key: &str, allowed: &str) -> Result<Value, KeyError> {
+        self.table.remove(key).ok_or_else(|| KeyError::new(key, "missing", allowed))
+    }
+
+    /// A time above zero, such as "2ms".
+    pub(crate) fn time(&mut self, key: &str) -> Result<Nanos, KeyError> {
+        match self.time_or_zero(key)? {
+            Nanos::ZERO => Err(KeyError::new(key, "must be above zero", Nanos::ALLOWED)),
+            time => Ok(time),
+        }
+    }
+
+    /// A time, zero included.
+    pub(crate) fn time_or_zero(&mut self, key: &str) -> Result<Nanos, KeyError> {
+        time_of(&self.take(key, Nanos::ALLOWED)?).map_err(|error| error.within(key))
+    }
+
+    /// A size, zero included.
+    pub(crate) fn size(&mut self, key: &str) -> Result<Bytes, KeyError> {
+        match self.take(key, Bytes::ALLOWED)? {
+            Value::String(text) => text.parse().map_err(|problem| KeyError::new(key, problem, Bytes::ALLOWED)),
+            other => Err(KeyError::new(key, format!("{other} is no size"), Bytes::ALLOWED)),
+        }
+    }
+
+    /// A whole number within `least..=most`.
+    pub(crate) fn whole(&mut self, key: &str, least: u64, most: u64) -> Result<u64, KeyError> {
+        let allowed = format!("a whole number from {least} to {most}");
+        let value = self.take(key, &allowed)?;
+        match value.as_integer().and_then(|number| u64::try_from(number).ok()) {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(KeyError::new(key, format!("{value} is outside"), allowed)),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, KeyError> {
+        let value = self.take(key, "true or false")?;
+        value.as_bool().ok_or_else(|| KeyError::new(key, format!("{value} is neither"), "true or false"))
+    }
+
+    /// A text.
+    pub(crate) fn text(&mut self, key: &str, allowed: &str) -> Result<String, KeyError> {
+        match self.take(key, allowed)? {
+            Value::String(text) => Ok(text),
+            other => Err(KeyError::new(key, format!("{other} is no text"), allowed)),
+        }
+    }
+
+    /// A table of its own.
+    pub(crate) fn table(&mut self, key: &str) -> Result<Keys, KeyError> {
+        match self.take(key, "a table")? {
+            Value::Table(table) => Ok(Keys::new(table)),
+            other => Err(KeyError::new(key, format!("{other} is no table"), "a table")),
+        }
+    }
+
+    /// A list of tables with at least one element.
+    pub(crate) fn tables(&mut self, key: &str) -> Result<Vec<Keys>, KeyError> {
+        const ALLOWED: &str = "a list of tables, at least one";
+        let value = self.take(key, ALLOWED)?;
+        let wrong = || KeyError::new(key, "is no list of tables", ALLOWED);
+        let Value::Array(list) = value else { return Err(wrong()) };
+        if list.is_empty() {
+            return Err(KeyError::new(key, "is empty", ALLOWED));
+        }
+        let each = |item| if let Value::Table(table) = item { Ok(Keys::new(table)) } else { Err(wrong()) };
+        list.into_iter().map(each).collect()
+    }
+
+    /// Two times, zero included.
+    pub(crate) fn two_times(&mut self, key: &str) -> Result<[Nanos; 2], KeyError> {
+        const ALLOWED: &str = "a list of two times with units";
+        match self.take(key, ALLOWED)? {
+            Value::Array(pair) if pair.len() == 2 => {
+                let at = |index: usize| time_of(&pair[index]).map_err(|error| error.within(&format!("{key}[{index}]")));
+                Ok([at(0)?, at(1)?])
+            }
+            other => Err(KeyError::new(key, format!("{other} is not two times"), ALLOWED)),
+        }
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn finish(self, known: &[&str]) -> Result<(), KeyError> {
+        match self.table.keys().next() {
+            None => Ok(()),
+            Some(key) if known.is_empty() => Err(KeyError::new(key, "unknown key", "no keys here")),
+            Some(key) => Err(KeyError::new(key, "unknown key", known.join(", "))),
+        }
+    }
+}
+
+/// A time value; its error has an empty key, to be put in place by the caller.
+fn time_of(value: &Value) -> Result<Nanos, KeyError> {
+    match value {
+        Value::String(text) => text.parse().map_err(|problem| KeyError::new("", problem, Nanos::ALLOWED)),
+        other => Err(KeyError::new("", format!("{other} is no time"), Nanos::ALLOWED)),
+    }
+}

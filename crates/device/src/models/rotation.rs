@@ -1,0 +1,127 @@
+//! Rotation without drift: which sector passes under the head at which nanosecond.
+//!
+//! The platter stands at angle 0 at time 0 and turns rpm times a minute, exactly. A revolution is not a whole
+//! number of nanoseconds (60e9 / 4002), but a minute is a whole number of revolutions. So time is kept as
+//! (start of a minute, *tick* within it), a tick being the passage of one sector of the zone: `rpm * sectors`
+//! ticks a minute. Tick n begins at the first whole nanosecond not before n * 60e9 / (rpm * sectors) of its
+//! minute; nothing accumulates, and no instant is ever early.
+
+use headstart_types::Nanos;
+
+const MINUTE: u64 = 60_000_000_000;
+
+/// Below this, ticks * MINUTE fits 64 bits.
+const SMALL: u64 = u64::MAX / MINUTE;
+
+/// The border between two sectors as it passes the head: an instant, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tick {
+    /// Start of a minute.
+    base: u64,
+    /// Sectors passed since `base`.
+    count: u64,
+}
+
+/// The turning of one zone.
+#[derive(Debug, Clone)]
+pub struct Rotation {
+    sectors: u64,
+    per_minute: u64,
+}
+
+impl Rotation {
+    /// `rpm` turns a minute past `sectors` sectors a turn.
+    #[must_use]
+    pub fn new(rpm: u32, sectors: u32) -> Self {
+        Self { sectors: u64::from(sectors), per_minute: u64::from(rpm) * u64::from(sectors) }
+    }
+
+    /// The first tick, not before `time`, at which the sector of angle `angle` (in sectors) begins.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, time: Nanos, angle: u64) -> Tick {
+        let within = time.0 % MINUTE;
+        // At most 60e9 * per_minute; profiles keep per_minute below 3e8.
+        let first = (within * self.per_minute).div_ceil(MINUTE);
+        let wait = (angle % self.sectors + self.sectors - first % self.sectors) % self.sectors;
+        Tick { base: time.0 - within, count: first + wait }
+    }
+
+    /// `sectors` sectors after `tick`.
+    #[inline]
+    #[must_use]
+    pub fn after(&self, tick: Tick, sectors: u64) -> Tick {
+        let mut later = Tick { base: tick.base, count: tick.count + sectors };
+        if later.count >= self.per_minute {
+            later.base += later.count / self.per_minute * MINUTE;
+            later.count %= self.per_minute;
+        }
+        later
+    }
+
+    /// The instant of a tick.
+    #[inline]
+    #[must_use]
+    pub fn time(&self, tick: Tick) -> Nanos {
+        Nanos(tick.base + self.span(tick.count))
+    }
+
+    /// Ticks from `tick` to the last one not after `time`; 0 where `time` is before it.
+    #[must_use]
+    pub fn passed(&self, tick: Tick, time: Nanos) -> u64 {
+        let since = u128::from(time.0.saturating_sub(tick.base));
+        let count = (since * u128::from(self.per_minute) / u128::from(MINUTE)) as u64;
+        count.saturating_sub(tick.count)
+    }
+
+    /// Nanoseconds of `count` ticks from the start of a minute, rounded up.
+    #[inline]
+    #[must_use]
+    pub fn span(&self, count: u64) -> u64 {
+        if count <= SMALL {
+            (count * MINUTE).div_ceil(self.per_minute)
+        } else {
+            (u128::from(count) * u128::from(MINUTE)).div_ceil(u128::from(self.per_minute)) as u64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_minute_is_a_whole_number_of_turns() {
+        let rotation = Rotation::new(4002, 72);
+        let start = rotation.next(Nanos::ZERO, 0);
+        assert_eq!(rotation.time(start), Nanos::ZERO);
+        // One turn: 60e9 / 4002 = 14,992,503.7 ns; one sector: 208,229.2 ns.
+        assert_eq!(rotation.time(rotation.after(start, 72)), Nanos(14_992_504));
+        assert_eq!(rotation.time(rotation.after(start, 1)), Nanos(208_230));
+        assert_eq!(rotation.time(rotation.after(start, 72 * 4002)), Nanos(MINUTE));
+        assert_eq!(rotation.time(rotation.after(start, 72 * 4002 * 1_000_000)), Nanos(MINUTE * 1_000_000));
+        // Just after sector 0 began it comes again a turn later.
+        assert_eq!(rotation.time(rotation.next(Nanos(1), 0)), Nanos(14_992_504));
+        assert_eq!(rotation.time(rotation.next(Nanos(1), 1)), Nanos(208_230));
+    }
+
+    proptest! {
+        /// Never early, never a turn late, at the right angle, and the same however it is reached.
+        #[test]
+        fn the_next_passage_is_the_first(
+            time in 0u64..1 << 52, rpm in 1u32..20_000, sectors in 1u32..2_000, angle in 0u64..5_000, more in 0u64..1 << 40,
+        ) {
+            let rotation = Rotation::new(rpm, sectors);
+            let tick = rotation.next(Nanos(time), angle);
+            let at = rotation.time(tick).0;
+            prop_assert!(at >= time);
+            let turn = (MINUTE).div_ceil(u64::from(rpm));
+            prop_assert!(at - time <= turn, "{} > {turn}", at - time);
+            prop_assert_eq!(tick.count % u64::from(sectors), angle % u64::from(sectors));
+            prop_assert_eq!(rotation.next(Nanos(at), angle), rotation.after(tick, 0));
+            let later = rotation.after(tick, more);
+            prop_assert_eq!(rotation.passed(tick, rotation.time(later)), more);
+        }
+    }
+}

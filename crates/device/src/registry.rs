@@ -1,0 +1,153 @@
+//! The tables of device models and schedulers: one row each. Help, docs and conformance tests iterate them.
+
+use std::path::Path;
+
+use headstart_types::KeyError;
+use toml::Table;
+
+use crate::models::{profile, uniform::Uniform};
+use crate::{Cscan, Device, Fcfs, Mechanical, Scheduler};
+
+/// A device model that a scenario can name.
+pub struct Model {
+    /// The name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where its numbers come from.
+    pub source: &'static str,
+    /// Its keys with their defaults; a key without a default is absent.
+    pub defaults: fn() -> Table,
+    /// The device, from keys laid over the defaults.
+    pub build: fn(Table) -> Result<Box<dyn Device>, KeyError>,
+}
+
+/// Every device model.
+pub static MODELS: &[Model] = &[
+    Model {
+        name: "uniform",
+        summary: "every request takes the same time: key fetch_time",
+        source: "kimbrel96 section 2.1, the theoretical model",
+        defaults: Table::new,
+        build: |keys| Ok(Box::new(Uniform::from_keys(keys)?)),
+    },
+    Model {
+        name: "hp97560",
+        summary: "HP 97560, 1.3 GB, 4002 rpm, 128 KB read-ahead buffer",
+        source: "Ruemmler and Wilkes 1994; Kotz, Toh, Radhakrishnan 1994; kimbrel96 Table 1",
+        defaults: profile::hp97560,
+        build: |keys| Ok(Box::new(Mechanical::from_table(profile::overlay(profile::hp97560(), keys))?)),
+    },
+];
+
+/// A scheduler that a scenario can name.
+pub struct SchedulerRow {
+    /// The name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Its keys with their defaults.
+    pub defaults: fn() -> Table,
+    /// An empty queue.
+    pub build: fn(Table) -> Result<Box<dyn Scheduler>, KeyError>,
+}
+
+/// Every scheduler.
+pub static SCHEDULERS: &[SchedulerRow] = &[
+    SchedulerRow {
+        name: "fcfs",
+        summary: "first come, first served",
+        defaults: Table::new,
+        build: |keys| without_keys(keys, Fcfs::default()),
+    },
+    SchedulerRow {
+        name: "cscan",
+        summary: "upward by sector number, then again from the lowest",
+        defaults: Table::new,
+        build: |keys| without_keys(keys, Cscan::default()),
+    },
+];
+
+fn without_keys(keys: Table, scheduler: impl Scheduler + 'static) -> Result<Box<dyn Scheduler>, KeyError> {
+    crate::keys::Keys::new(keys).finish(&[])?;
+    Ok(Box::new(scheduler))
+}
+
+/// Why a device could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// A key of the scenario.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A key of a profile, or of the keys laid over it.
+    #[error("{path}: {error}")]
+    Profile {
+        /// The profile's path.
+        path: String,
+        /// What is wrong in it.
+        error: KeyError,
+    },
+    /// A profile that is no TOML.
+    #[error("{path}: line {line}: {problem}")]
+    Syntax {
+        /// The profile's path.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A profile that cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The profile's path.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// The row of a model.
+#[must_use]
+pub fn model(name: &str) -> Option<&'static Model> {
+    MODELS.iter().find(|row| row.name == name)
+}
+
+/// The row of a scheduler.
+#[must_use]
+pub fn scheduler(name: &str) -> Option<&'static SchedulerRow> {
+    SCHEDULERS.iter().find(|row| row.name == name)
+}
+
+/// A device by its model's name or by the path of a profile (a file that exists, or anything that ends in
+/// `.toml`), with `keys` laid over the defaults.
+///
+/// # Errors
+/// The key or the file and key at fault. An unknown name is an error at `model`.
+pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn Device>, DeviceError> {
+    if let Some(row) = model(name_or_profile_path) {
+        return Ok((row.build)(keys)?);
+    }
+    let path = Path::new(name_or_profile_path);
+    if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
+        return Ok(Box::new(profile::load(path, keys)?));
+    }
+    let names: Vec<&str> = MODELS.iter().map(|row| row.name).collect();
+    let allowed = format!("{}, or the path of a profile (.toml)", names.join(", "));
+    Err(KeyError::new("model", format!("unknown model \"{name_or_profile_path}\""), allowed).into())
+}
+
+/// An empty queue by its scheduler's name.
+///
+/// # Errors
+/// The key at fault; an unknown name is an error at `scheduler`.
+pub fn build_scheduler(name: &str, keys: Table) -> Result<Box<dyn Scheduler>, KeyError> {
+    match scheduler(name) {
+        Some(row) => (row.build)(keys),
+        None => {
+            let names: Vec<&str> = SCHEDULERS.iter().map(|row| row.name).collect();
+            Err(KeyError::new("scheduler", format!("unknown scheduler \"{name}\""), names.join(", ")))
+        }
+    }
+}
