@@ -1,1 +1,25 @@
-//! TODO
+//! Policies as state machines without I/O: `(now, event, view) -> decisions`.
+//!
+//! A policy never reads a clock, draws a random number, starts a thread or touches a file. A *host* (the
+//! simulator, or a live system) owns time and I/O: it tells the policy what happened ([`Event`]), shows it the
+//! level's state ([`View`]) and carries out the [`Fetch`]es that it decides on. What is proven in one host is
+//! therefore what runs in the other.
+//!
+//! Two families share the one interface [`Policy`]:
+//! - on-line: [`OnLine`] joins read-ahead (so far: none) to a [`Replacement`];
+//! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references.
+//!
+//! Adding a policy is one file and one row in [`registry`].
+
+pub mod hinted;
+mod hints;
+mod interface;
+mod lists;
+mod online;
+pub mod registry;
+pub mod replacement;
+
+pub use hints::{Disclosure, Hints};
+pub use interface::{BlockState, Event, Fetch, Policy, View};
+pub use online::OnLine;
+pub use replacement::Replacement;

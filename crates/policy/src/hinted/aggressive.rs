@@ -1,0 +1,45 @@
+//! Aggressive: whenever a disk is free, fetch its next missing blocks, unless that does harm.
+//!
+//! Source: kimbrel96, sections 2.4 and 2.7 (after Cao et al., SIGMETRICS 1995).
+//!
+//! ```text
+//! over the free disks' missing blocks, in increasing order of next use, up to a batch for each disk:
+//!     fetch it in place of the furthest block, if that one's next use is later; else stop
+//! ```
+//!
+//! A disk is free when its whole batch has ended. Close to optimal when I/O is the bottleneck and the load is
+//! balanced: at most d(1 + F/K) times the optimum. When processing is the bottleneck it fetches more than it
+//! needs, and each fetch costs driver time (use `forestall`, which does both).
+//! Cost: a few words per fetch, one comparison per disk per event.
+
+use headstart_types::{Nanos, NEVER};
+
+use super::batch::Batches;
+use super::{Round, Strategy};
+
+/// The aggressive policy.
+#[derive(Debug)]
+pub struct Aggressive {
+    /// Fetches in a batch, at least 1.
+    batch_size: u32,
+    batches: Batches,
+}
+
+impl Aggressive {
+    /// `batch_size` fetches at most for a free disk.
+    #[must_use]
+    pub fn new(batch_size: u32) -> Self {
+        Self { batch_size, batches: Batches::default() }
+    }
+}
+
+impl Strategy for Aggressive {
+    fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
+        for disk in 0..round.view().outstanding.len() {
+            if round.view().is_idle(disk) && round.knowledge().missing().heads()[disk] != NEVER {
+                self.batches.open(disk, self.batch_size);
+            }
+        }
+        self.batches.build(round);
+    }
+}

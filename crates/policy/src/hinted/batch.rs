@@ -1,0 +1,121 @@
+//! Batches: how many fetches an aggressive policy hands to a free disk at once.
+//!
+//! Source: kimbrel96, section 2.7 (why), Table 6 (how many).
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use headstart_types::{Position, NEVER};
+
+use super::Round;
+
+/// Fetches in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchSize {
+    /// By number of disks: 80, 40, 40, 16, 16, 8, 8 for 1 to 7, then 4 (kimbrel96, Table 6).
+    Table6,
+    /// So many, at least one.
+    Fixed(u32),
+}
+
+impl BatchSize {
+    /// What a user may write.
+    pub const ALLOWED: &'static str = "a whole number from 1, or \"table6\"";
+
+    /// The size for `disks` disks.
+    #[must_use]
+    pub fn on(self, disks: usize) -> u32 {
+        const TABLE_6: [u32; 7] = [80, 40, 40, 16, 16, 8, 8];
+        const BEYOND: u32 = 4;
+        match self {
+            BatchSize::Fixed(size) => size,
+            BatchSize::Table6 => TABLE_6.get(disks.saturating_sub(1)).copied().unwrap_or(BEYOND),
+        }
+    }
+}
+
+impl Serialize for BatchSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            BatchSize::Table6 => serializer.serialize_str("table6"),
+            BatchSize::Fixed(size) => serializer.serialize_u32(*size),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BatchSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = BatchSize;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(BatchSize::ALLOWED)
+            }
+            fn visit_i64<E: serde::de::Error>(self, size: i64) -> Result<BatchSize, E> {
+                let size = u32::try_from(size).ok().filter(|size| *size > 0);
+                size.map(BatchSize::Fixed).ok_or_else(|| E::custom(format!("allowed: {}", BatchSize::ALLOWED)))
+            }
+            fn visit_u64<E: serde::de::Error>(self, size: u64) -> Result<BatchSize, E> {
+                self.visit_i64(i64::try_from(size).unwrap_or(i64::MAX))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BatchSize, E> {
+                match text {
+                    "table6" => Ok(BatchSize::Table6),
+                    _ => Err(E::custom(format!("\"{text}\" is no batch size; allowed: {}", BatchSize::ALLOWED))),
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Batches under construction.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    /// Free disks that take part, with the room left in each one's batch.
+    room: Vec<(usize, u32)>,
+}
+
+impl Batches {
+    /// Lets `disk` take part in the next [`Self::build`].
+    #[inline]
+    pub fn open(&mut self, disk: usize, size: u32) {
+        self.room.push((disk, size));
+    }
+
+    /// Gives the open disks their missing blocks together, in increasing order of next use, each in place of the
+    /// furthest block, as long as that one is needed later ("do no harm") and there is room.
+    #[inline]
+    pub fn build(&mut self, round: &mut Round<'_>) {
+        while let Some((index, position)) = self.next(round) {
+            let Some(frame) = round.frame_beyond(position) else { break };
+            round.fetch_at(position, frame);
+            self.room[index].1 -= 1;
+            if self.room[index].1 == 0 {
+                self.room.swap_remove(index);
+            }
+        }
+        self.room.clear();
+    }
+
+    /// The open disk whose first missing block comes first, and that block's position.
+    #[inline]
+    fn next(&self, round: &Round<'_>) -> Option<(usize, Position)> {
+        let heads = round.knowledge().missing().heads();
+        let open = self.room.iter().enumerate().map(|(index, (disk, _))| (index, heads[*disk]));
+        open.min_by_key(|(_, position)| *position).filter(|(_, position)| *position != NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_6_by_number_of_disks() {
+        let sizes: Vec<u32> = [1, 2, 3, 4, 5, 6, 7, 8, 16].map(|disks| BatchSize::Table6.on(disks)).into();
+        assert_eq!(sizes, [80, 40, 40, 16, 16, 8, 8, 4, 4]);
+        assert_eq!(BatchSize::Fixed(5).on(1), 5);
+    }
+}

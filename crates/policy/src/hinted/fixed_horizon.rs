@@ -1,0 +1,54 @@
+//! Fixed horizon: fetch each missing block once it is at most H references ahead.
+//!
+//! Source: kimbrel96, sections 2.3 and 2.7 (after TIP2, Patterson et al., SOSP 1995).
+//!
+//! ```text
+//! while the first missing block is at most H references ahead:
+//!     fetch it, in place of the furthest block, if that one's next use is further than H
+//! a missing block at the cursor is fetched in any case
+//! ```
+//!
+//! It fetches as late as it can without stalling on an idle disk, so it evicts well and loads the disks least; it
+//! leaves disks idle when misses come in bursts longer than H. Not for I/O-bound work (use `forestall`).
+//! Requests go to the disk's queue at once, whatever is outstanding there.
+//! Cost: constant per event with few disks (the least of one number per disk).
+
+use headstart_types::{Nanos, Position};
+
+use super::{Round, Strategy};
+
+/// H of the paper: 15 ms average disk response over 243 us to read a block from the cache (section 2.6).
+pub const HORIZON: Position = 62;
+
+/// The fixed-horizon policy.
+#[derive(Debug, Clone)]
+pub struct FixedHorizon {
+    /// H, in references. Zero fetches at the reference itself only.
+    pub horizon: Position,
+}
+
+/// Fixed horizon's rule, which forestall adds to its own (section 5).
+pub(super) fn fetch_within(horizon: Position, round: &mut Round<'_>) {
+    let cursor = round.cursor();
+    let limit = cursor.saturating_add(horizon);
+    loop {
+        let first = round.knowledge().missing().heads().iter().copied().min().expect("a level has a disk");
+        if first > limit {
+            return;
+        }
+        let frame = match round.frame_beyond(limit) {
+            None if first == cursor => round.any_frame(),
+            frame => frame,
+        };
+        match frame {
+            Some(frame) => round.fetch_at(first, frame),
+            None => return,
+        }
+    }
+}
+
+impl Strategy for FixedHorizon {
+    fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
+        fetch_within(self.horizon, round);
+    }
+}

@@ -1,0 +1,183 @@
+//! Forestall: prefetch like aggressive, but only once a stall is foreseen.
+//!
+//! Source: kimbrel96, section 5.
+//!
+//! ```text
+//! for each free disk: if for some i, i * F' >= distance of its i-th missing block, open a batch
+//! fill the open batches as aggressive does
+//! then fixed horizon's rule
+//! ```
+//!
+//! F' is a fixed number, or estimated for each disk: F is the mean of its last 100 service times over the mean of
+//! the last 100 think times (driver work not counted), and F' = F where the mean service time is below 5 ms,
+//! else 4F. Before there is history a service time is 15 ms, and without think times F' is infinite. The rule is
+//! checked for missing blocks within `lookahead` references (2K in the paper).
+//! Cost: constant per event, and a count over the bits of the look-ahead when [`Trigger`] cannot rule a stall
+//! out from its last count.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use headstart_types::{Disk, Nanos, Position};
+
+use super::batch::Batches;
+use super::fixed_horizon::fetch_within;
+use super::trigger::Trigger;
+use super::{Round, Strategy};
+
+/// Service and think times remembered (kimbrel96, section 5: "the most recent 100").
+const HISTORY: usize = 100;
+/// Assumed service time before there is history (section 2.6: average response time).
+const ASSUMED_SERVICE: Nanos = Nanos::from_millis(15);
+/// Below it a disk is taken to be read sequentially (section 5).
+const SEQUENTIAL_SERVICE: Nanos = Nanos::from_millis(5);
+/// Overestimate for other disks (section 5).
+const CAUTION: f64 = 4.0;
+
+/// Forestall's F'.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FetchRatio {
+    /// Estimated for each disk as the run goes.
+    Dynamic,
+    /// This number; 0 and infinity are allowed.
+    Static(f64),
+}
+
+impl FetchRatio {
+    /// What a user may write.
+    pub const ALLOWED: &'static str = "\"dynamic\", or a number from 0 (inf included)";
+}
+
+impl Serialize for FetchRatio {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            FetchRatio::Dynamic => serializer.serialize_str("dynamic"),
+            FetchRatio::Static(ratio) => serializer.serialize_f64(*ratio),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FetchRatio {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let refused = || serde::de::Error::custom(format!("no fetch ratio; allowed: {}", Self::ALLOWED));
+        let number = match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) if text == "dynamic" => return Ok(FetchRatio::Dynamic),
+            toml::Value::Integer(number) => number as f64,
+            toml::Value::Float(number) => number,
+            _ => return Err(refused()),
+        };
+        if number >= 0.0 {
+            Ok(FetchRatio::Static(number))
+        } else {
+            Err(refused())
+        }
+    }
+}
+
+/// The sum of the most recent `HISTORY` durations.
+#[derive(Debug, Clone, Default)]
+struct Recent {
+    each: Vec<Nanos>,
+    oldest: usize,
+    sum: Nanos,
+}
+
+impl Recent {
+    #[inline]
+    fn push(&mut self, duration: Nanos) {
+        self.sum += duration;
+        if self.each.len() < HISTORY {
+            self.each.push(duration);
+            return;
+        }
+        self.sum -= std::mem::replace(&mut self.each[self.oldest], duration);
+        self.oldest += 1;
+        if self.oldest == HISTORY {
+            self.oldest = 0;
+        }
+    }
+
+    /// Mean in nanoseconds, if there is any.
+    #[inline]
+    fn mean_ns(&self) -> Option<f64> {
+        (!self.each.is_empty()).then(|| self.sum.0 as f64 / self.each.len() as f64)
+    }
+}
+
+/// The forestall policy.
+#[derive(Debug)]
+pub struct Forestall {
+    fetch_ratio: FetchRatio,
+    batch_size: u32,
+    lookahead: Position,
+    /// H of the added rule; `None` turns it off.
+    horizon: Option<Position>,
+    batches: Batches,
+    computes: Recent,
+    /// By disk: mean service time in nanoseconds times the overestimate; the numerator of F'.
+    cautious_service_ns: Vec<f64>,
+    services: Vec<Recent>,
+    triggers: Vec<Trigger>,
+}
+
+impl Forestall {
+    /// `lookahead` and `horizon` in references; a horizon of zero turns fixed horizon's rule off.
+    #[must_use]
+    pub fn new(fetch_ratio: FetchRatio, batch_size: u32, lookahead: Position, horizon: Position, disks: usize) -> Self {
+        let mut forestall = Self {
+            fetch_ratio,
+            batch_size,
+            lookahead,
+            horizon: (horizon > 0).then_some(horizon),
+            batches: Batches::default(),
+            computes: Recent::default(),
+            cautious_service_ns: vec![0.0; disks],
+            services: vec![Recent::default(); disks],
+            triggers: vec![Trigger::default(); disks],
+        };
+        (0..disks).for_each(|disk| forestall.estimate(disk));
+        forestall
+    }
+
+    fn estimate(&mut self, disk: usize) {
+        let mean = self.services[disk].mean_ns().unwrap_or(ASSUMED_SERVICE.0 as f64);
+        let caution = if mean < SEQUENTIAL_SERVICE.0 as f64 { 1.0 } else { CAUTION };
+        self.cautious_service_ns[disk] = mean * caution;
+    }
+
+    /// F' of `disk` now.
+    #[inline]
+    fn ratio(&self, disk: usize, mean_compute_ns: f64) -> f64 {
+        match self.fetch_ratio {
+            FetchRatio::Static(ratio) => ratio,
+            FetchRatio::Dynamic if mean_compute_ns > 0.0 => self.cautious_service_ns[disk] / mean_compute_ns,
+            FetchRatio::Dynamic => f64::INFINITY,
+        }
+    }
+}
+
+impl Strategy for Forestall {
+    fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
+        let mean_compute_ns = self.computes.mean_ns().unwrap_or(0.0);
+        for disk in 0..self.triggers.len() {
+            if round.view().is_idle(disk) {
+                let ratio = self.ratio(disk, mean_compute_ns);
+                if self.triggers[disk].fires(disk, ratio, self.lookahead, round.cursor(), round.knowledge_mut()) {
+                    self.batches.open(disk, self.batch_size);
+                }
+            }
+        }
+        self.batches.build(round);
+        if let Some(horizon) = self.horizon {
+            fetch_within(horizon, round);
+        }
+    }
+
+    fn computed(&mut self, compute: Nanos) {
+        self.computes.push(compute);
+    }
+
+    fn fetched(&mut self, disk: Disk, service: Nanos) {
+        self.services[disk.index()].push(service);
+        self.estimate(disk.index());
+    }
+}

@@ -1,0 +1,169 @@
+//! Resident blocks ordered by their next disclosed reference.
+//!
+//! The furthest resident block is the last bit of an ordered bitmap over positions (`IndexSet`): each resident
+//! block with a known next reference stands there as that position. Blocks without one stand in a recency list
+//! and count as furthest, least recently used first. Cost: a few words per event. Memory: 4 bytes a reference for
+//! the next-use index, computed once, and 16 a block.
+
+use std::sync::Arc;
+
+use headstart_types::{Block, IndexSet, Position, NEVER};
+
+use crate::lists::Lists;
+use crate::{Hints, View};
+
+/// The resident blocks of a level and what is disclosed about their next references.
+#[derive(Debug)]
+pub struct Residents {
+    hints: Arc<Hints>,
+    /// By position: the next disclosed reference of the same block, or `NEVER`.
+    next: Vec<Position>,
+    /// By block: its next disclosed reference at or after the cursor that is visible by now, or `NEVER`.
+    next_use: Vec<Position>,
+    /// Next uses of the resident blocks that have one.
+    known: IndexSet,
+    /// Resident blocks without a known next use, least recently used first.
+    unknown: Lists<1>,
+    /// First position not yet visible.
+    horizon: Position,
+}
+
+impl Residents {
+    /// No resident block yet. Under `Disclosure::Window` nothing is visible before [`Self::disclose`].
+    #[must_use]
+    pub fn new(hints: Arc<Hints>, blocks: usize) -> Self {
+        let references = hints.blocks.len();
+        let mut next = vec![NEVER; references];
+        let mut next_use = vec![NEVER; blocks];
+        for at in (0..references).rev() {
+            let block = hints.blocks[at].index();
+            next[at] = next_use[block];
+            if hints.is_disclosed(at as Position) {
+                next_use[block] = at as Position;
+            }
+        }
+        let horizon = match hints.disclosure {
+            crate::Disclosure::Window(_) => {
+                next_use.fill(NEVER);
+                0
+            }
+            _ => references as Position,
+        };
+        let mut unknown = Lists::new();
+        unknown.grow(blocks);
+        Self { hints, next, next_use, known: IndexSet::new(references), unknown, horizon }
+    }
+
+    /// Next disclosed use of `block`, resident or not, as far as it is visible.
+    #[inline]
+    #[must_use]
+    pub fn next_use(&self, block: Block) -> Position {
+        self.next_use[block.index()]
+    }
+
+    /// The hints.
+    #[must_use]
+    pub fn hints(&self) -> &Arc<Hints> {
+        &self.hints
+    }
+
+    /// Whether `block` is resident.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, block: Block) -> bool {
+        match self.next_use[block.index()] {
+            NEVER => self.unknown.list_of(block).is_some(),
+            position => self.known.contains(position),
+        }
+    }
+
+    /// `block` has become resident.
+    #[inline]
+    pub fn insert(&mut self, block: Block) {
+        match self.next_use[block.index()] {
+            NEVER => self.unknown.push_back(0, block),
+            position => {
+                self.known.insert(position);
+            }
+        }
+    }
+
+    /// The resident `block` has been evicted; returns its next use.
+    #[inline]
+    pub fn remove(&mut self, block: Block) -> Position {
+        let position = self.next_use[block.index()];
+        match position {
+            NEVER => {
+                self.unknown.remove(block);
+            }
+            _ => {
+                self.known.remove(position);
+            }
+        }
+        position
+    }
+
+    /// The resident `block` has been referenced at `position`.
+    #[inline]
+    pub fn served(&mut self, position: Position, block: Block) {
+        let at = self.next_use[block.index()];
+        if at == NEVER {
+            self.unknown.move_to_back(0, block);
+        } else if at == position {
+            self.known.remove(position);
+            let next = self.next[position as usize];
+            self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
+            self.insert(block);
+        }
+    }
+
+    /// Makes visible what may be known at `cursor`. `absent` hears of each block that is not resident and whose
+    /// next use has just become known.
+    #[inline]
+    pub fn disclose(&mut self, cursor: Position, mut absent: impl FnMut(Block, Position)) {
+        let horizon = self.hints.horizon(cursor);
+        while self.horizon < horizon {
+            let position = self.horizon;
+            self.horizon += 1;
+            let block = self.hints.blocks[position as usize];
+            if self.next_use[block.index()] != NEVER || position < cursor {
+                continue;
+            }
+            self.next_use[block.index()] = position;
+            if self.unknown.remove(block).is_some() {
+                self.known.insert(position);
+            } else {
+                absent(block, position);
+            }
+        }
+    }
+
+    /// The evictable block whose next use is furthest away, and that use (`NEVER` if none is known).
+    #[inline]
+    #[must_use]
+    pub fn furthest(&self, view: &View<'_>) -> Option<(Block, Position)> {
+        if let Some(block) = self.unknown.iter(0).find(|block| view.state(*block).is_evictable()) {
+            return Some((block, NEVER));
+        }
+        let mut candidate = self.known.last();
+        while let Some(position) = candidate {
+            let block = self.hints.blocks[position as usize];
+            if view.state(block).is_evictable() {
+                return Some((block, position));
+            }
+            candidate = self.known.previous(position);
+        }
+        None
+    }
+
+    /// The resident blocks, in no particular order that matters: those without a known next use first.
+    pub fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+        let mut at = self.known.first();
+        let known = std::iter::from_fn(move || {
+            let position = at?;
+            at = self.known.next(position + 1);
+            Some(self.hints.blocks[position as usize])
+        });
+        self.unknown.iter(0).chain(known)
+    }
+}

@@ -1,0 +1,273 @@
+//! Reverse aggressive: an off-line schedule that balances the disks, made on the reversed string and replayed.
+//!
+//! Source: kimbrel96, sections 2.5 and 2.7. The schedule is made in [`super::plan`]. Two ways to replay it:
+//! - `mirror`: each fetch starts when the mirrored schedule says (uniform fetch times only: the theory);
+//! - `released` (section 2.7): fetches in order of the reference they are for, victims in order of release,
+//!   matched in these orders; a free disk takes up to a batch of its next fetches whose victims are released.
+//!
+//! Within 1 + Fd/K of the optimum in the theory (mirror, batch 1). A yardstick, not a practical policy: it needs
+//! the whole future and one estimate of F for all of it.
+//!
+//! Where the run leaves the plan, it is mended on the way: a fetch of a block that is still there lends its victim
+//! to the operation that would have evicted that block; a victim that cannot be evicted gives way to a free frame
+//! or the furthest block; a block that no pending fetch will bring is fetched on demand. With hints that
+//! disclose a window of N references, a new plan is made every N/2 references for what is visible.
+//! Cost: the plan's; then constant per event and disk. Memory: 40 bytes a planned fetch.
+
+use std::collections::VecDeque;
+
+use headstart_types::{Block, Nanos, Position, NEVER};
+
+use super::fixed_horizon::fetch_within;
+use super::plan::{plan, Operation, Task};
+use super::round::Frame;
+use super::{Round, Strategy};
+use crate::{Disclosure, View};
+
+/// How the plan is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replay {
+    /// At the planned times.
+    Mirror,
+    /// When disk and victim are free, in batches.
+    Released,
+}
+
+/// What the policy needs to know of the system that it plans for.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// K, in blocks.
+    pub frames: usize,
+    /// d.
+    pub disks: usize,
+    /// Assumed think time, at least 1 ns.
+    pub compute: Nanos,
+    /// Assumed fetch time: F times `compute`.
+    pub fetch: Nanos,
+    /// Batch of the reversed run, at least 1.
+    pub batch_size: u32,
+    /// Batch of the forward run under `Replay::Released`, at least 1.
+    pub forward_batch_size: u32,
+    /// The way to replay.
+    pub replay: Replay,
+}
+
+/// The reverse-aggressive policy.
+#[derive(Debug)]
+pub struct ReverseAggressive {
+    setting: Setting,
+    operations: Vec<Operation>,
+    /// By disk: its pending operations, in order.
+    queues: Vec<VecDeque<u32>>,
+    /// By block: the first pending operation that evicts it.
+    evicted_by: Vec<u32>,
+    /// By operation: the next one that evicts the same block.
+    evicted_next: Vec<u32>,
+    /// By block: how many pending operations fetch it.
+    pending: Vec<u32>,
+    /// The cursor at which the next plan is due; `NEVER` once the whole future is planned.
+    plan_due: Position,
+    /// When it last decided.
+    now: Nanos,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl ReverseAggressive {
+    /// Plans at its first decision.
+    #[must_use]
+    pub fn new(setting: Setting) -> Self {
+        let queues = vec![VecDeque::new(); setting.disks];
+        Self {
+            setting,
+            operations: Vec::new(),
+            queues,
+            evicted_by: Vec::new(),
+            evicted_next: Vec::new(),
+            pending: Vec::new(),
+            plan_due: 0,
+            now: Nanos::ZERO,
+        }
+    }
+
+    fn make_plan(&mut self, now: Nanos, round: &Round<'_>) {
+        let residents = round.knowledge().residents();
+        let (hints, view, cursor) = (residents.hints(), round.view(), round.cursor());
+        let visible = cursor..hints.horizon(cursor);
+        self.plan_due = match hints.disclosure {
+            Disclosure::Window(window) if (visible.end as usize) < hints.blocks.len() => cursor + (window / 2).max(1),
+            _ => NEVER,
+        };
+        let disclosed = visible.filter(|position| hints.is_disclosed(*position));
+        let references: Vec<_> = disclosed.map(|at| (at, hints.blocks[at as usize])).collect();
+        let mut initial: Vec<Block> = residents.iter().collect();
+        if cursor > 0 {
+            // Blocks in flight will be resident; at the start there are none, and no need to look.
+            let mut ahead: Vec<Block> = references.iter().map(|(_, block)| *block).collect();
+            ahead.sort_unstable();
+            ahead.dedup();
+            initial.extend(ahead.into_iter().filter(|block| view.state(*block).is_in_flight()));
+        }
+        let setting = &self.setting;
+        self.operations = plan(&Task {
+            references: &references,
+            initial: &initial,
+            frames: setting.frames,
+            disk_of: view.disk_of,
+            disks: setting.disks,
+            compute: setting.compute,
+            fetch: setting.fetch,
+            batch_size: setting.batch_size,
+        });
+        match setting.replay {
+            Replay::Mirror => self.operations.iter_mut().for_each(|op| op.start += now),
+            Replay::Released => match_in_order(&mut self.operations),
+        }
+        self.enqueue(view);
+    }
+
+    fn enqueue(&mut self, view: &View<'_>) {
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        self.evicted_by.clear();
+        self.evicted_by.resize(view.blocks.len(), NONE);
+        self.pending.clear();
+        self.pending.resize(view.blocks.len(), 0);
+        self.evicted_next = vec![NONE; self.operations.len()];
+        for (index, operation) in self.operations.iter().enumerate() {
+            self.queues[view.disk_of[operation.block.index()].index()].push_back(index as u32);
+            self.pending[operation.block.index()] += 1;
+        }
+        for (index, operation) in self.operations.iter().enumerate().rev() {
+            if let Some(victim) = operation.victim {
+                self.evicted_next[index] = std::mem::replace(&mut self.evicted_by[victim.index()], index as u32);
+            }
+        }
+    }
+
+    /// The next operation of `disk` that may start now.
+    fn ready(&self, disk: usize, now: Nanos, cursor: Position) -> Option<u32> {
+        let index = *self.queues[disk].front()?;
+        let operation = &self.operations[index as usize];
+        let timely = self.setting.replay == Replay::Released || operation.start <= now;
+        (timely && operation.release <= cursor).then_some(index)
+    }
+
+    /// Carries out the operation at the head of its disk's queue, or finds that it is not needed. `None`: it must
+    /// wait for a frame.
+    fn carry_out(&mut self, index: u32, round: &mut Round<'_>) -> Option<bool> {
+        let Operation { block, position, victim, .. } = self.operations[index as usize];
+        if position < round.cursor() || !round.knowledge().is_missing(block) {
+            self.lend_victim(index);
+            return Some(false);
+        }
+        let frame = self.frame(victim, position, round)?;
+        self.forget_eviction(index);
+        round.fetch(block, frame);
+        Some(true)
+    }
+
+    /// The planned frame, or the next best.
+    fn frame(&self, victim: Option<Block>, position: Position, round: &Round<'_>) -> Option<Frame> {
+        let due = |victim: &Block| {
+            let residents = round.knowledge().residents();
+            let needed_now = residents.next_use(*victim) == round.cursor();
+            residents.contains(*victim) && !needed_now && !round.view().state(*victim).is_pinned()
+        };
+        match victim.filter(due) {
+            // Where frames have come free on the way, they go first.
+            Some(_) if round.free() > 0 => Some(None),
+            Some(victim) => Some(Some(victim)),
+            None if position == round.cursor() => round.any_frame(),
+            None => round.frame_beyond(position),
+        }
+    }
+
+    /// The operation will not fetch: its block is there. Its victim serves the operation that would have evicted
+    /// that block.
+    fn lend_victim(&mut self, index: u32) {
+        let Operation { block, victim, .. } = self.operations[index as usize];
+        self.forget_eviction(index);
+        let heir = self.evicted_by[block.index()];
+        if heir == NONE {
+            return;
+        }
+        self.evicted_by[block.index()] = self.evicted_next[heir as usize];
+        self.operations[heir as usize].victim = victim;
+        self.evicted_next[heir as usize] = NONE;
+        if let Some(victim) = victim {
+            self.evicted_next[heir as usize] = std::mem::replace(&mut self.evicted_by[victim.index()], heir);
+        }
+    }
+
+    /// Takes the operation out of the list of those that evict its victim.
+    fn forget_eviction(&mut self, index: u32) {
+        let Some(victim) = self.operations[index as usize].victim else { return };
+        let next = self.evicted_next[index as usize];
+        let mut at = self.evicted_by[victim.index()];
+        if at == index {
+            self.evicted_by[victim.index()] = next;
+            return;
+        }
+        while at != NONE {
+            let after = self.evicted_next[at as usize];
+            if after == index {
+                self.evicted_next[at as usize] = next;
+                return;
+            }
+            at = after;
+        }
+    }
+}
+
+/// Section 2.7: fetches by the reference they are for, victims by release, matched in order.
+fn match_in_order(operations: &mut [Operation]) {
+    let mut victims: Vec<(Position, Option<Block>)> = operations.iter().map(|op| (op.release, op.victim)).collect();
+    victims.sort_by_key(|(release, _)| *release);
+    operations.sort_by_key(|op| op.position);
+    for (operation, (release, victim)) in operations.iter_mut().zip(victims) {
+        operation.release = release;
+        operation.victim = victim;
+    }
+}
+
+impl Strategy for ReverseAggressive {
+    fn decide(&mut self, now: Nanos, round: &mut Round<'_>) {
+        self.now = now;
+        if round.cursor() >= self.plan_due {
+            self.make_plan(now, round);
+        }
+        let mut decided = false;
+        for disk in 0..self.queues.len() {
+            let mut room = match self.setting.replay {
+                Replay::Mirror => u32::MAX,
+                Replay::Released if round.view().is_idle(disk) => self.setting.forward_batch_size,
+                Replay::Released => 0,
+            };
+            while room > 0 {
+                let Some(index) = self.ready(disk, now, round.cursor()) else { break };
+                let Some(fetched) = self.carry_out(index, round) else { break };
+                self.queues[disk].pop_front();
+                self.pending[self.operations[index as usize].block.index()] -= 1;
+                room -= u32::from(fetched);
+                decided |= fetched;
+            }
+        }
+        // Off the plan, the process could wait for an operation that waits for the process: break that.
+        if !decided && round.view().outstanding.iter().all(|requests| *requests == 0) {
+            fetch_within(0, round);
+        }
+    }
+
+    fn promises(&self, _position: Position, block: Block) -> bool {
+        self.pending.get(block.index()).is_some_and(|pending| *pending > 0)
+    }
+
+    fn wake_at(&self) -> Option<Nanos> {
+        if self.setting.replay == Replay::Released {
+            return None;
+        }
+        let heads = self.queues.iter().filter_map(|queue| queue.front());
+        heads.map(|index| self.operations[*index as usize].start).filter(|start| *start > self.now).min()
+    }
+}

@@ -1,0 +1,95 @@
+//! One round of decisions: the level as it was, and what has been decided on top of it.
+
+use headstart_types::{Block, Position, NEVER};
+
+use super::Knowledge;
+use crate::{Fetch, View};
+
+/// Where a fetched block goes: a free frame (`None`) or that of a victim.
+pub type Frame = Option<Block>;
+
+/// Decisions under way. Knowledge is updated as they are made, so that each sees those before it.
+pub struct Round<'a> {
+    knowledge: &'a mut Knowledge,
+    view: &'a View<'a>,
+    fetches: &'a mut Vec<Fetch>,
+    /// Free frames left.
+    free: u32,
+}
+
+impl<'a> Round<'a> {
+    pub(super) fn new(knowledge: &'a mut Knowledge, view: &'a View<'a>, fetches: &'a mut Vec<Fetch>) -> Self {
+        Self { free: view.free, knowledge, view, fetches }
+    }
+
+    /// The level before this round.
+    #[inline]
+    #[must_use]
+    pub fn view(&self) -> &View<'a> {
+        self.view
+    }
+
+    /// What is known, this round's decisions included.
+    #[inline]
+    #[must_use]
+    pub fn knowledge(&self) -> &Knowledge {
+        self.knowledge
+    }
+
+    #[inline]
+    pub(super) fn knowledge_mut(&mut self) -> &mut Knowledge {
+        self.knowledge
+    }
+
+    /// Position of the next reference not yet served.
+    #[inline]
+    #[must_use]
+    pub fn cursor(&self) -> Position {
+        self.view.cursor
+    }
+
+    /// Free frames left in this round.
+    #[inline]
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// A free frame, or the furthest block's if its next use is after `position`.
+    #[inline]
+    #[must_use]
+    pub fn frame_beyond(&self, position: Position) -> Option<Frame> {
+        if self.free > 0 {
+            return Some(None);
+        }
+        let (victim, next_use) = self.knowledge.residents().furthest(self.view)?;
+        (next_use == NEVER || next_use > position).then_some(Some(victim))
+    }
+
+    /// A free frame, or the furthest block's, however soon it is needed. `None`: all in flight or pinned.
+    #[inline]
+    #[must_use]
+    pub fn any_frame(&self) -> Option<Frame> {
+        if self.free > 0 {
+            return Some(None);
+        }
+        self.knowledge.residents().furthest(self.view).map(|(victim, _)| Some(victim))
+    }
+
+    /// Decides to fetch `block`, absent, into `frame`.
+    #[inline]
+    pub fn fetch(&mut self, block: Block, frame: Frame) {
+        match frame {
+            Some(victim) => self.knowledge.evict(victim),
+            None => self.free -= 1,
+        }
+        self.knowledge.fetch(block);
+        self.fetches.push(Fetch { block, victim: frame });
+    }
+
+    /// Decides to fetch the missing block whose next use is `position`.
+    #[inline]
+    pub fn fetch_at(&mut self, position: Position, frame: Frame) {
+        self.fetch(self.knowledge.missing().block_at(position), frame);
+    }
+}

@@ -1,0 +1,192 @@
+//! The seam between policies and hosts.
+//!
+//! Order at one instant, kept by every host (DESIGN): (1) completions, [`Event::Arrived`]; (2) [`Event::Decide`],
+//! with the next reference not yet served as the cursor; (3) references: [`Event::Miss`] where the block is
+//! absent, [`Event::Served`] when it has been handed to the process.
+
+use headstart_types::{Block, Disk, Nanos, Outcome, Position};
+
+/// What the level knows about one block, in a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockState(u8);
+
+impl BlockState {
+    /// Neither resident nor in flight.
+    pub const ABSENT: BlockState = BlockState(0);
+    const RESIDENT: u8 = 1;
+    const IN_FLIGHT: u8 = 2;
+    const PINNED: u8 = 4;
+    const UNUSED_PREFETCH: u8 = 8;
+
+    /// A block whose fetch has been issued and has not ended. It holds a frame and cannot be a victim.
+    #[must_use]
+    pub fn in_flight(prefetch: bool) -> Self {
+        BlockState(Self::IN_FLIGHT | if prefetch { Self::UNUSED_PREFETCH } else { 0 })
+    }
+
+    /// A block in the cache that was there from the start.
+    #[must_use]
+    pub fn resident() -> Self {
+        BlockState(Self::RESIDENT)
+    }
+
+    /// The same block once its fetch has ended.
+    #[must_use]
+    pub fn arrived(self) -> Self {
+        BlockState(self.0 & !Self::IN_FLIGHT | Self::RESIDENT)
+    }
+
+    /// The same block, waited for by a process (`true`) or not: a pinned block is never a victim.
+    #[must_use]
+    pub fn pinned(self, pinned: bool) -> Self {
+        BlockState(if pinned { self.0 | Self::PINNED } else { self.0 & !Self::PINNED })
+    }
+
+    /// The same block once it has been referenced: a prefetch is no longer unused.
+    #[must_use]
+    pub fn used(self) -> Self {
+        BlockState(self.0 & !Self::UNUSED_PREFETCH)
+    }
+
+    /// In the cache.
+    #[inline]
+    #[must_use]
+    pub fn is_resident(self) -> bool {
+        self.0 & Self::RESIDENT != 0
+    }
+
+    /// On its way into the cache.
+    #[inline]
+    #[must_use]
+    pub fn is_in_flight(self) -> bool {
+        self.0 & Self::IN_FLIGHT != 0
+    }
+
+    /// Neither resident nor in flight.
+    #[inline]
+    #[must_use]
+    pub fn is_absent(self) -> bool {
+        self.0 & (Self::RESIDENT | Self::IN_FLIGHT) == 0
+    }
+
+    /// A process waits for it.
+    #[inline]
+    #[must_use]
+    pub fn is_pinned(self) -> bool {
+        self.0 & Self::PINNED != 0
+    }
+
+    /// Prefetched, and not referenced since.
+    #[inline]
+    #[must_use]
+    pub fn is_unused_prefetch(self) -> bool {
+        self.0 & Self::UNUSED_PREFETCH != 0
+    }
+
+    /// May be evicted: resident and not pinned.
+    #[inline]
+    #[must_use]
+    pub fn is_evictable(self) -> bool {
+        self.0 & (Self::RESIDENT | Self::PINNED) == Self::RESIDENT
+    }
+}
+
+/// The level's state as a policy sees it. Borrowed for the length of one call.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Position of the next reference not yet served.
+    pub cursor: Position,
+    /// Frames that hold no block. Always used before a victim is taken.
+    pub free: u32,
+    /// State of each block.
+    pub blocks: &'a [BlockState],
+    /// Requests issued to each disk and not yet ended; a disk with none is free.
+    pub outstanding: &'a [u32],
+    /// The disk that each block is on.
+    pub disk_of: &'a [Disk],
+}
+
+impl View<'_> {
+    /// State of `block`.
+    #[inline]
+    #[must_use]
+    pub fn state(&self, block: Block) -> BlockState {
+        self.blocks[block.index()]
+    }
+
+    /// Whether nothing is outstanding on `disk`.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self, disk: usize) -> bool {
+        self.outstanding[disk] == 0
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Step (2): the cursor has moved or a fetch has ended since the last such event; decide.
+    Decide,
+    /// Step (3): the process is at `position` and its block is absent. A policy that answers with no fetch of
+    /// that block promises to issue one at a later [`Event::Decide`]: the process waits meanwhile.
+    Miss {
+        /// The reference.
+        position: Position,
+        /// Its block, absent.
+        block: Block,
+    },
+    /// The reference has been served; the cursor is now `position + 1`. The block is resident.
+    Served {
+        /// The reference.
+        position: Position,
+        /// Its block.
+        block: Block,
+        /// How it had been found.
+        outcome: Outcome,
+        /// The think time between the reference before it and this one, without driver work and stalls.
+        compute: Nanos,
+    },
+    /// Step (1): a fetch has ended; its block is resident.
+    Arrived {
+        /// The fetched block.
+        block: Block,
+        /// The disk that it came from.
+        disk: Disk,
+        /// How long the disk worked on it, without queueing.
+        service: Nanos,
+    },
+}
+
+/// A decision: fetch `block`, into a free frame or in place of a victim.
+///
+/// The policy guarantees: `block` is absent; `victim` is evictable; `None` only while frames are free. The level
+/// asserts all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fetch {
+    /// What to fetch.
+    pub block: Block,
+    /// What to evict at the moment of issue; `None` takes a free frame.
+    pub victim: Option<Block>,
+}
+
+/// A policy for one level.
+pub trait Policy: Send {
+    /// Takes in one event and appends what it decides to `fetches`, to be issued at once in that order.
+    ///
+    /// `view` shows the level before any of these fetches.
+    fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>);
+
+    /// Every block number in later events is below `blocks`. The host calls it before the first event too.
+    fn grow(&mut self, blocks: usize);
+
+    /// Whether the policy wants [`Event::Decide`]. One that only answers misses saves the host the calls.
+    fn decides(&self) -> bool {
+        true
+    }
+
+    /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
+    /// happen then. Asked for after each event.
+    fn wake_at(&self) -> Option<Nanos> {
+        None
+    }
+}

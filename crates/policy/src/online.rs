@@ -1,0 +1,53 @@
+//! The on-line family: a replacement policy and, beside it, read-ahead.
+//!
+//! So far read-ahead is `demand`, that is none: a missing block is fetched when it is referenced.
+
+use headstart_types::{Block, Nanos};
+
+use crate::{Event, Fetch, Policy, Replacement, View};
+
+/// Demand fetching under a replacement policy.
+pub struct OnLine {
+    replacement: Box<dyn Replacement>,
+    /// A missed block that found no frame (all in flight or pinned): asked for again at every decision.
+    owed: Option<Block>,
+}
+
+impl OnLine {
+    /// Fetches on demand, evicts by `replacement`.
+    #[must_use]
+    pub fn new(replacement: Box<dyn Replacement>) -> Self {
+        Self { replacement, owed: None }
+    }
+
+    fn fetch(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let victim = if view.free > 0 { None } else { self.replacement.victim(block, view) };
+        self.owed = (view.free == 0 && victim.is_none()).then_some(block);
+        if self.owed.is_none() {
+            fetches.push(Fetch { block, victim });
+        }
+    }
+}
+
+impl Policy for OnLine {
+    fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        match event {
+            Event::Served { position, block, outcome, .. } => self.replacement.referenced(position, block, outcome),
+            Event::Miss { block, .. } => self.fetch(block, view, fetches),
+            Event::Arrived { block, .. } => self.replacement.inserted(block),
+            Event::Decide => {
+                if let Some(block) = self.owed {
+                    self.fetch(block, view, fetches);
+                }
+            }
+        }
+    }
+
+    fn grow(&mut self, blocks: usize) {
+        self.replacement.grow(blocks);
+    }
+
+    fn decides(&self) -> bool {
+        self.owed.is_some()
+    }
+}

@@ -1,0 +1,364 @@
+//! Every policy and replacement by name: one row each. Help, docs and the conformance tests iterate these tables.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use headstart_types::{Block, Disk, KeyError, Nanos, Position};
+
+use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
+use crate::replacement::{self, Replacement};
+use crate::{Hints, OnLine, Policy};
+
+/// What a host tells about the level that a policy is built for.
+#[derive(Clone)]
+pub struct Context {
+    /// K: frames of the cache, at least 1.
+    pub frames: u32,
+    /// Blocks resident at the start, least recently used first; at most `frames`.
+    pub initial: Vec<Block>,
+    /// Independent disks, at least 1.
+    pub disks: usize,
+    /// The disk of each block known so far.
+    pub disk_of: Arc<[Disk]>,
+    /// The replacement of a policy that leaves it open.
+    pub replacement: &'static ReplacementRow,
+    /// Disclosed references; `None` if the row does not ask for them.
+    pub hints: Option<Arc<Hints>>,
+    /// The devices' typical service time of one block.
+    pub nominal_service: Nanos,
+    /// Every fetch takes exactly `nominal_service`.
+    pub uniform: bool,
+    /// Mean think time.
+    pub mean_compute: Nanos,
+    /// Every think time is exactly `mean_compute`, and nothing else takes processor time.
+    pub constant_compute: bool,
+}
+
+/// How a row makes its policy.
+pub type Build = fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError>;
+
+/// A policy's row.
+pub struct PolicyRow {
+    /// The name in scenarios.
+    pub name: &'static str,
+    /// One line for help.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it works from disclosed references.
+    pub hinted: bool,
+    /// Whether `replacement` is left open.
+    pub open_replacement: bool,
+    /// Its keys with their defaults.
+    pub defaults: fn() -> Table,
+    /// Builds it from its keys (without `name`, `hints` and `replacement`).
+    ///
+    /// # Errors
+    /// An unknown key or a value out of range.
+    pub build: Build,
+}
+
+/// A replacement's row.
+pub struct ReplacementRow {
+    /// The name in scenarios.
+    pub name: &'static str,
+    /// One line for help.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it needs disclosed references.
+    pub hinted: bool,
+    /// Builds it.
+    pub build: fn(&Context) -> Box<dyn Replacement>,
+}
+
+/// The policies.
+pub static POLICIES: &[PolicyRow] = &[
+    PolicyRow {
+        name: "demand",
+        summary: "no prefetching: a missing block is fetched when it is referenced",
+        source: "kimbrel96, section 4.1 (with replacement min)",
+        hinted: false,
+        open_replacement: true,
+        defaults: Table::new,
+        build: |keys, context| {
+            parse::<NoKeys>(keys)?;
+            Ok(Box::new(OnLine::new((context.replacement.build)(context))))
+        },
+    },
+    PolicyRow {
+        name: "fixed-horizon",
+        summary: "fetch each missing block once it is at most H references ahead",
+        source: "kimbrel96, sections 2.3 and 2.7",
+        hinted: true,
+        open_replacement: false,
+        defaults: defaults::<FixedHorizonKeys>,
+        build: |keys, context| {
+            let keys: FixedHorizonKeys = parse(keys)?;
+            Ok(hinted(context, hinted::FixedHorizon { horizon: keys.horizon }))
+        },
+    },
+    PolicyRow {
+        name: "aggressive",
+        summary: "whenever a disk is free, fetch its next missing blocks unless that does harm",
+        source: "kimbrel96, sections 2.4 and 2.7",
+        hinted: true,
+        open_replacement: false,
+        defaults: defaults::<AggressiveKeys>,
+        build: |keys, context| {
+            let keys: AggressiveKeys = parse(keys)?;
+            Ok(hinted(context, hinted::Aggressive::new(keys.batch_size.on(context.disks))))
+        },
+    },
+    PolicyRow {
+        name: "reverse-aggressive",
+        summary: "an off-line schedule made on the reversed references, which balances the disks",
+        source: "kimbrel96, sections 2.5 and 2.7",
+        hinted: true,
+        open_replacement: false,
+        defaults: defaults::<ReverseAggressiveKeys>,
+        build: build_reverse_aggressive,
+    },
+    PolicyRow {
+        name: "forestall",
+        summary: "prefetch like aggressive, but only once a stall is foreseen",
+        source: "kimbrel96, section 5",
+        hinted: true,
+        open_replacement: false,
+        defaults: defaults::<ForestallKeys>,
+        build: |keys, context| {
+            let keys: ForestallKeys = parse(keys)?;
+            let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
+            let batch_size = keys.batch_size.on(context.disks);
+            let strategy = hinted::Forestall::new(keys.fetch_ratio, batch_size, lookahead, keys.horizon, context.disks);
+            Ok(hinted(context, strategy))
+        },
+    },
+    PolicyRow {
+        name: "optimum",
+        summary: "the least elapsed time of all schedules, by exhaustive search (tiny instances only)",
+        source: "kimbrel96, section 2.1",
+        hinted: true,
+        open_replacement: false,
+        defaults: Table::new,
+        build: build_optimum,
+    },
+];
+
+/// The replacement policies.
+pub static REPLACEMENTS: &[ReplacementRow] = &[
+    ReplacementRow {
+        name: "lru",
+        summary: "evict the block whose last reference is oldest",
+        source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
+        hinted: false,
+        build: |context| Box::new(replacement::Lru::new(&context.initial, context.disk_of.len())),
+    },
+    ReplacementRow {
+        name: "fifo",
+        summary: "evict the block that arrived first",
+        source: "folklore; Belady, IBM Systems Journal 5(2), 1966",
+        hinted: false,
+        build: |context| Box::new(replacement::Fifo::new(&context.initial, context.disk_of.len())),
+    },
+    ReplacementRow {
+        name: "arc",
+        summary: "balance recency against frequency by what was evicted too soon",
+        source: "Megiddo and Modha, FAST 2003",
+        hinted: false,
+        build: |context| Box::new(replacement::Arc::new(context.frames, &context.initial, context.disk_of.len())),
+    },
+    ReplacementRow {
+        name: "min",
+        summary: "evict the block whose next reference is furthest away (off-line optimum)",
+        source: "Belady, IBM Systems Journal 5(2), 1966",
+        hinted: true,
+        build: |context| {
+            Box::new(replacement::Min::new(context_hints(context), &context.initial, context.disk_of.len()))
+        },
+    },
+];
+
+/// The row of policy `name`.
+///
+/// # Errors
+/// There is none; lists the names.
+pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
+    POLICIES.iter().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
+        KeyError::new("name", format!("unknown policy \"{name}\""), names.join(", "))
+    })
+}
+
+/// The row of replacement `name`.
+///
+/// # Errors
+/// There is none; lists the names.
+pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
+    REPLACEMENTS.iter().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = REPLACEMENTS.iter().map(|row| row.name).collect();
+        KeyError::new("replacement", format!("unknown replacement \"{name}\""), names.join(", "))
+    })
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct FixedHorizonKeys {
+    horizon: Position,
+}
+
+impl Default for FixedHorizonKeys {
+    fn default() -> Self {
+        Self { horizon: hinted::HORIZON }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AggressiveKeys {
+    batch_size: BatchSize,
+}
+
+impl Default for AggressiveKeys {
+    fn default() -> Self {
+        Self { batch_size: BatchSize::Table6 }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct ReverseAggressiveKeys {
+    /// F. Absent: the device's typical service time over the mean think time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fetch_ratio: Option<f64>,
+    /// Absent: 1 on a uniform device (the theory), Table 6 elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_size: Option<BatchSize>,
+    /// Absent: `batch_size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward_batch_size: Option<BatchSize>,
+    /// Absent: `mirror` on a uniform device with all references disclosed, `released` elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<Replay>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ForestallKeys {
+    fetch_ratio: FetchRatio,
+    batch_size: BatchSize,
+    /// Absent: 2K.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lookahead: Option<Position>,
+    horizon: Position,
+}
+
+impl Default for ForestallKeys {
+    fn default() -> Self {
+        Self {
+            fetch_ratio: FetchRatio::Dynamic,
+            batch_size: BatchSize::Table6,
+            lookahead: None,
+            horizon: hinted::HORIZON,
+        }
+    }
+}
+
+fn defaults<K: Default + Serialize>() -> Table {
+    Table::try_from(K::default()).expect("keys are plain values")
+}
+
+/// Reads typed keys; an error names the key.
+fn parse<K: DeserializeOwned>(keys: Table) -> Result<K, KeyError> {
+    // One key at a time first, so that an error names it: serde's own message does not.
+    K::deserialize(toml::Value::Table(keys.clone())).map_err(|error| {
+        let message = error.message().to_owned();
+        let guilty = keys.iter().find(|(key, value)| {
+            let alone = Table::from_iter([((*key).clone(), (*value).clone())]);
+            K::deserialize(toml::Value::Table(alone)).is_err()
+        });
+        let key = guilty.map_or_else(String::new, |(key, _)| key.clone());
+        match message.split_once(", expected ") {
+            Some((problem, expected)) => KeyError::new(key, problem, expected.trim_start_matches("one of ")),
+            None => match message.split_once("; allowed: ") {
+                Some((problem, allowed)) => KeyError::new(key, problem, allowed),
+                None => KeyError::new(key, message, "see `headstart list policies`"),
+            },
+        }
+    })
+}
+
+fn context_hints(context: &Context) -> Arc<Hints> {
+    context.hints.clone().expect("the host gives hints to rows that are `hinted`")
+}
+
+fn hinted<S: Strategy + 'static>(context: &Context, strategy: S) -> Box<dyn Policy> {
+    let hints = context_hints(context);
+    let knowledge = Knowledge::new(hints, &context.initial, context.disk_of.clone(), context.disks);
+    Box::new(Hinted::new(knowledge, strategy))
+}
+
+fn build_reverse_aggressive(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: ReverseAggressiveKeys = parse(keys)?;
+    let theory = context.uniform;
+    let whole = context_hints(context).disclosure == crate::Disclosure::All;
+    let replay = keys.replay.unwrap_or(if theory && whole { Replay::Mirror } else { Replay::Released });
+    if replay == Replay::Mirror && !(theory && whole) {
+        let problem =
+            "mirror replays at planned times, which hold only on a uniform device with every reference disclosed";
+        return Err(KeyError::new("replay", problem, "\"released\""));
+    }
+    let compute = context.mean_compute.max(Nanos(1));
+    let fetch = match keys.fetch_ratio {
+        None => context.nominal_service,
+        Some(ratio) if ratio > 0.0 && ratio.is_finite() => Nanos((ratio * compute.0 as f64).round().max(1.0) as u64),
+        Some(ratio) => {
+            return Err(KeyError::new("fetch_ratio", format!("{ratio} is out of range"), "a number above 0"));
+        }
+    };
+    let batch = keys.batch_size.unwrap_or(if theory { BatchSize::Fixed(1) } else { BatchSize::Table6 });
+    let setting = hinted::ReverseSetting {
+        frames: context.frames as usize,
+        disks: context.disks,
+        compute,
+        fetch: fetch.max(Nanos(1)),
+        batch_size: batch.on(context.disks),
+        forward_batch_size: keys.forward_batch_size.unwrap_or(batch).on(context.disks),
+        replay,
+    };
+    Ok(hinted(context, hinted::ReverseAggressive::new(setting)))
+}
+
+fn build_optimum(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    parse::<NoKeys>(keys)?;
+    let hints = context_hints(context);
+    let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));
+    if !(context.uniform && context.constant_compute) || context.mean_compute == Nanos::ZERO {
+        return refused(
+            "optimum is defined for a uniform device, one constant think time and no other overhead",
+            "device.model = \"uniform\", workload.compute = a time above zero, no [host] costs",
+        );
+    }
+    if hints.disclosure != crate::Disclosure::All {
+        return refused("optimum needs every reference disclosed", "no policy.hints");
+    }
+    let instance = hinted::OptimumInstance {
+        references: hints.blocks.to_vec(),
+        initial: context.initial.clone(),
+        frames: context.frames as usize,
+        disk_of: context.disk_of.to_vec(),
+        disks: context.disks,
+        compute: context.mean_compute,
+        fetch: context.nominal_service,
+    };
+    let optimum = hinted::Optimum::try_new(&instance)
+        .map_err(|large| KeyError::new("name", large.to_string(), "a smaller instance, or another policy"))?;
+    Ok(hinted(context, optimum))
+}

@@ -1,0 +1,44 @@
+//! FIFO: the victim is the resident block that arrived first, whatever its use since.
+//!
+//! Cost: constant per event; 12 bytes a block of the universe. A baseline; more frames can mean more misses
+//! (Belady's anomaly).
+
+use headstart_types::{Block, Outcome, Position};
+
+use crate::lists::Lists;
+use crate::{Replacement, View};
+
+/// First in, first out.
+#[derive(Debug)]
+pub struct Fifo {
+    arrivals: Lists<1>,
+}
+
+impl Fifo {
+    /// A cache that holds `initial`, oldest first.
+    #[must_use]
+    pub fn new(initial: &[Block], blocks: usize) -> Self {
+        let mut fifo = Self { arrivals: Lists::new() };
+        fifo.grow(blocks);
+        initial.iter().for_each(|block| fifo.inserted(*block));
+        fifo
+    }
+}
+
+impl Replacement for Fifo {
+    fn grow(&mut self, blocks: usize) {
+        self.arrivals.grow(blocks);
+    }
+
+    fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
+        let victim = self.arrivals.iter(0).find(|block| view.state(*block).is_evictable())?;
+        self.arrivals.remove(victim);
+        Some(victim)
+    }
+
+    fn inserted(&mut self, block: Block) {
+        self.arrivals.push_back(0, block);
+    }
+
+    fn referenced(&mut self, _position: Position, _block: Block, _outcome: Outcome) {}
+}
