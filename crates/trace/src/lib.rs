@@ -1,1 +1,35 @@
-//! TODO
+//! Traces: any format becomes one stream of [`Record`]s in bytes and nanoseconds, together with a declaration of
+//! what the trace carries ([`Carries`]), so that a policy that needs what is missing can say so.
+//!
+//! - [`open`] reads a trace file (plain, gzip, xz or zstd), format named or recognised; the formats are the rows
+//!   of [`FORMATS`], one file each in `formats/`.
+//! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
+//! - [`info`] counts what a stream holds, [`convert`] writes it as CSV or oracleGeneral.
+//!
+//! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
+//! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.
+
+mod checks;
+mod convert;
+mod error;
+mod formats;
+mod fuzz;
+mod hash;
+mod info;
+mod lines;
+mod number;
+mod packed;
+mod record;
+mod registry;
+mod source;
+mod workloads;
+
+pub use convert::{convert, ConvertSummary, TARGETS};
+pub use error::{Place, TraceError};
+#[doc(hidden)]
+pub use fuzz::fuzz_parse;
+pub use info::{info, Info};
+pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
+pub use registry::{open, Fit, Format, FORMATS};
+pub use source::{sha256_file, Source};
+pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

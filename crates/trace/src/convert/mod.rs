@@ -1,0 +1,56 @@
+//! Writing a trace in another format. The target appears whole or not at all: it is written beside its final place
+//! and moved there at the end. A target whose name ends in .gz, .xz or .zst is compressed so.
+
+mod csv;
+mod oracle_general;
+mod output;
+
+use std::path::{Path, PathBuf};
+
+use headstart_types::KeyError;
+use serde::Serialize;
+
+use crate::{RecordReader, TraceError};
+
+/// What [`convert`] writes.
+pub static TARGETS: &[&str] = &["csv", "oracleGeneral"];
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ConvertSummary {
+    /// Records read.
+    pub requests: u64,
+    /// Records written.
+    pub records: u64,
+    /// Empty records that were left out.
+    pub skipped: u64,
+    /// What the trace carried and the target does not.
+    pub lost: Vec<&'static str>,
+    /// The file table written beside the target, if one was.
+    pub file_table: Option<PathBuf>,
+}
+
+/// Reads a trace to its end and writes it to `path` in the format `target`.
+///
+/// `csv` writes the columns that the trace carries, and the file table beside it; it reads back as the same records.
+/// `oracleGeneral` writes one record for each block of `block_bytes` (for each request of an object trace).
+///
+/// # Errors
+/// As reading does; an unknown target; a value that does not fit the target; a file that cannot be written.
+pub fn convert(
+    reader: &mut dyn RecordReader,
+    target: &str,
+    path: &Path,
+    block_bytes: u64,
+) -> Result<ConvertSummary, TraceError> {
+    let mut summary = match target {
+        "csv" => csv::write(reader, path)?,
+        "oracleGeneral" => oracle_general::write(reader, path, block_bytes)?,
+        _ => {
+            let problem = format!("unknown target format \"{target}\"");
+            return Err(KeyError::new("to", problem, TARGETS.join(", ")).into());
+        }
+    };
+    summary.skipped = reader.skipped();
+    Ok(summary)
+}

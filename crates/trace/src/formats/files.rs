@@ -1,0 +1,75 @@
+//! The file table beside a CSV trace: `file,max_offset,disk_size,path`, one row a file, in the order of placement.
+//!
+//! `max_offset` is the end of the file's last request, `disk_size` its size on disk, empty where it had gone by the
+//! time that sizes were taken. The size used is the larger of the two.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::lines::Lines;
+use crate::number::{shown, whole, whole_u32};
+use crate::source::{without_compression_suffix, COMPRESSED_SUFFIXES};
+use crate::{FileEntry, Place, Source, TraceError};
+
+/// The header.
+pub(crate) const HEADER: &str = "file,max_offset,disk_size,path";
+
+/// Where the table of the trace at `trace` would be, uncompressed: "x.csv.xz" gives "x.files.csv".
+pub(crate) fn table_path(trace: &Path) -> Option<PathBuf> {
+    let name = trace.file_name()?.to_str()?;
+    let name = without_compression_suffix(name);
+    Some(trace.with_file_name(format!("{}.files.csv", name.strip_suffix(".csv").unwrap_or(name))))
+}
+
+/// The table beside a trace, in any compression; empty where there is none.
+pub(crate) fn table_beside(trace: &Path) -> Result<Vec<FileEntry>, TraceError> {
+    let Some(plain) = table_path(trace) else { return Ok(Vec::new()) };
+    let compressed = COMPRESSED_SUFFIXES.iter().map(|suffix| {
+        let mut name = plain.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    });
+    let found = std::iter::once(plain.clone()).chain(compressed).find(|path| path.is_file());
+    found.map_or(Ok(Vec::new()), |path| read_table(Source::open(&path)?))
+}
+
+/// Reads a table.
+pub(crate) fn read_table(source: Source) -> Result<Vec<FileEntry>, TraceError> {
+    let empty = source.bad(Place::File, format!("the file table is empty; allowed: the header {HEADER}"));
+    let mut lines = Lines::new(source);
+    match lines.next()? {
+        None => return Err(empty),
+        Some(header) if header.trim_ascii_end() == HEADER.as_bytes() => {}
+        Some(header) => {
+            let problem = format!("the header {} is wrong; allowed: {HEADER}", shown(header));
+            return Err(lines.bad(problem));
+        }
+    }
+    let mut files = Vec::new();
+    let mut seen = BTreeSet::new();
+    while let Some(line) = lines.next()? {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let entry = row(line).and_then(|entry| match seen.insert(entry.file) {
+            true => Ok(entry),
+            false => Err(format!("file {} has two rows; allowed: one", entry.file)),
+        });
+        files.push(entry.map_err(|problem| lines.bad(problem))?);
+    }
+    Ok(files)
+}
+
+fn row(line: &[u8]) -> Result<FileEntry, String> {
+    let mut fields = csv::ByteRecord::new();
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
+    reader.read_byte_record(&mut fields).map_err(|error| format!("{} is not CSV: {error}", shown(line)))?;
+    let [file, end, on_disk, path] = [0, 1, 2, 3].map(|index| fields.get(index).unwrap_or_default());
+    if fields.len() != 4 {
+        return Err(format!("{} has {} columns; allowed: 4, {HEADER}", shown(line), fields.len()));
+    }
+    let path = std::str::from_utf8(path).map_err(|_| format!("the path {} is not UTF-8", shown(path)))?;
+    let disk_size = if on_disk.is_empty() { 0 } else { whole(on_disk, "disk_size")? };
+    let size_bytes = whole(end, "max_offset")?.max(disk_size);
+    Ok(FileEntry { file: whole_u32(file, "file")?, size_bytes, path: path.to_owned() })
+}

@@ -1,0 +1,50 @@
+//! `headstart`: the project's own CSV, as its program traces were recorded: requests of processes to files.
+//!
+//! The header is `time,op,pid,file,offset,size,dur_us`: issue time in seconds, R or W, process, file, offset and
+//! size in bytes within the file, service time in microseconds. Beside `NAME.csv` lies `NAME.files.csv`, which gives
+//! the files' sizes and paths; without it the file table is empty. Either may be compressed.
+//! It is the CSV of `csv.rs` with all columns that a recorded trace has, in this order.
+
+use super::csv;
+use crate::number::shown;
+use crate::{Carries, Fit, Format};
+
+/// The header.
+pub(crate) const HEADER: &str = "time,op,pid,file,offset,size,dur_us";
+
+/// What such traces carry.
+pub(crate) const CARRIES: Carries = Carries {
+    time: true,
+    duration: true,
+    think: false,
+    processes: true,
+    files: true,
+    writes: true,
+    addresses: true,
+    objects: false,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "headstart",
+    summary: "CSV time,op,pid,file,offset,size,dur_us, and NAME.files.csv beside it",
+    source: "headstart",
+    carries: CARRIES,
+    detect,
+    open: |source| csv::open(source, accept),
+};
+
+fn detect(_name: &str, head: &[u8]) -> Fit {
+    let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if header.trim_ascii_end() == HEADER.as_bytes() {
+        Fit::Content
+    } else {
+        Fit::No
+    }
+}
+
+fn accept(header: &[u8]) -> Result<(), String> {
+    if header.trim_ascii_end() == HEADER.as_bytes() {
+        return Ok(());
+    }
+    Err(format!("the header {} is wrong; allowed: {HEADER}", shown(header)))
+}

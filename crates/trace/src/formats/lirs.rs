@@ -1,0 +1,68 @@
+//! `lirs`: one block number a line, as in the traces that the LIRS authors hand out.
+//!
+//! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002;
+//! blocks of 8 KiB. A line "*" is a mark between phases and holds no reference; blank lines are passed over.
+//! The published traces were renumbered in order of first touch: they say nothing about distance on disk, and so
+//! nothing about sequential read-ahead.
+
+use super::first_lines;
+use crate::lines::{LineParser, LineReader, Lines};
+use crate::number::whole;
+use crate::{Carries, Fit, Format, Record};
+
+/// Size of a block.
+const BLOCK_BYTES: u64 = 8192;
+
+const CARRIES: Carries = Carries {
+    time: false,
+    duration: false,
+    think: false,
+    processes: false,
+    files: false,
+    writes: false,
+    addresses: false,
+    objects: true,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "lirs",
+    summary: "one block number (8 KiB blocks) a line",
+    source: "Jiang and Zhang, LIRS, SIGMETRICS 2002",
+    carries: CARRIES,
+    detect,
+    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Lirs))),
+};
+
+fn detect(name: &str, head: &[u8]) -> Fit {
+    let is_block = |line: &[u8]| line == b"*" || line.len() < 20 && line.iter().all(u8::is_ascii_digit);
+    match (first_lines(head, is_block), name.ends_with(".trace")) {
+        (true, _) => Fit::Content,
+        (false, true) => Fit::Name,
+        (false, false) => Fit::No,
+    }
+}
+
+struct Lirs;
+
+impl LineParser for Lirs {
+    fn carries(&self) -> Carries {
+        CARRIES
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        BLOCK_BYTES
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        Some("blocks are numbered in order of first touch: the trace carries no spatial information")
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        let field = line.trim_ascii();
+        if field.is_empty() || field == b"*" {
+            return Ok(None);
+        }
+        Ok(Some(Record { offset: whole(field, "block")?, size: BLOCK_BYTES, ..Record::default() }))
+    }
+}

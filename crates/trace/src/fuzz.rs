@@ -1,0 +1,35 @@
+//! One entry for everything that feeds arbitrary bytes to the parsers: the fuzz targets and the short test.
+
+use crate::{Source, TraceError, FORMATS};
+
+/// Reads `content` to its end as a trace of `format` (a name of [`FORMATS`]) or as a "file-table", and returns the
+/// number of records or files. It must return, whatever the bytes are.
+///
+/// # Errors
+/// As reading does.
+///
+/// # Panics
+/// There is no such format, or a record breaks a promise of [`crate::RecordReader`]: that is what fuzzing looks for.
+pub fn fuzz_parse(format: &str, content: &[u8]) -> Result<u64, TraceError> {
+    let source = Source::from_bytes("fuzz", content.to_vec())?;
+    if format == "file-table" {
+        return crate::formats::read_table(source).map(|files| files.len() as u64);
+    }
+    let row = FORMATS.iter().find(|row| row.name == format).expect("a row of the registry");
+    let mut reader = (row.open)(source)?;
+    let objects = reader.carries().objects;
+    assert!(reader.unit_bytes() > 0);
+    let (mut batch, mut count, mut last) = (Vec::new(), 0, None);
+    while reader.read(&mut batch)? {
+        assert!(!batch.is_empty() && batch.len() <= crate::BATCH);
+        for record in &batch {
+            assert!(record.size > 0);
+            assert!(objects || record.offset.checked_add(record.size).is_some());
+            assert!(last.is_none_or(|last| last <= record.time));
+            last = Some(record.time);
+        }
+        count += batch.len() as u64;
+    }
+    assert!(batch.is_empty() && count > 0);
+    Ok(count)
+}

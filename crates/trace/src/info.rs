@@ -1,0 +1,148 @@
+//! What a trace holds, in one pass.
+//!
+//! Memory: 16 bytes and a little for each distinct block.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use headstart_types::KeyError;
+use serde::Serialize;
+
+use crate::hash::Build;
+use crate::{Carries, Record, RecordReader, TraceError};
+
+/// Most blocks of one request. A larger one is a mistake in the trace or in the block size.
+pub(crate) const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
+
+/// Figures of a trace. Times in nanoseconds; what the trace does not carry is `None`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Info {
+    /// Records.
+    pub requests: u64,
+    /// Records that are reads, or all of them where reads and writes are not told apart.
+    pub reads: u64,
+    /// Records that are writes.
+    pub writes: u64,
+    /// Reads over requests, 0 to 1.
+    pub read_share: f64,
+    /// Size of the blocks that are counted; `None` where the trace's objects are.
+    pub block_bytes: Option<u64>,
+    /// Blocks touched by all requests together.
+    pub references: u64,
+    /// Different blocks among them.
+    pub distinct_blocks: u64,
+    /// Requests that start where the one before them in the same file or device ended, over requests, 0 to 1.
+    pub sequential_share: Option<f64>,
+    /// Sum of the sizes.
+    pub bytes: u128,
+    /// From the issue of the first request to that of the last.
+    pub time_span_ns: Option<u64>,
+    /// Mean think time after a request.
+    pub think_ns_mean: Option<f64>,
+    /// Mean service time.
+    pub duration_ns_mean: Option<f64>,
+    /// Different files or devices.
+    pub files: Option<u64>,
+    /// Different processes.
+    pub processes: Option<u64>,
+    /// Empty records that were left out.
+    pub skipped: u64,
+    /// What the trace carries.
+    pub carries: Carries,
+    /// What a user must know.
+    pub note: Option<&'static str>,
+}
+
+/// The blocks of `block_bytes` that a request touches: the first one, and how many.
+pub(crate) fn blocks_of(record: &Record, block_bytes: u64) -> Result<(u64, u64), TraceError> {
+    let first = record.offset / block_bytes;
+    let count = (record.offset + (record.size - 1)) / block_bytes - first + 1;
+    if count > REQUEST_BLOCKS_MAX {
+        let problem = format!("a request of {} bytes is {count} blocks of {block_bytes} bytes", record.size);
+        let allowed = format!("at most {REQUEST_BLOCKS_MAX} blocks a request");
+        return Err(KeyError::new("block_size", problem, allowed).into());
+    }
+    Ok((first, count))
+}
+
+/// Reads a trace to its end and counts. Blocks are of `block_bytes`, unless the trace carries objects, which are
+/// then its blocks; `None` stands for the trace's own unit.
+///
+/// # Errors
+/// As reading does; and a block size of zero.
+pub fn info(reader: &mut dyn RecordReader, block_bytes: Option<u64>) -> Result<Info, TraceError> {
+    let carries = reader.carries();
+    let block_bytes = (!carries.objects).then(|| block_bytes.unwrap_or(reader.unit_bytes()));
+    if block_bytes == Some(0) {
+        return Err(KeyError::new("block_size", "is 0", "1 byte or more").into());
+    }
+    let mut tally = Tally::default();
+    let mut batch = Vec::new();
+    while reader.read(&mut batch)? {
+        for record in &batch {
+            tally.add(record, block_bytes)?;
+        }
+    }
+    Ok(tally.finish(carries, block_bytes, reader))
+}
+
+#[derive(Default)]
+struct Tally {
+    requests: u64,
+    writes: u64,
+    references: u64,
+    sequential: u64,
+    bytes: u128,
+    span_ns: u64,
+    think_ns: u128,
+    duration_ns: u128,
+    blocks: HashSet<(u32, u64), Build>,
+    /// Where the last request of a file ended.
+    ends: HashMap<u32, u64, Build>,
+    processes: BTreeSet<u32>,
+}
+
+impl Tally {
+    fn add(&mut self, record: &Record, block_bytes: Option<u64>) -> Result<(), TraceError> {
+        self.requests += 1;
+        self.writes += u64::from(record.write);
+        self.bytes += u128::from(record.size);
+        self.span_ns = record.time.0;
+        self.think_ns += u128::from(record.think.0);
+        self.duration_ns += u128::from(record.duration.0);
+        self.processes.insert(record.pid);
+        let (first, count) = match block_bytes {
+            Some(block_bytes) => blocks_of(record, block_bytes)?,
+            None => (record.offset, 1),
+        };
+        self.references += count;
+        self.blocks.extend((0..count).map(|index| (record.file, first + index)));
+        let end = record.offset.wrapping_add(record.size);
+        let before = self.ends.insert(record.file, end);
+        self.sequential += u64::from(before == Some(record.offset));
+        Ok(())
+    }
+
+    fn finish(self, carries: Carries, block_bytes: Option<u64>, reader: &dyn RecordReader) -> Info {
+        let requests = self.requests as f64;
+        let reads = self.requests - self.writes;
+        Info {
+            requests: self.requests,
+            reads,
+            writes: self.writes,
+            read_share: reads as f64 / requests,
+            block_bytes,
+            references: self.references,
+            distinct_blocks: self.blocks.len() as u64,
+            sequential_share: carries.addresses.then(|| self.sequential as f64 / requests),
+            bytes: self.bytes,
+            time_span_ns: carries.time.then_some(self.span_ns),
+            think_ns_mean: carries.think.then(|| self.think_ns as f64 / requests),
+            duration_ns_mean: carries.duration.then(|| self.duration_ns as f64 / requests),
+            files: carries.files.then_some(self.ends.len() as u64),
+            processes: carries.processes.then_some(self.processes.len() as u64),
+            skipped: reader.skipped(),
+            carries,
+            note: reader.note(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Text formats: lines found in one large buffer without copying, and a reader that turns a parser of single lines
+//! into a [`RecordReader`]. A new text format is a [`LineParser`] and nothing else.
+//!
+//! Cost: one `memchr` a line. Memory: one buffer of 256 KiB, growing up to the longest line allowed.
+
+use crate::checks::{Checks, EMPTY};
+use crate::{Carries, FileEntry, Place, Record, RecordReader, Source, TraceError, BATCH};
+
+/// What is read at once.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// Longest line. No trace has longer ones; a binary file taken for text would otherwise fill the memory.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The lines of a source, without their ends ("\n" or "\r\n").
+pub(crate) struct Lines {
+    source: Source,
+    buffer: Vec<u8>,
+    /// What of the buffer is read and not yet handed out.
+    start: usize,
+    end: usize,
+    /// Number of the last line handed out, from 1.
+    number: u64,
+}
+
+impl Lines {
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, number: 0 }
+    }
+
+    /// The next line, or `None` at the end.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
+        let mut searched = self.start;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
+                let line = self.start..searched + at;
+                self.start = line.end + 1;
+                self.number += 1;
+                return Ok(Some(without_return(&self.buffer[line])));
+            }
+            let waiting = self.end - self.start;
+            if !self.refill()? {
+                if waiting == 0 {
+                    return Ok(None);
+                }
+                let line = self.start..self.end;
+                self.start = self.end;
+                self.number += 1;
+                return Ok(Some(without_return(&self.buffer[line])));
+            }
+            searched = self.start + waiting;
+        }
+    }
+
+    /// Reads more behind what is waiting; false at the end of the source.
+    fn refill(&mut self) -> Result<bool, TraceError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end > LINE_BYTES_MAX {
+            self.number += 1;
+            return Err(self.bad(format!("the line is too long; allowed: up to {LINE_BYTES_MAX} bytes")));
+        }
+        if self.end == self.buffer.len() {
+            self.buffer.resize(2 * self.end, 0);
+        }
+        let read = self.source.read(&mut self.buffer[self.end..])?;
+        self.end += read;
+        Ok(read > 0)
+    }
+
+    /// An error in the last line handed out.
+    #[cold]
+    pub(crate) fn bad(&self, problem: String) -> TraceError {
+        self.source.bad(Place::Line(self.number), problem)
+    }
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Turns one line of a text format into a record.
+pub(crate) trait LineParser: Send {
+    /// As [`RecordReader::carries`].
+    fn carries(&self) -> Carries;
+    /// As [`RecordReader::unit_bytes`].
+    fn unit_bytes(&self) -> u64;
+    /// As [`RecordReader::files`].
+    fn files(&self) -> &[FileEntry] {
+        &[]
+    }
+    /// As [`RecordReader::note`].
+    fn note(&self) -> Option<&'static str> {
+        None
+    }
+    /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
+    /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words.
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String>;
+}
+
+/// The reader of a text format.
+pub(crate) struct LineReader<P> {
+    lines: Lines,
+    parser: P,
+    objects: bool,
+    checks: Checks,
+}
+
+impl<P: LineParser> LineReader<P> {
+    /// Reads the rest of `lines`.
+    pub(crate) fn new(lines: Lines, parser: P) -> Self {
+        let objects = parser.carries().objects;
+        Self { lines, parser, objects, checks: Checks::default() }
+    }
+}
+
+impl<P: LineParser> RecordReader for LineReader<P> {
+    fn carries(&self) -> Carries {
+        self.parser.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.parser.unit_bytes()
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        self.parser.files()
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        self.parser.note()
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while into.len() < BATCH {
+            let Some(line) = self.lines.next()? else {
+                if self.checks.is_empty() {
+                    return Err(self.lines.source.bad(Place::File, EMPTY.to_owned()));
+                }
+                break;
+            };
+            match self.parser.parse(line) {
+                Ok(None) => {}
+                Ok(Some(mut record)) => {
+                    self.checks.admit(&mut record, self.objects).map_err(|problem| self.lines.bad(problem))?;
+                    into.push(record);
+                }
+                Err(problem) => return Err(self.lines.bad(problem)),
+            }
+        }
+        Ok(!into.is_empty())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.lines.source.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(content: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Lines::new(Source::from_bytes("t", content.to_vec()).unwrap());
+        let mut out = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            out.push(line.to_vec());
+        }
+        out
+    }
+
+    #[test]
+    fn a_line_longer_than_the_buffer_is_whole_and_one_too_long_is_refused() {
+        let long = vec![b'x'; BUFFER_BYTES + 7];
+        assert_eq!(all(&[b"a\n", &long[..], b"\nb"].concat()), [b"a".to_vec(), long, b"b".to_vec()]);
+        let mut lines = Lines::new(Source::from_bytes("t", vec![b'x'; 4 * LINE_BYTES_MAX]).unwrap());
+        let error = lines.next().unwrap_err().to_string();
+        assert!(error.starts_with("t, line 1: the line is too long"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_what_splitting_gives(mut content in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'1'), Just(b'\r')], 0..200)) {
+            content.insert(0, b'0');
+            let text = content.strip_suffix(b"\n").unwrap_or(&content);
+            let expected: Vec<Vec<u8>> = text.split(|&b| b == b'\n').map(|l| without_return(l).to_vec()).collect();
+            prop_assert_eq!(all(&content), expected);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Binary formats of records of one fixed length, and a reader that turns a parser of single records into a
+//! [`RecordReader`]. A new such format is a [`RecordParser`] and nothing else.
+//!
+//! Cost: the source is read a mebibyte at a time and taken apart in place.
+
+use crate::checks::{Checks, EMPTY};
+use crate::{Carries, Place, Record, RecordReader, Source, TraceError, BATCH};
+
+/// What is read at once.
+const BUFFER_BYTES: usize = 1024 * 1024;
+
+/// Turns one binary record into a [`Record`].
+pub(crate) trait RecordParser: Send {
+    /// Length of a record.
+    const RECORD_BYTES: usize;
+    /// As [`RecordReader::carries`].
+    fn carries(&self) -> Carries;
+    /// As [`RecordReader::unit_bytes`].
+    fn unit_bytes(&self) -> u64;
+    /// The record, its time as recorded; `None` where it is to be left out, which is counted; or the problem.
+    /// The caller guarantees [`Self::RECORD_BYTES`] bytes.
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<Record>, String>;
+}
+
+/// The reader of a binary format.
+pub(crate) struct PackedReader<P> {
+    source: Source,
+    parser: P,
+    objects: bool,
+    checks: Checks,
+    buffer: Vec<u8>,
+    /// What of the buffer is read and not yet parsed.
+    start: usize,
+    end: usize,
+    /// Records parsed.
+    number: u64,
+    skipped: u64,
+}
+
+impl<P: RecordParser> PackedReader<P> {
+    pub(crate) fn new(source: Source, parser: P) -> Self {
+        let objects = parser.carries().objects;
+        let buffer = vec![0; BUFFER_BYTES];
+        Self { source, parser, objects, checks: Checks::default(), buffer, start: 0, end: 0, number: 0, skipped: 0 }
+    }
+
+    /// Reads until at least one record is waiting; false at the end.
+    fn refill(&mut self) -> Result<bool, TraceError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < P::RECORD_BYTES {
+            let read = self.source.read(&mut self.buffer[self.end..])?;
+            if read == 0 {
+                return self.at_end().map(|()| false);
+            }
+            self.end += read;
+        }
+        Ok(true)
+    }
+
+    /// Whether the end is where it may be.
+    fn at_end(&self) -> Result<(), TraceError> {
+        if self.end > 0 {
+            let problem = format!(
+                "the trace ends inside a record: {} bytes of {}; allowed: whole records",
+                self.end,
+                P::RECORD_BYTES
+            );
+            return Err(self.source.bad(Place::Record(self.number + 1), problem));
+        }
+        if self.number == 0 {
+            return Err(self.source.bad(Place::File, EMPTY.to_owned()));
+        }
+        if self.checks.is_empty() {
+            let problem = format!("all {} records are empty; allowed: one or more of 1 byte or more", self.skipped);
+            return Err(self.source.bad(Place::File, problem));
+        }
+        Ok(())
+    }
+}
+
+impl<P: RecordParser> RecordReader for PackedReader<P> {
+    fn carries(&self) -> Carries {
+        self.parser.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.parser.unit_bytes()
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while into.is_empty() {
+            if self.end - self.start < P::RECORD_BYTES && !self.refill()? {
+                return Ok(false);
+            }
+            for bytes in self.buffer[self.start..self.end].chunks_exact(P::RECORD_BYTES).take(BATCH) {
+                self.start += P::RECORD_BYTES;
+                self.number += 1;
+                let checks = &mut self.checks;
+                let parsed = self.parser.parse(bytes).and_then(|record| match record {
+                    Some(mut record) => checks.admit(&mut record, self.objects).map(|()| Some(record)),
+                    None => Ok(None),
+                });
+                match parsed {
+                    Ok(Some(record)) => into.push(record),
+                    Ok(None) => self.skipped += 1,
+                    Err(problem) => return Err(self.source.bad(Place::Record(self.number), problem)),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.source.progress()
+    }
+}

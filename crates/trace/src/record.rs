@@ -1,0 +1,98 @@
+//! The one record that every trace format and every generator is turned into, and what a trace declares of itself.
+
+use headstart_types::Nanos;
+use serde::Serialize;
+
+use crate::TraceError;
+
+/// How many records [`RecordReader::read`] returns at most in one batch.
+pub const BATCH: usize = 4096;
+
+/// One I/O of a trace, in normalised units. Fields that the trace does not carry ([`Carries`]) are zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Issue time, since the issue of the first record. Never decreases along a trace.
+    pub time: Nanos,
+    /// Service time as recorded.
+    pub duration: Nanos,
+    /// Think time after this request. Generators (and CSV files written from them) carry it.
+    pub think: Nanos,
+    /// Where the request starts, in bytes; or, where the trace carries objects, the object's number.
+    pub offset: u64,
+    /// Bytes, never zero; in object traces the object's size, or the format's unit where it has none.
+    /// Where `offset` is an address, `offset + size` fits in 64 bits.
+    pub size: u64,
+    /// Process, or zero.
+    pub pid: u32,
+    /// File, device or ASU, or zero.
+    pub file: u32,
+    /// Whether it is a write.
+    pub write: bool,
+}
+
+/// What a trace carries. What it does not carry is zero in its records, and must not be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Carries {
+    /// Issue times.
+    pub time: bool,
+    /// Service times.
+    pub duration: bool,
+    /// Think times.
+    pub think: bool,
+    /// Process ids.
+    pub processes: bool,
+    /// File, device or ASU ids.
+    pub files: bool,
+    /// Reads and writes told apart; otherwise all count as reads.
+    pub writes: bool,
+    /// Real addresses: adjacent numbers are adjacent on the disk, or within the file.
+    pub addresses: bool,
+    /// Offsets are object numbers, not bytes.
+    pub objects: bool,
+}
+
+/// One row of a trace's file table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEntry {
+    /// The number by which records name the file.
+    pub file: u32,
+    /// Size: the larger of the size on disk and the end of the last request.
+    pub size_bytes: u64,
+    /// Path on the traced machine.
+    pub path: String,
+}
+
+/// A stream of records. After an error, or after `read` has returned false, a reader is spent.
+pub trait RecordReader: Send {
+    /// What the trace carries.
+    fn carries(&self) -> Carries;
+
+    /// Size of the trace's own unit in bytes: of an object where it carries objects (nominal where sizes differ),
+    /// of the pages or sectors in which it counts, 1 where it counts bytes.
+    fn unit_bytes(&self) -> u64;
+
+    /// The file table in its own order; empty where there is none.
+    fn files(&self) -> &[FileEntry] {
+        &[]
+    }
+
+    /// What a user of the trace must know, if anything.
+    fn note(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Clears `into` and fills it with the next records, at least one and at most [`BATCH`], in trace order.
+    /// Returns false, and no records, at the end.
+    ///
+    /// # Errors
+    /// The first thing in the trace that cannot be read, with its line or record number. An empty trace is an error.
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError>;
+
+    /// Records that were left out so far because they are empty, in formats where such records are common.
+    fn skipped(&self) -> u64 {
+        0
+    }
+
+    /// How far the reading is: (done, total), in bytes of the file as stored, or in requests of a generator.
+    fn progress(&self) -> (u64, u64);
+}

@@ -1,0 +1,66 @@
+//! The trace formats: one row each. The command's help, the docs, detection and the tests all iterate this table.
+
+use std::path::Path;
+
+use crate::formats::{csv, headstart, lirs, lis, oracle_general};
+use crate::{Carries, RecordReader, Source, TraceError};
+
+/// How well a file fits a format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// Not at all.
+    No,
+    /// By its name only; reading it will tell what is wrong with the content.
+    Name,
+    /// By its first lines or records.
+    Content,
+}
+
+/// A trace format.
+pub struct Format {
+    /// The name in a scenario.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// Who defined it.
+    pub source: &'static str,
+    /// What its traces carry; in formats with optional columns, at most.
+    pub carries: Carries,
+    /// How well a file fits, by its name (without compression suffix) and the first bytes of its content.
+    pub detect: fn(name: &str, head: &[u8]) -> Fit,
+    /// Starts reading. Wrong headers are found here, everything else in reading.
+    pub open: fn(Source) -> Result<Box<dyn RecordReader>, TraceError>,
+}
+
+/// All formats. Where several fit a file equally well, the first is taken.
+pub static FORMATS: &[Format] = &[headstart::FORMAT, csv::FORMAT, lis::FORMAT, lirs::FORMAT, oracle_general::FORMAT];
+
+/// Opens the trace at `path`. `format` is the name of a row of [`FORMATS`], or "auto".
+///
+/// # Errors
+/// The file cannot be read, its format is unknown or not recognised, or its header is wrong.
+pub fn open(path: &Path, format: &str) -> Result<Box<dyn RecordReader>, TraceError> {
+    let unknown = |problem: String| {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        TraceError::UnknownFormat { file: path.to_owned(), problem, allowed: format!("auto, {}", names.join(", ")) }
+    };
+    if format != "auto" {
+        let row = FORMATS.iter().find(|row| row.name == format);
+        let row = row.ok_or_else(|| unknown(format!("unknown trace format \"{format}\"")))?;
+        return (row.open)(Source::open(path)?);
+    }
+    let source = Source::open(path)?;
+    if source.head().is_empty() {
+        return Err(source.bad(crate::Place::File, crate::checks::EMPTY.to_owned()));
+    }
+    let row = detect(&source).ok_or_else(|| unknown("the format is not recognised; name it".to_owned()))?;
+    (row.open)(source)
+}
+
+/// The format that fits best, if any fits.
+fn detect(source: &Source) -> Option<&'static Format> {
+    let name = source.plain_name();
+    let fits = FORMATS.iter().map(|row| ((row.detect)(&name, source.head()), row));
+    // `max_by_key` takes the last of equals, and the first is wanted.
+    fits.rev().max_by_key(|(fit, _)| *fit).filter(|(fit, _)| *fit > Fit::No).map(|(_, row)| row)
+}

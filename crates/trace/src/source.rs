@@ -1,0 +1,233 @@
+//! A trace file as a stream of bytes, whatever compressed it.
+//!
+//! The compression is recognised by its magic bytes, not by the name. The first bytes of the content are kept at
+//! hand for the formats' detectors.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::{Place, TraceError};
+
+/// How much of the content the detectors see.
+const HEAD_BYTES: usize = 4096;
+
+/// Suffixes of compressed files, for the names of neighbours and of detection.
+pub(crate) const COMPRESSED_SUFFIXES: [&str; 4] = [".gz", ".xz", ".zst", ".zstd"];
+
+/// How the bytes of the file are packed, by magic number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    None,
+    Gzip,
+    Xz,
+    Zstd,
+}
+
+impl Compression {
+    fn sniff(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            _ => Compression::None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Compression::None => "plain",
+            Compression::Gzip => "gzip",
+            Compression::Xz => "xz",
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    fn decode(self, packed: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Compression::None => Box::new(packed),
+            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
+            Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
+        })
+    }
+}
+
+/// Counts what is read from the stored file, for progress.
+struct Counted<R> {
+    inner: R,
+    done: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.done.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The content of one trace file, decompressed, with its name for errors.
+pub struct Source {
+    file: PathBuf,
+    /// Whether `file` is a real file, with neighbours.
+    on_disk: bool,
+    compression: Compression,
+    reader: Box<dyn Read + Send>,
+    head: Vec<u8>,
+    /// How much of `head` was handed out.
+    head_used: usize,
+    done: Arc<AtomicU64>,
+    total_bytes: u64,
+}
+
+impl Source {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// The file is missing, no regular file, unreadable, or its compressed content is damaged at its start.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let io = |source| TraceError::Io { file: path.to_owned(), source };
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        if metadata.is_dir() {
+            let problem = "is a directory; allowed: a trace file".to_owned();
+            return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem });
+        }
+        let file = File::open(path).map_err(io)?;
+        Self::new(path, true, file, metadata.len())
+    }
+
+    /// Takes `content` for the content of a file called `name`.
+    ///
+    /// # Errors
+    /// As for [`Source::open`].
+    pub fn from_bytes(name: &str, content: Vec<u8>) -> Result<Self, TraceError> {
+        let total_bytes = content.len() as u64;
+        Self::new(Path::new(name), false, Cursor::new(content), total_bytes)
+    }
+
+    fn new(
+        file: &Path,
+        on_disk: bool,
+        mut stored: impl Read + Send + 'static,
+        total_bytes: u64,
+    ) -> Result<Self, TraceError> {
+        let io = |source| TraceError::Io { file: file.to_owned(), source };
+        let mut magic = Vec::new();
+        (&mut stored).take(6).read_to_end(&mut magic).map_err(io)?;
+        let compression = Compression::sniff(&magic);
+        let done = Arc::new(AtomicU64::new(0));
+        let counted = Counted { inner: Cursor::new(magic).chain(stored), done: Arc::clone(&done) };
+        let reader = compression.decode(counted).map_err(io)?;
+        let mut source = Self {
+            file: file.to_owned(),
+            on_disk,
+            compression,
+            reader,
+            head: Vec::new(),
+            head_used: 0,
+            done,
+            total_bytes,
+        };
+        source.fill_head()?;
+        Ok(source)
+    }
+
+    fn fill_head(&mut self) -> Result<(), TraceError> {
+        let mut head = vec![0; HEAD_BYTES];
+        let mut filled = 0;
+        while filled < HEAD_BYTES {
+            match self.read_from_decoder(&mut head[filled..])? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        head.truncate(filled);
+        self.head = head;
+        Ok(())
+    }
+
+    fn read_from_decoder(&mut self, into: &mut [u8]) -> Result<usize, TraceError> {
+        loop {
+            match self.reader.read(into) {
+                Ok(read) => return Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.damaged(error)),
+            }
+        }
+    }
+
+    fn damaged(&self, error: io::Error) -> TraceError {
+        let name = self.compression.name();
+        match (self.compression, error.kind()) {
+            (Compression::None, _) => TraceError::Io { file: self.file.clone(), source: error },
+            (_, io::ErrorKind::UnexpectedEof) => {
+                self.bad(Place::File, format!("the {name} stream is cut short; allowed: a complete {name} file"))
+            }
+            _ => self.bad(Place::File, format!("the {name} stream is damaged ({error}); allowed: a valid {name} file")),
+        }
+    }
+
+    /// Reads some of the content; 0 at its end. The caller guarantees that `into` is not empty.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, TraceError> {
+        let waiting = &self.head[self.head_used..];
+        if waiting.is_empty() {
+            return self.read_from_decoder(into);
+        }
+        let count = waiting.len().min(into.len());
+        into[..count].copy_from_slice(&waiting[..count]);
+        self.head_used += count;
+        Ok(count)
+    }
+
+    /// The first bytes of the content.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The file's name without directories and without a compression suffix: "cs.trace".
+    #[must_use]
+    pub fn plain_name(&self) -> String {
+        let name = self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        without_compression_suffix(&name).to_owned()
+    }
+
+    /// The path, where the content comes from a real file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.on_disk.then_some(self.file.as_path())
+    }
+
+    /// Bytes of the stored file: read, and in all.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let done = self.done.load(Ordering::Relaxed);
+        (done.min(self.total_bytes), self.total_bytes)
+    }
+
+    /// An error in this file.
+    #[cold]
+    pub(crate) fn bad(&self, place: Place, problem: String) -> TraceError {
+        TraceError::Bad { file: self.file.clone(), place, problem }
+    }
+}
+
+/// `name` without ".gz", ".xz", ".zst" or ".zstd".
+pub(crate) fn without_compression_suffix(name: &str) -> &str {
+    COMPRESSED_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
+}
+
+/// SHA-256 of the file as stored, in lower-case hexadecimal.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn sha256_file(path: &Path) -> Result<String, TraceError> {
+    let io = |source| TraceError::Io { file: path.to_owned(), source };
+    let mut file = File::open(path).map_err(io)?;
+    let mut hasher = Sha256::new();
+    io::copy(&mut file, &mut hasher).map_err(io)?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

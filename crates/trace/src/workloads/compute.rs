@@ -1,0 +1,101 @@
+//! Think times as users write them: "0s", "1ms" (constant) or "exp:1ms" (exponential of that mean).
+
+use std::str::FromStr;
+
+use headstart_types::Nanos;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A distribution of think times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compute {
+    /// Always the same; zero for none.
+    Constant(Nanos),
+    /// Exponential, of this mean.
+    Exponential(Nanos),
+}
+
+impl Compute {
+    /// What a user may write.
+    pub const ALLOWED: &'static str =
+        "a time such as \"0s\" or \"1ms\", or \"exp:1ms\" for exponential times of that mean, at most 1000h";
+
+    /// A source of such times; equal seeds give equal times.
+    #[must_use]
+    pub fn sampler(self, seed: u64) -> ComputeSampler {
+        // Think times have a stream of their own, so that they do not depend on how addresses are drawn.
+        const STREAM: u64 = 1;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(STREAM);
+        ComputeSampler { compute: self, rng }
+    }
+}
+
+impl FromStr for Compute {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with the text.
+    fn from_str(text: &str) -> Result<Self, String> {
+        // An exponential is at most 37 times its mean here (53 random bits): nothing overflows.
+        const MEAN_MAX: Nanos = Nanos(1_000 * 3_600_000_000_000);
+        let (mean, exponential) = match text.strip_prefix("exp:") {
+            Some(mean) => (mean, true),
+            None => (text, false),
+        };
+        let mean: Nanos = mean.parse()?;
+        if mean > MEAN_MAX {
+            return Err(format!("\"{text}\" is too large"));
+        }
+        Ok(if exponential { Compute::Exponential(mean) } else { Compute::Constant(mean) })
+    }
+}
+
+/// Draws think times.
+#[derive(Debug, Clone)]
+pub struct ComputeSampler {
+    compute: Compute,
+    rng: ChaCha8Rng,
+}
+
+impl ComputeSampler {
+    /// The next think time: for an exponential, minus the mean times the logarithm of a uniform number in (0, 1],
+    /// rounded to the nanosecond.
+    #[inline]
+    pub fn next_think(&mut self) -> Nanos {
+        match self.compute {
+            Compute::Constant(think) => think,
+            Compute::Exponential(mean) => {
+                let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+                Nanos((-libm::log(uniform) * mean.0 as f64).round() as u64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_users_write() {
+        assert_eq!("0s".parse(), Ok(Compute::Constant(Nanos(0))));
+        assert_eq!("1ms".parse(), Ok(Compute::Constant(Nanos(1_000_000))));
+        assert_eq!("exp:1ms".parse(), Ok(Compute::Exponential(Nanos(1_000_000))));
+        for text in ["", "1", "exp:", "exp", "-1ms", "exp:-1ms", "norm:1ms", "1001h"] {
+            assert!(text.parse::<Compute>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn exponential_has_its_mean_and_its_shape() {
+        let mut sampler = Compute::Exponential(Nanos(1_000_000)).sampler(7);
+        let draws: Vec<u64> = (0..200_000).map(|_| sampler.next_think().0).collect();
+        let mean = draws.iter().sum::<u64>() as f64 / draws.len() as f64;
+        assert!((mean / 1e6 - 1.0).abs() < 0.01, "{mean}");
+        // Half of an exponential lies below ln 2 of its mean, a share of e^-3 above three times the mean.
+        let share = |bound: u64| draws.iter().filter(|draw| **draw < bound).count() as f64 / draws.len() as f64;
+        assert!((share(693_147) - 0.5).abs() < 0.005);
+        assert!((1.0 - share(3_000_000) - 0.0498).abs() < 0.002);
+    }
+}

@@ -1,0 +1,66 @@
+//! Workload generators: one file and one row each. Same keys, same seed, same records on every machine.
+//!
+//! Keys that all know: `blocks`, the size of the address space in blocks; `request_blocks`, the size of a request;
+//! `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential of that mean).
+//! Addresses are bytes: block number times the block size of the run.
+
+mod compute;
+mod keys;
+mod loop_;
+mod random;
+mod scan;
+mod sequential;
+mod stream;
+mod synth;
+mod zipf;
+
+pub use compute::{Compute, ComputeSampler};
+
+use headstart_types::KeyError;
+
+use crate::RecordReader;
+
+/// What a generator needs beside its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeneratorContext {
+    /// Seed of everything random in the workload.
+    pub seed: u64,
+    /// Size of a block in bytes, more than zero.
+    pub block_bytes: u64,
+}
+
+/// Starts a generator.
+type Open = fn(keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError>;
+
+/// A workload generator.
+pub struct Workload {
+    /// The name in a scenario.
+    pub name: &'static str,
+    /// What it asks for, in a few words.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Every key with its default.
+    pub defaults: fn() -> toml::Table,
+    /// Starts generating.
+    pub open: Open,
+}
+
+/// All generators.
+pub static WORKLOADS: &[Workload] =
+    &[synth::WORKLOAD, sequential::WORKLOAD, loop_::WORKLOAD, random::WORKLOAD, zipf::WORKLOAD];
+
+/// Starts the generator `name`. Keys that are not given have their defaults.
+///
+/// # Errors
+/// No such generator, a key that it does not have, or a value outside of what the error says is allowed.
+pub fn generate(name: &str, keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    if context.block_bytes == 0 {
+        return Err(KeyError::new("block_size", "is 0", "1 byte or more"));
+    }
+    let row = WORKLOADS.iter().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = WORKLOADS.iter().map(|row| row.name).collect();
+        KeyError::new("generator", format!("unknown generator \"{name}\""), names.join(", "))
+    })?;
+    (row.open)(keys, context)
+}

@@ -1,0 +1,116 @@
+//! `zipf`: independent requests, the block of rank r drawn with a probability proportional to 1 / r^alpha.
+//!
+//! Source: the independent reference model of Breslau, Cao, Fan, Phillips and Shenker, "Web caching and Zipf-like
+//! distributions", INFOCOM 1999. Drawing is by Walker's alias table (ACM TOMS 3(3), 1977) in Vose's construction
+//! (IEEE TSE 17(9), 1991): exact for every alpha from 0 (uniform) on, up to rounding of the probabilities to 32 bits.
+//! Ranks are scattered over the block numbers by a random permutation (Fisher and Yates), drawn from the seed, so
+//! that popular blocks are not neighbours. The permutation is folded into the table.
+//! Cost: one random word, one multiplication and one look into the table a request. Memory: 12 bytes a block, twice
+//! that while the table is built; hence the limit of 2^28 blocks.
+
+use headstart_types::KeyError;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::keys::{defaults, Keys, Space};
+use super::stream::{Pattern, Stream};
+use super::{GeneratorContext, Workload};
+use crate::RecordReader;
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "zipf",
+    summary: "independent requests, popularity 1 / rank^alpha, ranks scattered at random",
+    source: "Breslau et al., INFOCOM 1999",
+    defaults: || {
+        let own =
+            [("requests", Value::Integer(100_000)), ("blocks", Value::Integer(10_000)), ("alpha", Value::Float(1.0))];
+        defaults(own, "0s")
+    },
+    open,
+};
+
+/// Bounds the memory of the table.
+const BLOCKS_MAX: u64 = 1 << 28;
+/// Beyond this all but the first rank would be rarer than once in 10^30 requests.
+const ALPHA_MAX: f64 = 100.0;
+
+fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, (WORKLOAD.defaults)())?;
+    let space = keys.space(BLOCKS_MAX, context)?;
+    let alpha = keys.number("alpha", ALPHA_MAX)?;
+    let requests = keys.requests()?;
+    let compute = keys.compute()?.sampler(context.seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(context.seed);
+    let slots = slots(space.starts() as usize, alpha, &mut rng);
+    Ok(Stream::boxed(Zipf { space, rng, slots }, compute, space, requests))
+}
+
+/// One column of the alias table.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// Share of `own` in this column, of 2^32; the rest is `alias`.
+    own_share: u32,
+    own: u32,
+    alias: u32,
+}
+
+struct Zipf {
+    space: Space,
+    rng: ChaCha8Rng,
+    slots: Vec<Slot>,
+}
+
+impl Pattern for Zipf {
+    #[inline]
+    fn next(&mut self) -> (u64, u64) {
+        // One random word: the high half of the product is the column, the low half decides within it.
+        let product = u128::from(self.rng.next_u64()) * self.slots.len() as u128;
+        let slot = self.slots[(product >> 64) as usize];
+        let within = (product as u64 >> 32) as u32;
+        let block = if within < slot.own_share { slot.own } else { slot.alias };
+        (u64::from(block), self.space.request_blocks)
+    }
+}
+
+/// The alias table over `count` ranks, each rank already replaced by its block. The caller guarantees that `count`
+/// is at least 1 and fits in 32 bits.
+fn slots(count: usize, alpha: f64, rng: &mut ChaCha8Rng) -> Vec<Slot> {
+    // Weight of each rank, in units of one column.
+    let mut weights: Vec<f64> = (1..=count).map(|rank| libm::pow(rank as f64, -alpha)).collect();
+    let total: f64 = weights.iter().rev().sum();
+    let scale = count as f64 / total;
+    weights.iter_mut().for_each(|weight| *weight *= scale);
+
+    let blocks = permutation(count, rng);
+    let mut slots: Vec<Slot> = blocks.iter().map(|&own| Slot { own_share: u32::MAX, own, alias: own }).collect();
+    // Weights fall with the rank: those of at least one column come first, the lighter ones after them.
+    let mut light = weights.partition_point(|weight| *weight >= 1.0);
+    let mut heavy = 0;
+    let heavies = light;
+    // A heavy rank that has given so much that it became light itself is settled at once, from the next heavy one.
+    let mut settle = |light: usize, heavy: usize, weights: &mut [f64]| {
+        slots[light].own_share = (weights[light] * 4_294_967_296.0) as u32;
+        slots[light].alias = blocks[heavy];
+        weights[heavy] -= 1.0 - weights[light];
+    };
+    while heavy < heavies && light < count {
+        settle(light, heavy, &mut weights);
+        light += 1;
+        while heavy + 1 < heavies && weights[heavy] < 1.0 {
+            settle(heavy, heavy + 1, &mut weights);
+            heavy += 1;
+        }
+    }
+    slots
+}
+
+/// A random order of `0..count`.
+fn permutation(count: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    for last in (1..count).rev() {
+        let other = (u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64;
+        order.swap(last, other as usize);
+    }
+    order
+}
