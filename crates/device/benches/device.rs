@@ -1,0 +1,86 @@
+//! Nanoseconds per operation, printed: one request served, one pushed and popped. No criterion: a loop and a
+//! clock say enough, and the numbers are read beside each other in one run.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use headstart_device::{build_device, build_scheduler, Drive, Request};
+use headstart_types::Nanos;
+use toml::Table;
+
+/// A cheap generator: the benchmark must not measure a good one.
+fn xorshift(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn report(what: &str, count: u64, started: Instant) {
+    println!("{what:<44} {:>7.1} ns", started.elapsed().as_nanos() as f64 / count as f64);
+}
+
+fn serve(model: &str, what: &str, count: u64, mut sector: impl FnMut(u64) -> u64) {
+    let keys: Table = if model == "uniform" { "fetch_time = '2ms'".parse().unwrap() } else { Table::new() };
+    let mut device = build_device(model, keys).unwrap();
+    let mut now = Nanos::ZERO;
+    let started = Instant::now();
+    for index in 0..count {
+        now = device.serve(now, &Request::read(sector(index), 16, index)).end;
+    }
+    black_box(now);
+    report(&format!("serve, {model}, {what}"), count, started);
+}
+
+fn queue(scheduler: &str, depth: u64, count: u64) {
+    let device = build_device("hp97560", Table::new()).unwrap();
+    let mut queue = build_scheduler(scheduler, Table::new()).unwrap();
+    let mut state = 1;
+    let queued = |sequence: u64, sector: u64| headstart_device::Queued {
+        request: Request::read(sector, 16, sequence),
+        arrived: Nanos::ZERO,
+        sequence,
+    };
+    let started = Instant::now();
+    for sequence in 0..count {
+        queue.push(queued(sequence, xorshift(&mut state) % 160_000 * 16));
+        if queue.len() as u64 > depth {
+            black_box(queue.pop(Nanos::ZERO, &*device));
+        }
+    }
+    report(&format!("push and pop, {scheduler}, {depth} queued, random"), count, started);
+}
+
+fn drive(depth: u64, count: u64) {
+    let scheduler = build_scheduler("cscan", Table::new()).unwrap();
+    let mut drive = Drive::new(build_device("hp97560", Table::new()).unwrap(), scheduler);
+    let started = Instant::now();
+    let mut now = Nanos::ZERO;
+    let mut issued = 0;
+    while issued < count {
+        for _ in 0..depth {
+            drive.submit(now, Request::read(issued % 160_000 * 16, 16, issued));
+            issued += 1;
+        }
+        while let Some(end) = drive.start(now) {
+            now = end;
+            black_box(drive.finish(now));
+        }
+    }
+    report(&format!("drive: submit to finish, sequential, by {depth}"), count, started);
+}
+
+fn main() {
+    let count = 5_000_000;
+    let mut state = 1;
+    serve("uniform", "sequential", count, |index| index % 160_000 * 16);
+    serve("hp97560", "sequential", count, |index| index % 160_000 * 16);
+    serve("hp97560", "every other block", count, |index| index % 80_000 * 32);
+    serve("hp97560", "random", count, move |_| xorshift(&mut state) % 160_000 * 16);
+    for depth in [4, 16, 80, 2048] {
+        queue("cscan", depth, count);
+    }
+    queue("fcfs", 80, count);
+    drive(4, count);
+    drive(80, count);
+}
