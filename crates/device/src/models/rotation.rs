@@ -70,8 +70,12 @@ impl Rotation {
     /// Ticks from `tick` to the last one not after `time`; 0 where `time` is before it.
     #[must_use]
     pub fn passed(&self, tick: Tick, time: Nanos) -> u64 {
-        let since = u128::from(time.0.saturating_sub(tick.base));
-        let count = (since * u128::from(self.per_minute) / u128::from(MINUTE)) as u64;
+        let since = time.0.saturating_sub(tick.base);
+        let count = if since <= MINUTE {
+            since * self.per_minute / MINUTE
+        } else {
+            (u128::from(since) * u128::from(self.per_minute) / u128::from(MINUTE)) as u64
+        };
         count.saturating_sub(tick.count)
     }
 
