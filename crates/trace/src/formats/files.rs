@@ -1,7 +1,8 @@
 //! The file table beside a CSV trace: `file,max_offset,disk_size,path`, one row a file, in the order of placement.
 //!
 //! `max_offset` is the end of the file's last request, `disk_size` its size on disk, empty where it had gone by the
-//! time that sizes were taken. The size used is the larger of the two.
+//! time that sizes were taken. The size used is the larger of the two. The path is the rest of the line, commas
+//! included (recorded tables do not quote them); where it stands in quotes, these are taken off.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,15 +62,15 @@ pub(crate) fn read_table(source: Source) -> Result<Vec<FileEntry>, TraceError> {
 }
 
 fn row(line: &[u8]) -> Result<FileEntry, String> {
-    let mut fields = csv::ByteRecord::new();
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
-    reader.read_byte_record(&mut fields).map_err(|error| format!("{} is not CSV: {error}", shown(line)))?;
-    let [file, end, on_disk, path] = [0, 1, 2, 3].map(|index| fields.get(index).unwrap_or_default());
-    if fields.len() != 4 {
+    let fields: Vec<&[u8]> = line.splitn(4, |&byte| byte == b',').collect();
+    let [file, end, on_disk, path] = fields[..] else {
         return Err(format!("{} has {} columns; allowed: 4, {HEADER}", shown(line), fields.len()));
-    }
-    let path = std::str::from_utf8(path).map_err(|_| format!("the path {} is not UTF-8", shown(path)))?;
+    };
+    let quoted = path.strip_prefix(b"\"").and_then(|path| path.strip_suffix(b"\""));
+    let text =
+        std::str::from_utf8(quoted.unwrap_or(path)).map_err(|_| format!("the path {} is not UTF-8", shown(path)))?;
+    let path = if quoted.is_some() { text.replace("\"\"", "\"") } else { text.to_owned() };
     let disk_size = if on_disk.is_empty() { 0 } else { whole(on_disk, "disk_size")? };
     let size_bytes = whole(end, "max_offset")?.max(disk_size);
-    Ok(FileEntry { file: whole_u32(file, "file")?, size_bytes, path: path.to_owned() })
+    Ok(FileEntry { file: whole_u32(file, "file")?, size_bytes, path })
 }

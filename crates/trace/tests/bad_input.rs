@@ -1,0 +1,175 @@
+//! Every kind of bad input gives one line that names the file and the place, and nothing else happens.
+
+mod common;
+
+use common::{file, gzip, oracle, records, scratch, xz, zstd};
+use headstart_trace::{TraceError, FORMATS};
+
+const HEADER: &str = "time,op,pid,file,offset,size,dur_us\n";
+
+/// The error of `content` under `name`, checked for being one line that begins with the file's path.
+fn error(test: &str, name: &str, content: &[u8], format: &str) -> String {
+    let path = file(&scratch(test), name, content);
+    let error = records(&path, format).expect_err("an error").to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error.strip_prefix(path.to_str().unwrap()).unwrap_or_else(|| panic!("no file: {error}")).to_owned()
+}
+
+#[test]
+fn wrong_fields_name_line_column_and_what_is_allowed() {
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "0,R,1,0,abc,1,1",
+            "headstart",
+            ", line 2: \"abc\" in column offset is not a whole number; allowed: 0 or more",
+        ),
+        ("0,R,1,0,-5,1,1", "headstart", ", line 2: \"-5\" in column offset is negative; allowed: 0 or more"),
+        (
+            "0,R,1,0,1.5,1,1",
+            "headstart",
+            ", line 2: \"1.5\" in column offset is not a whole number; allowed: 0 or more",
+        ),
+        ("0,R,1,0,,1,1", "headstart", ", line 2: column offset is empty; allowed: a whole number, 0 or more"),
+        ("0,R,1,0,0,0,1", "headstart", ", line 2: the size is 0; allowed: 1 byte or more"),
+        ("-1,R,1,0,0,1,1", "headstart", ", line 2: \"-1\" in column time is negative; allowed: a time, 0 or more"),
+        ("NaN,R,1,0,0,1,1", "headstart", ", line 2: \"NaN\" in column time is not finite; allowed: a time, 0 or more"),
+        ("0,X,1,0,0,1,1", "headstart", ", line 2: \"X\" in column op is no operation; allowed: R, W, read, write"),
+        (
+            "0,R,4294967296,0,0,1,1",
+            "headstart",
+            ", line 2: \"4294967296\" in column pid is too large; allowed: 0 to 4294967295",
+        ),
+        ("0,R,1,0,0,1", "headstart", ", line 2: \"0,R,1,0,0,1\" has 6 columns; allowed: 7"),
+        ("0,R,1,0,0,1,1,1", "headstart", ", line 2: there are more columns than in the header; allowed: 7"),
+        (
+            "0,R,1,0,18446744073709551615,1,1",
+            "csv",
+            ", line 2: offset 18446744073709551615 + size 1 is too large; allowed: below 2^64",
+        ),
+        (
+            "5,R,1,0,0,1,1\n4.5,R,1,0,0,1,1",
+            "csv",
+            ", line 3: the time is 500ms earlier than in the record before; allowed: times that never decrease",
+        ),
+    ];
+    for (lines, format, expected) in cases {
+        let content = format!("{HEADER}{lines}\n");
+        assert_eq!(error("wrong_fields", "x.csv", content.as_bytes(), format), *expected);
+    }
+}
+
+#[test]
+fn wrong_headers_list_what_is_allowed() {
+    let header = |content: &str, format: &str| error("wrong_headers", "x.csv", content.as_bytes(), format);
+    assert!(header("time,op\n1,R\n", "headstart").ends_with("allowed: time,op,pid,file,offset,size,dur_us"));
+    let no_place = header("time,op\n1,R\n", "auto");
+    assert!(
+        no_place.starts_with(", line 1: the header \"time,op\" has no column that says where; allowed: one of offset")
+    );
+    assert!(header("offset,id,size\n1,1,1\n", "csv").contains("has both offset and id"));
+    assert!(header("time,time_us,id\n1,1,1\n", "csv").contains("has both time and time_us"));
+    assert!(header("offset\n1\n", "csv").contains("has an offset and no size"));
+    assert!(header(&"id,".repeat(100), "csv").contains("has more than 64 columns"));
+    assert!(error("wrong_headers", "x.csv", b"\xff\xfeid\n1\n", "csv").contains("is not UTF-8"));
+}
+
+#[test]
+fn wrong_lines_of_the_other_text_formats() {
+    let lirs = |content: &[u8]| error("wrong_lirs", "x.trace", content, "auto");
+    assert_eq!(lirs(b"hello\n"), ", line 1: \"hello\" in column block is not a whole number; allowed: 0 or more");
+    assert_eq!(lirs(b"1\n\n2 3\n"), ", line 3: \"2 3\" in column block is not a whole number; allowed: 0 or more");
+    assert_eq!(lirs(b"1\n\xff\n"), ", line 2: \"\\xff\" in column block is not a whole number; allowed: 0 or more");
+    let lis = |content: &[u8]| error("wrong_lis", "x.lis", content, "auto");
+    assert!(lis(b"1 1 0 0\n5\n").starts_with(", line 2: \"5\" has 1 column; allowed: 4"));
+    assert!(lis(b"1 1 0\n").starts_with(", line 1: \"1 1 0\" has 3 columns; allowed: 4"));
+    assert!(lis(b"1 1 0 0 0\n").starts_with(", line 1: \"1 1 0 0 0\" has 5 columns; allowed: 4"));
+    assert_eq!(lis(b"1 0 0 0\n"), ", line 1: the size is 0; allowed: 1 byte or more");
+    assert!(lis(b"36028797018963968 1 0 0\n").contains("in column start is too large"));
+    assert!(lis(b"36028797018963967 1 0 0\n").contains("is too large; allowed: below 2^64"));
+    assert!(lis(b"1 -1 0 0\n").contains("\"-1\" in column count is negative"));
+}
+
+#[test]
+fn wrong_binary_records() {
+    let directory_name = "wrong_binary";
+    let bad = |content: &[u8]| error(directory_name, "x.oracleGeneral", content, "auto");
+    let one = oracle(5, 1, 1, -1);
+    assert_eq!(
+        bad(&[&one[..], &one[..23]].concat()),
+        ", record 2: the trace ends inside a record: 23 bytes of 24; allowed: whole records"
+    );
+    assert!(bad(&one[..5]).starts_with(", record 1: the trace ends inside a record"));
+    assert!(bad(&[one, oracle(4, 1, 1, -1)].concat()).starts_with(", record 2: the time is 1s earlier"));
+    assert!(bad(&oracle(4, 1, 0, -1)).starts_with(": all 1 records are empty"));
+}
+
+#[test]
+fn empty_traces_are_errors_in_every_format() {
+    for row in FORMATS {
+        for content in [&b""[..], &gzip(b""), &xz(b""), &zstd(b"")] {
+            let error = error("empty_traces", "x.trace", content, row.name);
+            assert!(
+                error.starts_with(": the trace has no records") || error.starts_with(": there is no header"),
+                "{error}"
+            );
+        }
+    }
+    assert!(error("empty_auto", "x", b"", "auto").starts_with(": the trace has no records"));
+    assert!(error("empty_csv", "x.csv", HEADER.as_bytes(), "auto").starts_with(": the trace has no records"));
+    assert!(error("empty_lis", "x.lis", b"\n\n", "auto").starts_with(": the trace has no records"));
+    assert!(error("empty_lirs", "x.trace", b"*\n", "auto").starts_with(": the trace has no records"));
+}
+
+#[test]
+fn truncated_and_damaged_streams_say_so() {
+    let lines: String =
+        (0..50_000u64).map(|block| format!("{}\n", block.wrapping_mul(2_654_435_761) % 100_000)).collect();
+    for (name, pack) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("xz", xz), ("zstd", zstd)] {
+        let whole = pack(lines.as_bytes());
+        for length in [8, 20, whole.len() / 2, whole.len() - 1] {
+            let error = error("truncated", "x.trace", &whole[..length], "lirs");
+            assert!(error.starts_with(&format!(": the {name} stream is ")), "{length} of {}: {error}", whole.len());
+        }
+        let error = error("truncated_half", "x.trace", &whole[..whole.len() / 2], "lirs");
+        assert_eq!(error, format!(": the {name} stream is cut short; allowed: a complete {name} file"));
+    }
+    let mut damaged = gzip(lines.as_bytes());
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 16].fill(0xff);
+    let error = error("damaged", "x.trace", &damaged, "lirs");
+    assert!(error.starts_with(": the gzip stream is damaged") || error.contains("in column block"), "{error}");
+}
+
+#[test]
+fn missing_files_directories_and_unknown_formats() {
+    let directory = scratch("missing");
+    let missing = directory.join("none.trace");
+    let error = headstart_trace::open(&missing, "auto").err().unwrap();
+    assert!(matches!(error, TraceError::Io { .. }) && error.to_string().contains("none.trace: "), "{error}");
+    let error = headstart_trace::open(&directory, "auto").err().unwrap().to_string();
+    assert!(error.ends_with("is a directory; allowed: a trace file"), "{error}");
+    let path = file(&directory, "x.bin", b"neither this nor that\n");
+    let names = "allowed: auto, headstart, csv, lis, lirs, oracleGeneral";
+    let error = headstart_trace::open(&path, "auto").err().unwrap().to_string();
+    assert!(error.ends_with(&format!("the format is not recognised; name it; {names}")), "{error}");
+    let error = headstart_trace::open(&path, "spc2").err().unwrap().to_string();
+    assert!(error.ends_with(&format!("unknown trace format \"spc2\"; {names}")), "{error}");
+}
+
+#[test]
+fn a_wrong_file_table_names_the_table() {
+    let directory = scratch("wrong_table");
+    let trace = file(&directory, "x.csv", format!("{HEADER}0,R,1,0,0,1,1\n"));
+    let table = |content: &[u8]| {
+        file(&directory, "x.files.csv", content);
+        headstart_trace::open(&trace, "auto").err().unwrap().to_string()
+    };
+    assert!(table(b"").contains("x.files.csv: the file table is empty"));
+    assert!(table(b"a,b\n").contains("x.files.csv, line 1: the header \"a,b\" is wrong"));
+    let header = b"file,max_offset,disk_size,path\n";
+    let row = |row: &[u8]| table(&[header, row].concat());
+    assert!(row(b"0,x,,/a\n").contains("line 2: \"x\" in column max_offset is not a whole number"));
+    assert!(row(b"0,1,/a\n").contains("line 2: \"0,1,/a\" has 3 columns; allowed: 4"));
+    assert!(row(b"0,1,1,\xff\n").contains("is not UTF-8"));
+    assert!(row(b"0,1,1,/a\n0,1,1,/b\n").contains("line 3: file 0 has two rows"));
+}

@@ -1,0 +1,70 @@
+//! What the integration tests share: scratch files, compression, reading to the end, the sample traces.
+
+#![allow(dead_code, missing_docs)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use headstart_trace::{Record, RecordReader, TraceError};
+
+/// A directory of its own for each test, emptied at its start.
+pub fn scratch(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Writes `content` to `name` in the test's directory and returns the path.
+pub fn file(directory: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+pub fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(content).unwrap();
+    out.finish().unwrap()
+}
+
+pub fn xz(content: &[u8]) -> Vec<u8> {
+    let mut out = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    out.write_all(content).unwrap();
+    out.finish().unwrap()
+}
+
+pub fn zstd(content: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(content, 0).unwrap()
+}
+
+/// All records of a reader.
+pub fn drain(reader: &mut dyn RecordReader) -> Result<Vec<Record>, TraceError> {
+    let (mut batch, mut all) = (Vec::new(), Vec::new());
+    while reader.read(&mut batch)? {
+        assert!(!batch.is_empty() && batch.len() <= headstart_trace::BATCH);
+        all.extend_from_slice(&batch);
+    }
+    assert!(batch.is_empty(), "the end comes without records");
+    Ok(all)
+}
+
+/// All records of a file.
+pub fn records(path: &Path, format: &str) -> Result<Vec<Record>, TraceError> {
+    drain(&mut *headstart_trace::open(path, format)?)
+}
+
+/// One record of the format oracleGeneral.
+pub fn oracle(time: u32, object: u64, size: u32, next: i64) -> Vec<u8> {
+    [&time.to_le_bytes()[..], &object.to_le_bytes(), &size.to_le_bytes(), &next.to_le_bytes()].concat()
+}
+
+/// A file of the sample traces that lie beside the checkout, or a loud note that it is not there.
+pub fn sample(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: no sample trace {}", path.display());
+    None
+}

@@ -1,0 +1,153 @@
+//! Every format on lines written by hand, its detection, and compression.
+
+mod common;
+
+use common::{file, gzip, oracle, records, scratch, xz, zstd};
+use headstart_trace::{open, Carries, FileEntry, Record, FORMATS};
+use headstart_types::Nanos;
+
+/// A small valid trace of each format: file name, content, number of records.
+fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
+    let binary = [oracle(7, 3, 100, 3), oracle(7, 9, 50, -1), oracle(9, 3, 100, -1)].concat();
+    vec![
+        ("headstart", "a.csv", b"time,op,pid,file,offset,size,dur_us\n0.000000,R,1,0,0,4096,35\n".to_vec(), 1),
+        ("csv", "b.csv", b"time_us,lba,nsect\n5,8,16\n6,24,1\n".to_vec(), 2),
+        ("lis", "c.lis", b"\n10 2 0 0\n".to_vec(), 1),
+        ("lirs", "d.trace", b"0\n1\n*\n0\n\n".to_vec(), 3),
+        ("oracleGeneral", "e.oracleGeneral.bin", binary, 3),
+    ]
+}
+
+#[test]
+fn every_format_has_an_example_is_recognised_and_reads_alike_in_every_compression() {
+    let directory = scratch("every_format");
+    let examples = examples();
+    let names: Vec<&str> = examples.iter().map(|example| example.0).collect();
+    assert_eq!(names, FORMATS.iter().map(|row| row.name).collect::<Vec<_>>());
+    for (format, name, content, count) in examples {
+        let plain = file(&directory, name, &content);
+        let expected = records(&plain, format).unwrap();
+        assert_eq!(expected.len(), count, "{format}");
+        // The suffix does not decide: the content is recognised under every name.
+        for packed_name in [name.to_owned(), format!("{name}.gz"), "unnamed".to_owned()] {
+            for packed in [content.clone(), gzip(&content), xz(&content), zstd(&content)] {
+                let path = file(&directory, &packed_name, &packed);
+                assert_eq!(records(&path, "auto").unwrap(), expected, "{format} as {packed_name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_files_of_several_parts_are_read_whole() {
+    let directory = scratch("several_parts");
+    for pack in [gzip, xz, zstd] {
+        let path = file(&directory, "t.trace", [pack(b"1\n2\n"), pack(b"3\n")].concat());
+        let blocks: Vec<u64> = records(&path, "lirs").unwrap().iter().map(|record| record.offset).collect();
+        assert_eq!(blocks, [1, 2, 3]);
+    }
+}
+
+#[test]
+fn headstart_csv_and_its_file_table() {
+    let directory = scratch("headstart_csv");
+    let content = "time,op,pid,file,offset,size,dur_us\n\
+        2.000000,R,15515,0,0,4096,35\n\
+        2.000088,W,15516,1,6676480,1,7.5\r\n";
+    let path = file(&directory, "p.csv.gz", gzip(content.as_bytes()));
+    let expected = [
+        Record { duration: Nanos(35_000), size: 4096, pid: 15515, ..Record::default() },
+        Record {
+            time: Nanos(88_000),
+            duration: Nanos(7_500),
+            offset: 6_676_480,
+            size: 1,
+            pid: 15516,
+            file: 1,
+            write: true,
+            ..Record::default()
+        },
+    ];
+    assert_eq!(records(&path, "headstart").unwrap(), expected);
+    let reader = open(&path, "auto").unwrap();
+    assert!(reader.files().is_empty());
+    assert_eq!(reader.unit_bytes(), 1);
+    let carries = reader.carries();
+    assert!(
+        carries.time && carries.duration && carries.processes && carries.files && carries.writes && carries.addresses
+    );
+    assert!(!carries.objects && !carries.think);
+
+    let table = "file,max_offset,disk_size,path\n1,6676481,,\"/a, \"\"b\"\n0,4096,14908,/c,d\n";
+    file(&directory, "p.files.csv.xz", xz(table.as_bytes()));
+    let expected = [
+        FileEntry { file: 1, size_bytes: 6_676_481, path: "/a, \"b".to_owned() },
+        FileEntry { file: 0, size_bytes: 14_908, path: "/c,d".to_owned() },
+    ];
+    assert_eq!(open(&path, "auto").unwrap().files(), expected);
+}
+
+#[test]
+fn lirs_blocks_are_objects_of_8_kib() {
+    let directory = scratch("lirs_blocks");
+    let path = file(&directory, "t.trace", "0\r\n18\r\n*\r\n0\n\n\n");
+    let block = |offset| Record { offset, size: 8192, ..Record::default() };
+    assert_eq!(records(&path, "auto").unwrap(), [block(0), block(18), block(0)]);
+    let reader = open(&path, "lirs").unwrap();
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert_eq!(reader.unit_bytes(), 8192);
+    assert!(reader.note().unwrap().contains("first touch"));
+}
+
+#[test]
+fn lis_lines_are_runs_of_pages() {
+    let directory = scratch("lis_lines");
+    let path = file(&directory, "t.lis", "\n\n110765 64 0 0\n  7   1  252 1 \n\n");
+    let run = |start: u64, pages: u64| Record { offset: start * 512, size: pages * 512, ..Record::default() };
+    assert_eq!(records(&path, "auto").unwrap(), [run(110_765, 64), run(7, 1)]);
+    let reader = open(&path, "lis").unwrap();
+    assert_eq!(reader.carries(), Carries { addresses: true, ..Carries::default() });
+    assert_eq!(reader.unit_bytes(), 512);
+}
+
+#[test]
+fn oracle_general_leaves_out_and_counts_empty_records() {
+    let directory = scratch("oracle_empty");
+    let content = [oracle(100, u64::MAX, 512, -1), oracle(100, 1, 0, -1), oracle(103, 2, u32::MAX, -1)].concat();
+    let path = file(&directory, "t.bin", content);
+    let mut reader = open(&path, "oracleGeneral").unwrap();
+    let expected = [
+        Record { offset: u64::MAX, size: 512, ..Record::default() },
+        Record { time: Nanos(3_000_000_000), offset: 2, size: u64::from(u32::MAX), ..Record::default() },
+    ];
+    assert_eq!(common::drain(&mut *reader).unwrap(), expected);
+    assert_eq!(reader.skipped(), 1);
+    assert_eq!(reader.progress(), (72, 72));
+}
+
+#[test]
+fn csv_columns_come_in_any_order_and_unit() {
+    let directory = scratch("csv_columns");
+    let read = |content: &str| records(&file(&directory, "t.csv", content), "csv").unwrap();
+    let rows = read("\u{feff}Size,comm,OFFSET,timestamp_ms,op\n10,\"a,b\",5,1.5,read\n1,x,0,1.75,W\n");
+    assert_eq!(rows[0], Record { offset: 5, size: 10, ..Record::default() });
+    assert_eq!(rows[1], Record { time: Nanos(250_000), size: 1, write: true, ..Record::default() });
+    // An origin far from zero, as in time since 1970, and a device column.
+    let rows = read("time,dev,sector,nsect\n1700000000.5,3,8,2\n1700000000.500000007,3,10,1\n");
+    assert_eq!(rows[1], Record { time: Nanos(7), file: 3, offset: 5120, size: 512, ..Record::default() });
+    assert_eq!(read("lbn\n3\n")[0], Record { offset: 1536, size: 512, ..Record::default() });
+    assert_eq!(read("block\n3\n\n")[0], Record { offset: 3, size: 4096, ..Record::default() });
+    assert_eq!(read("id,size,think_us\n3,7,1.5\n")[0].think, Nanos(1_500));
+}
+
+#[test]
+fn csv_declares_what_its_columns_carry() {
+    let directory = scratch("csv_carries");
+    let open = |content: &str| open(&file(&directory, "t.csv", content), "csv").unwrap();
+    let reader = open("id,size\n3,7\n4,8\n");
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert_eq!(reader.unit_bytes(), 7, "that of the first object");
+    let reader = open("time_ns,lba,op\n1,2,R\n");
+    assert_eq!(reader.carries(), Carries { time: true, writes: true, addresses: true, ..Carries::default() });
+    assert_eq!(reader.unit_bytes(), 512);
+}
