@@ -34,12 +34,21 @@ pub(crate) struct Parameters {
     pub nominal_service: Nanos,
 }
 
+impl Parameters {
+    /// How far the head may read after a request that ends at `end`.
+    #[inline]
+    fn stop(&self, zone: &Zone, end: u64) -> u64 {
+        let ahead = if self.read_ahead { self.buffer } else { 0 };
+        (end + ahead).min(zone.end)
+    }
+}
+
 /// A mechanical drive.
 #[derive(Debug, Clone)]
 pub struct Mechanical {
     parameters: Parameters,
-    /// The shortest time in which the buffer can fill.
-    fill: Nanos,
+    /// Sectors of the buffer and the shortest time in which they can be read.
+    fill: (u64, Nanos),
     /// Bus time of one sector.
     bus_sector: Nanos,
     /// The stream that the head follows, if the last request was a read.
@@ -53,6 +62,7 @@ impl Mechanical {
     pub(crate) fn new(parameters: Parameters) -> Self {
         let fastest = |zone: &Zone| zone.rotation.span(parameters.buffer);
         let fill = Nanos(parameters.zones.iter().map(fastest).min().unwrap_or(0).saturating_sub(1));
+        let fill = (parameters.buffer, fill);
         let bus_sector = bus_time(1, parameters.bus_bytes_per_second);
         let rest = Place { cylinder: 0, surface: 0 };
         Self { parameters, fill, bus_sector, stream: None, rest, head_sector: 0 }
@@ -69,13 +79,6 @@ impl Mechanical {
         }
     }
 
-    /// How far the head may read after a request that ends at `end`.
-    #[inline]
-    fn stop(&self, zone: &Zone, end: u64) -> u64 {
-        let ahead = if self.parameters.read_ahead { self.parameters.buffer } else { 0 };
-        (end + ahead).min(zone.end)
-    }
-
     /// Continues the stream, where the request starts in it: when its part within the zone is read.
     #[inline]
     fn follow(&mut self, now: Nanos, ready: Nanos, request: &Request) -> Option<Nanos> {
@@ -86,8 +89,8 @@ impl Mechanical {
             return None;
         }
         let end = request.end().min(zone.end);
-        let ahead = if self.parameters.read_ahead { *buffer } else { 0 };
-        stream.extend(zone, (end + ahead).min(zone.end), ready, |from, to| movement(seek, *head_switch, from, to));
+        let stop = self.parameters.stop(zone, end);
+        stream.extend(zone, stop, ready, |from, to| movement(seek, *head_switch, from, to));
         Some(stream.read_to(zone, end, self.fill))
     }
 
@@ -107,7 +110,7 @@ impl Mechanical {
                 passage.rotation = zone.rotation.time(tick) - (passage.done + seek);
                 passage.first = Some(zone.rotation.time(zone.rotation.after(tick, 1)));
             }
-            let mut stream = Stream::new(index, from, path, tick, self.stop(zone, piece_end));
+            let mut stream = Stream::new(index, from, path, tick, self.parameters.stop(zone, piece_end));
             passage.done = stream.read_to(zone, piece_end, self.fill);
             head = zone.locate(piece_end - 1).1;
             self.stream = Some(stream);

@@ -91,10 +91,10 @@ impl Stream {
         self.stop = stop;
     }
 
-    /// The instant at which all sectors before `end` have been read; zero where they were before. `fill` is how
-    /// long a buffer's length of sectors takes at the least. The caller guarantees `end <= self.stop`.
+    /// The instant at which all sectors before `end` have been read; zero where they were before. Reading
+    /// `buffer` sectors takes at least `fill`. The caller guarantees `end <= self.stop`.
     #[inline]
-    pub fn read_to(&mut self, zone: &Zone, end: u64, fill: Nanos) -> Nanos {
+    pub fn read_to(&mut self, zone: &Zone, end: u64, (buffer, fill): (u64, Nanos)) -> Nanos {
         if end <= self.anchor {
             self.stop_not_before = Nanos::ZERO;
             return Nanos::ZERO;
@@ -102,7 +102,7 @@ impl Stream {
         let (path, tick) = self.tick_of_end(zone, end);
         (self.anchor, self.anchor_path, self.tick) = (end, path, tick);
         let done = zone.rotation.time(tick);
-        self.stop_not_before = if self.stop == end { done } else { done + fill };
+        self.stop_not_before = if self.stop - end >= buffer { done + fill } else { done };
         done
     }
 
