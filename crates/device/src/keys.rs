@@ -3,6 +3,9 @@
 use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
+/// No time of a device is longer than this: sums of them stay far from the end of 64 bits.
+const TIME_MAX: Nanos = Nanos(3_600_000_000_000);
+
 /// A table from which keys are taken one after another; what is left at the end is unknown.
 pub(crate) struct Keys {
     table: Table,
@@ -33,8 +36,13 @@ impl Keys {
 
     /// A size, zero included.
     pub(crate) fn size(&mut self, key: &str) -> Result<Bytes, KeyError> {
+        const MOST: Bytes = Bytes(1 << 40);
         match self.take(key, Bytes::ALLOWED)? {
-            Value::String(text) => text.parse().map_err(|problem| KeyError::new(key, problem, Bytes::ALLOWED)),
+            Value::String(text) => match text.parse() {
+                Ok(size) if size > MOST => Err(KeyError::new(key, format!("{size} is too much"), "at most 1TiB")),
+                Ok(size) => Ok(size),
+                Err(problem) => Err(KeyError::new(key, problem, Bytes::ALLOWED)),
+            },
             other => Err(KeyError::new(key, format!("{other} is no size"), Bytes::ALLOWED)),
         }
     }
@@ -106,10 +114,14 @@ impl Keys {
     }
 }
 
-/// A time value; its error has an empty key, to be put in place by the caller.
+/// A time of at most an hour; its error has an empty key, to be put in place by the caller.
 fn time_of(value: &Value) -> Result<Nanos, KeyError> {
     match value {
-        Value::String(text) => text.parse().map_err(|problem| KeyError::new("", problem, Nanos::ALLOWED)),
+        Value::String(text) => match text.parse() {
+            Ok(time) if time > TIME_MAX => Err(KeyError::new("", format!("{time} is too long"), "at most 1h")),
+            Ok(time) => Ok(time),
+            Err(problem) => Err(KeyError::new("", problem, Nanos::ALLOWED)),
+        },
         other => Err(KeyError::new("", format!("{other} is no time"), Nanos::ALLOWED)),
     }
 }

@@ -70,11 +70,8 @@ impl Zone {
         let track_sectors = u64::from(shape.sectors_per_track);
         let surfaces = u64::from(surfaces);
         let gap = |skew: u32, switch: Nanos| {
-            let mut gap = u64::from(skew);
-            while rotation.span(gap) < switch.0 {
-                gap += track_sectors;
-            }
-            gap
+            let missed = rotation.least(switch).saturating_sub(u64::from(skew));
+            u64::from(skew) + missed.div_ceil(track_sectors) * track_sectors
         };
         let track_gap = gap(shape.track_skew, head_switch);
         let cylinder_gap = gap(shape.cylinder_skew, next_cylinder.max(head_switch));

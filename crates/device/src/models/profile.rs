@@ -51,7 +51,7 @@ pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
     let profile: Table = text.parse().map_err(|error: toml::de::Error| DeviceError::Syntax {
         path: shown.clone(),
         line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
-        problem: error.message().to_owned(),
+        problem: error.message().replace('\n', ", "),
     })?;
     Mechanical::from_table(overlay(profile, keys)).map_err(|error| DeviceError::Profile { path: shown, error })
 }

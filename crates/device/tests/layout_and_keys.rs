@@ -1,0 +1,161 @@
+//! Layouts place every block once; mistakes in scenarios and profiles name their file and key.
+
+use std::collections::BTreeSet;
+
+use headstart_device::{build_device, build_scheduler, DeviceError, Explicit, Layout, Stripe, MODELS, SCHEDULERS};
+use headstart_types::{Bytes, Disk};
+use proptest::prelude::*;
+use toml::Table;
+
+const BLOCK: Bytes = Bytes(8192);
+
+#[test]
+fn stripes_by_hand() {
+    // One block a unit on 3 disks, 16 sectors a block.
+    let stripe = Stripe::try_new(3, BLOCK, BLOCK).unwrap();
+    let places: Vec<_> = (0..7).map(|block| stripe.place(block)).map(|(disk, sector)| (disk.0, sector / 16)).collect();
+    assert_eq!(places, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 2)]);
+    // Two blocks a unit on 2 disks.
+    let stripe = Stripe::try_new(2, Bytes(16384), BLOCK).unwrap();
+    let places: Vec<_> = (0..7).map(|block| stripe.place(block)).map(|(disk, sector)| (disk.0, sector / 16)).collect();
+    assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2)]);
+}
+
+#[test]
+fn explicit_layout_by_hand() {
+    // Figure 1: A C E F on one disk, b d on the other.
+    let layout = Layout::Explicit(Explicit::try_new(&[vec![0, 2, 4, 5], vec![1, 3]], BLOCK).unwrap());
+    assert_eq!(layout.place(4), Some((Disk(0), 32)));
+    assert_eq!(layout.place(3), Some((Disk(1), 16)));
+    assert_eq!(layout.place(6), None);
+    assert!(layout.check_capacity(5, Some(64)).is_ok());
+    let error = layout.check_capacity(5, Some(63)).unwrap_err();
+    assert_eq!((error.block, error.disk, error.sector), (5, 0, 48));
+    let twice = Explicit::try_new(&[vec![0, 2], vec![1, 2]], BLOCK).unwrap_err();
+    assert_eq!(twice.key, "layout[1][1]");
+    assert_eq!(Explicit::try_new(&[], BLOCK).unwrap_err().key, "layout");
+}
+
+#[test]
+fn stripes_that_cannot_be() {
+    assert_eq!(Stripe::try_new(0, BLOCK, BLOCK).unwrap_err().key, "count");
+    assert_eq!(Stripe::try_new(1, BLOCK, Bytes(0)).unwrap_err().key, "block_size");
+    for unit in [0, 4096, 12288] {
+        assert_eq!(Stripe::try_new(1, Bytes(unit), BLOCK).unwrap_err().key, "stripe_unit");
+    }
+}
+
+#[test]
+fn a_block_beyond_the_disks_is_named() {
+    let layout = Layout::Stripe(Stripe::try_new(2, BLOCK, BLOCK).unwrap());
+    assert!(layout.check_capacity(7, Some(64)).is_ok());
+    assert!(layout.check_capacity(u64::MAX / 64, None).is_ok());
+    let error = layout.check_capacity(8, Some(64)).unwrap_err();
+    assert_eq!(error.to_string(), "block 8 of 8192 bytes lies at sector 64 of disk 0, which has 64 sectors");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The first `capacity_blocks` blocks fill every disk's whole stripes: distinct places, none over the end.
+    #[test]
+    fn striping_is_a_bijection(disks in 1u32..9, unit in 1u64..5, bytes in 1u64..5000, sectors in 0u64..300) {
+        let stripe = Stripe::try_new(disks, Bytes(unit * bytes), Bytes(bytes)).unwrap();
+        let block_sectors = bytes.div_ceil(512);
+        let count = stripe.capacity_blocks(sectors);
+        prop_assert_eq!(count, sectors / (unit * block_sectors) * unit * u64::from(disks));
+        let places: BTreeSet<_> = (0..count).map(|block| stripe.place(block)).collect();
+        prop_assert_eq!(places.len() as u64, count);
+        for (disk, sector) in places {
+            prop_assert!(disk.0 < disks && sector % block_sectors == 0 && sector + block_sectors <= sectors);
+        }
+        let layout = Layout::Stripe(stripe);
+        prop_assert!(count == 0 || layout.check_capacity(count - 1, Some(sectors)).is_ok());
+        prop_assert!(layout.check_capacity(count, Some(sectors)).is_err());
+    }
+}
+
+fn error_of(model: &str, keys: &str) -> String {
+    match build_device(model, keys.parse().unwrap()) {
+        Ok(_) => panic!("{model} with {keys} should be refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn rows_build_from_their_defaults_and_have_unlike_names() {
+    for row in MODELS {
+        let mut keys = (row.defaults)();
+        if row.name == "uniform" {
+            keys.insert("fetch_time".into(), "2ms".into());
+        }
+        let device = (row.build)(keys).unwrap();
+        assert!(device.least_service(16) <= device.nominal_service());
+        assert!(!row.summary.is_empty() && !row.source.is_empty());
+    }
+    for row in SCHEDULERS {
+        assert!((row.build)((row.defaults)()).unwrap().is_empty());
+    }
+    let names: BTreeSet<_> = MODELS.iter().map(|row| row.name).chain(SCHEDULERS.iter().map(|row| row.name)).collect();
+    assert_eq!(names.len(), MODELS.len() + SCHEDULERS.len());
+}
+
+#[test]
+fn mistakes_in_a_scenario_name_their_key() {
+    for (model, keys, begins) in [
+        ("hp97561", "", "model: unknown model \"hp97561\"; allowed: uniform, hp97560"),
+        ("uniform", "", "fetch_time: missing"),
+        ("uniform", "fetch_time = '0ms'", "fetch_time: must be above zero"),
+        ("uniform", "fetch_time = '-1ms'", "fetch_time: \"-1ms\" is negative"),
+        ("uniform", "fetch_time = 2", "fetch_time: 2 is no time"),
+        ("uniform", "fetch_time = '2h'", "fetch_time: 7200s is too long; allowed: at most 1h"),
+        ("uniform", "fetch_time = '2ms'\nrpm = 4", "rpm: unknown key; allowed: fetch_time"),
+        ("hp97560", "fetch_time = '2ms'", "fetch_time: unknown key; allowed: name, rpm"),
+        ("hp97560", "rpm = 0", "rpm: 0 is outside; allowed: a whole number from 1"),
+        ("hp97560", "rpm = 1.5", "rpm: 1.5 is outside"),
+        ("hp97560", "zones = []", "zones: is empty"),
+        ("hp97560", "zones = [{cylinders = 1, sectors_per_track = 4, track_skew = 4}]", "zones[0].track_skew: 4 is"),
+        ("hp97560", "seek = {form = 'spline'}", "seek.form: unknown form \"spline\""),
+        ("hp97560", "seek = {root = ['1ms', 'x']}", "seek.root[1]: \"x\" has an unknown unit"),
+        ("hp97560", "buffer = {size = '128K'}", "buffer.size: \"128K\" has an unknown unit"),
+        ("hp97560", "buffer = {segments = 2}", "buffer.segments: unknown key"),
+        ("hp97560", "controller = {overhead = '1'}", "controller.overhead: \"1\" has no unit"),
+        ("hp97560", "bus = {bytes_per_second = 0}", "bus.bytes_per_second: 0 is outside"),
+    ] {
+        let error = error_of(model, keys);
+        assert!(error.starts_with(begins), "{error:?} should begin with {begins:?}");
+        assert!(!error.contains('\n'));
+    }
+    let error = build_scheduler("scan", Table::new()).err().unwrap();
+    assert_eq!(error.to_string(), "scheduler: unknown scheduler \"scan\"; allowed: fcfs, cscan");
+    let error = build_scheduler("cscan", "merge = true".parse().unwrap()).err().unwrap();
+    assert_eq!(error.to_string(), "merge: unknown key; allowed: no keys here");
+}
+
+#[test]
+fn mistakes_in_a_profile_name_its_file() {
+    let folder = std::env::temp_dir().join(format!("headstart-profiles-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("mine.toml");
+    let shown = path.display().to_string();
+    let shipped = include_str!("../profiles/hp97560.toml");
+
+    std::fs::write(&path, shipped).unwrap();
+    let keys = || "controller = {overhead = '1ms'}".parse().unwrap();
+    let (mine, named) = (build_device(&shown, keys()).unwrap(), build_device("hp97560", keys()).unwrap());
+    assert_eq!(mine.least_service(16), named.least_service(16));
+
+    std::fs::write(&path, shipped.replace("rpm = 4002", "rpm = 'fast'")).unwrap();
+    let error = error_of(&shown, "");
+    assert!(error.starts_with(&format!("{shown}: rpm: \"fast\" is outside")), "{error}");
+
+    std::fs::write(&path, shipped.replace("surfaces = 19", "surfaces = = 19")).unwrap();
+    let line = 1 + shipped.lines().position(|line| line.starts_with("surfaces")).unwrap();
+    let error = build_device(&shown, Table::new()).err().unwrap();
+    assert!(matches!(&error, DeviceError::Syntax { line: at, .. } if *at == line), "{error}");
+    assert!(!error.to_string().contains('\n'), "{error}");
+
+    std::fs::remove_dir_all(&folder).unwrap();
+    let error = build_device(&shown, Table::new()).err().unwrap();
+    assert!(matches!(error, DeviceError::Read { .. }) && error.to_string().starts_with(&shown));
+}
