@@ -146,7 +146,7 @@ fn a_read_ahead_of_the_head_repositions() {
     let now = service.end;
     let service = read(&mut *device, now, 56);
     assert!(!service.buffer_hit);
-    assert_eq!(service.end, Nanos(sector_border(72 + 72 + 56 + 16 + 8 - 8) + BUS_SECTOR));
+    assert_eq!(service.end, Nanos(sector_border(72 + 72 + 56 + 16) + BUS_SECTOR));
 }
 
 #[test]

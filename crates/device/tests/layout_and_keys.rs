@@ -159,3 +159,71 @@ fn mistakes_in_a_profile_name_its_file() {
     let error = build_device(&shown, Table::new()).err().unwrap();
     assert!(matches!(error, DeviceError::Read { .. }) && error.to_string().starts_with(&shown));
 }
+
+/// Dotted paths of all values of a table, and the tables themselves.
+fn paths(table: &Table, prefix: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for (key, value) in table {
+        let path = [prefix, std::slice::from_ref(key)].concat();
+        match value {
+            toml::Value::Table(inner) => all.extend(paths(inner, &path)),
+            toml::Value::Array(list) if list[0].is_table() => {
+                all.extend(paths(list[0].as_table().unwrap(), &[&path[..], &["0".into()]].concat()));
+            }
+            _ => {}
+        }
+        all.push(path);
+    }
+    all
+}
+
+fn replace(value: &mut toml::Value, path: &[String], new: Option<toml::Value>) {
+    match (value, path) {
+        (toml::Value::Table(table), [last]) => match new {
+            Some(new) => _ = table.insert(last.clone(), new),
+            None => _ = table.remove(last),
+        },
+        (toml::Value::Table(table), [first, rest @ ..]) => replace(table.get_mut(first).unwrap(), rest, new),
+        (toml::Value::Array(list), [_, rest @ ..]) => replace(&mut list[0], rest, new),
+        _ => unreachable!("paths() gives paths that exist"),
+    }
+}
+
+/// Every value of a profile, left out or replaced by odd ones: an error that names the key or the table that
+/// holds it, or else a drive that works from the first sector to the last.
+#[test]
+fn odd_profiles_are_refused_or_work() {
+    let shipped: Table = include_str!("../profiles/hp97560.toml").parse().unwrap();
+    let odd: Table =
+        "v = [-1, 0, 1, 100_000, 9223372036854775807, 1.5, true, '', '0s', '1ns', '1h', '9999h', '0B', '1B',
+        '1TiB', '2TiB', [], {}, [1], ['1h', '1h'], [{}], 1979-05-27]"
+            .parse()
+            .unwrap();
+    let odd: Vec<Option<toml::Value>> = odd["v"].as_array().unwrap().iter().cloned().map(Some).chain([None]).collect();
+    let (mut refused, mut worked) = (0, 0);
+    for path in paths(&shipped, &[]) {
+        for new in &odd {
+            let mut profile = toml::Value::Table(shipped.clone());
+            replace(&mut profile, &path, new.clone());
+            let toml::Value::Table(profile) = profile else { unreachable!() };
+            match headstart_device::Mechanical::from_table(profile) {
+                Err(error) => {
+                    assert!(error.key.starts_with(&path[0]), "{path:?} = {new:?}: {error}");
+                    refused += 1;
+                }
+                Ok(mut drive) => {
+                    use headstart_device::{Device, Request};
+                    let capacity = drive.capacity_sectors().unwrap();
+                    let mut now = headstart_types::Nanos::ZERO;
+                    for sector in [0, 1, capacity - 1, capacity - 1, 1, 2] {
+                        let service = drive.serve(now, &Request::read(sector, 1, 0));
+                        assert!(service.end >= now + drive.least_service(1), "{path:?} = {new:?}");
+                        now = service.end;
+                    }
+                    worked += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 300 && worked > 30, "{refused} refused, {worked} worked");
+}
