@@ -66,7 +66,9 @@ fn figure_1_of_the_paper() {
     assert_eq!(forestall(&i, 2.0, 1, None, 0).elapsed, 7);
     assert_eq!(fixed_horizon(&i, 2), Outcome { elapsed: 7, fetches: 3 });
     assert_eq!(fixed_horizon(&i, 1), Outcome { elapsed: 8, fetches: 2 });
-    assert_eq!(reverse(&i).elapsed, 7);
+    // Reversed: b for F in 1..3, A for E in 3..5, F for C in 5..7. Turned round, C for F, E for A, F for b.
+    assert_eq!(reverse(&i), Outcome { elapsed: 7, fetches: 3 });
+    assert_eq!(reverse_aggressive(&i, 2, 1, Replay::Released, 1), Outcome { elapsed: 7, fetches: 3 });
     assert_eq!(optimum(&i), 6);
 }
 
@@ -96,12 +98,34 @@ fn prefetchers_by_hand() {
     assert_eq!(optimum(&cold), 9);
     assert_eq!(demand_min(&cold), Outcome { elapsed: 12, fetches: 4 });
 
-    // Section 5, F = 2: the next 2F - 1 = 3 blocks are cached, two missing ones follow, then dead frames.
-    // Forestall and aggressive fetch D at 0 and E at 2; fixed horizon starts D at 1 and stalls one unit on E.
+    // Section 5, F = 2: the next 2F - 1 = 3 blocks are here and two missing ones follow. Forestall and
+    // aggressive fetch 3 at 0 and 4 at 2; fixed horizon fetches 3 at 1 and 4 at 3, one unit late.
     let two = Instance { initial: vec![0, 1, 2, 5, 6], ..one_disk(&[0, 1, 2, 3, 4, 5, 6], 7, 2) };
     assert_eq!(aggressive(&two, 1).elapsed, 7);
     assert_eq!(forestall(&two, 2.0, 1, None, 0).elapsed, 7);
     assert_eq!(fixed_horizon(&two, 2).elapsed, 8);
+
+    // One missing block only, 3: aggressive takes 4's frame for it at 0 and must fetch 4 again; forestall and
+    // fixed horizon wait until 1, when 0 is done with.
+    let one = Instance { initial: vec![0, 1, 2, 4], ..one_disk(&[0, 1, 2, 3, 4], 4, 2) };
+    assert_eq!(aggressive(&one, 1), Outcome { elapsed: 5, fetches: 2 });
+    assert_eq!(forestall(&one, 2.0, 1, None, 0), Outcome { elapsed: 5, fetches: 1 });
+    assert_eq!(fixed_horizon(&one, 2), Outcome { elapsed: 5, fetches: 1 });
+}
+
+#[test]
+fn batches_and_horizons_by_hand() {
+    // Batch 2 at time 0: 2 for 4, and 3 for 1, which has to come back. Alone, 2 leaves 3 to take 0's place.
+    let i = Instance { initial: vec![0, 1, 4], disk_of: vec![0; 5], ..one_disk(&[0, 2, 3, 1], 3, 2) };
+    assert_eq!(aggressive(&i, 1), Outcome { elapsed: 6, fetches: 2 });
+    assert_eq!(aggressive(&i, 2), Outcome { elapsed: 7, fetches: 3 });
+
+    // H = 2. At 0, block 2 is within the horizon, but so is block 1, exactly: no victim. At 1, block 0 is.
+    let i = Instance { initial: vec![0, 1], ..one_disk(&[0, 2, 1], 2, 2) };
+    assert_eq!(fixed_horizon(&i, 2), Outcome { elapsed: 5, fetches: 1 });
+    // The current reference takes a frame in any case, here 1's, though 1 is at distance 1 only.
+    let i = Instance { initial: vec![1], ..one_disk(&[0, 1], 1, 3) };
+    assert_eq!(fixed_horizon(&i, 4), Outcome { elapsed: 8, fetches: 2 });
 }
 
 #[test]

@@ -4,11 +4,11 @@
 //! A disk is free when nothing is outstanding on it, so a block that turns out to be missing when it is
 //! referenced waits until its disk has done its batch.
 
-use super::{run, Ask, Instance, Outcome, World};
+use super::{run, Instance, Outcome, World};
 
 /// `batch` is the greatest number of fetches that a free disk is given at a time; at least 1.
 pub fn aggressive(instance: &Instance, batch: usize) -> Outcome {
-    run(instance, Ask::AtEvents, |world| {
+    run(instance, |world| {
         let free: Vec<bool> = (0..instance.disks).map(|disk| world.idle(disk)).collect();
         fill(world, &instance.disk_of, &free, batch);
     })

@@ -1,7 +1,7 @@
 //! Demand fetching: a missing block is fetched when it is referenced, never before (section 4.1 for
 //! the off-line optimal replacement; LRU and FIFO for comparison).
 
-use super::{run, Ask, Instance, Outcome, World};
+use super::{run, Instance, Outcome, World};
 
 /// Belady: the victim is the block whose next reference is furthest away.
 pub fn demand_min(instance: &Instance) -> Outcome {
@@ -31,7 +31,7 @@ pub fn demand_fifo(instance: &Instance) -> Outcome {
 }
 
 fn demand(instance: &Instance, victim: impl Fn(&World) -> Option<usize>) -> Outcome {
-    run(instance, Ask::AtEvents, |world| {
+    run(instance, |world| {
         let block = world.refs[world.cursor];
         if world.missing(block) {
             let victim = if world.has_free_frame() { None } else { victim(world) };

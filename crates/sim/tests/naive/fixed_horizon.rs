@@ -2,11 +2,11 @@
 //! reference order, for the block referenced furthest away, if that is more than H away. A missing block
 //! that is referenced now is fetched in any case; if every frame is in flight it waits for one.
 
-use super::{run, Ask, Instance, Outcome, World};
+use super::{run, Instance, Outcome, World};
 
 /// `horizon` is H, in references; 0 is demand fetching.
 pub fn fixed_horizon(instance: &Instance, horizon: u64) -> Outcome {
-    run(instance, Ask::AtEvents, |world| horizon_rule(world, &instance.disk_of, horizon))
+    run(instance, |world| horizon_rule(world, &instance.disk_of, horizon))
 }
 
 /// The rule by itself, which forestall adds to its own.

@@ -2,13 +2,15 @@
 //! aggressive does.
 //!
 //! With d_i the distance to the i-th missing block of an idle disk, the disk is triggered if i * F' >= d_i
-//! for some i. All idle disks are judged first, once a decision; those triggered then fetch together.
-//! Look-ahead limits the blocks that may trigger, not those that a triggered disk fetches (which tells
-//! only for batches above 1). Then fixed horizon's rule, if it is on.
+//! for some i. All idle disks are judged first, and those triggered then fetch together. Then fixed
+//! horizon's rule, if it is on. An eviction may make a block missing that triggers another idle disk, so
+//! both parts are repeated until neither issues anything ("whenever", says the paper). Look-ahead limits
+//! the blocks that may trigger, not those that a triggered disk fetches (which tells only for batches
+//! above 1).
 
 use super::aggressive::fill;
 use super::fixed_horizon::horizon_rule;
-use super::{run, Ask, Instance, Outcome, World};
+use super::{run, Instance, Outcome, World};
 
 /// `fetch_ratio` is F'; `lookahead` is in references, `None` without end; `horizon` 0 turns its rule off.
 pub fn forestall(
@@ -18,13 +20,17 @@ pub fn forestall(
     lookahead: Option<usize>,
     horizon: u64,
 ) -> Outcome {
-    run(instance, Ask::AtEvents, |world| {
+    run(instance, |world| loop {
+        let issued = world.log.len();
         let triggered: Vec<bool> = (0..instance.disks)
             .map(|disk| world.idle(disk) && would_stall(world, &instance.disk_of, disk, fetch_ratio, lookahead))
             .collect();
         fill(world, &instance.disk_of, &triggered, batch);
         if horizon > 0 {
             horizon_rule(world, &instance.disk_of, horizon);
+        }
+        if world.log.len() == issued {
+            return;
         }
     })
 }

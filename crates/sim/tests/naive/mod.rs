@@ -7,8 +7,9 @@
 //!
 //! At each integer instant: (1) completions, and a disk starts its next queued fetch; (2) decisions, with
 //! the cursor at the next reference not yet served; (3) that reference is served if its block is resident,
-//! and the process then computes for one unit. Decisions are taken when a disk has just completed or the
-//! process has just come to a reference; an instant at which it merely goes on waiting is not one.
+//! and the process then computes for one unit. The design takes decisions only when a disk has completed or
+//! the process comes to a reference; here they are taken at every instant, which is the same, because each
+//! decision is carried on until nothing more is to be issued: `run` asks twice and checks that.
 //!
 //! Ties, everywhere: among victims with the same next use (never again), the lowest block number.
 #![allow(dead_code)] // each test program uses a part
@@ -149,46 +150,34 @@ impl World {
         self.log.push(Issued { block, victim, start, cursor: self.cursor });
     }
 
-    /// Step (1): true if a fetch ends now.
-    fn complete(&mut self) -> bool {
-        let mut any = false;
+    /// Step (1).
+    fn complete(&mut self) {
         for queue in &mut self.queues {
             while queue.first().is_some_and(|&(_, end)| end == self.now) {
                 self.resident[queue.remove(0).0] = true;
-                any = true;
             }
         }
-        any
     }
 
-    /// Step (3): true if the reference at the cursor is served now.
-    fn serve(&mut self) -> bool {
-        let served = self.resident[self.refs[self.cursor]];
-        self.cursor += usize::from(served);
-        served
+    /// Step (3).
+    fn serve(&mut self) {
+        if self.resident[self.refs[self.cursor]] {
+            self.cursor += 1;
+        }
     }
-}
-
-/// When a policy is asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
-    /// When a disk has just completed or the process has just come to a reference.
-    AtEvents,
-    /// Also at all other integer instants: for schedules with starting times of their own.
-    Always,
 }
 
 /// Serves the whole sequence, asking `decide` in step (2).
-fn run(instance: &Instance, ask: Ask, mut decide: impl FnMut(&mut World)) -> Outcome {
+fn run(instance: &Instance, mut decide: impl FnMut(&mut World)) -> Outcome {
     let Instance { refs, initial, frames, disk_of, disks, fetch } = instance;
     let mut world = World::new(refs.clone(), initial, *frames, disk_of.len(), *disks, *fetch);
-    let mut arrives = true; // the process comes to a reference at this instant
     while world.cursor < refs.len() {
-        let completed = world.complete();
-        if completed || arrives || ask == Ask::Always {
-            decide(&mut world);
-        }
-        arrives = world.serve();
+        world.complete();
+        decide(&mut world);
+        let issued = world.log.len();
+        decide(&mut world);
+        assert_eq!(issued, world.log.len(), "asked again at {}, a policy decides more: {instance:?}", world.now);
+        world.serve();
         world.now += 1;
         assert!(world.now < 1_000_000, "no end of {instance:?}");
     }

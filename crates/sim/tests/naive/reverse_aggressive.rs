@@ -14,7 +14,7 @@
 //! at a later position only), so nothing is fetched in vain, and the run's evictions, read backwards, are
 //! in order of release, as the paper says.
 
-use super::{run, Ask, Instance, Outcome, World, NEVER};
+use super::{run, Instance, Outcome, World, NEVER};
 
 /// How the schedule is replayed forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,17 +120,15 @@ fn pair_first_missing(world: &mut World, disk_of: &[usize], batch: usize) {
 
 fn mirror(instance: &Instance, mut pairs: Vec<Pair>, exact: bool) -> Outcome {
     pairs.sort_by_key(|pair| pair.start);
-    run(instance, Ask::Always, |world| {
-        let now = world.now;
-        pairs.retain(|pair| {
-            let disk = instance.disk_of[pair.fetch];
-            if now < pair.start || !world.idle(disk) || !ready(world, instance, pair) {
-                assert!(!exact || now < pair.start, "{pair:?} is late at {now} in {instance:?}");
-                return true;
-            }
-            issue(world, instance, pair);
-            false
-        });
+    run(instance, |world| {
+        let may = |world: &World, pair: &Pair| {
+            world.now >= pair.start && world.idle(instance.disk_of[pair.fetch]) && ready(world, instance, pair)
+        };
+        while let Some(turn) = pairs.iter().position(|pair| may(world, pair)) {
+            issue(world, instance, &pairs.remove(turn));
+        }
+        let late = pairs.iter().find(|pair| world.now >= pair.start);
+        assert!(!exact || late.is_none(), "{late:?} is late at {} in {instance:?}", world.now);
     })
 }
 
@@ -141,17 +139,17 @@ fn released(instance: &Instance, pairs: Vec<Pair>, forward_batch: usize) -> Outc
     let mut pairs: Vec<Pair> = std::iter::zip(by_request, pairs)
         .map(|(fetch, evict)| Pair { fetch: fetch.fetch, request: fetch.request, ..evict })
         .collect();
-    run(instance, Ask::AtEvents, |world| {
-        for disk in (0..instance.disks).filter(|&disk| world.idle(disk)).collect::<Vec<_>>() {
-            let mut room = forward_batch;
-            pairs.retain(|pair| {
-                if room == 0 || instance.disk_of[pair.fetch] != disk || !ready(world, instance, pair) {
-                    return true;
-                }
-                issue(world, instance, pair);
-                room -= 1;
-                false
-            });
+    run(instance, |world| {
+        let mut given = vec![0; instance.disks];
+        let idle: Vec<bool> = (0..instance.disks).map(|disk| world.idle(disk)).collect();
+        let may = |world: &World, pair: &Pair, given: &[usize]| {
+            let disk = instance.disk_of[pair.fetch];
+            idle[disk] && given[disk] < forward_batch && ready(world, instance, pair)
+        };
+        while let Some(turn) = pairs.iter().position(|pair| may(world, pair, &given)) {
+            let pair = pairs.remove(turn);
+            given[instance.disk_of[pair.fetch]] += 1;
+            issue(world, instance, &pair);
         }
     })
 }
