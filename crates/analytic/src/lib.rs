@@ -1,1 +1,5 @@
-//! TODO
+//! Bounds and models in closed form, to check simulations against.
+
+mod bounds;
+
+pub use bounds::{elapsed_lower_bound, min_misses, DiskBound, LowerBound, Work};

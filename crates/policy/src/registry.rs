@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use headstart_types::{Block, Disk, KeyError, Nanos, Position};
+use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position};
 
 use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
 use crate::replacement::{self, Replacement};
@@ -85,7 +84,7 @@ pub static POLICIES: &[PolicyRow] = &[
         open_replacement: true,
         defaults: Table::new,
         build: |keys, context| {
-            parse::<NoKeys>(keys)?;
+            typed_keys::<NoKeys>(keys)?;
             Ok(Box::new(OnLine::new((context.replacement.build)(context))))
         },
     },
@@ -97,7 +96,7 @@ pub static POLICIES: &[PolicyRow] = &[
         open_replacement: false,
         defaults: defaults::<FixedHorizonKeys>,
         build: |keys, context| {
-            let keys: FixedHorizonKeys = parse(keys)?;
+            let keys: FixedHorizonKeys = typed_keys(keys)?;
             Ok(hinted(context, hinted::FixedHorizon { horizon: keys.horizon }))
         },
     },
@@ -109,7 +108,7 @@ pub static POLICIES: &[PolicyRow] = &[
         open_replacement: false,
         defaults: defaults::<AggressiveKeys>,
         build: |keys, context| {
-            let keys: AggressiveKeys = parse(keys)?;
+            let keys: AggressiveKeys = typed_keys(keys)?;
             Ok(hinted(context, hinted::Aggressive::new(keys.batch_size.on(context.disks))))
         },
     },
@@ -130,7 +129,7 @@ pub static POLICIES: &[PolicyRow] = &[
         open_replacement: false,
         defaults: defaults::<ForestallKeys>,
         build: |keys, context| {
-            let keys: ForestallKeys = parse(keys)?;
+            let keys: ForestallKeys = typed_keys(keys)?;
             let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
             let batch_size = keys.batch_size.on(context.disks);
             let strategy = hinted::Forestall::new(keys.fetch_ratio, batch_size, lookahead, keys.horizon, context.disks);
@@ -275,26 +274,6 @@ fn defaults<K: Default + Serialize>() -> Table {
     Table::try_from(K::default()).expect("keys are plain values")
 }
 
-/// Reads typed keys; an error names the key.
-fn parse<K: DeserializeOwned>(keys: Table) -> Result<K, KeyError> {
-    // One key at a time first, so that an error names it: serde's own message does not.
-    K::deserialize(toml::Value::Table(keys.clone())).map_err(|error| {
-        let message = error.message().to_owned();
-        let guilty = keys.iter().find(|(key, value)| {
-            let alone = Table::from_iter([((*key).clone(), (*value).clone())]);
-            K::deserialize(toml::Value::Table(alone)).is_err()
-        });
-        let key = guilty.map_or_else(String::new, |(key, _)| key.clone());
-        match message.split_once(", expected ") {
-            Some((problem, expected)) => KeyError::new(key, problem, expected.trim_start_matches("one of ")),
-            None => match message.split_once("; allowed: ") {
-                Some((problem, allowed)) => KeyError::new(key, problem, allowed),
-                None => KeyError::new(key, message, "see `headstart list policies`"),
-            },
-        }
-    })
-}
-
 fn context_hints(context: &Context) -> Arc<Hints> {
     context.hints.clone().expect("the host gives hints to rows that are `hinted`")
 }
@@ -306,7 +285,7 @@ fn hinted<S: Strategy + 'static>(context: &Context, strategy: S) -> Box<dyn Poli
 }
 
 fn build_reverse_aggressive(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
-    let keys: ReverseAggressiveKeys = parse(keys)?;
+    let keys: ReverseAggressiveKeys = typed_keys(keys)?;
     let theory = context.uniform;
     let whole = context_hints(context).disclosure == crate::Disclosure::All;
     let replay = keys.replay.unwrap_or(if theory && whole { Replay::Mirror } else { Replay::Released });
@@ -337,7 +316,7 @@ fn build_reverse_aggressive(keys: Table, context: &Context) -> Result<Box<dyn Po
 }
 
 fn build_optimum(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
-    parse::<NoKeys>(keys)?;
+    typed_keys::<NoKeys>(keys)?;
     let hints = context_hints(context);
     let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));
     if !(context.uniform && context.constant_compute) || context.mean_compute == Nanos::ZERO {

@@ -1,1 +1,25 @@
-//! TODO
+//! `headstart._core`: JSON in, JSON out. The Python package gives it types and words.
+//!
+//! Each function releases the GIL while it works, and turns every error of the core into one exception,
+//! `HeadstartError`, whose text is one line.
+
+mod catalog;
+mod errors;
+mod simulation;
+mod traces;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
+    module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
+    Ok(())
+}

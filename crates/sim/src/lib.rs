@@ -1,1 +1,20 @@
-//! TODO
+//! The simulator: one of the hosts that drive policies. It owns virtual time; drives, processes and workloads are
+//! simulated, levels and policies are the real ones.
+//!
+//! [`simulate`] takes a [`Scenario`] to a [`Report`]; everything else is on the way.
+
+mod error;
+mod process;
+mod report;
+mod responses;
+mod run;
+pub mod scenario;
+mod simulate;
+mod storage;
+mod workload;
+
+pub use error::Error;
+pub use report::Report;
+pub use run::{OnProgress, Progress};
+pub use scenario::{Scenario, Source};
+pub use simulate::{lower_bound, simulate};

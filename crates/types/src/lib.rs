@@ -6,6 +6,7 @@
 mod error;
 mod ids;
 mod index_set;
+mod keys;
 mod reference;
 mod size;
 mod time;
@@ -14,6 +15,7 @@ mod units;
 pub use error::KeyError;
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
+pub use keys::typed_keys;
 pub use reference::{Chunk, Outcome, Think};
 pub use size::Bytes;
 pub use time::Nanos;

@@ -1,0 +1,272 @@
+//! One cache level under one policy.
+//!
+//! Invariants, kept after every call (and asserted where they could be broken by a policy): resident and in-flight
+//! blocks together never exceed the frames; a block is fetched only while absent; a victim is resident and not
+//! pinned; a victim is unavailable from the moment its fetch is issued, the fetched block available when it ends.
+//! Cost: constant per call beside the policy's. Memory: 13 bytes a block of the universe.
+
+use headstart_policy::{BlockState, Event, Fetch, Policy, View};
+use headstart_types::{Block, Disk, Nanos, Outcome, Position};
+
+use crate::Counts;
+
+/// A fetch that a backend is to carry out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// What to fetch.
+    pub block: Block,
+    /// Where it is.
+    pub disk: Disk,
+    /// Whether nobody waits for it.
+    pub prefetch: bool,
+}
+
+/// What takes fetches: simulated drives, or real ones.
+pub trait Backend {
+    /// Queues a fetch. The host calls [`Level::arrived`] when it has ended.
+    fn issue(&mut self, now: Nanos, order: Order);
+}
+
+/// What came of a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The block was resident and has been served.
+    Served,
+    /// The process waits until the block arrives; then the host calls [`Level::resume`].
+    Waits(Outcome),
+}
+
+/// A cache level.
+pub struct Level {
+    policy: Box<dyn Policy>,
+    blocks: Vec<BlockState>,
+    /// By block: when its last fetch was issued.
+    issued: Vec<Nanos>,
+    disk_of: Vec<Disk>,
+    /// By disk: fetches issued and not ended.
+    outstanding: Vec<u32>,
+    free: u32,
+    cursor: Position,
+    /// Whether anything has happened since the last decision.
+    changed: bool,
+    fetches: Vec<Fetch>,
+    counts: Counts,
+}
+
+impl Level {
+    /// A level of `frames` frames that holds `initial` under `policy`, which has been built for the same.
+    ///
+    /// # Panics
+    /// More initial blocks than frames.
+    #[must_use]
+    pub fn new(policy: Box<dyn Policy>, frames: u32, initial: &[Block], disk_of: &[Disk], disks: usize) -> Self {
+        let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
+        let mut level = Self {
+            policy,
+            blocks: Vec::new(),
+            issued: Vec::new(),
+            disk_of: Vec::new(),
+            outstanding: vec![0; disks],
+            free,
+            cursor: 0,
+            changed: true,
+            fetches: Vec::new(),
+            counts: Counts::default(),
+        };
+        level.grow(disk_of);
+        for block in initial {
+            level.blocks[block.index()] = BlockState::resident();
+        }
+        level
+    }
+
+    /// Makes further blocks known: `disk_of` holds the disk of each block, those known before included.
+    pub fn grow(&mut self, disk_of: &[Disk]) {
+        self.blocks.resize(disk_of.len(), BlockState::ABSENT);
+        self.issued.resize(disk_of.len(), Nanos::ZERO);
+        self.disk_of.extend_from_slice(&disk_of[self.disk_of.len()..]);
+        self.policy.grow(disk_of.len());
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Position of the next reference not yet served.
+    #[must_use]
+    pub fn cursor(&self) -> Position {
+        self.cursor
+    }
+
+    /// State of a block.
+    #[must_use]
+    pub fn state(&self, block: Block) -> BlockState {
+        self.blocks[block.index()]
+    }
+
+    /// Whether [`Level::decide`] could decide anything.
+    #[inline]
+    #[must_use]
+    pub fn wants_to_decide(&self) -> bool {
+        self.changed && self.policy.decides()
+    }
+
+    /// A time at which the policy wants to decide though nothing may happen then.
+    #[inline]
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Nanos> {
+        self.policy.wake_at()
+    }
+
+    #[inline]
+    fn tell(&mut self, now: Nanos, event: Event) {
+        let view = View {
+            cursor: self.cursor,
+            free: self.free,
+            blocks: &self.blocks,
+            outstanding: &self.outstanding,
+            disk_of: &self.disk_of,
+        };
+        self.policy.on(now, event, &view, &mut self.fetches);
+    }
+
+    /// Step (1): the fetch of `block` has ended after `service` on the disk.
+    #[inline]
+    pub fn arrived(&mut self, now: Nanos, block: Block, service: Nanos) {
+        let disk = self.disk_of[block.index()];
+        self.blocks[block.index()] = self.blocks[block.index()].arrived();
+        self.outstanding[disk.index()] -= 1;
+        self.changed = true;
+        self.tell(now, Event::Arrived { block, disk, service });
+    }
+
+    /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
+    /// instant, or already waits for: a fetch of it is a demand fetch. Returns how many fetches were issued.
+    #[inline]
+    pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
+        self.changed = false;
+        self.tell(now, Event::Decide);
+        self.issue(now, at_hand, backend)
+    }
+
+    /// Step (3): a process is at reference `position` of `block`; `compute` is the think time before it.
+    /// Returns what came of it, and how many fetches were issued.
+    #[inline]
+    pub fn reference(
+        &mut self,
+        now: Nanos,
+        position: Position,
+        block: Block,
+        compute: Nanos,
+        backend: &mut impl Backend,
+    ) -> (Access, u32) {
+        self.counts.references += 1;
+        let state = self.blocks[block.index()];
+        if state.is_resident() {
+            self.counts.hits_ready += 1;
+            self.counts.prefetches_used += u64::from(state.is_unused_prefetch());
+            let issued = self.serve(now, position, block, Outcome::HitReady, compute, backend);
+            return (Access::Served, issued);
+        }
+        let mut issued = 0;
+        let outcome = if state.is_in_flight() && self.issued[block.index()] < now {
+            self.counts.hits_unready += 1;
+            self.counts.prefetches_used += u64::from(state.is_unused_prefetch());
+            self.counts.prefetches_late += u64::from(state.is_unused_prefetch());
+            Outcome::HitUnready
+        } else {
+            self.counts.misses += 1;
+            if state.is_absent() {
+                self.tell(now, Event::Miss { position, block });
+                issued = self.issue(now, Some(block), backend);
+            }
+            Outcome::Miss
+        };
+        self.blocks[block.index()] = self.blocks[block.index()].used().pinned(true);
+        (Access::Waits(outcome), issued)
+    }
+
+    /// Step (3): the block that a process waited for since `since` has arrived and is handed over.
+    /// Returns how many fetches were issued.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // The outcome and its start belong to the process, not to the level.
+    pub fn resume(
+        &mut self,
+        now: Nanos,
+        position: Position,
+        block: Block,
+        outcome: Outcome,
+        since: Nanos,
+        compute: Nanos,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        if outcome == Outcome::HitUnready {
+            self.counts.hit_wait += now - since;
+        }
+        self.serve(now, position, block, outcome, compute, backend)
+    }
+
+    #[inline]
+    fn serve(
+        &mut self,
+        now: Nanos,
+        position: Position,
+        block: Block,
+        outcome: Outcome,
+        compute: Nanos,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let state = &mut self.blocks[block.index()];
+        debug_assert!(state.is_resident(), "{block:?} is served while absent");
+        *state = state.used().pinned(false);
+        self.cursor = position + 1;
+        self.changed = true;
+        self.tell(now, Event::Served { position, block, outcome, compute });
+        if self.fetches.is_empty() {
+            return 0;
+        }
+        self.issue(now, None, backend)
+    }
+
+    /// Carries out what the policy has decided.
+    #[inline]
+    fn issue(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
+        let fetches = std::mem::take(&mut self.fetches);
+        for Fetch { block, victim } in &fetches {
+            self.take_frame(*victim);
+            let state = &mut self.blocks[block.index()];
+            assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
+            let prefetch = at_hand != Some(*block);
+            // A process that waits for the block keeps it pinned.
+            *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
+            self.issued[block.index()] = now;
+            let disk = self.disk_of[block.index()];
+            self.outstanding[disk.index()] += 1;
+            *(if prefetch { &mut self.counts.prefetches } else { &mut self.counts.demand_fetches }) += 1;
+            backend.issue(now, Order { block: *block, disk, prefetch });
+        }
+        let issued = fetches.len() as u32;
+        self.fetches = fetches;
+        self.fetches.clear();
+        issued
+    }
+
+    #[inline]
+    fn take_frame(&mut self, victim: Option<Block>) {
+        match victim {
+            None => {
+                assert!(self.free > 0, "a fetch without a victim needs a free frame");
+                self.free -= 1;
+            }
+            Some(victim) => {
+                assert_eq!(self.free, 0, "free frames go before victims");
+                let state = &mut self.blocks[victim.index()];
+                assert!(state.is_evictable(), "{victim:?} is no victim: absent, in flight or pinned");
+                *state = BlockState::ABSENT;
+                self.counts.evictions += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Every registry in one table: what `headstart list` and the docs show.
+
+use headstart_device::{MODELS, SCHEDULERS};
+use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_trace::{FORMATS, WORKLOADS};
+use pyo3::prelude::*;
+use serde_json::{json, Value};
+
+/// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`.
+#[pyfunction]
+pub fn catalog() -> String {
+    let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
+        json!({"name": name, "summary": summary, "source": source, "keys": keys})
+    };
+    let none = toml::Table::new();
+    let policies: Vec<Value> =
+        POLICIES.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+    let replacements: Vec<Value> =
+        REPLACEMENTS.iter().map(|each| row(each.name, each.summary, each.source, &none)).collect();
+    let devices: Vec<Value> =
+        MODELS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+    let schedulers: Vec<Value> =
+        SCHEDULERS.iter().map(|each| row(each.name, each.summary, "", &(each.defaults)())).collect();
+    let formats: Vec<Value> = FORMATS
+        .iter()
+        .map(|each| {
+            let mut value = row(each.name, each.summary, each.source, &none);
+            value["carries"] = json!(each.carries);
+            value
+        })
+        .collect();
+    let workloads: Vec<Value> =
+        WORKLOADS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+    json!({
+        "policies": policies,
+        "replacements": replacements,
+        "coordinators": [],
+        "devices": devices,
+        "schedulers": schedulers,
+        "formats": formats,
+        "workloads": workloads,
+    })
+    .to_string()
+}

@@ -1,0 +1,76 @@
+//! Running scenarios.
+
+use std::path::PathBuf;
+
+use headstart_sim::{Error, Progress, Scenario, Source};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
+    match (path, json) {
+        (Some(path), _) => Source::File(path),
+        (None, json) => Source::Json(json.unwrap_or_else(|| "{}".to_owned())),
+    }
+}
+
+/// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
+/// returns the result as JSON. `on_progress(share_done, references)` is called now and then; the run stops with
+/// the exception that it raises, and on Ctrl-C.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None))]
+pub fn simulate(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let source = source(path, json);
+    let mut raised: Option<PyErr> = None;
+    let result = py.allow_threads(|| {
+        let scenario = Scenario::read(&source, &overrides)?;
+        headstart_sim::simulate(&scenario, &mut |progress| {
+            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
+            raised = outcome.err();
+            raised.is_none()
+        })
+    });
+    match (result, raised) {
+        (_, Some(raised)) => Err(raised),
+        (Ok(report), None) => serde_json::to_string(&report).map_err(to_python),
+        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
+        (Err(error), None) => Err(to_python(error)),
+    }
+}
+
+fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
+    py.check_signals()?;
+    if let Some(on_progress) = on_progress {
+        on_progress.call1(py, (progress.share, progress.references))?;
+    }
+    Ok(())
+}
+
+/// The scenario with every default in it, as TOML.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
+pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = Scenario::read(&source(path, json), &overrides).map_err(to_python)?;
+    toml::to_string(&scenario.resolved).map_err(to_python)
+}
+
+/// A lower bound on the elapsed time of the scenario under any policy, as JSON.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
+pub fn lower_bound(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    let source = source(path, json);
+    let bound = py.allow_threads(|| headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?));
+    serde_json::to_string(&bound.map_err(to_python)?).map_err(to_python)
+}

@@ -1,0 +1,61 @@
+//! Traces: information, conversion, generation.
+
+use std::path::PathBuf;
+
+use headstart_trace::{convert, generate, info, open, GeneratorContext, RecordReader};
+use headstart_types::{Bytes, KeyError};
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+fn block_bytes(text: &str) -> PyResult<u64> {
+    match text.parse::<Bytes>() {
+        Ok(Bytes(bytes)) if bytes > 0 => Ok(bytes),
+        Ok(_) => Err(to_python(KeyError::new("block_size", "must be above zero", Bytes::ALLOWED))),
+        Err(problem) => Err(to_python(KeyError::new("block_size", problem, Bytes::ALLOWED))),
+    }
+}
+
+/// What a trace holds, as JSON. With block size "object" the trace's own units are the blocks.
+#[pyfunction]
+#[pyo3(signature = (path, *, format="auto", block_size="8KiB"))]
+pub fn trace_info(py: Python<'_>, path: PathBuf, format: &str, block_size: &str) -> PyResult<String> {
+    let block_bytes = if block_size == "object" { None } else { Some(block_bytes(block_size)?) };
+    let found = py.allow_threads(|| info(&mut *open(&path, format)?, block_bytes));
+    serde_json::to_string(&found.map_err(to_python)?).map_err(to_python)
+}
+
+/// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB"))]
+pub fn trace_convert(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    to: &str,
+    format: &str,
+    block_size: &str,
+) -> PyResult<String> {
+    let block_bytes = block_bytes(block_size)?;
+    let done = py.allow_threads(|| convert(&mut *open(&path, format)?, to, &target, block_bytes));
+    serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
+}
+
+/// Writes what a generator makes to a file; `keys` is a JSON object of the generator's keys.
+#[pyfunction]
+#[pyo3(signature = (generator, target, *, to="csv", keys="{}", seed=1, block_size="8KiB"))]
+pub fn trace_generate(
+    py: Python<'_>,
+    generator: &str,
+    target: PathBuf,
+    to: &str,
+    keys: &str,
+    seed: u64,
+    block_size: &str,
+) -> PyResult<String> {
+    let context = GeneratorContext { seed, block_bytes: block_bytes(block_size)? };
+    let keys: toml::Table = serde_json::from_str(keys).map_err(to_python)?;
+    let mut reader: Box<dyn RecordReader> = generate(generator, keys, &context).map_err(to_python)?;
+    let done = py.allow_threads(|| convert(&mut *reader, to, &target, context.block_bytes));
+    serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
+}

@@ -1,0 +1,18 @@
+//! Runs one scenario from the command line, without Python: `cargo run --release --example run FILE [key=value]...`
+
+use headstart_sim::{simulate, Scenario, Source};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().expect("the path of a scenario");
+    let overrides: Vec<String> = arguments.collect();
+    let report =
+        Scenario::read(&Source::File(file.into()), &overrides).and_then(|scenario| simulate(&scenario, &mut |_| true));
+    match report {
+        Ok(report) => println!("{}", serde_json::to_string_pretty(&report).expect("reports are plain values")),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(2);
+        }
+    }
+}

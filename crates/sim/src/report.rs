@@ -1,0 +1,150 @@
+//! The result of a run: the JSON of the contract. All times are nanoseconds.
+
+use headstart_device::Statistics;
+use headstart_engine::Counts;
+use serde::Serialize;
+use toml::Table;
+
+use crate::responses::Summary;
+
+/// Version of the result's shape.
+pub const SCHEMA: u32 = 1;
+
+/// What a run gives.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)] // The names are the contract's, and say what they are.
+pub struct Report {
+    pub schema: u32,
+    pub version: &'static str,
+    pub scenario: Table,
+    pub seed: u64,
+    pub trace_sha256: String,
+    /// What a user must know of the trace or the run; empty if nothing.
+    pub notes: Vec<String>,
+    pub elapsed_ns: u64,
+    pub compute_ns: u64,
+    pub driver_ns: u64,
+    pub overhead_ns: u64,
+    pub stall_ns: u64,
+    pub barrier_ns: u64,
+    pub idle_ns: u64,
+    pub requests: u64,
+    #[serde(flatten)]
+    pub counts: CountsReport,
+    pub throughput_bytes_per_s: u64,
+    pub response_ns: Summary,
+    pub levels: Vec<LevelReport>,
+    pub devices: Vec<DeviceReport>,
+    pub processes: Vec<ProcessReport>,
+    pub intervals: Vec<Table>,
+}
+
+/// The counts of a level.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct CountsReport {
+    pub references: u64,
+    pub hits_ready: u64,
+    pub hits_unready: u64,
+    pub misses: u64,
+    pub hit_wait_ns_mean: u64,
+    pub fetches: u64,
+    pub demand_fetches: u64,
+    pub prefetches: u64,
+    pub prefetches_used: u64,
+    pub prefetches_late: u64,
+    pub prefetches_wasted: u64,
+    pub evictions: u64,
+}
+
+impl From<&Counts> for CountsReport {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            references: counts.references,
+            hits_ready: counts.hits_ready,
+            hits_unready: counts.hits_unready,
+            misses: counts.misses,
+            hit_wait_ns_mean: counts.hit_wait.0.checked_div(counts.hits_unready).unwrap_or(0),
+            fetches: counts.fetches(),
+            demand_fetches: counts.demand_fetches,
+            prefetches: counts.prefetches,
+            prefetches_used: counts.prefetches_used,
+            prefetches_late: counts.prefetches_late,
+            prefetches_wasted: counts.prefetches_wasted(),
+            evictions: counts.evictions,
+        }
+    }
+}
+
+/// One level.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct LevelReport {
+    pub name: String,
+    pub blocks: u32,
+    #[serde(flatten)]
+    pub counts: CountsReport,
+    pub silent_hits: u64,
+    pub bypass_blocks: u64,
+    pub bypass_fetches: u64,
+    pub readmore_blocks: u64,
+    pub link_ns: u64,
+}
+
+/// One disk. Sums are over completed requests, `busy_ns` up to the end of the run.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct DeviceReport {
+    pub requests: u64,
+    pub blocks: u64,
+    pub busy_ns: u64,
+    pub utilization: f64,
+    pub seek_ns: u64,
+    pub rotation_ns: u64,
+    pub transfer_ns: u64,
+    pub overhead_ns: u64,
+    pub queue_ns: u64,
+    pub service_ns_mean: u64,
+    pub response_ns_mean: u64,
+    pub buffer_hits: u64,
+}
+
+impl DeviceReport {
+    /// From a drive's statistics over a run of `elapsed_ns`, in blocks of `block_sectors`.
+    #[must_use]
+    pub fn new(statistics: &Statistics, elapsed_ns: u64, block_sectors: u32) -> Self {
+        let mean = |sum: u64| sum.checked_div(statistics.requests).unwrap_or(0);
+        Self {
+            requests: statistics.requests,
+            blocks: statistics.sectors / u64::from(block_sectors),
+            busy_ns: statistics.busy.0,
+            utilization: if elapsed_ns == 0 { 0.0 } else { statistics.busy.0 as f64 / elapsed_ns as f64 },
+            seek_ns: statistics.seek.0,
+            rotation_ns: statistics.rotation.0,
+            transfer_ns: statistics.transfer.0,
+            overhead_ns: statistics.overhead.0,
+            queue_ns: statistics.queue.0,
+            service_ns_mean: mean(statistics.service.0),
+            response_ns_mean: mean(statistics.response.0),
+            buffer_hits: statistics.buffer_hits,
+        }
+    }
+}
+
+/// One process. Its parts sum to `elapsed_ns`.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct ProcessReport {
+    pub references: u64,
+    pub elapsed_ns: u64,
+    pub compute_ns: u64,
+    pub driver_ns: u64,
+    pub overhead_ns: u64,
+    pub stall_ns: u64,
+    pub barrier_ns: u64,
+    pub idle_ns: u64,
+    pub own_io_ns: u64,
+    pub other_io_ns: u64,
+    pub action_ns: u64,
+    pub overrun_ns: u64,
+}

@@ -1,0 +1,216 @@
+//! The event loop: a virtual clock, one process, one level, its disks.
+//!
+//! At one instant, in this order (DESIGN): (1) completions, and a freed disk starts its next queued request;
+//! (2) decisions, with the next reference not yet served; (3) the process's reference. Requests issued in a step
+//! start together at its end.
+//! Cost per reference: a comparison of three times, the level's and the policy's work; per fetch, two heap
+//! operations and the device's work.
+
+use headstart_engine::{Access, Level};
+use headstart_types::{Block, Chunk, KeyError, Nanos};
+
+use crate::process::{Phase, Process};
+use crate::responses::Responses;
+use crate::storage::Storage;
+use crate::workload::References;
+use crate::Error;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Share done, 0 to 1.
+    pub share: f64,
+    /// References served.
+    pub references: u64,
+}
+
+/// Called now and then; false stops the run.
+pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> bool;
+
+/// References between two reports of progress; a power of two.
+const REPORT_EVERY: u32 = 1 << 16;
+
+/// References to come: what is read, and where the process is in it.
+pub struct Cursor {
+    /// The chunk under way.
+    pub chunk: Chunk,
+    /// Index of the next reference in it.
+    pub at: usize,
+    /// Where further chunks come from; `None` if the chunk is all there is.
+    pub supply: Option<References>,
+}
+
+/// A run under way.
+pub struct Run {
+    /// The level.
+    pub level: Level,
+    /// The disks.
+    pub storage: Storage,
+    /// The process.
+    pub process: Process,
+    /// Response times.
+    pub responses: Responses,
+    /// Requests served.
+    pub requests: u64,
+    cursor: Cursor,
+    now: Nanos,
+}
+
+impl Run {
+    /// A run at time zero.
+    #[must_use]
+    pub fn new(level: Level, storage: Storage, process: Process, cursor: Cursor) -> Self {
+        Self { level, storage, process, responses: Responses::new(), requests: 0, cursor, now: Nanos::ZERO }
+    }
+
+    /// Runs to the end of the references and returns the time at which the process is done.
+    ///
+    /// # Errors
+    /// The trace is wrong somewhere, or `on_progress` asked to stop.
+    ///
+    /// # Panics
+    /// A policy lets the process wait for a block that nothing will bring: a bug.
+    pub fn finish(&mut self, on_progress: OnProgress<'_>) -> Result<Nanos, Error> {
+        let mut report_at = REPORT_EVERY;
+        while let Some(block) = self.next_block()? {
+            self.reach_and_serve(block)?;
+            if self.process.position >= report_at {
+                report_at = self.process.position.saturating_add(REPORT_EVERY);
+                if !on_progress(self.progress()) {
+                    return Err(Error::Stopped);
+                }
+            }
+        }
+        self.process.phase = Phase::Done;
+        let end = self.process.free_at;
+        while let Some(at) = self.storage.next_completion().filter(|at| *at <= end) {
+            self.complete(at);
+        }
+        Ok(end)
+    }
+
+    fn progress(&self) -> Progress {
+        let references = u64::from(self.process.position);
+        let (done, total) = match &self.cursor.supply {
+            Some(supply) => supply.progress(),
+            None => (self.cursor.at as u64, self.cursor.chunk.blocks.len() as u64),
+        };
+        Progress { share: done as f64 / total.max(1) as f64, references }
+    }
+
+    /// The block of the next reference; reads on where the chunk is used up.
+    #[inline]
+    fn next_block(&mut self) -> Result<Option<Block>, Error> {
+        if self.cursor.at == self.cursor.chunk.blocks.len() && !self.read_on()? {
+            return Ok(None);
+        }
+        Ok(Some(self.cursor.chunk.blocks[self.cursor.at]))
+    }
+
+    #[cold]
+    fn read_on(&mut self) -> Result<bool, Error> {
+        let Some(supply) = &mut self.cursor.supply else { return Ok(false) };
+        self.cursor.at = 0;
+        if !supply.next(&mut self.cursor.chunk)? {
+            return Ok(false);
+        }
+        if self.process.position > u32::MAX - (1 << 30) {
+            let problem = "more references than positions can number";
+            return Err(KeyError::new("workload.limit", problem, "fewer than 3 billion references").into());
+        }
+        self.level.grow(&supply.universe.disk_of);
+        self.storage.grow(&supply.universe.sector_of);
+        Ok(true)
+    }
+
+    /// From the current instant on until the reference of `block` has been served.
+    #[inline]
+    fn reach_and_serve(&mut self, block: Block) -> Result<(), Error> {
+        loop {
+            let now = self.next_instant();
+            self.now = now;
+            let due = self.step_one(now);
+            let driver_before = self.process.driver;
+            self.decide(now, block, due);
+            if due && self.refer(now, block, driver_before) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The earliest of the process's own act, a completion, and the policy's wish to be woken.
+    #[inline]
+    fn next_instant(&self) -> Nanos {
+        let due = self.process.due();
+        let completion = self.storage.next_completion();
+        let wake = self.level.wake_at().filter(|at| *at > self.now);
+        [due, completion, wake].into_iter().flatten().min().unwrap_or_else(|| {
+            panic!("nothing will bring the block that reference {} waits for", self.process.position)
+        })
+    }
+
+    /// Step (1). Returns whether the process acts at this instant.
+    #[inline]
+    fn step_one(&mut self, now: Nanos) -> bool {
+        while self.complete(now) {}
+        self.process.due().is_some_and(|due| due <= now)
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Nanos) -> bool {
+        let Some((block, finished)) = self.storage.complete(now) else { return false };
+        self.level.arrived(now, block, finished.service_time);
+        self.process.arrived(now, block);
+        true
+    }
+
+    /// Step (2).
+    #[inline]
+    fn decide(&mut self, now: Nanos, block: Block, due: bool) {
+        let woken = self.level.wake_at().is_some_and(|at| at <= now);
+        if self.level.wants_to_decide() || woken {
+            let at_hand = (due || self.process.due().is_none()).then_some(block);
+            let issued = self.level.decide(now, at_hand, &mut self.storage);
+            self.issued(now, issued);
+        }
+    }
+
+    #[inline]
+    fn issued(&mut self, now: Nanos, requests: u32) {
+        if requests > 0 {
+            self.process.charge_driver(now, requests);
+            self.storage.start_issued(now);
+        }
+    }
+
+    /// Step (3). Returns whether the reference has been served.
+    #[inline]
+    fn refer(&mut self, now: Nanos, block: Block, driver_before: Nanos) -> bool {
+        let (position, compute) = (self.process.position, self.process.last_think);
+        let issued = match self.process.phase {
+            Phase::Granted(wait) => {
+                self.process.end_wait(now, &wait, driver_before);
+                self.level.resume(now, position, block, wait.outcome, wait.since, compute, &mut self.storage)
+            }
+            _ => {
+                self.process.request_since.get_or_insert(now);
+                let (access, issued) = self.level.reference(now, position, block, compute, &mut self.storage);
+                if let Access::Waits(outcome) = access {
+                    self.process.wait(now, block, outcome, driver_before);
+                    self.issued(now, issued);
+                    return false;
+                }
+                issued
+            }
+        };
+        self.issued(now, issued);
+        let think = self.cursor.chunk.think.after(self.cursor.at);
+        let ends_request = self.cursor.chunk.ends_request(self.cursor.at);
+        if let Some(response) = self.process.served(now, think, ends_request) {
+            self.responses.record(response);
+        }
+        self.requests += u64::from(ends_request);
+        self.cursor.at += 1;
+        true
+    }
+}

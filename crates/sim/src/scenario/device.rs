@@ -1,0 +1,121 @@
+//! Section `[device]`.
+
+use headstart_types::{Bytes, KeyError};
+use toml::{Table, Value};
+
+use super::policy::text;
+use super::{Input, WorkloadKeys};
+
+/// The disks.
+#[derive(Debug, Clone)]
+pub struct DeviceKeys {
+    /// A model's name or the path of a profile.
+    pub model: String,
+    /// The model's own keys.
+    pub model_keys: Table,
+    /// Independent disks, at least 1.
+    pub count: u32,
+    /// Unit of striping.
+    pub stripe_unit: Bytes,
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// The scheduler's own keys.
+    pub scheduler_keys: Table,
+    /// Explicit placement: labels of the blocks of each disk.
+    pub layout: Option<Vec<Vec<String>>>,
+}
+
+/// More disks than anybody has; keeps a slip of the finger from filling the memory.
+const DISKS_MAX: i64 = 100_000;
+
+/// Reads the section; returns it with all defaults as a table too.
+pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
+    let (model, mut model_keys) = named(&mut table, "model", "name", "hp97560")?;
+    let (scheduler, scheduler_keys) = named(&mut table, "scheduler", "name", "cscan")?;
+    let array = text(&mut table, "array", "stripe")?;
+    if array != "stripe" {
+        return Err(KeyError::new("array", format!("unknown array \"{array}\""), "\"stripe\""));
+    }
+    let layout = table.remove("layout").map(read_layout).transpose()?;
+    if layout.is_some() && !matches!(workload.input, Input::References(_)) {
+        let problem = "names blocks, which only inline references have";
+        return Err(KeyError::new("layout", problem, "workload.references, or no layout"));
+    }
+    let disks = layout.as_ref().map(Vec::len);
+    let count = match table.remove("count") {
+        None => disks.unwrap_or(1) as i64,
+        Some(Value::Integer(count)) => count,
+        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
+    };
+    if !(1..=DISKS_MAX).contains(&count) {
+        return Err(KeyError::new("count", format!("{count} disks"), format!("a whole number from 1 to {DISKS_MAX}")));
+    }
+    if disks.is_some_and(|disks| disks as i64 != count) {
+        return Err(KeyError::new("count", "differs from the disks of layout", "one list in layout for each disk"));
+    }
+    let stripe_unit = match table.remove("stripe_unit") {
+        None => Bytes(workload.block_bytes()),
+        Some(Value::String(text)) => {
+            text.parse().map_err(|problem: String| KeyError::new("stripe_unit", problem, Bytes::ALLOWED))?
+        }
+        Some(other) => return Err(KeyError::new("stripe_unit", format!("{other} has no unit"), Bytes::ALLOWED)),
+    };
+    // What is left beside the model's name belongs to the model.
+    model_keys.extend(table);
+    let mut resolved = Table::new();
+    let mut model_table = headstart_device::model(&model).map_or_else(Table::new, |row| (row.defaults)());
+    merge(&mut model_table, model_keys.clone());
+    model_table.insert("name".into(), model.clone().into());
+    resolved.insert("model".into(), model_table.into());
+    resolved.insert("count".into(), count.into());
+    resolved.insert("array".into(), array.into());
+    resolved.insert("stripe_unit".into(), stripe_unit.to_string().into());
+    let mut scheduler_table = Table::from_iter([("name".to_owned(), Value::from(scheduler.clone()))]);
+    let row = headstart_device::scheduler(&scheduler);
+    scheduler_table.extend(row.map_or_else(Table::new, |row| (row.defaults)()));
+    scheduler_table.extend(scheduler_keys.clone());
+    resolved.insert("scheduler".into(), scheduler_table.into());
+    if let Some(layout) = &layout {
+        let lists: Vec<Value> = layout.iter().map(|list| Value::from(list.clone())).collect();
+        resolved.insert("layout".into(), Value::Array(lists));
+    }
+    let count = count as u32;
+    Ok((DeviceKeys { model, model_keys, count, stripe_unit, scheduler, scheduler_keys, layout }, resolved))
+}
+
+/// Lays the keys of `over` over `table`, table by table.
+fn merge(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// A thing with a name and keys, or its bare name.
+fn named(table: &mut Table, key: &str, name: &str, default: &str) -> Result<(String, Table), KeyError> {
+    match table.remove(key) {
+        None => Ok((default.to_owned(), Table::new())),
+        Some(Value::String(text)) => Ok((text, Table::new())),
+        Some(Value::Table(mut keys)) => match keys.remove(name) {
+            Some(Value::String(text)) => Ok((text, keys)),
+            _ => Err(KeyError::new(format!("{key}.{name}"), "missing", "a name")),
+        },
+        Some(other) => Err(KeyError::new(key, format!("{other} is no name"), "a name, or a table with a name")),
+    }
+}
+
+fn read_layout(value: Value) -> Result<Vec<Vec<String>>, KeyError> {
+    let refused = || KeyError::new("layout", "is no list of lists", "one list of block names for each disk");
+    let Value::Array(lists) = value else { return Err(refused()) };
+    let read = |list: Value| match list {
+        Value::Array(names) => {
+            names.into_iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(refused)).collect()
+        }
+        _ => Err(refused()),
+    };
+    lists.into_iter().map(read).collect()
+}

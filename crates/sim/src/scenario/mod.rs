@@ -1,0 +1,173 @@
+//! Scenarios: what to simulate, as a TOML table.
+//!
+//! A scenario is read in three steps: short forms are written out ([`normal`]), the user's keys are laid over
+//! every default, and each section is read into typed keys, so that an unknown key, a wrong type or a value out of
+//! range is an error that names the key and what is allowed. The table with all defaults in it is what a result
+//! carries and what `--explain` prints.
+
+mod device;
+mod normal;
+mod policy;
+mod source;
+mod workload;
+
+use headstart_types::{typed_keys, KeyError, Nanos};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+pub use device::DeviceKeys;
+pub use policy::{HintsKeys, PolicyKeys};
+pub use source::Source;
+pub use workload::{Addresses, BlockSize, ComputeKey, Input, Placement, WorkloadKeys, Writes};
+
+use crate::Error;
+
+/// What to simulate, read and checked as far as that is possible without the trace.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Who asks for what.
+    pub workload: WorkloadKeys,
+    /// The cache.
+    pub cache: CacheKeys,
+    /// The policy of its level.
+    pub policy: PolicyKeys,
+    /// The disks.
+    pub device: DeviceKeys,
+    /// Costs in processor time.
+    pub host: HostKeys,
+    /// The scenario with every default in it.
+    pub resolved: Table,
+}
+
+/// Section `[cache]`.
+#[derive(Debug, Clone)]
+pub struct CacheKeys {
+    /// How large.
+    pub size: CacheSize,
+    /// Labels of the blocks that are resident at the start, least recently used first.
+    pub initial: Vec<String>,
+}
+
+/// The size of a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CacheSize {
+    /// In blocks, at least 1.
+    Blocks(u32),
+    /// As a share of the distinct blocks of the workload, above 0.
+    Footprint(f64),
+}
+
+/// Section `[host]`: processor time, charged to the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostKeys {
+    /// For each device request.
+    pub driver_overhead: Nanos,
+    /// For each reference, to find and hand over the block.
+    pub hit_time: Nanos,
+    /// For each request.
+    pub system_call: Nanos,
+    /// For each KiB handed over.
+    pub copy_per_kib: Nanos,
+}
+
+impl Scenario {
+    /// Reads a scenario from its table.
+    ///
+    /// # Errors
+    /// The first key at fault.
+    pub fn from_table(table: Table) -> Result<Self, KeyError> {
+        let mut table = normal::normal_form(table)?;
+        let mut take = |name: &str| match table.remove(name) {
+            None => Ok(Table::new()),
+            Some(Value::Table(section)) => Ok(section),
+            Some(other) => Err(KeyError::new(name, format!("is a {}", other.type_str()), "a table of keys")),
+        };
+        let (workload, cache, policy) = (take("workload")?, take("cache")?, take("policy")?);
+        let (device, host) = (take("device")?, take("host")?);
+        let seed = match table.remove("seed") {
+            None => 1,
+            Some(Value::Integer(seed)) if seed >= 0 => seed as u64,
+            Some(other) => return Err(KeyError::new("seed", format!("{other} is no seed"), "a whole number from 0")),
+        };
+        if let Some((key, _)) = table.iter().next() {
+            return Err(KeyError::new(key, "unknown key", "seed, workload, cache, policy, device, host"));
+        }
+        let (workload, workload_table) = workload::read(workload).map_err(|error| error.within("workload"))?;
+        let (cache, cache_table) = read_cache(cache, workload.block_bytes()).map_err(|error| error.within("cache"))?;
+        let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+        let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
+        let host: HostKeys = typed_keys(host).map_err(|error| error.within("host"))?;
+        let mut resolved = Table::new();
+        resolved.insert("seed".into(), Value::Integer(seed as i64));
+        resolved.insert("workload".into(), workload_table.into());
+        resolved.insert("cache".into(), cache_table.into());
+        resolved.insert("policy".into(), policy_table.into());
+        resolved.insert("device".into(), device_table.into());
+        resolved.insert("host".into(), host_table(&host).into());
+        Ok(Self { seed, workload, cache, policy, device, host, resolved })
+    }
+
+    /// Reads a scenario from a file, a table or a text, with `key=value` overrides laid over it.
+    ///
+    /// # Errors
+    /// The file, line or key at fault.
+    pub fn read(source: &Source, overrides: &[String]) -> Result<Self, Error> {
+        let mut table = source.table()?;
+        for each in overrides {
+            normal::set(&mut table, each)?;
+        }
+        Ok(Self::from_table(table)?)
+    }
+}
+
+fn host_table(host: &HostKeys) -> Table {
+    let rows = [
+        ("driver_overhead", host.driver_overhead),
+        ("hit_time", host.hit_time),
+        ("system_call", host.system_call),
+        ("copy_per_kib", host.copy_per_kib),
+    ];
+    rows.into_iter().map(|(key, time)| (key.to_owned(), Value::String(time.to_string()))).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCache {
+    blocks: Option<i64>,
+    size: Option<headstart_types::Bytes>,
+    footprint: Option<f64>,
+    #[serde(default)]
+    initial: Vec<String>,
+}
+
+/// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
+const DEFAULT_BLOCKS: i64 = 1280;
+
+fn read_cache(mut table: Table, block_bytes: u64) -> Result<(CacheKeys, Table), KeyError> {
+    let sized: Vec<&str> = ["blocks", "size", "footprint"].into_iter().filter(|key| table.contains_key(*key)).collect();
+    if let [_, second, ..] = sized[..] {
+        return Err(KeyError::new(second, "given beside another size", "one of blocks, size, footprint"));
+    }
+    if sized.is_empty() {
+        table.insert("blocks".into(), Value::Integer(DEFAULT_BLOCKS));
+    }
+    let resolved = table.clone();
+    let raw: RawCache = typed_keys(table)?;
+    let blocks = |key: &str, blocks: i128| {
+        let allowed = "at least one block, fewer than 4294967295";
+        match u32::try_from(blocks) {
+            Ok(blocks) if blocks > 0 && blocks < u32::MAX => Ok(CacheSize::Blocks(blocks)),
+            _ => Err(KeyError::new(key, format!("a cache of {blocks} blocks"), allowed)),
+        }
+    };
+    let size = match raw {
+        RawCache { blocks: Some(count), .. } => blocks("blocks", i128::from(count))?,
+        RawCache { size: Some(size), .. } => blocks("size", i128::from(size.0 / block_bytes))?,
+        RawCache { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
+        _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
+    };
+    Ok((CacheKeys { size, initial: raw.initial }, resolved))
+}

@@ -1,0 +1,89 @@
+//! Section `[policy]`.
+
+use headstart_policy::registry;
+use headstart_types::{typed_keys, KeyError};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// The policy of a level.
+#[derive(Debug, Clone)]
+pub struct PolicyKeys {
+    /// A row of the registry.
+    pub name: &'static str,
+    /// A row of the registry, for policies that leave it open.
+    pub replacement: &'static str,
+    /// Partial disclosure; `None` discloses everything.
+    pub hints: Option<HintsKeys>,
+    /// The policy's own keys.
+    pub keys: Table,
+}
+
+/// Partial disclosure of the references.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HintsKeys {
+    /// The next so many references.
+    Window(u32),
+    /// Each reference with this probability, drawn from this seed.
+    Fraction(f64, u64),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHints {
+    window: Option<u32>,
+    fraction: Option<f64>,
+    seed: Option<u64>,
+}
+
+const DEFAULT_HINT_SEED: u64 = 1;
+
+fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
+    match typed_keys(table)? {
+        RawHints { window: Some(window), fraction: None, seed: None } => Ok(HintsKeys::Window(window)),
+        RawHints { window: None, fraction: Some(share), seed } if (0.0..=1.0).contains(&share) => {
+            Ok(HintsKeys::Fraction(share, seed.unwrap_or(DEFAULT_HINT_SEED)))
+        }
+        RawHints { window: None, fraction: Some(share), .. } => {
+            Err(KeyError::new("fraction", format!("{share} is out of range"), "a number from 0 to 1"))
+        }
+        _ => Err(KeyError::new("", "needs one way to disclose", "{window = N} or {fraction = x, seed = s}")),
+    }
+}
+
+/// Reads the section; returns it with all defaults as a table too.
+pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
+    let mut resolved = Table::new();
+    let name = text(&mut table, "name", "demand")?;
+    let row = registry::policy(&name)?;
+    resolved.insert("name".into(), row.name.into());
+    let replacement = text(&mut table, "replacement", "lru");
+    let replacement_row = registry::replacement(&replacement?)?;
+    if row.open_replacement {
+        resolved.insert("replacement".into(), replacement_row.name.into());
+    }
+    let hints = match table.remove("hints") {
+        None => None,
+        Some(Value::Table(hints)) => {
+            if !row.hinted && !replacement_row.hinted {
+                let problem = format!("{} with {} takes no hints", row.name, replacement_row.name);
+                return Err(KeyError::new("hints", problem, "a hinted policy, or replacement = \"min\""));
+            }
+            resolved.insert("hints".into(), hints.clone().into());
+            Some(read_hints(hints).map_err(|error| error.within("hints"))?)
+        }
+        Some(_) => return Err(KeyError::new("hints", "is no table", "{window = N} or {fraction = x, seed = s}")),
+    };
+    let mut own = (row.defaults)();
+    own.extend(table);
+    resolved.extend(own.clone());
+    Ok((PolicyKeys { name: row.name, replacement: replacement_row.name, hints, keys: own }, resolved))
+}
+
+/// Takes a string out of a table.
+pub fn text(table: &mut Table, key: &str, default: &str) -> Result<String, KeyError> {
+    match table.remove(key) {
+        None => Ok(default.to_owned()),
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(KeyError::new(key, format!("{other} is no string"), "a name in quotes")),
+    }
+}

@@ -1,0 +1,271 @@
+//! Section `[workload]`.
+
+use std::path::PathBuf;
+
+use headstart_trace::WORKLOADS;
+use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// Where the references come from.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A trace file and the name of its format.
+    Trace(PathBuf, String),
+    /// A generator and its keys.
+    Generator(String, Table),
+    /// Names of blocks, in the scenario itself.
+    References(Vec<String>),
+}
+
+/// The size of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockSize {
+    /// So many bytes, at least 1.
+    Bytes(u64),
+    /// The trace's own units are the blocks.
+    Object,
+}
+
+/// Think times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComputeKey {
+    /// As recorded.
+    Trace,
+    /// The same after each reference.
+    Constant(Nanos),
+    /// Exponential, with this mean, after each reference.
+    Exponential(Nanos),
+}
+
+/// What becomes of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Writes {
+    /// They count as reads.
+    AsRead,
+    /// They are left out; their time is think time.
+    Skip,
+}
+
+/// Where the blocks of files lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// The trace's numbers are addresses.
+    Address,
+    /// Files one after another, in the order of the file table.
+    TableOrder,
+    /// Each file at a random start within a group of 8550 blocks (kimbrel96, section 3.2).
+    RandomGroups,
+}
+
+/// What becomes of addresses beyond the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addresses {
+    /// An error.
+    Error,
+    /// Only blocks that are referenced take room, in order of their addresses.
+    Compact,
+}
+
+/// Who asks for what.
+#[derive(Debug, Clone)]
+pub struct WorkloadKeys {
+    /// Where the references come from.
+    pub input: Input,
+    /// The size of a block.
+    pub block_size: BlockSize,
+    /// Think times.
+    pub compute: ComputeKey,
+    /// Factor on think times, 0 or more.
+    pub compute_scale: f64,
+    /// Think times are scaled to this sum.
+    pub compute_total: Option<Nanos>,
+    /// What becomes of writes.
+    pub writes: Writes,
+    /// Where files lie; `None`: by address, or in table order if the trace tells files apart.
+    pub placement: Option<Placement>,
+    /// What becomes of addresses beyond the device.
+    pub addresses: Addresses,
+    /// Requests at most; `None`: all.
+    pub limit: Option<u64>,
+}
+
+/// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
+const DEFAULT_BLOCK: u64 = 8192;
+
+impl WorkloadKeys {
+    /// Bytes of a block; for objects a nominal size.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        match self.block_size {
+            BlockSize::Bytes(bytes) => bytes,
+            BlockSize::Object => DEFAULT_BLOCK,
+        }
+    }
+}
+
+/// The keys that do not belong to a generator, with defaults.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    trace: Option<String>,
+    generator: Option<String>,
+    references: Option<Vec<String>>,
+    format: String,
+    block_size: String,
+    compute: String,
+    compute_scale: f64,
+    compute_total: Option<Nanos>,
+    #[expect(dead_code, reason = "there is one value, and reading it checks it")]
+    arrival: Arrival,
+    #[expect(dead_code, reason = "there is one value, and reading it checks it")]
+    processes: Processes,
+    writes: Writes,
+    placement: Option<Placement>,
+    addresses: Addresses,
+    limit: Option<u64>,
+}
+
+/// The process issues its next reference when the last one is done and thought about.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Arrival {
+    Closed,
+}
+
+/// All references belong to one process, in trace order.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Processes {
+    Merged,
+}
+
+const KEYS: [&str; 14] = [
+    "trace",
+    "generator",
+    "references",
+    "format",
+    "block_size",
+    "compute",
+    "compute_scale",
+    "compute_total",
+    "arrival",
+    "processes",
+    "writes",
+    "placement",
+    "addresses",
+    "limit",
+];
+
+fn defaults() -> Table {
+    let text = [
+        ("format", "auto"),
+        ("block_size", "8KiB"),
+        ("compute", "trace"),
+        ("arrival", "closed"),
+        ("processes", "merged"),
+        ("writes", "as-read"),
+        ("addresses", "error"),
+    ];
+    let mut table: Table = text.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
+    table.insert("compute_scale".into(), Value::Float(1.0));
+    table
+}
+
+/// Reads the section; returns it with all defaults as a table too.
+pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
+    // TOML tells 1 from 1.0; a user need not.
+    let user: Table = user
+        .into_iter()
+        .map(|(key, value)| {
+            let value = match value {
+                Value::Integer(number) if key == "compute_scale" => Value::Float(number as f64),
+                other => other,
+            };
+            (key, value)
+        })
+        .collect();
+    let (mut common, mut own) = (defaults(), Table::new());
+    let given_compute = user.get("compute").cloned();
+    let generator = user.get("generator").and_then(Value::as_str).map(str::to_owned);
+    for (key, value) in user {
+        if KEYS.contains(&key.as_str()) || generator.is_none() {
+            common.insert(key, value);
+        } else {
+            own.insert(key, value);
+        }
+    }
+    let raw: Raw = typed_keys(common.clone())?;
+    if let (Some(name), Some(compute)) = (&generator, given_compute) {
+        // A generator makes its own think times; the key says which.
+        let knows =
+            WORKLOADS.iter().find(|row| row.name == *name).is_some_and(|row| (row.defaults)().contains_key("compute"));
+        if knows && raw.compute != "trace" {
+            own.insert("compute".into(), compute);
+            common.insert("compute".into(), "trace".into());
+        }
+    }
+    let made = own.contains_key("compute");
+    let mut resolved = common;
+    if let Some(row) = generator.as_ref().and_then(|name| WORKLOADS.iter().find(|row| row.name == *name)) {
+        let mut keys = (row.defaults)();
+        keys.extend(own.clone());
+        resolved.extend(keys);
+    }
+    let input = match (raw.trace, raw.generator, raw.references) {
+        (Some(path), None, None) => Input::Trace(PathBuf::from(path), raw.format),
+        (None, Some(name), None) => Input::Generator(name, own),
+        (None, None, Some(references)) => Input::References(references),
+        (None, None, None) => {
+            return Err(KeyError::new("trace", "nothing to run", "one of trace, generator, references"));
+        }
+        _ => return Err(KeyError::new("trace", "more than one input", "one of trace, generator, references")),
+    };
+    let keys = WorkloadKeys {
+        input,
+        block_size: block_size(&raw.block_size)?,
+        compute: if made { ComputeKey::Trace } else { compute(&raw.compute)? },
+        compute_scale: scale(raw.compute_scale)?,
+        compute_total: raw.compute_total,
+        writes: raw.writes,
+        placement: raw.placement,
+        addresses: raw.addresses,
+        limit: raw.limit,
+    };
+    if keys.limit == Some(0) {
+        return Err(KeyError::new("limit", "no request is left", "a whole number from 1"));
+    }
+    Ok((keys, resolved))
+}
+
+fn block_size(text: &str) -> Result<BlockSize, KeyError> {
+    let allowed = format!("{}; or \"object\"", Bytes::ALLOWED);
+    if text == "object" {
+        return Ok(BlockSize::Object);
+    }
+    match text.parse::<Bytes>() {
+        Ok(Bytes(bytes)) if bytes > 0 && bytes <= 1 << 30 => Ok(BlockSize::Bytes(bytes)),
+        Ok(_) => Err(KeyError::new("block_size", format!("\"{text}\" is out of range"), "1B to 1GiB; or \"object\"")),
+        Err(problem) => Err(KeyError::new("block_size", problem, allowed)),
+    }
+}
+
+fn compute(text: &str) -> Result<ComputeKey, KeyError> {
+    let allowed = "\"trace\", a time such as \"1ms\", or \"exp:1ms\"";
+    let time = |text: &str| text.parse::<Nanos>().map_err(|problem| KeyError::new("compute", problem, allowed));
+    match text.strip_prefix("exp:") {
+        _ if text == "trace" => Ok(ComputeKey::Trace),
+        Some(mean) => time(mean).map(ComputeKey::Exponential),
+        None => time(text).map(ComputeKey::Constant),
+    }
+}
+
+fn scale(scale: f64) -> Result<f64, KeyError> {
+    if scale >= 0.0 && scale.is_finite() {
+        return Ok(scale);
+    }
+    Err(KeyError::new("compute_scale", format!("{scale} is out of range"), "a number from 0"))
+}

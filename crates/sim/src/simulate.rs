@@ -1,0 +1,260 @@
+//! From a scenario to a report.
+
+use std::sync::Arc;
+use std::thread;
+
+use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
+use headstart_engine::Level;
+use headstart_policy::registry::{self, Context};
+use headstart_policy::{Disclosure, Hints, Policy};
+use headstart_trace::sha256_file;
+use headstart_types::{Block, Chunk, Nanos, Think};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use crate::process::Process;
+use crate::report::{DeviceReport, LevelReport, ProcessReport, Report, SCHEMA};
+use crate::run::{Cursor, OnProgress, Run};
+use crate::scenario::{HintsKeys, HostKeys, Input, Placement, Scenario};
+use crate::storage::Storage;
+use crate::workload::References;
+use crate::Error;
+
+/// Runs a scenario.
+///
+/// # Errors
+/// A key, the trace or the device's profile is at fault, or `on_progress` asked to stop.
+pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
+    // The trace is hashed on another core while it is simulated on this one.
+    let hashing = match &scenario.workload.input {
+        Input::Trace(path, _) => {
+            let path = path.clone();
+            Some(thread::spawn(move || sha256_file(&path)))
+        }
+        _ => None,
+    };
+    let prepared = prepare(scenario)?;
+    let (mut run, facts) = build(scenario, prepared)?;
+    let elapsed = run.finish(on_progress)?;
+    let trace_sha256 = match hashing {
+        Some(hashing) => hashing.join().expect("hashing does not panic")?,
+        None => hash_input(scenario),
+    };
+    Ok(report(scenario, &run, &facts, elapsed, trace_sha256))
+}
+
+/// Everything that does not depend on the policy.
+struct Prepared {
+    references: References,
+    storage: Storage,
+}
+
+fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
+    let storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes())?;
+    let capacity = storage.drives()[0].device().capacity_sectors();
+    let references = References::try_new(scenario, capacity)?;
+    Ok(Prepared { references, storage })
+}
+
+/// A lower bound on the elapsed time of a scenario, whatever its policy.
+///
+/// # Errors
+/// A key, the trace or the device's profile is at fault.
+pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
+    let Prepared { mut references, storage } = prepare(scenario)?;
+    let chunk = references.rest()?;
+    let count = chunk.blocks.len();
+    let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
+    for at in 0..count {
+        process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at));
+    }
+    let blocks: Arc<[Block]> = chunk.blocks.into();
+    Ok(elapsed_lower_bound(&Work {
+        references: &blocks,
+        frames: references.frames,
+        initial: &references.initial,
+        disk_of: &references.universe.disk_of,
+        disks: scenario.device.count as usize,
+        processor: process.compute + process.overhead,
+        driver: scenario.host.driver_overhead,
+        least_service: storage.drives()[0].device().least_service(storage.block_sectors()),
+    }))
+}
+
+/// What the report needs beside the run.
+struct Facts {
+    frames: u32,
+    placement: Option<Placement>,
+    notes: Vec<String>,
+}
+
+fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error> {
+    let Prepared { mut references, mut storage } = prepared;
+    let row = registry::policy(scenario.policy.name)?;
+    let replacement = registry::replacement(scenario.policy.replacement)?;
+    let hinted = row.hinted || (row.open_replacement && replacement.hinted);
+    let facts = Facts {
+        frames: references.frames,
+        placement: references.placement,
+        notes: notes(scenario, &references, hinted),
+    };
+    let constant_compute = references.constant_think().is_some() && scenario.host == HostKeys::default();
+    let device = storage.drives()[0].device();
+    let sectors = storage.block_sectors();
+    let uniform = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
+    let mut context = Context {
+        frames: references.frames,
+        initial: references.initial.clone(),
+        disks: scenario.device.count as usize,
+        disk_of: references.universe.disk_of.clone().into(),
+        replacement,
+        hints: None,
+        nominal_service: device.nominal_service(),
+        uniform,
+        mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
+        constant_compute,
+    };
+    // A hinted policy needs the whole reference string; for others it streams.
+    let cursor = if hinted {
+        let chunk = references.rest()?;
+        context.mean_compute = mean_think(&chunk);
+        context.disk_of = references.universe.disk_of.clone().into();
+        context.hints = Some(Arc::new(disclose(&chunk, scenario.policy.hints)));
+        storage.grow(&references.universe.sector_of);
+        Cursor { chunk, at: 0, supply: None }
+    } else {
+        storage.grow(&references.universe.sector_of);
+        Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) }
+    };
+    let policy: Box<dyn Policy> =
+        (row.build)(scenario.policy.keys.clone(), &context).map_err(|error| error.within("policy"))?;
+    let level = Level::new(policy, facts.frames, &context.initial, &context.disk_of, context.disks);
+    let process = Process::new(&scenario.host, scenario.workload.block_bytes());
+    Ok((Run::new(level, storage, process, cursor), facts))
+}
+
+fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
+    let mut notes: Vec<String> = references.note.iter().map(|note| (*note).to_owned()).collect();
+    let carries = references.carries;
+    let recorded = scenario.workload.compute == crate::scenario::ComputeKey::Trace;
+    if recorded && !carries.time && !carries.think && !matches!(scenario.workload.input, Input::References(_)) {
+        notes.push("the trace carries no times: think times are zero; set workload.compute".to_owned());
+    }
+    if hinted && scenario.policy.hints.is_none() {
+        notes.push("every reference is disclosed in advance".to_owned());
+    }
+    notes
+}
+
+fn mean_think(chunk: &Chunk) -> Nanos {
+    match &chunk.think {
+        Think::Constant(think) => *think,
+        Think::Each(each) if each.is_empty() => Nanos::ZERO,
+        Think::Each(each) => {
+            let sum: u128 = each.iter().map(|think| u128::from(think.0)).sum();
+            Nanos((sum / each.len() as u128) as u64)
+        }
+    }
+}
+
+fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Hints {
+    let disclosure = match keys {
+        None => Disclosure::All,
+        Some(HintsKeys::Window(window)) => Disclosure::Window(window),
+        Some(HintsKeys::Fraction(share, seed)) => {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            Disclosure::Subset(chunk.blocks.iter().map(|_| rng.random_bool(share)).collect())
+        }
+    };
+    Hints { blocks: chunk.blocks.clone().into(), disclosure }
+}
+
+/// Generated and inline references have no file: their description is hashed, which determines them.
+fn hash_input(scenario: &Scenario) -> String {
+    let mut input = scenario.resolved["workload"].clone();
+    if let Value::Table(table) = &mut input {
+        table.insert("seed".into(), Value::Integer(scenario.seed as i64));
+    }
+    let digest = Sha256::digest(input.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_sha256: String) -> Report {
+    let process = &run.process;
+    let counts = run.level.counts();
+    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
+    assert!(counts.prefetches_used <= counts.prefetches);
+    let parts = process.compute + process.driver + process.overhead + process.stall;
+    assert_eq!(parts, elapsed, "every nanosecond of the process is accounted for");
+    let bytes = u128::from(counts.references) * u128::from(scenario.workload.block_bytes());
+    let throughput = if elapsed.0 == 0 { 0 } else { bytes * 1_000_000_000 / u128::from(elapsed.0) };
+    let level = LevelReport {
+        name: "L1".to_owned(),
+        blocks: facts.frames,
+        counts: counts.into(),
+        silent_hits: 0,
+        bypass_blocks: 0,
+        bypass_fetches: 0,
+        readmore_blocks: 0,
+        link_ns: 0,
+    };
+    let statistics = run.storage.statistics(elapsed);
+    let sectors = run.storage.block_sectors();
+    let devices = statistics.map(|each| DeviceReport::new(&each, elapsed.0, sectors)).collect();
+    Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        scenario: resolved(scenario, facts.placement),
+        seed: scenario.seed,
+        trace_sha256,
+        notes: facts.notes.clone(),
+        elapsed_ns: elapsed.0,
+        compute_ns: process.compute.0,
+        driver_ns: process.driver.0,
+        overhead_ns: process.overhead.0,
+        stall_ns: process.stall.0,
+        barrier_ns: 0,
+        idle_ns: 0,
+        requests: run.requests,
+        counts: counts.into(),
+        throughput_bytes_per_s: u64::try_from(throughput).unwrap_or(u64::MAX),
+        response_ns: run.responses.summary(),
+        levels: vec![level],
+        devices,
+        processes: vec![process_report(process, counts.references, elapsed)],
+        intervals: Vec::new(),
+    }
+}
+
+fn process_report(process: &Process, references: u64, elapsed: Nanos) -> ProcessReport {
+    ProcessReport {
+        references,
+        elapsed_ns: elapsed.0,
+        compute_ns: process.compute.0,
+        driver_ns: process.driver.0,
+        overhead_ns: process.overhead.0,
+        stall_ns: process.stall.0,
+        barrier_ns: 0,
+        idle_ns: 0,
+        own_io_ns: process.stall.0,
+        other_io_ns: 0,
+        action_ns: 0,
+        overrun_ns: 0,
+    }
+}
+
+/// The scenario with every default, those that the trace decided included.
+fn resolved(scenario: &Scenario, placement: Option<Placement>) -> Table {
+    let mut table = scenario.resolved.clone();
+    if let (Some(Value::Table(workload)), Some(placement)) = (table.get_mut("workload"), placement) {
+        let name = match placement {
+            Placement::Address => "address",
+            Placement::TableOrder => "table-order",
+            Placement::RandomGroups => "random-groups",
+        };
+        workload.insert("placement".into(), name.into());
+    }
+    table
+}

@@ -1,0 +1,106 @@
+//! The simulated disks behind a level: drives, their queues, and the calendar of their completions.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Statistics};
+use headstart_engine::{Backend, Order};
+use headstart_types::{Block, Nanos};
+
+use crate::scenario::DeviceKeys;
+use crate::Error;
+
+/// The disks of a run.
+pub struct Storage {
+    drives: Vec<Drive>,
+    sectors: u32,
+    /// By block: its first sector.
+    sector_of: Vec<u64>,
+    /// Completion times of requests in service, with their disks.
+    completions: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Disks that have been given requests since they were last looked at.
+    touched: Vec<u32>,
+}
+
+impl Storage {
+    /// Idle disks for blocks of `block_bytes`.
+    ///
+    /// # Errors
+    /// A key or the profile at fault.
+    pub fn try_new(keys: &DeviceKeys, block_bytes: u64) -> Result<Self, Error> {
+        let mut drives = Vec::with_capacity(keys.count as usize);
+        for _ in 0..keys.count {
+            let device = build_device(&keys.model, keys.model_keys.clone())?;
+            let scheduler = build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
+            drives.push(Drive::new(device, scheduler.map_err(|error| error.within("device"))?));
+        }
+        let sectors = headstart_device::sectors_of(block_bytes).max(1) as u32;
+        Ok(Self { drives, sectors, sector_of: Vec::new(), completions: BinaryHeap::new(), touched: Vec::new() })
+    }
+
+    /// The disks.
+    #[must_use]
+    pub fn drives(&self) -> &[Drive] {
+        &self.drives
+    }
+
+    /// Sectors of a block.
+    #[must_use]
+    pub fn block_sectors(&self) -> u32 {
+        self.sectors
+    }
+
+    /// Makes further blocks known: `sector_of` holds the first sector of each, those known before included.
+    pub fn grow(&mut self, sector_of: &[u64]) {
+        self.sector_of.extend_from_slice(&sector_of[self.sector_of.len()..]);
+    }
+
+    /// The earliest completion.
+    #[inline]
+    #[must_use]
+    pub fn next_completion(&self) -> Option<Nanos> {
+        self.completions.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Completes one request that ends at `now`, if there is one, and starts its disk's next.
+    #[inline]
+    pub fn complete(&mut self, now: Nanos) -> Option<(Block, Finished)> {
+        let Reverse((_, disk)) = *self.completions.peek().filter(|next| next.0 .0 <= now)?;
+        self.completions.pop();
+        let finished = self.drives[disk as usize].finish(now);
+        self.start(now, disk);
+        Some((Block(finished.request.tag as u32), finished))
+    }
+
+    /// Starts what has been issued at `now`. Called once all of an instant's decisions have been queued, so that
+    /// the schedulers see them together.
+    #[inline]
+    pub fn start_issued(&mut self, now: Nanos) {
+        while let Some(disk) = self.touched.pop() {
+            self.start(now, disk);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, now: Nanos, disk: u32) {
+        while let Some(end) = self.drives[disk as usize].start(now) {
+            self.completions.push(Reverse((end, disk)));
+        }
+    }
+
+    /// What each disk has done up to `now`.
+    pub fn statistics(&self, now: Nanos) -> impl Iterator<Item = Statistics> + '_ {
+        self.drives.iter().map(move |drive| drive.statistics(now))
+    }
+}
+
+impl Backend for Storage {
+    #[inline]
+    fn issue(&mut self, now: Nanos, order: Order) {
+        let sector = self.sector_of[order.block.index()];
+        self.drives[order.disk.index()].submit(now, Request::read(sector, self.sectors, u64::from(order.block.0)));
+        if self.touched.last() != Some(&order.disk.0) {
+            self.touched.push(order.disk.0);
+        }
+    }
+}

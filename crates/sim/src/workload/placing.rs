@@ -1,0 +1,178 @@
+//! From (file, block in file) to a disk and a sector.
+//!
+//! - by address: the number is the block of the volume;
+//! - table order: files one after another, in the order of the file table, each from a whole block on;
+//! - random groups (kimbrel96, section 3.2: "a random starting point within a group of 8550 8 kbyte blocks"): files
+//!   fill groups in the order of the table, a group takes files until they come to 8550 blocks, each file starts
+//!   at a random block of its group and runs on from there. The paper says no more; that files follow the table,
+//!   and that blocks of two files may then share an address, is our reading;
+//! - compact: only referenced blocks take room, in order of their addresses.
+
+use std::collections::BTreeMap;
+
+use headstart_device::Stripe;
+use headstart_types::{Bytes, Disk, KeyError};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::survey::Survey;
+use crate::scenario::{Addresses, DeviceKeys, Placement, WorkloadKeys};
+use crate::Error;
+
+/// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
+const GROUP_BLOCKS: u64 = 8550;
+
+/// A generator stream apart from those of workloads.
+const STREAM: u64 = 2;
+
+/// Where blocks lie.
+#[derive(Debug)]
+pub struct Placing {
+    /// First block of the volume of each file; `None`: files are not told apart.
+    bases: Option<BTreeMap<u32, u64>>,
+    /// Referenced blocks of the volume in order; `None`: no compaction.
+    compact: Option<Vec<u64>>,
+    stripe: Stripe,
+    block_sectors: u64,
+    /// Sectors of each disk.
+    capacity: Option<u64>,
+}
+
+impl Placing {
+    /// The scenario's rule. `survey` is there if [`needs_survey`](Self::needs_survey) said so.
+    ///
+    /// # Errors
+    /// A key at fault.
+    pub fn try_new(
+        workload: &WorkloadKeys,
+        placement: Placement,
+        device: &DeviceKeys,
+        capacity: Option<u64>,
+        survey: &Survey,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let block = Bytes(workload.block_bytes());
+        let stripe =
+            Stripe::try_new(device.count, device.stripe_unit, block).map_err(|error| error.within("device"))?;
+        let bases = match placement {
+            Placement::Address => None,
+            Placement::TableOrder => Some(table_order(&survey.files)),
+            Placement::RandomGroups => Some(random_groups(&survey.files, seed)),
+        };
+        let block_sectors = headstart_device::sectors_of(block.0).max(1);
+        let mut placing = Self { bases, compact: None, stripe, block_sectors, capacity };
+        if workload.addresses == Addresses::Compact {
+            let mut volume = Vec::with_capacity(survey.blocks.len());
+            for (file, at) in &survey.blocks {
+                volume.push(placing.volume_block(*file, *at)?);
+            }
+            volume.sort_unstable();
+            volume.dedup();
+            placing.compact = Some(volume);
+        }
+        Ok(placing)
+    }
+
+    /// Whether a first pass must find the files or the blocks.
+    #[must_use]
+    pub fn needs_survey(workload: &WorkloadKeys, placement: Placement) -> bool {
+        placement != Placement::Address || workload.addresses == Addresses::Compact
+    }
+
+    fn volume_block(&self, file: u32, at: u64) -> Result<u64, Error> {
+        let base = self.bases.as_ref().map_or(Some(0), |bases| bases.get(&file).copied());
+        base.and_then(|base| base.checked_add(at)).ok_or_else(|| {
+            let problem = format!("block {at} of file {file} has no address below 2^64");
+            KeyError::new("workload.addresses", problem, "\"compact\"").into()
+        })
+    }
+
+    /// Disk and first sector of block `at` of `file`.
+    ///
+    /// # Errors
+    /// It lies beyond the device.
+    pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), Error> {
+        let address = self.volume_block(file, at)?;
+        let address = match &self.compact {
+            None => address,
+            Some(order) => order.partition_point(|other| *other < address) as u64,
+        };
+        let beyond = |limit: u64| {
+            let problem = format!("block {address} lies beyond the device, whose disks hold {limit} sectors each");
+            let allowed = "\"compact\", more or larger disks, or another placement";
+            KeyError::new("workload.addresses", problem, allowed)
+        };
+        // Without a limit, sectors must still fit in 64 bits.
+        let limit = self.capacity.unwrap_or(u64::MAX / 2);
+        if address / u64::from(u32::MAX) > limit {
+            return Err(beyond(limit).into());
+        }
+        if address.checked_mul(self.block_sectors).is_none() {
+            // An unlimited device has no geometry: any place will do, as long as it is this block's own.
+            return match self.capacity {
+                Some(limit) => Err(beyond(limit).into()),
+                None => Ok((self.stripe.place(address % (u64::MAX / self.block_sectors / 2)).0, 0)),
+            };
+        }
+        let (disk, sector) = self.stripe.place(address);
+        if sector + self.block_sectors > limit {
+            return Err(beyond(limit).into());
+        }
+        Ok((disk, sector))
+    }
+}
+
+/// Files one after another.
+fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
+    let mut next = 0;
+    files
+        .iter()
+        .map(|(file, blocks)| {
+            let base = next;
+            next += blocks;
+            (*file, base)
+        })
+        .collect()
+}
+
+/// Files at random starts within groups.
+fn random_groups(files: &[(u32, u64)], seed: u64) -> BTreeMap<u32, u64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(STREAM);
+    let (mut group, mut filled) = (0, 0);
+    files
+        .iter()
+        .map(|(file, blocks)| {
+            if filled > 0 && filled + blocks > GROUP_BLOCKS {
+                // A file larger than a group takes up the groups that it reaches into.
+                group += filled.div_ceil(GROUP_BLOCKS).max(1);
+                filled = 0;
+            }
+            filled += blocks;
+            (*file, group * GROUP_BLOCKS + rng.random_range(0..GROUP_BLOCKS))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_follow_one_another_in_table_order() {
+        let bases = table_order(&[(3, 10), (1, 5), (2, 1)]);
+        assert_eq!(bases, BTreeMap::from([(3, 0), (1, 10), (2, 15)]));
+    }
+
+    #[test]
+    fn random_starts_stay_within_their_groups() {
+        let files: Vec<(u32, u64)> = (0..40).map(|file| (file, 1000)).collect();
+        let bases = random_groups(&files, 7);
+        // Eight files of 1000 blocks fill a group of 8550.
+        for (file, base) in &bases {
+            assert_eq!(base / GROUP_BLOCKS, u64::from(file / 8), "file {file}");
+        }
+        assert_eq!(bases, random_groups(&files, 7));
+        assert_ne!(bases, random_groups(&files, 8));
+    }
+}

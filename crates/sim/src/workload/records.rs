@@ -1,0 +1,110 @@
+//! Records of a workload, as often as they are needed, with what the scenario leaves out left out.
+
+use std::path::PathBuf;
+
+use headstart_trace::{generate, open, Carries, GeneratorContext, Record, RecordReader};
+use headstart_types::KeyError;
+use toml::Table;
+
+use crate::scenario::{Input, WorkloadKeys, Writes};
+use crate::Error;
+
+/// A trace or generator that can be read from its start again and again.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    source: Origin,
+    seed: u64,
+    block_bytes: u64,
+    writes: Writes,
+    limit: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Origin {
+    Trace(PathBuf, String),
+    Generator(String, Table),
+}
+
+impl Opened {
+    /// For a scenario whose input is a trace or a generator.
+    #[must_use]
+    pub fn new(keys: &WorkloadKeys, seed: u64) -> Option<Self> {
+        let source = match &keys.input {
+            Input::Trace(path, format) => Origin::Trace(path.clone(), format.clone()),
+            Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
+            Input::References(_) => return None,
+        };
+        let limit = keys.limit.unwrap_or(u64::MAX);
+        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit })
+    }
+
+    /// The records from the first on.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or a generator's key is wrong.
+    pub fn read(&self) -> Result<Records, Error> {
+        let reader = match &self.source {
+            Origin::Trace(path, format) => open(path, format).map_err(|error| match error {
+                headstart_trace::TraceError::UnknownFormat { problem, allowed, .. } if format != "auto" => {
+                    Error::Key(KeyError::new("workload.format", problem, allowed))
+                }
+                other => other.into(),
+            })?,
+            Origin::Generator(name, keys) => {
+                let context = GeneratorContext { seed: self.seed, block_bytes: self.block_bytes };
+                generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?
+            }
+        };
+        Ok(Records { reader, batch: Vec::new(), at: 0, skip_writes: self.writes == Writes::Skip, left: self.limit })
+    }
+}
+
+/// One reading of the records.
+pub struct Records {
+    reader: Box<dyn RecordReader>,
+    batch: Vec<Record>,
+    at: usize,
+    skip_writes: bool,
+    left: u64,
+}
+
+impl Records {
+    /// What they carry.
+    #[must_use]
+    pub fn carries(&self) -> Carries {
+        self.reader.carries()
+    }
+
+    /// The reader, for its file table and note.
+    #[must_use]
+    pub fn reader(&self) -> &dyn RecordReader {
+        &*self.reader
+    }
+
+    /// The next record that the scenario takes.
+    ///
+    /// # Errors
+    /// The trace is wrong there.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            if self.at == self.batch.len() {
+                self.at = 0;
+                if self.left == 0 || !self.reader.read(&mut self.batch)? {
+                    self.batch.clear();
+                    return Ok(None);
+                }
+            }
+            let record = self.batch[self.at];
+            self.at += 1;
+            if self.skip_writes && record.write {
+                continue;
+            }
+            if self.left == 0 {
+                return Ok(None);
+            }
+            self.left -= 1;
+            return Ok(Some(record));
+        }
+    }
+}

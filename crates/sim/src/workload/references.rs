@@ -1,0 +1,405 @@
+//! The references themselves, a chunk at a time.
+
+use headstart_trace::{Carries, Compute, ComputeSampler, Record};
+use headstart_types::{Block, Chunk, Disk, KeyError, Nanos, Think};
+
+use super::numbering::Universe;
+use super::placing::Placing;
+use super::records::{Opened, Records};
+use super::survey::{survey, Survey};
+use crate::scenario::{BlockSize, CacheSize, ComputeKey, Input, Placement, Scenario, WorkloadKeys};
+use crate::Error;
+
+/// References in a chunk, about: large enough to forget its cost, small enough to stay in the processor's cache.
+const CHUNK: usize = 4096;
+
+/// A request in blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// File, or 0 where files are not told apart.
+    pub file: u32,
+    /// First block in the file.
+    pub first: u64,
+    /// Blocks, at least 1.
+    pub blocks: u64,
+}
+
+/// Cuts requests into blocks and finds recorded think times.
+#[derive(Debug, Clone)]
+pub struct Cutter {
+    block_size: BlockSize,
+    block_bytes: u64,
+    objects: bool,
+    tell_files: bool,
+    carries: Carries,
+}
+
+impl Cutter {
+    fn new(keys: &WorkloadKeys, carries: Carries, tell_files: bool) -> Self {
+        Self {
+            block_size: keys.block_size,
+            block_bytes: keys.block_bytes(),
+            objects: carries.objects,
+            tell_files,
+            carries,
+        }
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// The blocks that a request touches. An object is one block.
+    #[inline]
+    #[must_use]
+    pub fn cut(&self, record: &Record) -> Cut {
+        let file = if self.tell_files { record.file } else { 0 };
+        if self.objects || self.block_size == BlockSize::Object {
+            return Cut { file, first: record.offset, blocks: 1 };
+        }
+        let first = record.offset / self.block_bytes;
+        let last = (record.offset + (record.size - 1)) / self.block_bytes;
+        Cut { file, first, blocks: last - first + 1 }
+    }
+
+    /// Think time between the end of `record` and the issue of the next.
+    #[inline]
+    #[must_use]
+    pub fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
+        if self.carries.think {
+            return record.think;
+        }
+        match next {
+            Some(next) if self.carries.time => next.time.saturating_sub(record.time + record.duration),
+            _ => Nanos::ZERO,
+        }
+    }
+}
+
+/// A factor on think times.
+#[derive(Debug, Clone, Copy)]
+enum Factor {
+    /// A real number.
+    Scale(f64),
+    /// total / sum, exactly.
+    Ratio(Nanos, Nanos),
+}
+
+impl Factor {
+    #[inline]
+    fn of(self, think: Nanos) -> Nanos {
+        match self {
+            Factor::Scale(1.0) => think,
+            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64),
+            Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / u128::from(sum.0)) as u64),
+        }
+    }
+}
+
+/// Think times beside references.
+enum Thinking {
+    Recorded,
+    Constant(Nanos),
+    Drawn(Box<ComputeSampler>),
+}
+
+/// The references of a scenario, in order.
+pub struct References {
+    /// Blocks seen so far.
+    pub universe: Universe,
+    /// Blocks of the cache, resolved.
+    pub frames: u32,
+    /// Blocks resident at the start.
+    pub initial: Vec<Block>,
+    /// The placement that is used; `None` for inline references.
+    pub placement: Option<Placement>,
+    /// What the trace says of itself.
+    pub carries: Carries,
+    /// What a user must know of the trace.
+    pub note: Option<&'static str>,
+    supply: Supply,
+    factor: Factor,
+    thinking: Thinking,
+}
+
+enum Supply {
+    Records {
+        records: Records,
+        cutter: Cutter,
+        placing: Box<Placing>,
+        held: Option<Record>,
+    },
+    /// Inline references; `None` once they have been handed out.
+    Inline(Option<Vec<Block>>),
+}
+
+impl References {
+    /// Prepares the references of `scenario` for disks of `capacity` sectors.
+    ///
+    /// # Errors
+    /// A key or the trace is at fault.
+    pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
+        match Opened::new(&scenario.workload, scenario.seed) {
+            Some(opened) => Self::from_records(scenario, &opened, capacity),
+            None => Self::inline(scenario),
+        }
+    }
+
+    fn from_records(scenario: &Scenario, opened: &Opened, capacity: Option<u64>) -> Result<Self, Error> {
+        let keys = &scenario.workload;
+        let records = opened.read()?;
+        let carries = records.carries();
+        if keys.block_size == BlockSize::Object && !carries.objects {
+            let allowed = "a size such as \"8KiB\"";
+            return Err(KeyError::new("workload.block_size", "the trace has no objects of its own", allowed).into());
+        }
+        if !scenario.cache.initial.is_empty() {
+            let problem = "names blocks, which only inline references have";
+            return Err(KeyError::new("cache.initial", problem, "workload.references, or no initial").into());
+        }
+        let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
+        let placement = keys.placement.unwrap_or(by_default);
+        let cutter = Cutter::new(keys, carries, placement != Placement::Address);
+        let needed = Placing::needs_survey(keys, placement)
+            || keys.compute_total.is_some()
+            || matches!(scenario.cache.size, CacheSize::Footprint(_));
+        let found = if needed { survey(opened, &cutter)? } else { Survey::default() };
+        let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
+        let frames = frames(scenario.cache.size, found.blocks.len());
+        let note = records.reader().note();
+        let supply = Supply::Records { records, cutter, placing: Box::new(placing), held: None };
+        let thinking = thinking(keys.compute, scenario.seed);
+        let factor = factor(keys, &thinking, &found, scenario.seed)?;
+        let universe = Universe::default();
+        Ok(Self {
+            universe,
+            frames,
+            initial: Vec::new(),
+            placement: Some(placement),
+            carries,
+            note,
+            supply,
+            factor,
+            thinking,
+        })
+    }
+
+    fn inline(scenario: &Scenario) -> Result<Self, Error> {
+        let Input::References(names) = &scenario.workload.input else { unreachable!("no records: inline") };
+        if names.is_empty() {
+            return Err(KeyError::new("workload.references", "empty", "at least one block name").into());
+        }
+        let device = &scenario.device;
+        let mut seen: Vec<&String> = Vec::new();
+        for name in names.iter().chain(&scenario.cache.initial) {
+            if !seen.contains(&name) {
+                seen.push(name);
+            }
+        }
+        let mut universe = Universe::default();
+        let sectors = headstart_device::sectors_of(scenario.workload.block_bytes()).max(1);
+        for (at, name) in seen.iter().enumerate() {
+            let (disk, slot) = match &device.layout {
+                None => (at % device.count as usize, at / device.count as usize),
+                Some(lists) => find(lists, name)?,
+            };
+            universe.push(Disk(disk as u32), slot as u64 * sectors);
+        }
+        let number = |name: &String| Block(seen.iter().position(|other| *other == name).unwrap_or(0) as u32);
+        let references: Vec<Block> = names.iter().map(number).collect();
+        let initial: Vec<Block> = scenario.cache.initial.iter().map(number).collect();
+        let frames = frames(scenario.cache.size, seen.len());
+        let repeated = (1..initial.len()).find(|at| initial[..*at].contains(&initial[*at]));
+        if repeated.is_some() || initial.len() > frames as usize {
+            let allowed = format!("at most {frames} different blocks");
+            return Err(KeyError::new("cache.initial", "does not fit the cache", allowed).into());
+        }
+        let found = Survey { references: references.len() as u64, ..Survey::default() };
+        let thinking = thinking(scenario.workload.compute, scenario.seed);
+        let factor = factor(&scenario.workload, &thinking, &found, scenario.seed)?;
+        Ok(Self {
+            universe,
+            frames,
+            initial,
+            placement: None,
+            carries: Carries::default(),
+            note: None,
+            supply: Supply::Inline(Some(references)),
+            factor,
+            thinking,
+        })
+    }
+
+    /// Whether every think time is the same, and which it is.
+    #[must_use]
+    pub fn constant_think(&self) -> Option<Nanos> {
+        match (&self.thinking, &self.supply) {
+            (Thinking::Constant(think), _) => Some(self.factor.of(*think)),
+            (Thinking::Recorded, Supply::Inline(_)) => Some(Nanos::ZERO),
+            (Thinking::Recorded, _) if !self.carries.think && !self.carries.time => Some(Nanos::ZERO),
+            _ => None,
+        }
+    }
+
+    /// How far the reading is: (done, total), in units of the input.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.supply {
+            Supply::Records { records, .. } => records.reader().progress(),
+            Supply::Inline(_) => (0, 1),
+        }
+    }
+
+    /// Fills `chunk` with the next references; false, and none, at the end.
+    ///
+    /// # Errors
+    /// The trace is wrong there.
+    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+        chunk.blocks.clear();
+        chunk.request_ends.clear();
+        let constant = self.constant_think();
+        let mut recorded = match std::mem::replace(&mut chunk.think, Think::Constant(Nanos::ZERO)) {
+            Think::Each(mut each) => {
+                each.clear();
+                each
+            }
+            Think::Constant(_) => Vec::new(),
+        };
+        let keep = constant.is_none().then_some(&mut recorded);
+        match &mut self.supply {
+            Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
+            Supply::Records { records, cutter, placing, held } => {
+                pull(records, cutter, placing, held, &mut self.universe, chunk, keep)?;
+            }
+        }
+        chunk.think = match (constant, &mut self.thinking) {
+            (Some(think), _) => Think::Constant(think),
+            (None, Thinking::Drawn(sampler)) => {
+                recorded.clear();
+                recorded.extend((0..chunk.blocks.len()).map(|_| self.factor.of(sampler.next_think())));
+                Think::Each(recorded)
+            }
+            (None, _) => {
+                recorded.iter_mut().for_each(|think| *think = self.factor.of(*think));
+                Think::Each(recorded)
+            }
+        };
+        Ok(!chunk.blocks.is_empty())
+    }
+
+    /// All references that are left, in one chunk.
+    ///
+    /// # Errors
+    /// The trace is wrong somewhere, or there are too many references to number.
+    pub fn rest(&mut self) -> Result<Chunk, Error> {
+        let (mut all, mut part) = (Chunk::empty(), Chunk::empty());
+        let mut each = Vec::new();
+        while self.next(&mut part)? {
+            if all.blocks.len() + part.blocks.len() >= headstart_types::NEVER as usize {
+                let problem = "more references than a hinted policy can number";
+                return Err(KeyError::new("workload.limit", problem, "fewer than 4294967295 references").into());
+            }
+            if !part.request_ends.is_empty() || !all.request_ends.is_empty() {
+                all.request_ends.resize(all.blocks.len(), true);
+                all.request_ends.extend_from_slice(&part.request_ends);
+                all.request_ends.resize(all.blocks.len() + part.blocks.len(), true);
+            }
+            all.blocks.extend_from_slice(&part.blocks);
+            match &part.think {
+                Think::Constant(think) => all.think = Think::Constant(*think),
+                Think::Each(thinks) => each.extend_from_slice(thinks),
+            }
+        }
+        if !each.is_empty() {
+            all.think = Think::Each(each);
+        }
+        Ok(all)
+    }
+}
+
+/// Reads about a chunk's worth of requests. `thinks` is kept where think times are as recorded: all after the last
+/// block of a request.
+fn pull(
+    records: &mut Records,
+    cutter: &Cutter,
+    placing: &Placing,
+    held: &mut Option<Record>,
+    universe: &mut Universe,
+    chunk: &mut Chunk,
+    mut thinks: Option<&mut Vec<Nanos>>,
+) -> Result<(), Error> {
+    // A request's think time is known once the next one is: one record is held back.
+    if held.is_none() {
+        *held = records.next()?;
+    }
+    while let Some(record) = held.take() {
+        *held = records.next()?;
+        let Cut { file, first, blocks } = cutter.cut(&record);
+        for at in first..first + blocks {
+            chunk.blocks.push(universe.number(file, at, placing)?);
+        }
+        if let Some(thinks) = &mut thinks {
+            thinks.resize(chunk.blocks.len() - 1, Nanos::ZERO);
+            thinks.push(cutter.think(&record, held.as_ref()));
+        }
+        if blocks > 1 || !chunk.request_ends.is_empty() {
+            // Single-block requests need no marks; from the first larger one on, all are marked.
+            chunk.request_ends.resize(chunk.blocks.len() - blocks as usize, true);
+            chunk.request_ends.resize(chunk.blocks.len() - 1, false);
+            chunk.request_ends.push(true);
+        }
+        if chunk.blocks.len() >= CHUNK {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn frames(size: CacheSize, distinct: usize) -> u32 {
+    match size {
+        CacheSize::Blocks(blocks) => blocks,
+        CacheSize::Footprint(share) => ((distinct as f64 * share).round() as u32).max(1),
+    }
+}
+
+fn thinking(compute: ComputeKey, seed: u64) -> Thinking {
+    match compute {
+        ComputeKey::Trace => Thinking::Recorded,
+        ComputeKey::Constant(think) => Thinking::Constant(think),
+        ComputeKey::Exponential(mean) => Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed))),
+    }
+}
+
+/// The factor that `compute_scale` or `compute_total` asks for.
+fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u64) -> Result<Factor, Error> {
+    let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
+    let sum = match thinking {
+        Thinking::Recorded => found.compute,
+        Thinking::Constant(think) => *think * found.references,
+        Thinking::Drawn(_) => {
+            let ComputeKey::Exponential(mean) = keys.compute else { unreachable!("drawn times are exponential") };
+            let mut sampler = Compute::Exponential(mean).sampler(seed);
+            (0..found.references).map(|_| sampler.next_think()).sum()
+        }
+    };
+    if sum == Nanos::ZERO {
+        let problem = "the workload has no think times to scale";
+        return Err(KeyError::new("workload.compute_total", problem, "compute = a time above zero").into());
+    }
+    Ok(Factor::Ratio(total, sum))
+}
+
+fn find(lists: &[Vec<String>], name: &str) -> Result<(usize, usize), Error> {
+    let mut places = lists.iter().enumerate().flat_map(|(disk, list)| {
+        list.iter().enumerate().filter(|(_, other)| *other == name).map(move |(slot, _)| (disk, slot))
+    });
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(place),
+        (place, _) => {
+            let problem = if place.is_none() { "is nowhere" } else { "is placed twice" };
+            Err(KeyError::new("device.layout", format!("block \"{name}\" {problem}"), "every block once").into())
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A first pass over the records: what must be known before the first reference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use headstart_types::Nanos;
+
+use super::references::Cutter;
+use super::Opened;
+use crate::Error;
+
+/// What a first pass has found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// References.
+    pub references: u64,
+    /// Sum of think times as recorded.
+    pub compute: Nanos,
+    /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
+    pub files: Vec<(u32, u64)>,
+    /// Distinct (file, block in file).
+    pub blocks: BTreeSet<(u32, u64)>,
+}
+
+/// Goes over the records once.
+///
+/// # Errors
+/// The trace is wrong somewhere.
+pub fn survey(opened: &Opened, cutter: &Cutter) -> Result<Survey, Error> {
+    let mut records = opened.read()?;
+    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut found = Survey::default();
+    let mut last = None;
+    while let Some(record) = records.next()? {
+        let cut = cutter.cut(&record);
+        found.references += cut.blocks;
+        found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, Some(&record)));
+        for at in cut.first..cut.first + cut.blocks {
+            found.blocks.insert((cut.file, at));
+        }
+        let size = sizes.entry(cut.file).or_default();
+        *size = (*size).max(cut.first + cut.blocks);
+        last = Some(record);
+    }
+    found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, None));
+    for entry in records.reader().files() {
+        let seen = sizes.remove(&entry.file).unwrap_or(0);
+        found.files.push((entry.file, seen.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));
+    }
+    found.files.extend(sizes);
+    Ok(found)
+}

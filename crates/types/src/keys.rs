@@ -1,0 +1,64 @@
+//! Tables of keys, as scenarios and profiles hold them, read into typed structs.
+
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+use crate::KeyError;
+
+/// Reads the keys of one table into a typed struct; an error names the key and what is allowed.
+///
+/// # Errors
+/// An unknown key, a missing one, or a value of the wrong type or out of range.
+pub fn typed_keys<K: DeserializeOwned>(keys: Table) -> Result<K, KeyError> {
+    K::deserialize(Value::Table(keys.clone())).map_err(|error| {
+        let message = error.message().replace('`', "\"");
+        // serde does not say at which key a value was refused: find the one that fails in the same words alone.
+        let fails_alone = |(key, value): &(&String, &Value)| {
+            let alone = Table::from_iter([((*key).clone(), (*value).clone())]);
+            K::deserialize(Value::Table(alone)).is_err_and(|alone| alone.message() == error.message())
+        };
+        let key = match message.strip_prefix("unknown field \"").and_then(|rest| rest.split_once('"')) {
+            Some((unknown, _)) => unknown.to_owned(),
+            None => keys.iter().find(fails_alone).map_or_else(String::new, |(key, _)| key.clone()),
+        };
+        let (problem, allowed) = message
+            .split_once("; allowed: ")
+            .or_else(|| message.split_once(", expected "))
+            .unwrap_or((&message, "see `headstart simulate --explain`"));
+        let problem = if problem.starts_with("unknown field") { "unknown key" } else { problem };
+        let allowed = allowed.trim_start_matches("one of ").replace("there are no fields", "no key here");
+        KeyError::new(key, problem, allowed)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Nanos;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Keys {
+        #[allow(dead_code)]
+        horizon: u32,
+        #[allow(dead_code)]
+        overhead: Nanos,
+    }
+
+    impl Default for Keys {
+        fn default() -> Self {
+            Self { horizon: 62, overhead: Nanos::ZERO }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let fail = |text: &str| typed_keys::<Keys>(text.parse().expect("TOML")).expect_err(text).to_string();
+        assert_eq!(fail("horizn = 3"), "horizn: unknown key; allowed: \"horizon\" or \"overhead\"");
+        assert!(fail("overhead = \"1ms\"\nhorizon = -1")
+            .starts_with("horizon: invalid value: integer \"-1\"; allowed: u32"));
+        assert!(fail("horizon = 1\noverhead = \"5\"")
+            .starts_with("overhead: \"5\" has no unit; allowed: a time with a unit"));
+    }
+}
