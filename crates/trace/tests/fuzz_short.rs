@@ -48,6 +48,19 @@ fn all_parsers(content: &[u8]) {
     }
 }
 
+#[test]
+fn every_format_has_a_fuzz_target() {
+    let targets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    let targets: Vec<String> = std::fs::read_dir(targets)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    for format in FORMATS.iter().map(|row| row.name).chain(["file-table"]) {
+        let call = format!("fuzz_parse(\"{format}\"");
+        assert!(targets.iter().any(|target| target.contains(&call)), "{format}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
