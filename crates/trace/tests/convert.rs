@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{drain, file, oracle, records, sample, scratch};
@@ -159,7 +159,7 @@ fn long_traces_are_completed_across_chunks() {
     let context = GeneratorContext { seed: 3, block_bytes: 4096 };
     convert(&mut *generate("random", keys, &context).unwrap(), "oracleGeneral", &target, 4096).unwrap();
     let content = std::fs::read(&target).unwrap();
-    let mut later: HashMap<Vec<u8>, i64> = HashMap::new();
+    let mut later: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     for (index, record) in content.chunks_exact(24).enumerate().rev() {
         let next = later.insert(record[4..12].to_vec(), index as i64 + 1).unwrap_or(-1);
         assert_eq!(record[16..], next.to_le_bytes());

@@ -1,8 +1,9 @@
 //! `synth`: sequential passes over a file that does not fit the cache, with exponential think times.
 //!
 //! Source: Kimbrel, Tomkins, Patterson, Bershad, Cao, Felten, Gibson, Karlin and Li, "A trace-driven comparison of
-//! algorithms for parallel prefetching and caching", OSDI 1996, section 3.3 and Table 3: 2000 sequential blocks of
-//! 8 KB, 50 times, think times exponential of mean 1 ms. (Table 3 sums them to 99.9 s: scale with `compute_total`.)
+//! algorithms for parallel prefetching and caching", OSDI 1996, section 3.1 and Table 3: 2000 sequential blocks of
+//! 8 KB, 50 times, think times of mean 1 ms. The paper calls these Poisson, which we read as the gaps of a Poisson
+//! process: exponential. Table 3 sums them to 99.9 s; a scenario scales to that with `compute_total`.
 
 use headstart_types::KeyError;
 use toml::{Table, Value};
