@@ -1,0 +1,51 @@
+"""The Rust module: JSON in, JSON out. `headstart` gives it types and words."""
+
+from collections.abc import Callable
+from os import PathLike
+
+__version__: str
+
+class HeadstartError(ValueError):
+    """A mistake in a scenario, a trace or an argument, in one line."""
+
+def catalog() -> str:
+    """Return the rows of every registry."""
+
+def simulate(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    on_progress: Callable[[float, int], object] | None = None,
+) -> str:
+    """Run a scenario; return the result."""
+
+def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
+    """Return the scenario with every default in it, as TOML."""
+
+def lower_bound(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
+    """Return a lower bound on the elapsed time under any policy."""
+
+def trace_info(path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB") -> str:
+    """Return what a trace holds."""
+
+def trace_convert(
+    path: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    to: str,
+    format: str = "auto",
+    block_size: str = "8KiB",
+) -> str:
+    """Write a trace in another format; return what was written."""
+
+def trace_generate(
+    generator: str,
+    target: str | PathLike[str],
+    *,
+    to: str = "csv",
+    keys: str = "{}",
+    seed: int = 1,
+    block_size: str = "8KiB",
+) -> str:
+    """Write what a generator makes to a file; return what was written."""
