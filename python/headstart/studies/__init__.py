@@ -1,0 +1,50 @@
+"""Studies: one module per paper, every published number beside ours.
+
+A study is a module of this package with
+
+- `TITLE`: the paper in one line,
+- `ITEMS`: each item that can be asked for (a figure, a table, a finding) and one line on what it is,
+- `run(items, report)`: the rows of these items, in their order; `report(text, share)` tells how far it is.
+
+`headstart reproduce` finds the module by its name: nothing else is to be registered.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from headstart._core import HeadstartError
+from headstart.studies._rows import Row, Verdict
+
+__all__ = ["Report", "Row", "Study", "Verdict", "load", "names"]
+
+Report = Callable[[str, float], None]
+"""Called with what is under way and the share done, 0 to 1."""
+
+
+class Study(Protocol):
+    """What a study module offers."""
+
+    TITLE: str
+    ITEMS: dict[str, str]
+
+    def run(self, items: list[str], report: Report) -> list[Row]:
+        """Compute the rows of `items`."""
+
+
+def names() -> list[str]:
+    """Return the names of all studies, in alphabetical order."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def load(name: str) -> Study:
+    """Return the study `name`.
+
+    Raises:
+        HeadstartError: There is no such study.
+    """
+    if name not in names():
+        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names())}')
+    return cast("Study", importlib.import_module(f"{__name__}.{name}"))

@@ -1,0 +1,80 @@
+"""One row of a study: a published figure or finding beside ours."""
+
+import dataclasses
+import math
+from typing import Literal
+
+Verdict = Literal["agrees", "differs", "not published"]
+VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not published")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A quantity as published and as we find it.
+
+    For a finding, `published` and `ours` are short sentences and the figures stand in `note`.
+    """
+
+    item: str
+    """The item of the study that the row belongs to, such as "table1"."""
+    quantity: str
+    """What was measured, with its unit: "elapsed, 2 disks, fixed horizon (s)"."""
+    published: float | str | None
+    """As printed in the paper; `None` if the paper gives no figure."""
+    ours: float | str | None
+    """As computed in this run; `None` if it could not be computed (the note says why)."""
+    difference: float | None = None
+    """(ours - published) / published for numbers; the plain difference where `published` is 0."""
+    tolerance: float | str | None = None
+    """The greatest |difference| that agrees, or a rule in words."""
+    verdict: Verdict = "not published"
+    """Whether the two agree."""
+    note: str = ""
+    """Figures, readings, reasons."""
+
+    def to_dict(self) -> dict[str, float | str | None]:
+        """Return the row as `reproduce --json` prints it."""
+        return dataclasses.asdict(self)
+
+
+def number(
+    item: str,
+    quantity: str,
+    *,
+    published: float | None,
+    ours: float,
+    tolerance: float = 0.0,
+    note: str = "",
+) -> Row:
+    """Return the row of a number, with its verdict.
+
+    `tolerance` is relative (0.01 is 1 %), 0 means exactly equal; where `published` is 0 it is absolute.
+    """
+    if published is None:
+        return Row(item=item, quantity=quantity, published=None, ours=ours, note=note)
+    difference = ours - published if published == 0 else (ours - published) / published
+    # The last digit of a tolerance such as 0.01 must not decide.
+    agrees = abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
+    return Row(
+        item=item,
+        quantity=quantity,
+        published=published,
+        ours=ours,
+        difference=difference,
+        tolerance=tolerance,
+        verdict="agrees" if agrees else "differs",
+        note=note,
+    )
+
+
+def finding(item: str, quantity: str, *, published: str, ours: str, holds: bool, tolerance: str = "", note: str) -> Row:
+    """Return the row of a finding in words; `note` carries the figures on which it rests."""
+    return Row(
+        item=item,
+        quantity=quantity,
+        published=published,
+        ours=ours,
+        tolerance=tolerance or None,
+        verdict="agrees" if holds else "differs",
+        note=note,
+    )
