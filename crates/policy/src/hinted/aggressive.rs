@@ -36,7 +36,7 @@ impl Aggressive {
 impl Strategy for Aggressive {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
         for disk in 0..round.view().outstanding.len() {
-            if round.view().is_idle(disk) && round.knowledge().missing().heads()[disk] != NEVER {
+            if round.is_idle(disk) && round.knowledge().missing().heads()[disk] != NEVER {
                 self.batches.open(disk, self.batch_size);
             }
         }

@@ -35,7 +35,8 @@ use crate::{Event, Fetch, Policy, View};
 
 /// What distinguishes one hinted policy from another.
 pub trait Strategy: Send {
-    /// Step (2): decide on fetches.
+    /// Step (2): decide on fetches. Called again within the round until it decides on none: an eviction may be
+    /// what another disk needs to act.
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>);
 
     /// The process has spent `compute` thinking between its last two references.
@@ -89,7 +90,12 @@ impl<S: Strategy> Policy for Hinted<S> {
                     return self.demand(block, view, fetches);
                 }
                 self.owed = None;
-                self.strategy.decide(now, &mut Round::new(&mut self.knowledge, view, fetches));
+                let mut round = Round::new(&mut self.knowledge, view, fetches);
+                let mut decided = usize::MAX;
+                while decided != round.decided() {
+                    decided = round.decided();
+                    self.strategy.decide(now, &mut round);
+                }
             }
             Event::Miss { position, block } => {
                 if !self.knowledge.expects(position, block) || !self.strategy.promises(position, block) {

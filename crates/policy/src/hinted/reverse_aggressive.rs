@@ -241,7 +241,7 @@ impl Strategy for ReverseAggressive {
         for disk in 0..self.queues.len() {
             let mut room = match self.setting.replay {
                 Replay::Mirror => u32::MAX,
-                Replay::Released if round.view().is_idle(disk) => self.setting.forward_batch_size,
+                Replay::Released if round.is_idle(disk) => self.setting.forward_batch_size,
                 Replay::Released => 0,
             };
             while room > 0 {
@@ -254,7 +254,7 @@ impl Strategy for ReverseAggressive {
             }
         }
         // Off the plan, the process could wait for an operation that waits for the process: break that.
-        if !decided && round.view().outstanding.iter().all(|requests| *requests == 0) {
+        if !decided && (0..self.queues.len()).all(|disk| round.is_idle(disk)) {
             fetch_within(0, round);
         }
     }

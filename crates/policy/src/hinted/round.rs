@@ -48,6 +48,21 @@ impl<'a> Round<'a> {
         self.view.cursor
     }
 
+    /// Whether nothing is outstanding on `disk`, this round's fetches included.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self, disk: usize) -> bool {
+        let on = |fetch: &Fetch| self.view.disk_of[fetch.block.index()].index() == disk;
+        self.view.is_idle(disk) && !self.fetches.iter().any(on)
+    }
+
+    /// Fetches decided in this round so far.
+    #[inline]
+    #[must_use]
+    pub fn decided(&self) -> usize {
+        self.fetches.len()
+    }
+
     /// Free frames left in this round.
     #[inline]
     #[must_use]

@@ -79,7 +79,7 @@ impl Trigger {
                         break;
                     }
                     let count = f64::from(word.count_ones());
-                    if moment(first, (index + count) * ratio, lookahead) < quiet_until {
+                    if moment(first, (index + count) * ratio, lookahead) <= quiet_until {
                         // The bound of the whole word is not enough: look at its entries.
                         let mut rest = word;
                         for entry in 1..=word.count_ones() {
