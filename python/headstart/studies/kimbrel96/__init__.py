@@ -1,0 +1,63 @@
+"""kimbrel96: hinted prefetching and caching on parallel disks, figure by figure.
+
+Source: Kimbrel, Tomkins, Patterson, Bershad, Cao, Felten, Gibson, Karlin and Li, OSDI 1996. Figure 1's instance, the
+drive of Table 1 and the synthetic trace can be computed as published. The nine application traces are lost: their
+tables and figures are given for stand-ins, in our own numbers ("not published"), and what the paper *found* on its
+traces is checked on ours.
+
+Each item asks for the runs that it needs; all items share them (`_lab`).
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from headstart import HeadstartError
+from headstart.studies._rows import Row
+from headstart.studies.kimbrel96 import _basics, _synth
+from headstart.studies.kimbrel96._lab import Lab, Report
+from headstart.studies.kimbrel96._study import Steps, Study
+
+__all__ = ["ITEMS", "TITLE", "run"]
+
+TITLE = "Kimbrel et al., A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching, OSDI 1996"
+
+_ITEMS: dict[str, Callable[[Study], Steps]] = {
+    "figure1": _basics.figure1,
+    "table1": _basics.table1,
+    "table2": _synth.table2,
+    "synth": _synth.synth,
+}
+
+ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}
+
+
+def run(items: list[str], report: Report) -> list[Row]:
+    """Compute the rows of `items` in their order; of all items if the list is empty.
+
+    Raises:
+        HeadstartError: There is no such item.
+    """
+    for item in items:
+        if item not in _ITEMS:
+            raise HeadstartError(f'item: kimbrel96 has no "{item}"; allowed: {", ".join(_ITEMS)}')
+    asked = list(dict.fromkeys(items)) or list(_ITEMS)
+    with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, Lab(os.cpu_count() or 1) as lab:
+        study = Study(lab, Path(scratch), report)
+        done = _finish({item: _ITEMS[item](study) for item in asked}, lab, report)
+    return [row for item in asked for row in done[item]]
+
+
+def _finish(steps: dict[str, Steps], lab: Lab, report: Report) -> dict[str, list[Row]]:
+    """Step all items forward together, so that the runs of one fill the gaps of another."""
+    done: dict[str, list[Row]] = {}
+    while steps:
+        for item in list(steps):
+            try:
+                next(steps[item])
+            except StopIteration as end:
+                done[item] = end.value
+                del steps[item]
+        lab.wait(report)
+    return done

@@ -1,0 +1,166 @@
+"""What the items share: scenarios by workload, policy and disks, the scan of reverse aggressive, and small words.
+
+Settings of the paper unless a row says otherwise: HP 97560 drives, CSCAN, stripe unit of one block, 0.5 ms of driver
+overhead a request, cache and disks of section 3, H = 62, batches of Table 6.
+
+A processor twice as fast halves the think times and the driver overhead: both are processor time. The paper speaks
+of the processor only; that the overhead halves too is our reading.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headstart.studies._rows import Row
+from headstart.studies.kimbrel96 import _published as paper
+from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome, Report
+from headstart.studies.kimbrel96._traces import VARIABLE, Traces, Workload
+
+Policy = dict[str, Any]
+Steps = Generator[None, None, list[Row]]
+"""An item: asks for cells, yields until they are done, in the end returns its rows."""
+
+DEMAND: Policy = {"name": "demand", "replacement": "min"}
+
+SCAN_RATIOS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Reverse aggressive's F in our scan, as multiples of 10 ms over the mean think time."""
+
+SCAN_SERVICE_MS = 10.0
+"""A typical service time of the drive on these traces: the middle of the scan, nothing more."""
+
+SCAN_BATCHES = (4, 16, 40, 80)
+"""Reverse aggressive's batches in our scan, backwards and forwards alike."""
+
+SCAN_NOTE = (
+    f"F and batch are scanned: the best of {len(SCAN_RATIOS)} x {len(SCAN_BATCHES)}; the paper does not print its own"
+)
+
+SYNTH_COMPUTE_MS = 1.0
+"""Mean think time of synth (section 3.1)."""
+
+
+def fixed_horizon(horizon: int = paper.HORIZON) -> Policy:
+    """Return fixed horizon with H."""
+    return {"name": "fixed-horizon", "horizon": horizon}
+
+
+def aggressive(batch: int) -> Policy:
+    """Return aggressive with a batch size."""
+    return {"name": "aggressive", "batch_size": batch}
+
+
+def reverse_aggressive(ratio: float, batch: int) -> Policy:
+    """Return reverse aggressive with F and a batch size for both passes."""
+    return {"name": "reverse-aggressive", "fetch_ratio": ratio, "batch_size": batch}
+
+
+def forestall(batch: int, ratio: float | str = "dynamic") -> Policy:
+    """Return forestall with a batch size and F'."""
+    return {"name": "forestall", "batch_size": batch, "fetch_ratio": ratio}
+
+
+PRACTICAL: dict[str, Callable[[int], Policy]] = {
+    "fixed horizon": lambda _disks: fixed_horizon(),
+    "aggressive": lambda disks: aggressive(paper.table6(disks)),
+    "forestall": lambda disks: forestall(paper.table6(disks)),
+}
+"""The three practical algorithms, by disks."""
+
+
+class Study:
+    """The laboratory, the traces, and scenarios made of both."""
+
+    def __init__(self, lab: Lab, scratch: Path, report: Report) -> None:
+        self.lab = lab
+        self._scratch = scratch
+        self._report = report
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        """The stand-ins; looked for when an item first asks."""
+        return Traces(self.lab, self._scratch, self._report)
+
+    def cell(
+        self,
+        workload: Workload,
+        policy: Policy,
+        disks: int,
+        *,
+        frames: int | None = None,
+        scheduler: str = "cscan",
+        speed: int = 1,
+    ) -> Cell:
+        """Ask for a run on a stand-in."""
+        section = workload.section(speed)
+        return self.lab.cell(_scenario(section, policy, disks, frames or workload.frames, scheduler, speed))
+
+    def synth(self, policy: Policy, disks: int) -> Cell:
+        """Ask for a run on synth, with the think times of Table 3."""
+        total = f"{paper.TABLE_3['synth'].compute_s}s"
+        section = {"generator": "synth", "compute_total": total}
+        return self.lab.cell(_scenario(section, policy, disks, paper.CACHE_BLOCKS, "cscan", 1))
+
+    def reverse_scan(self, workload: Workload | None, disks: int) -> list[tuple[Policy, Cell]]:
+        """Ask for every F and batch of the scan, on a stand-in or (`None`) on synth."""
+        mean_ms = SYNTH_COMPUTE_MS if workload is None else workload.compute_ms_mean
+        policies = [
+            reverse_aggressive(_three_digits(ratio * SCAN_SERVICE_MS / mean_ms), batch)
+            for ratio, batch in itertools.product(SCAN_RATIOS, SCAN_BATCHES)
+        ]
+        if workload is None:
+            return [(policy, self.synth(policy, disks)) for policy in policies]
+        return [(policy, self.cell(workload, policy, disks)) for policy in policies]
+
+    def skipped(self, item: str, *needed: str) -> list[Row]:
+        """Return one row for each stand-in that `item` needs (all if none is named) and that is absent."""
+        return [
+            Row(
+                item=item,
+                quantity=f"{each.folder}/{each.name}",
+                published=None,
+                ours=None,
+                note=f"SKIPPED: the trace is absent. Put it in {each.folder}/ of the folder that ${VARIABLE} names",
+            )
+            for each in self.traces.missing
+            if not needed or each.name in needed
+        ]
+
+
+def best(scan: list[tuple[Policy, Cell]]) -> tuple[Policy, Outcome]:
+    """Return the fastest of a scan, the first of equals."""
+    policy, cell = min(scan, key=lambda pair: pair[1].outcome.elapsed_s)
+    return policy, cell.outcome
+
+
+def chosen(policy: Policy) -> str:
+    """Return F and batch of a scanned policy in words."""
+    return f"F {policy['fetch_ratio']:g}, batch {policy['batch_size']}"
+
+
+def slower_percent(ours: float, other: float) -> float:
+    """Return by how many percent `ours` takes longer than `other`."""
+    return 100 * (ours - other) / other
+
+
+def count(disks: int) -> str:
+    """Return "1 disk" or "n disks"."""
+    return "1 disk" if disks == 1 else f"{disks} disks"
+
+
+def _three_digits(value: float) -> float:
+    return round(value, 2 - math.floor(math.log10(value)))
+
+
+def _scenario(
+    section: Mapping[str, Any], policy: Policy, disks: int, frames: int, scheduler: str, speed: int
+) -> dict[str, Any]:
+    return {
+        "workload": dict(section),
+        "cache": {"blocks": frames},
+        "policy": policy,
+        "device": {"model": "hp97560", "count": disks, "scheduler": scheduler},
+        "host": {"driver_overhead": f"{paper.DRIVER_OVERHEAD_MS / speed}ms"},
+    }
