@@ -1,5 +1,28 @@
-"""headstart: prefetching and caching for storage."""
+"""headstart: prefetching and caching for storage, simulated on real traces and disks.
+
+    result = headstart.simulate("scenario.toml")
+    result.elapsed_ns, result.stall_ns, result.to_dict()
+    frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
+
+Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line.
+"""
 
 from headstart._core import HeadstartError, __version__
+from headstart.comparison import compare
+from headstart.registry import catalog
+from headstart.simulation import Result, explain, lower_bound, simulate
+from headstart.traces import trace_convert, trace_generate, trace_info
 
-__all__ = ["HeadstartError", "__version__"]
+__all__ = [
+    "HeadstartError",
+    "Result",
+    "__version__",
+    "catalog",
+    "compare",
+    "explain",
+    "lower_bound",
+    "simulate",
+    "trace_convert",
+    "trace_generate",
+    "trace_info",
+]

@@ -46,5 +46,5 @@ def load(name: str) -> Study:
         HeadstartError: There is no such study.
     """
     if name not in names():
-        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names())}')
+        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names()) or "none yet"}')
     return cast("Study", importlib.import_module(f"{__name__}.{name}"))

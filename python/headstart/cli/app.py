@@ -1,0 +1,84 @@
+"""The command tree, and the one place where an outcome becomes an exit status.
+
+0 done; 2 the user's mistake, with one line on stderr; 130 stopped by Ctrl-C; 141 nobody reads our output.
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headstart._core import HeadstartError, __version__
+from headstart.cli import compare, listing, reproduce, simulate, trace
+from headstart.cli.usage import usage_line
+
+DONE, MISTAKE, STOPPED, PIPE_CLOSED = 0, 2, 130, 141
+
+app = typer.Typer(
+    name="headstart",
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("simulate")(simulate.simulate)
+app.command("compare")(compare.compare)
+app.add_typer(trace.app, name="trace")
+app.command("list")(listing.list_registry)
+app.command("reproduce")(reproduce.reproduce)
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Prefetching and caching for storage: simulate, compare and explain policies on real traces and disks.
+
+    Example: headstart compare examples/traces/cscope2.csv.xz --policies demand:min,forestall --disks 1,4
+    """
+    if version:
+        typer.echo(f"headstart {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with `arguments`; return its exit status."""
+    try:
+        status = app(arguments, prog_name="headstart", standalone_mode=False)
+        sys.stdout.flush()
+    except HeadstartError as error:
+        return _mistake(f"headstart: {error}")
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit: give it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _mistake(f"headstart: {where}{error.strerror or error}")
+    except (KeyboardInterrupt, typer.Abort):
+        return STOPPED
+    except Exception as error:
+        line = usage_line(error)
+        if line is None:
+            raise
+        return _mistake(line)
+    return status if isinstance(status, int) else DONE
+
+
+def _mistake(line: str) -> int:
+    print(" ".join(line.split()), file=sys.stderr)
+    return MISTAKE
+
+
+def main() -> None:
+    """Run the command with the process's arguments and exit."""
+    status = run(sys.argv[1:])
+    if status == STOPPED:
+        # A run under way on another thread must not hold up the end.
+        os._exit(STOPPED)
+    sys.exit(status)

@@ -1,0 +1,65 @@
+"""`headstart list`: what there is to choose from, read from the registries of the core."""
+
+import enum
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from headstart import registry
+from headstart.cli import options, output
+
+
+class Registry(enum.StrEnum):
+    """The registries."""
+
+    POLICIES = "policies"
+    REPLACEMENTS = "replacements"
+    COORDINATORS = "coordinators"
+    DEVICES = "devices"
+    SCHEDULERS = "schedulers"
+    FORMATS = "formats"
+    WORKLOADS = "workloads"
+
+
+def list_registry(
+    which: Annotated[Registry, typer.Argument(metavar="REGISTRY", help=", ".join(Registry))],
+    json: options.Json = None,
+) -> None:
+    """List policies, replacements, coordinators, devices, schedulers, formats or workloads.
+
+    Example: headstart list policies
+    """
+    entries = registry.catalog()[which]
+    if json is not None:
+        output.write_json(json, output.as_json(entries))
+    if json == "-":
+        return
+    if not entries:
+        typer.echo(f"no {which} in this version")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("what it does")
+    table.add_column("keys and defaults")
+    table.add_column("source", style="dim")
+    for entry in entries:
+        table.add_row(entry["name"], entry["summary"], keys_text(entry["keys"]), entry["source"])
+    output.console().print(table)
+
+
+def keys_text(keys: dict[str, Any]) -> str:
+    """Return keys with their defaults, short."""
+    return ", ".join(f"{key}={_value_text(value)}" for key, value in keys.items())
+
+
+def _value_text(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + keys_text(value) + "}"
+        case list():
+            return "[" + ", ".join(_value_text(each) for each in value) + "]"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

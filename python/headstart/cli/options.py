@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+from headstart._core import HeadstartError
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Lay a key over the scenario, as in device.count=4. Repeatable."),
+]
+Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE|-", help="Write JSON to a file, or to stdout with -."),
+]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Write a page that needs nothing but a browser."),
+]
+Format = Annotated[str, typer.Option("--format", help="The trace's format: a name of `headstart list formats`.")]
+BlockSize = Annotated[
+    str, typer.Option("--block-size", help='Size of a block, or "object" for the trace\'s own units.')
+]
+
+
+def names(option: str, text: str) -> list[str]:
+    """Return the parts of a comma-separated list."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise HeadstartError(f'{option}: "{text}" has an empty part; allowed: values with commas between them')
+    return parts
+
+
+def numbers(option: str, text: str) -> list[int]:
+    """Return the numbers of a comma-separated list."""
+    try:
+        return [int(part) for part in names(option, text)]
+    except ValueError:
+        raise HeadstartError(f'{option}: "{text}"; allowed: whole numbers with commas between them') from None

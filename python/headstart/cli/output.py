@@ -1,0 +1,68 @@
+"""Where results go: a console, JSON on stdout, or a file that appears whole or not at all."""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from headstart._core import HeadstartError
+
+WIDE = 110
+"""Columns of a table that is not shown on a terminal."""
+
+
+def console() -> Console:
+    """Return the console for readable output on stdout."""
+    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
+
+
+def check_targets(*targets: str | None) -> None:
+    """Refuse files that cannot be written, before the work is done and not after."""
+    for target in targets:
+        if target is not None and target != "-":
+            path = Path(target)
+            if path.is_dir() or not os.access(path.parent, os.W_OK):
+                raise HeadstartError(f"{target}: cannot be written; allowed: a file in a folder that can be written")
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a file at once: a reader sees the old content or the new, never a part."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(target: str, text: str) -> None:
+    """Write one line of JSON to `target`, stdout if it is "-"."""
+    if target == "-":
+        sys.stdout.write(text + "\n")
+    else:
+        write_text(Path(target), text + "\n")
+
+
+def as_json(value: Any) -> str:
+    """Return `value` as JSON, one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def seconds(nanoseconds: int) -> str:
+    """Return a time for people: seconds with three digits, or milliseconds below 0.1 s."""
+    if nanoseconds == 0:
+        return "0 s"
+    if nanoseconds < 100_000_000:
+        return f"{nanoseconds / 1e6:,.3f} ms"
+    return f"{nanoseconds / 1e9:,.3f} s"

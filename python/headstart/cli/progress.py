@@ -1,0 +1,79 @@
+"""Long runs: work on a thread of its own, a progress bar on stderr, Ctrl-C at once.
+
+The bar appears after a second, and only where stderr is a terminal.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+PATIENCE_S = 1.0
+"""Nobody needs a bar for less."""
+REFRESH_S = 0.1
+
+T = TypeVar("T")
+Tell = Callable[..., None]
+"""`tell(share, text=None)`: the share done, 0 to 1, and what is under way."""
+
+
+class _State:
+    """What the worker last told; single attributes, so that no lock is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.share = 0.0
+        self.stop = False
+
+    def tell(self, share: float, text: object = None) -> None:
+        if self.stop:
+            raise KeyboardInterrupt
+        self.share = share
+        if isinstance(text, str):
+            self.text = text
+
+
+def watched(text: str, work: Callable[[Tell], T]) -> T:
+    """Return what `work(tell)` returns, showing how far it is."""
+    state = _State(text)
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(state.tell))
+        except BaseException as error:
+            future.set_exception(error)
+
+    # A daemon, so that the process can end while the core is between two of its reports.
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        if not sys.stderr.isatty():
+            return future.result()
+        try:
+            return future.result(timeout=PATIENCE_S)
+        except TimeoutError:
+            if future.done():
+                raise
+        return _show(state, future)
+    except KeyboardInterrupt:
+        state.stop = True
+        raise
+
+
+def _show(state: _State, future: Future[T]) -> T:
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(state.text, total=None)
+        while True:
+            try:
+                return future.result(timeout=REFRESH_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+            # Nothing told yet: the trace is being read, and the bar only moves.
+            total = 1.0 if state.share > 0 else None
+            bar.update(task, description=state.text, completed=state.share, total=total)

@@ -1,0 +1,77 @@
+"""`headstart reproduce`: every published number of a paper beside ours."""
+
+import itertools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headstart import studies
+from headstart._core import HeadstartError
+from headstart.cli import options, output
+from headstart.cli.progress import watched
+from headstart.report.study import study_page
+from headstart.report.text import difference_text, tolerance_text, value_text
+from headstart.studies._rows import VERDICTS, Row
+
+COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A study, such as kimbrel96.")],
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Figures, tables, findings; all if none is named.")
+    ] = None,
+    list_items: Annotated[bool, typer.Option("--list", help="List the items and exit.")] = False,
+    json: options.Json = None,
+    html: options.Html = None,
+) -> None:
+    """Compute a paper's figures and print them beside the published ones, with a verdict.
+
+    Example: headstart reproduce kimbrel96 figure1 --json -
+    """
+    study = studies.load(paper)
+    if list_items:
+        for item, line in study.ITEMS.items():
+            typer.echo(f"{item:<16} {line}")
+        return
+    wanted = list(dict.fromkeys(items or study.ITEMS))
+    for item in wanted:
+        if item not in study.ITEMS:
+            raise HeadstartError(f'{paper}: no item "{item}"; allowed: {", ".join(study.ITEMS)}')
+    output.check_targets(json, html)
+    rows = watched(
+        f"reproducing {paper}", lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"))
+    )
+    if json is not None:
+        output.write_json(json, output.as_json([row.to_dict() for row in rows]))
+    if html is not None:
+        output.write_text(Path(html), study_page(study.TITLE, study.ITEMS, rows))
+    if json != "-":
+        show(output.console(), study, rows)
+
+
+def show(console: Console, study: studies.Study, rows: list[Row]) -> None:
+    """Print the rows for people, item by item, and how many agree."""
+    console.print(study.TITLE, markup=False, style="bold")
+    for item, group in itertools.groupby(rows, key=lambda row: row.item):
+        table = Table(title=f"{item}: {study.ITEMS.get(item, '')}", title_justify="left", box=None, pad_edge=False)
+        table.add_column("quantity", ratio=3)
+        for name in ("published", "ours", "difference", "tolerance"):
+            table.add_column(name, justify="right", ratio=1)
+        table.add_column("verdict", ratio=1)
+        for row in group:
+            cells = (row.quantity, value_text(row.published), value_text(row.ours))
+            shares = (difference_text(row), tolerance_text(row))
+            colour = COLOURS[row.verdict]
+            table.add_row(*(escape(cell) for cell in (*cells, *shares)), f"[{colour}]{row.verdict}[/]")
+            if row.note:
+                table.add_row(f"[dim]  {escape(row.note)}[/]")
+        console.print()
+        console.print(table)
+    console.print()
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
+    console.print(", ".join(f"[{COLOURS[verdict]}]{count} {verdict}[/]" for verdict, count in counts.items()))

@@ -1,0 +1,314 @@
+"""Policies side by side: one trace, several policies, several numbers of disks.
+
+Each case is one scenario and runs on a thread of its own (the core releases the GIL); results stand in the order
+of the cases, whichever ends first. Beside them stands a lower bound for each number of disks.
+"""
+
+import dataclasses
+import itertools
+import os
+import threading
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from headstart._core import HeadstartError, __version__
+from headstart.simulation import Result, explain, lower_bound, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+"""Version of the shape of `Comparison.to_dict()`."""
+
+COPIED = (
+    *("elapsed_ns", "compute_ns", "driver_ns", "overhead_ns", "stall_ns", "requests", "references"),
+    *("hits_ready", "hits_unready", "misses", "hit_wait_ns_mean", "fetches", "demand_fetches", "prefetches"),
+    *("prefetches_used", "prefetches_late", "prefetches_wasted", "evictions", "throughput_bytes_per_s"),
+)
+"""Fields of a result that a row of a comparison repeats."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One policy on one number of disks."""
+
+    policy: str
+    """As the caller wrote it."""
+    disks: int
+    result: Result
+    lower_bound_ns: int
+    """No policy takes less on these disks."""
+    best: bool
+    """Nothing in the comparison is faster on these disks."""
+
+    @property
+    def above_bound(self) -> float:
+        """How far elapsed time is above the bound: 0.25 is 25 % above."""
+        return self.result.elapsed_ns / self.lower_bound_ns - 1 if self.lower_bound_ns else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row without the result's details."""
+        copied = {name: getattr(self.result, name) for name in COPIED}
+        return {
+            "policy": self.policy,
+            "disks": self.disks,
+            **copied,
+            "utilization": self.result.utilization,
+            "lower_bound_ns": self.lower_bound_ns,
+            "above_bound": self.above_bound,
+            "best": self.best,
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All rows, disk count by disk count, policies in the caller's order."""
+
+    rows: tuple[Row, ...]
+
+    def blocks(self) -> list[tuple[int, list[Row]]]:
+        """Return the rows of each number of disks."""
+        grouped = itertools.groupby(self.rows, key=lambda row: row.disks)
+        return [(disks, list(rows)) for disks, rows in grouped]
+
+    def workload(self) -> str:
+        """Return what was run, in a word: the trace's path or the generator's name."""
+        keys = self.rows[0].result.scenario["workload"]
+        return str(keys.get("trace") or keys.get("generator") or "inline references")
+
+    def notes(self) -> list[str]:
+        """Return the notes of all runs, each once."""
+        return list(dict.fromkeys(note for row in self.rows for note in row.result.notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as `headstart compare --json` prints it."""
+        first = self.rows[0].result
+        scenario = {key: value for key, value in first.scenario.items() if key != "policy"}
+        device = {key: value for key, value in first.scenario["device"].items() if key != "count"}
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "scenario": {**scenario, "device": device},
+            "trace_sha256": first.trace_sha256,
+            "notes": self.notes(),
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the rows as a data frame.
+
+        Raises:
+            HeadstartError: pandas is not installed.
+        """
+        frame: pd.DataFrame = _pandas().DataFrame([row.to_dict() for row in self.rows])
+        return frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise HeadstartError("compare: a DataFrame needs pandas; allowed: pip install 'headstart[frame]'") from error
+    return pd
+
+
+def policy_keys(text: str) -> dict[str, Any]:
+    """Return the [policy] section that `text` stands for.
+
+    "demand:min" is demand with replacement min, "fixed-horizon:horizon=124" sets a key of the policy.
+    """
+    name, *rest = (part.strip() for part in text.split(":"))
+    keys: dict[str, Any] = {"name": name}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals:
+            key, value = "replacement", part
+        if not key.strip() or not value.strip():
+            raise HeadstartError(f'policies: "{text}"; allowed: NAME, NAME:REPLACEMENT, NAME:key=value')
+        keys[key.strip()] = _value(value.strip())
+    return keys
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def cache_keys(size: str | int) -> dict[str, Any]:
+    """Return the [cache] section that "10MiB", "1280" (blocks) or "5%" (of the distinct blocks) stands for."""
+    text = str(size).strip()
+    if text.endswith("%"):
+        try:
+            return {"footprint": float(text[:-1]) / 100}
+        except ValueError:
+            raise HeadstartError(f'cache: "{text}"; allowed: a share such as 5%, a size, or a number') from None
+    try:
+        return {"blocks": int(text)}
+    except ValueError:
+        return {"size": text}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to compare: a scenario without policy and disk count, and the values of these two."""
+
+    scenario: Mapping[str, Any]
+    policies: tuple[str, ...]
+    disks: tuple[int, ...]
+    overrides: tuple[str, ...] = ()
+
+    def case(self, disks: int, policy: str) -> tuple[dict[str, Any], list[str]]:
+        """Return the scenario of one case, and what is laid over it."""
+        scenario = {**self.scenario, "policy": policy_keys(policy)}
+        return scenario, [*self.overrides, f"device.count={disks}"]
+
+    def check(self) -> None:
+        """Find mistakes in any case before the first one runs; traces are not read."""
+        if not self.policies:
+            raise HeadstartError("policies: none given; allowed: names of `headstart list policies`")
+        if not self.disks:
+            raise HeadstartError("disks: none given; allowed: whole numbers from 1")
+        for disks, policy in itertools.product(self.disks, self.policies):
+            scenario, overrides = self.case(disks, policy)
+            explain(scenario, overrides=overrides)
+
+    def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
+        """Run every case, `jobs` at a time (one for each processor if `None`).
+
+        `progress(share)` is called from the threads that run; if it raises, all of them stop.
+
+        Raises:
+            HeadstartError: The first case, in order, that is at fault.
+        """
+        self.check()
+        pairs = list(itertools.product(self.disks, self.policies))
+        shares = [0.0] * len(pairs)
+        stop = threading.Event()
+
+        def run_case(index: int) -> Result:
+            def tell(share: float, _references: int = 0) -> None:
+                if stop.is_set():
+                    raise InterruptedError("another case has failed")
+                shares[index] = share
+                if progress is not None:
+                    progress(sum(shares) / len(shares))
+
+            tell(0.0)
+            scenario, overrides = self.case(*pairs[index])
+            result = simulate(scenario, overrides=overrides, progress=tell)
+            tell(1.0)
+            return result
+
+        def bound(disks: int) -> int:
+            # The bound is the same for every policy of a disk count: any name will do.
+            scenario, overrides = self.case(disks, "demand")
+            bare = [each for each in overrides if not each.strip().startswith("policy")]
+            return int(lower_bound(scenario, overrides=bare)["elapsed_ns"])
+
+        with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+            futures = [pool.submit(run_case, index) for index in range(len(pairs))]
+            bounds = [pool.submit(bound, disks) for disks in self.disks]
+            try:
+                results = [future.result() for future in futures]
+                bound_of = {disks: each.result() for disks, each in zip(self.disks, bounds, strict=True)}
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        fastest: dict[int, int] = {}
+        for (disks, _), result in zip(pairs, results, strict=True):
+            fastest[disks] = min(result.elapsed_ns, fastest.get(disks, result.elapsed_ns))
+        rows = (
+            Row(
+                policy=policy,
+                disks=disks,
+                result=result,
+                lower_bound_ns=bound_of[disks],
+                best=result.elapsed_ns == fastest[disks],
+            )
+            for (disks, policy), result in zip(pairs, results, strict=True)
+        )
+        return Comparison(rows=tuple(rows))
+
+
+def plan(
+    trace: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    policies: Sequence[str],
+    disks: Sequence[int] = (1,),
+    cache: str | int = "10MiB",
+    device: str = "hp97560",
+    scheduler: str | None = None,
+    driver_overhead: str = "0.5ms",
+    workload: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    overrides: Sequence[str] = (),
+) -> Plan:
+    """Return what `compare` runs; its parameters are those of `compare`."""
+    source = dict(trace) if isinstance(trace, Mapping) else {"trace": os.fspath(trace)}
+    devices: dict[str, Any] = {"model": device}
+    if scheduler is not None:
+        devices["scheduler"] = scheduler
+    scenario = {
+        "seed": seed,
+        "workload": {**source, **(workload or {})},
+        "cache": cache_keys(cache),
+        "device": devices,
+        "host": {"driver_overhead": driver_overhead},
+    }
+    unique = (tuple(dict.fromkeys(policies)), tuple(dict.fromkeys(disks)))
+    return Plan(scenario=scenario, policies=unique[0], disks=unique[1], overrides=tuple(overrides))
+
+
+def compare(
+    trace: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    policies: Sequence[str],
+    disks: Sequence[int] = (1,),
+    cache: str | int = "10MiB",
+    device: str = "hp97560",
+    scheduler: str | None = None,
+    driver_overhead: str = "0.5ms",
+    workload: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> "pd.DataFrame":
+    """Run each policy on each number of disks; return one row for each, times in nanoseconds.
+
+    Args:
+        trace: Path of a trace, or a [workload] section such as {"generator": "synth"}.
+        policies: Names; "demand:min" names a replacement too, "fixed-horizon:horizon=124" a key.
+        disks: Numbers of independent disks.
+        cache: A size ("10MiB"), a number of blocks (1280), or a share of the distinct blocks ("5%").
+        device: Name of a device, or path of a profile.
+        scheduler: Name of a scheduler; the device's default if `None`.
+        driver_overhead: Processor time of each device request.
+        workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
+        seed: Seed of everything random.
+        overrides: "a.b=value", laid over every case.
+        jobs: Cases that run at a time; one for each processor if `None`.
+        progress: Called with the share done, from the threads that run.
+
+    Raises:
+        HeadstartError: A mistake in the arguments or the trace, or pandas is not installed.
+    """
+    _pandas()
+    planned = plan(
+        trace,
+        policies=policies,
+        disks=disks,
+        cache=cache,
+        device=device,
+        scheduler=scheduler,
+        driver_overhead=driver_overhead,
+        workload=workload,
+        seed=seed,
+        overrides=overrides,
+    )
+    return planned.run(jobs=jobs, progress=progress).to_frame()

@@ -1,0 +1,14 @@
+"""What there is to choose from: the rows of every registry of the core."""
+
+import json
+from typing import Any, cast
+
+from headstart import _core
+
+Entry = dict[str, Any]
+"""`name`, `summary`, `source`, `keys` (own keys with their defaults); formats also say what a trace `carries`."""
+
+
+def catalog() -> dict[str, list[Entry]]:
+    """Return the policies, replacements, coordinators, devices, schedulers, formats and workloads."""
+    return cast("dict[str, list[Entry]]", json.loads(_core.catalog()))

@@ -1,0 +1,1 @@
+"""Pages of HTML that need nothing but a browser: no network, no script, charts as SVG."""

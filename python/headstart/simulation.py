@@ -1,0 +1,133 @@
+"""One run: a scenario in, a result out.
+
+A scenario is the path of a TOML file or a mapping of the same shape (docs/scenario.md). The core does the work
+without the GIL; what crosses the border is JSON.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Self, TypedDict, cast
+
+from headstart import _core
+
+Scenario = Mapping[str, Any] | str | PathLike[str]
+Progress = Callable[[float, int], object]
+"""Called now and then with the share done (0 to 1) and the references served; what it raises stops the run."""
+
+
+class _Source(TypedDict, total=False):
+    path: str
+    json: str
+
+
+def _source(scenario: Scenario) -> _Source:
+    if isinstance(scenario, Mapping):
+        try:
+            return {"json": json.dumps(dict(scenario), allow_nan=False)}
+        except (TypeError, ValueError) as error:
+            raise _core.HeadstartError(f"scenario: {error}; allowed: text, numbers, lists and tables") from error
+    return {"path": fspath(scenario)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """The outcome of one run. Times are whole nanoseconds; counts are the application's (the first level's).
+
+    Always: references = hits_ready + hits_unready + misses, fetches = demand_fetches + prefetches, prefetches =
+    prefetches_used + prefetches_wasted, and elapsed is the sum of compute, driver, overhead, stall, barrier, idle.
+    """
+
+    schema: int
+    """Version of the shape of `to_dict()`."""
+    version: str
+    """Version of headstart that ran it."""
+    scenario: dict[str, Any]
+    """With every default in it: it can be run again."""
+    seed: int
+    trace_sha256: str
+    """Of the trace's file; of the description of a generated workload."""
+    notes: list[str]
+    """What one must know to read the figures."""
+    elapsed_ns: int
+    compute_ns: int
+    driver_ns: int
+    overhead_ns: int
+    """Hits, calls, copies and prefetch actions."""
+    stall_ns: int
+    """Waiting for blocks."""
+    barrier_ns: int
+    idle_ns: int
+    requests: int
+    references: int
+    hits_ready: int
+    """References whose block was there."""
+    hits_unready: int
+    """References whose block was on its way."""
+    misses: int
+    hit_wait_ns_mean: int
+    fetches: int
+    demand_fetches: int
+    prefetches: int
+    prefetches_used: int
+    prefetches_late: int
+    """Used, but still under way when referenced."""
+    prefetches_wasted: int
+    evictions: int
+    throughput_bytes_per_s: int
+    response_ns: dict[str, int]
+    """mean, p50, p90, p99, max of a request's time from issue to reply."""
+    levels: list[dict[str, Any]]
+    devices: list[dict[str, Any]]
+    processes: list[dict[str, Any]]
+    intervals: list[dict[str, Any]]
+    _text: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the result that `to_json()` wrote."""
+        fields = json.loads(text)
+        names = {field.name for field in dataclasses.fields(cls)} - {"_text"}
+        return cls(_text=text, **{name: fields[name] for name in names})
+
+    def to_json(self) -> str:
+        """Return the result as one line of JSON: the same bytes for the same scenario, on every machine."""
+        return self._text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a dictionary of its own."""
+        return cast("dict[str, Any]", json.loads(self._text))
+
+    @property
+    def utilization(self) -> float:
+        """Mean share of the time that the devices were busy, 0 to 1."""
+        shares = [device["utilization"] for device in self.devices]
+        return sum(shares) / len(shares) if shares else 0.0
+
+
+def simulate(scenario: Scenario, *, overrides: Sequence[str] = (), progress: Progress | None = None) -> Result:
+    """Run a scenario.
+
+    `overrides` are laid over it in order, each "a.b=value" as after `--set`.
+
+    Raises:
+        HeadstartError: The scenario, the trace or the device's profile is at fault.
+    """
+    source = _source(scenario)
+    return Result.from_json(_core.simulate(**source, overrides=list(overrides), on_progress=progress))
+
+
+def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
+    """Return the scenario with every default in it, as TOML. The trace is not read."""
+    return _core.explain(**_source(scenario), overrides=list(overrides))
+
+
+def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a lower bound on the elapsed time of a scenario under any policy, and what it is made of.
+
+    It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
+    that MIN needs for its own blocks times its least service time.
+    """
+    bound = _core.lower_bound(**_source(scenario), overrides=list(overrides))
+    return cast("dict[str, Any]", json.loads(bound))
