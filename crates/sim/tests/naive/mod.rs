@@ -12,7 +12,7 @@
 //! decision is carried on until nothing more is to be issued: `run` asks twice and checks that.
 //!
 //! Ties, everywhere: among victims with the same next use (never again), the lowest block number.
-#![allow(dead_code)] // each test program uses a part
+#![allow(dead_code, unused_imports)] // each test program uses a part
 
 mod aggressive;
 mod demand;

@@ -1,0 +1,127 @@
+//! Scenarios as text, run through the library as a user would, and random ones from a seed.
+#![allow(dead_code)] // each test program uses a part
+
+use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_sim::{simulate, Report, Scenario};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+/// Parses what a test has written.
+pub fn table(text: &str) -> Table {
+    text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Reads and runs a scenario.
+pub fn try_run(scenario: Table) -> Result<Report, String> {
+    let scenario = Scenario::from_table(scenario).map_err(|error| error.to_string())?;
+    simulate(&scenario, &mut |_| true).map_err(|error| error.to_string())
+}
+
+/// Runs a scenario that has nothing wrong with it.
+pub fn run(text: &str) -> Report {
+    try_run(table(text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Each policy of the registry as the keys of `[policy]`, in its defaults and with each replacement where that is
+/// open; without `optimum`, which takes tiny instances only.
+pub fn policies() -> Vec<String> {
+    let with = |name: &'static str| {
+        REPLACEMENTS.iter().map(move |each| format!("name = \"{name}\", replacement = \"{}\"", each.name))
+    };
+    let rows = POLICIES.iter().filter(|row| row.name != "optimum");
+    rows.flat_map(|row| match row.open_replacement {
+        true => with(row.name).collect::<Vec<_>>(),
+        false => vec![format!("name = \"{}\"", row.name)],
+    })
+    .collect()
+}
+
+fn one_of<'a>(rng: &mut ChaCha8Rng, of: &[&'a str]) -> &'a str {
+    of[rng.random_range(0..of.len())]
+}
+
+/// A whole system drawn from a seed, as the text of a scenario: any generator, policy with any keys and hints,
+/// device, number of disks, scheduler and costs; small enough to run in a few milliseconds.
+pub fn random_system(seed: u64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let (workload, blocks) = random_workload(&mut rng);
+    let cache = match rng.random_range(0..4) {
+        0 => format!("blocks = {}", rng.random_range(1..=4)),
+        1 => format!("footprint = 0.{:02}", rng.random_range(1..=99)),
+        2 => format!("size = \"{}KiB\"", 8 * rng.random_range(1..=blocks)),
+        _ => format!("blocks = {}", rng.random_range(1..=2 * blocks)),
+    };
+    let policy = random_policy(&mut rng);
+    let model = match rng.random_bool(0.5) {
+        true => "model = \"hp97560\"".to_owned(),
+        false => format!("model = \"uniform\", fetch_time = \"{}us\"", rng.random_range(1..=20_000)),
+    };
+    let (disks, unit) = (rng.random_range(1..=16), 8 * rng.random_range(1..=8));
+    let scheduler = one_of(&mut rng, &["cscan", "fcfs"]);
+    let mut cost =
+        |key: &str| format!("{key} = \"{}us\"", if rng.random_bool(0.5) { 0 } else { rng.random_range(1..900) });
+    let host = ["driver_overhead", "hit_time", "system_call", "copy_per_kib"].map(&mut cost).join(", ");
+    format!(
+        "seed = {seed}\nworkload = {{{workload}}}\ncache = {{{cache}}}\npolicy = {{{policy}}}\n\
+         device = {{{model}, count = {disks}, stripe_unit = \"{unit}KiB\", scheduler = \"{scheduler}\"}}\nhost = {{{host}}}\n"
+    )
+}
+
+/// The keys of a workload, and how many blocks it has.
+fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
+    let name = one_of(rng, &["synth", "sequential", "random", "loop", "zipf"]);
+    let blocks: u32 = rng.random_range(1..=300);
+    let request_blocks = if rng.random_bool(0.5) { 1 } else { rng.random_range(1..=blocks.min(9)) };
+    let compute = one_of(rng, &["0s", "50us", "1ms", "exp:1ms", "exp:10ms"]);
+    let length = match name {
+        "synth" | "sequential" => format!("passes = {}", rng.random_range(1..=3)),
+        _ => format!("requests = {}", rng.random_range(1..=900)),
+    };
+    let more = match rng.random_range(0..6) {
+        0 => ", limit = 100",
+        1 => ", addresses = \"compact\"",
+        2 => ", compute_scale = 0.5",
+        _ => "",
+    };
+    let text = format!(
+        "generator = \"{name}\", blocks = {blocks}, {length}, request_blocks = {request_blocks}, compute = \"{compute}\"{more}"
+    );
+    (text, blocks)
+}
+
+/// Any row of the registry in its defaults, or one of kimbrel96's policies with keys of its own; with hints.
+fn random_policy(rng: &mut ChaCha8Rng) -> String {
+    let rows = policies();
+    let mut policy = rows[rng.random_range(0..rows.len())].clone();
+    let keys = match rng.random_bool(0.6) {
+        true if policy.contains("fixed-horizon") => format!(", horizon = {}", rng.random_range(0..200)),
+        true if policy.contains("reverse-aggressive") => format!(
+            ", fetch_ratio = {}, batch_size = {}, forward_batch_size = {}, replay = \"released\"",
+            rng.random_range(1..60),
+            rng.random_range(1..20),
+            rng.random_range(1..20)
+        ),
+        true if policy.contains("aggressive") => format!(", batch_size = {}", rng.random_range(1..100)),
+        true if policy.contains("forestall") => format!(
+            ", fetch_ratio = {}, batch_size = {}, lookahead = {}, horizon = {}",
+            one_of(rng, &["0", "1", "7.5", "30", "inf", "\"dynamic\""]),
+            rng.random_range(1..40),
+            rng.random_range(0..500),
+            rng.random_range(0..90)
+        ),
+        _ => String::new(),
+    };
+    policy.push_str(&keys);
+    let name = policy.split('"').nth(1).expect("a name in quotes");
+    let hinted = POLICIES.iter().any(|row| row.name == name && row.hinted) || policy.contains("\"min\"");
+    if hinted {
+        policy.push_str(&match rng.random_range(0..6) {
+            0 => format!(", hints = {{window = {}}}", rng.random_range(0..400)),
+            1 => format!(", hints = {{fraction = 0.{}, seed = {}}}", rng.random_range(0..10), rng.random_range(0..100)),
+            2 => ", hints = {fraction = 1.0}".to_owned(),
+            _ => String::new(),
+        });
+    }
+    policy
+}
