@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headstart import HeadstartError
 from headstart.studies._rows import Row
-from headstart.studies.kimbrel96 import _basics, _synth
+from headstart.studies.kimbrel96 import _basics, _figures, _synth, _tables
 from headstart.studies.kimbrel96._lab import Lab, Report
 from headstart.studies.kimbrel96._study import Steps, Study
 
@@ -28,6 +28,20 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "table1": _basics.table1,
     "table2": _synth.table2,
     "synth": _synth.synth,
+    "table3": _tables.table3,
+    "figure2": _figures.figure2,
+    "figure3": _figures.figure3,
+    "figure4": _figures.figure4,
+    "figure5": _figures.figure5,
+    "table4": _tables.table4,
+    "table5": _tables.table5,
+    "figure6": _figures.figure6,
+    "figure7": _figures.figure7,
+    "table7": _tables.table7,
+    "figure8": _figures.figure8,
+    "figure9": _figures.figure9,
+    "figure10": _figures.figure10,
+    "table8": _tables.table8,
 }
 
 ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}

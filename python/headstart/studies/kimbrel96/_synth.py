@@ -42,18 +42,17 @@ def table2(study: Study) -> Steps:
     table6 = {disks: study.synth(aggressive(paper.table6(disks)), disks) for disks in DISKS}
     yield
     printed = paper.TABLE_2_SYNTH_S
-    rows = []
-    for disks in DISKS:
-        rows.append(
-            number(
-                "table2",
-                f"synth, {count(disks)}, fixed horizon: elapsed (s)",
-                published=printed["fixed horizon"][disks - 1],
-                ours=fixed[disks].outcome.elapsed_s,
-                tolerance=TOLERANCE_FIXED_HORIZON[disks],
-                note=f"H = {paper.HORIZON}; {fixed[disks].outcome.split}",
-            )
+    rows = [
+        number(
+            "table2",
+            f"synth, {count(disks)}, fixed horizon: elapsed (s)",
+            published=printed["fixed horizon"][disks - 1],
+            ours=fixed[disks].outcome.elapsed_s,
+            tolerance=TOLERANCE_FIXED_HORIZON[disks],
+            note=f"H = {paper.HORIZON}; {fixed[disks].outcome.split}",
         )
+        for disks in DISKS
+    ]
     batches = {f"batch {SCANNED}": (scanned, SCANNED_BATCH)}
     batches["batch of Table 6"] = (table6, {disks: paper.table6(disks) for disks in DISKS})
     for words, (cells, sizes) in batches.items():
@@ -139,8 +138,8 @@ def _waste(greedy: dict[int, Cell]) -> Row:
         published=paper.SYNTH_WASTED_3_DISKS,
         ours=greedy[3].outcome.wasted,
         tolerance=0.05,
-        note=f"known open. Ours: {wasted}. A block fetched ahead on one disk gives way to one needed sooner on another; "
-        "how often depends on which disk is ahead when a batch is filled, which the paper does not pin down",
+        note=f"known open. Ours: {wasted}. A block fetched ahead on one disk gives way to one needed sooner on "
+        "another; how often depends on which disk is ahead when a batch is filled, which the paper does not pin down",
     )
 
 
