@@ -1,21 +1,75 @@
 # headstart: every task by name. `make` alone lists them.
-PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3 2>/dev/null))
+#
+# Needs Rust (cargo), Python 3.11 or newer with venv, a C compiler and make. Everything else goes into .venv and
+# target/. `make test` is what CI runs; `make check` is for before a commit.
+
+PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 BIN := .venv/bin
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml' | grep -v /tests/ | grep -v /benches/) Cargo.toml Cargo.lock
+# What the Python module is built from.
+SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE \
+	$(shell find crates \( -name tests -o -name benches -o -name examples \) -prune -o -type f -print)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup
 .DELETE_ON_ERROR:
+.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench docs docs-check
 
 help: ## list the tasks
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: $(BIN)/.built ## create .venv with the headstart command in it (builds only what changed)
+setup: $(BIN)/.built ## create .venv with the headstart command in it; builds only what changed
 
 $(BIN)/.tools: requirements-dev.txt
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer found; set PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
-$(BIN)/.built: $(BIN)/.tools pyproject.toml $(RUST_SOURCES)
-	$(BIN)/maturin develop --release --quiet
+$(BIN)/.built: $(BIN)/.tools $(SOURCES)
+	PIP_NO_DEPS=1 PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release
 	@touch $@
+
+demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks
+	$(BIN)/headstart compare examples/traces/cscope2.csv.xz --disks 1,2,4,8,16 --cache 10MiB --device hp97560 \
+		--policies demand:min,fixed-horizon,aggressive,reverse-aggressive,forestall
+
+test: test-rust test-py ## all tests, what CI runs
+
+test-rust: ## the Rust tests
+	cargo test --workspace --locked
+
+test-py: setup ## the Python tests: API, command, docs
+	$(BIN)/python -m pytest
+
+check: lint docs-check test-py ## before each commit: lints, docs, unit tests and Python tests
+	cargo test --workspace --locked --lib
+
+lint: lint-rust lint-py ## formatting and lints of both languages
+
+lint-rust:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+lint-py: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+fmt: setup ## format all code
+	cargo fmt --all
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+golden-update: ## write the golden results anew; look at the difference before you commit
+	HEADSTART_UPDATE_GOLDEN=1 cargo test --workspace --locked golden
+
+bench: setup ## references per second and peak memory
+	$(BIN)/python benches/bench.py
+
+docs: setup ## write the generated tables anew and build the Rust documentation
+	$(BIN)/python docs/generate.py
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
+
+docs-check: setup
+	$(BIN)/python docs/generate.py --check
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items --quiet
