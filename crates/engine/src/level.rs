@@ -3,7 +3,7 @@
 //! Invariants, kept after every call (and asserted where they could be broken by a policy): resident and in-flight
 //! blocks together never exceed the frames; a block is fetched only while absent; a victim is resident and not
 //! pinned; a victim is unavailable from the moment its fetch is issued, the fetched block available when it ends.
-//! Cost: constant per call beside the policy's. Memory: 13 bytes a block of the universe.
+//! Cost: constant per call beside the policy's. Memory: 5 bytes a block of the universe.
 
 use headstart_policy::{BlockState, Event, Fetch, Policy, View};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
@@ -40,8 +40,6 @@ pub enum Access {
 pub struct Level {
     policy: Box<dyn Policy>,
     blocks: Vec<BlockState>,
-    /// By block: when its last fetch was issued.
-    issued: Vec<Nanos>,
     disk_of: Vec<Disk>,
     /// By disk: fetches issued and not ended.
     outstanding: Vec<u32>,
@@ -49,6 +47,12 @@ pub struct Level {
     cursor: Position,
     /// Whether anything has happened since the last decision.
     changed: bool,
+    /// The policy's `decides` and `wake_at`, as of its last decision.
+    decides: bool,
+    wake_at: Option<Nanos>,
+    /// The last instant at which fetches were issued, and of what: a reference at that instant is a miss.
+    fresh_at: Nanos,
+    fresh: Vec<Block>,
     fetches: Vec<Fetch>,
     counts: Counts,
 }
@@ -64,16 +68,21 @@ impl Level {
         let mut level = Self {
             policy,
             blocks: Vec::new(),
-            issued: Vec::new(),
             disk_of: Vec::new(),
             outstanding: vec![0; disks],
             free,
             cursor: 0,
             changed: true,
+            decides: false,
+            wake_at: None,
+            fresh_at: Nanos::ZERO,
+            fresh: Vec::new(),
             fetches: Vec::new(),
             counts: Counts::default(),
         };
         level.grow(disk_of);
+        level.decides = level.policy.decides();
+        level.wake_at = level.policy.wake_at();
         for block in initial {
             level.blocks[block.index()] = BlockState::resident();
         }
@@ -83,7 +92,6 @@ impl Level {
     /// Makes further blocks known: `disk_of` holds the disk of each block, those known before included.
     pub fn grow(&mut self, disk_of: &[Disk]) {
         self.blocks.resize(disk_of.len(), BlockState::ABSENT);
-        self.issued.resize(disk_of.len(), Nanos::ZERO);
         self.disk_of.extend_from_slice(&disk_of[self.disk_of.len()..]);
         self.policy.grow(disk_of.len());
     }
@@ -110,14 +118,14 @@ impl Level {
     #[inline]
     #[must_use]
     pub fn wants_to_decide(&self) -> bool {
-        self.changed && self.policy.decides()
+        self.changed && self.decides
     }
 
     /// A time at which the policy wants to decide though nothing may happen then.
     #[inline]
     #[must_use]
     pub fn wake_at(&self) -> Option<Nanos> {
-        self.policy.wake_at()
+        self.wake_at
     }
 
     #[inline]
@@ -132,10 +140,9 @@ impl Level {
         self.policy.on(now, event, &view, &mut self.fetches);
     }
 
-    /// Step (1): the fetch of `block` has ended after `service` on the disk.
+    /// Step (1): the fetch of `block` has ended after `service` on `disk`.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, service: Nanos) {
-        let disk = self.disk_of[block.index()];
+    pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Nanos) {
         self.blocks[block.index()] = self.blocks[block.index()].arrived();
         self.outstanding[disk.index()] -= 1;
         self.changed = true;
@@ -171,7 +178,7 @@ impl Level {
             return (Access::Served, issued);
         }
         let mut issued = 0;
-        let outcome = if state.is_in_flight() && self.issued[block.index()] < now {
+        let outcome = if state.is_in_flight() && !(self.fresh_at == now && self.fresh.contains(&block)) {
             self.counts.hits_unready += 1;
             self.counts.prefetches_used += u64::from(state.is_unused_prefetch());
             self.counts.prefetches_late += u64::from(state.is_unused_prefetch());
@@ -233,7 +240,13 @@ impl Level {
     /// Carries out what the policy has decided.
     #[inline]
     fn issue(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
+        self.decides = self.policy.decides();
+        self.wake_at = self.policy.wake_at();
         let fetches = std::mem::take(&mut self.fetches);
+        if self.fresh_at != now {
+            self.fresh_at = now;
+            self.fresh.clear();
+        }
         for Fetch { block, victim } in &fetches {
             self.take_frame(*victim);
             let state = &mut self.blocks[block.index()];
@@ -241,7 +254,7 @@ impl Level {
             let prefetch = at_hand != Some(*block);
             // A process that waits for the block keeps it pinned.
             *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
-            self.issued[block.index()] = now;
+            self.fresh.push(*block);
             let disk = self.disk_of[block.index()];
             self.outstanding[disk.index()] += 1;
             *(if prefetch { &mut self.counts.prefetches } else { &mut self.counts.demand_fetches }) += 1;

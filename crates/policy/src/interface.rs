@@ -179,13 +179,14 @@ pub trait Policy: Send {
     /// Every block number in later events is below `blocks`. The host calls it before the first event too.
     fn grow(&mut self, blocks: usize);
 
-    /// Whether the policy wants [`Event::Decide`]. One that only answers misses saves the host the calls.
+    /// Whether the policy wants [`Event::Decide`]. One that only answers misses saves the host the calls. The
+    /// answer may change only with a `Miss` or a `Decide`; the host asks after these.
     fn decides(&self) -> bool {
         true
     }
 
     /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
-    /// happen then. Asked for after each event.
+    /// happen then. Asked for after each `Miss` and `Decide`.
     fn wake_at(&self) -> Option<Nanos> {
         None
     }

@@ -141,12 +141,15 @@ impl Run {
     /// The earliest of the process's own act, a completion, and the policy's wish to be woken.
     #[inline]
     fn next_instant(&self) -> Nanos {
-        let due = self.process.due();
-        let completion = self.storage.next_completion();
-        let wake = self.level.wake_at().filter(|at| *at > self.now);
-        [due, completion, wake].into_iter().flatten().min().unwrap_or_else(|| {
-            panic!("nothing will bring the block that reference {} waits for", self.process.position)
-        })
+        let mut next = self.process.due().unwrap_or(Nanos::MAX);
+        if let Some(completion) = self.storage.next_completion() {
+            next = next.min(completion);
+        }
+        if let Some(wake) = self.level.wake_at().filter(|at| *at > self.now) {
+            next = next.min(wake);
+        }
+        assert_ne!(next, Nanos::MAX, "nothing will bring the block that reference {} waits for", self.process.position);
+        next
     }
 
     /// Step (1). Returns whether the process acts at this instant.
@@ -158,8 +161,8 @@ impl Run {
 
     #[inline]
     fn complete(&mut self, now: Nanos) -> bool {
-        let Some((block, finished)) = self.storage.complete(now) else { return false };
-        self.level.arrived(now, block, finished.service_time);
+        let Some((block, disk, finished)) = self.storage.complete(now) else { return false };
+        self.level.arrived(now, block, disk, finished.service_time);
         self.process.arrived(now, block);
         true
     }

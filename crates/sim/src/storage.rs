@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Statistics};
 use headstart_engine::{Backend, Order};
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
 use crate::Error;
@@ -64,12 +64,12 @@ impl Storage {
 
     /// Completes one request that ends at `now`, if there is one, and starts its disk's next.
     #[inline]
-    pub fn complete(&mut self, now: Nanos) -> Option<(Block, Finished)> {
+    pub fn complete(&mut self, now: Nanos) -> Option<(Block, Disk, Finished)> {
         let Reverse((_, disk)) = *self.completions.peek().filter(|next| next.0 .0 <= now)?;
         self.completions.pop();
         let finished = self.drives[disk as usize].finish(now);
         self.start(now, disk);
-        Some((Block(finished.request.tag as u32), finished))
+        Some((Block(finished.request.tag as u32), Disk(disk), finished))
     }
 
     /// Starts what has been issued at `now`. Called once all of an instant's decisions have been queued, so that

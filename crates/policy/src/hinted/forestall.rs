@@ -158,8 +158,10 @@ impl Forestall {
 impl Strategy for Forestall {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
         let mean_compute_ns = self.computes.mean_ns().unwrap_or(0.0);
+        // A disk whose first missing block would do harm has nothing to fetch, whatever is foreseen.
+        let harmless_before = round.furthest_use();
         for disk in 0..self.triggers.len() {
-            if round.is_idle(disk) {
+            if round.knowledge().missing().heads()[disk] < harmless_before && round.is_idle(disk) {
                 let ratio = self.ratio(disk, mean_compute_ns);
                 if self.triggers[disk].fires(disk, ratio, self.lookahead, round.cursor(), round.knowledge_mut()) {
                     self.batches.open(disk, self.batch_size);

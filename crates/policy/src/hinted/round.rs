@@ -70,6 +70,17 @@ impl<'a> Round<'a> {
         self.free
     }
 
+    /// The furthest next use of a block that may be evicted: `NEVER` with a free frame or a block without one.
+    #[inline]
+    #[must_use]
+    pub fn furthest_use(&self) -> Position {
+        match self.knowledge.residents().furthest(self.view) {
+            _ if self.free > 0 => NEVER,
+            Some((_, next_use)) => next_use,
+            None => 0,
+        }
+    }
+
     /// A free frame, or the furthest block's if its next use is after `position`.
     #[inline]
     #[must_use]

@@ -1,22 +1,39 @@
 //! Forestall's question for one disk: is i * F' >= distance of the i-th missing block, for some i?
 //!
 //! Counting through the look-ahead at every reference would cost its length each time. Instead a count that
-//! finds no stall also finds the first cursor at which one could be foreseen if nothing changed, and the answer
-//! stays "no" until then. What changes meanwhile is bounded: blocks that leave the set only push the moment back;
-//! a growing F' brings entry i forward by i times the growth; each block that joins the set moves the entries
-//! behind it up by one, that is F' references, and may fire itself. A count goes 64 references of the disk at a time: within a word of
-//! the bitmap, the number of set bits bounds i and the first one bounds the distance.
+//! finds no stall also finds the first cursor at which one could be foreseen, and the answer stays "no" until then.
+//! What may change meanwhile is allowed for:
+//! - a growing F': the moment is computed for a larger one, and holds as long as F' stays below. How much larger
+//!   adapts: a wide margin lasts when no stall is near, a narrow one when the rule is close to firing;
+//! - blocks that leave the set only push the moment back;
+//! - each block that joins moves the entries behind it up by one, that is by F' references, and may fire itself.
+//!   Victims are far away, so entries are kept in two parts, near and far, and those before the nearest block that
+//!   has joined are not touched.
+//!
+//! A count goes 64 references of the disk at a time: within a word of the bitmap, the number of set bits bounds i
+//! and the first one bounds the distance.
 
 use headstart_types::Position;
 
 use super::Knowledge;
 
+/// The widest margin for growth of F', as a share of it. F' jitters by a few percent with each think time.
+const MARGIN_MAX: f64 = 0.25;
+/// The narrowest.
+const MARGIN_MIN: f64 = 1e-3;
+
 /// Remembers, for one disk, until when no stall can be foreseen.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Trigger {
-    /// No entry fires before the cursor reaches this, if nothing changes (a real number of references).
-    quiet_until: f64,
-    /// F' of that count.
+    /// How far F' may grow before a count must be made again, as a share of it.
+    margin: f64,
+    /// No entry up to `split` fires before the cursor reaches this (a real number of references).
+    near: f64,
+    /// No entry beyond `split` does before it reaches this.
+    far: f64,
+    /// A position.
+    split: f64,
+    /// The F' for which that holds; zero before the first count.
     ratio: f64,
     /// Missing blocks that were counted, a bound on i.
     counted: f64,
@@ -24,8 +41,12 @@ pub(super) struct Trigger {
     joined: f64,
     /// Position of the nearest of them.
     nearest: f64,
-    /// Whether a count has been made.
-    valid: bool,
+}
+
+impl Default for Trigger {
+    fn default() -> Self {
+        Self { margin: MARGIN_MAX, near: 0.0, far: 0.0, split: 0.0, ratio: 0.0, counted: 0.0, joined: 0.0, nearest: 0.0 }
+    }
 }
 
 impl Trigger {
@@ -40,65 +61,87 @@ impl Trigger {
         knowledge: &mut Knowledge,
     ) -> bool {
         let losses = knowledge.take_losses(disk);
-        self.joined += f64::from(losses.count);
-        self.nearest = self.nearest.min(f64::from(losses.nearest));
-        if self.valid && f64::from(cursor) < self.quiet_until(ratio, f64::from(lookahead)) {
+        if losses.count > 0 {
+            self.joined += f64::from(losses.count);
+            self.nearest = self.nearest.min(f64::from(losses.nearest));
+        }
+        let within_margin = ratio <= self.ratio;
+        if within_margin && f64::from(cursor) < self.quiet_until(f64::from(lookahead)) {
             return false;
         }
-        self.valid = false;
+        self.margin = if within_margin { self.margin / 2.0 } else { self.margin * 2.0 }.clamp(MARGIN_MIN, MARGIN_MAX);
         self.count(disk, ratio, lookahead, cursor, knowledge)
     }
 
-    /// The remembered moment, brought forward by what has changed since.
+    /// The remembered moment, brought forward by what has joined since.
     #[inline]
-    fn quiet_until(&self, ratio: f64, lookahead: f64) -> f64 {
-        let growth = (ratio - self.ratio).max(0.0);
-        let ratio = ratio.max(self.ratio);
-        let counted = self.quiet_until - (self.counted + self.joined) * growth - self.joined * ratio;
-        counted.min(moment(self.nearest, (self.counted + self.joined) * ratio, lookahead))
+    fn quiet_until(&self, lookahead: f64) -> f64 {
+        let shift = self.joined * self.ratio;
+        let near = if self.nearest > self.split { self.near } else { self.near - shift };
+        let joined = moment(self.nearest, (self.counted + self.joined) * self.ratio, lookahead);
+        near.min(self.far - shift).min(joined)
     }
 
     /// Goes through the missing blocks; on "no", remembers the outcome.
-    fn count(&mut self, disk: usize, ratio: f64, lookahead: Position, cursor: Position, knowledge: &Knowledge) -> bool {
+    fn count(
+        &mut self,
+        disk: usize,
+        ratio: f64,
+        lookahead: Position,
+        cursor: Position,
+        knowledge: &Knowledge,
+    ) -> bool {
         let missing = knowledge.missing();
         let (cursor, lookahead) = (f64::from(cursor), f64::from(lookahead));
         // Entries up to twice the look-ahead away can come within it before the count is made again.
-        let mut quiet_until = cursor + lookahead;
-        let mut index = 0.0;
-        if let Some((slots, set)) = missing.tail(disk) {
-            let mut slot = slots.start;
-            while slot < slots.end {
-                let mut word = set.word(slot as usize / 64) >> (slot % 64);
-                let width = 64 - slot % 64;
-                if slots.end - slot < width {
-                    word &= (1 << (slots.end - slot)) - 1;
-                }
-                if word != 0 {
-                    let first = f64::from(missing.position(slot + word.trailing_zeros()));
-                    if first > cursor + 2.0 * lookahead {
-                        break;
-                    }
-                    let count = f64::from(word.count_ones());
-                    if moment(first, (index + count) * ratio, lookahead) <= quiet_until {
-                        // The bound of the whole word is not enough: look at its entries.
-                        let mut rest = word;
-                        for entry in 1..=word.count_ones() {
-                            let position = f64::from(missing.position(slot + rest.trailing_zeros()));
-                            rest &= rest - 1;
-                            let at = moment(position, (index + f64::from(entry)) * ratio, lookahead);
-                            if at <= cursor {
-                                return true;
-                            }
-                            quiet_until = quiet_until.min(at);
-                        }
-                    }
-                    index += count;
-                }
-                slot += width;
+        let mut next = Self {
+            margin: self.margin,
+            near: f64::INFINITY,
+            far: cursor + lookahead,
+            split: cursor + lookahead / 2.0,
+            ratio: if ratio.is_finite() { ratio * (1.0 + self.margin) } else { 0.0 },
+            counted: 0.0,
+            joined: 0.0,
+            nearest: f64::INFINITY,
+        };
+        self.ratio = 0.0;
+        let Some((slots, set)) = missing.tail(disk) else {
+            *self = next;
+            return false;
+        };
+        let mut slot = slots.start;
+        while slot < slots.end {
+            let mut word = set.word(slot as usize / 64) >> (slot % 64);
+            let width = 64 - slot % 64;
+            if slots.end - slot < width {
+                word &= (1 << (slots.end - slot)) - 1;
             }
+            if word != 0 {
+                let first = f64::from(missing.position(slot + word.trailing_zeros()));
+                if first > cursor + 2.0 * lookahead {
+                    break;
+                }
+                let count = f64::from(word.count_ones());
+                let bound = moment(first, (next.counted + count) * ratio.max(next.ratio), lookahead);
+                if bound < next.far || bound < next.near {
+                    // The bound of the whole word is not enough: look at its entries.
+                    let mut rest = word;
+                    for entry in 1..=word.count_ones() {
+                        let index = next.counted + f64::from(entry);
+                        let position = f64::from(missing.position(slot + rest.trailing_zeros()));
+                        rest &= rest - 1;
+                        if moment(position, index * ratio, lookahead) <= cursor {
+                            return true;
+                        }
+                        let part = if position <= next.split { &mut next.near } else { &mut next.far };
+                        *part = part.min(moment(position, index * next.ratio, lookahead));
+                    }
+                }
+                next.counted += count;
+            }
+            slot += width;
         }
-        *self =
-            Self { quiet_until, ratio, counted: index, joined: 0.0, nearest: f64::INFINITY, valid: ratio.is_finite() };
+        *self = next;
         false
     }
 }

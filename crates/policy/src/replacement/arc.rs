@@ -15,7 +15,7 @@
 //! ratios are whole numbers here (integer division, as in the authors' released code). When the preferred
 //! list has no evictable block (all pinned) the other one gives. A block that enters into a free frame is
 //! looked up in the ghost lists too, though they are empty until the cache has been full once.
-//! Cost: constant per event; 12 bytes a block of the universe.
+//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe.
 
 use headstart_types::{Block, Outcome, Position};
 

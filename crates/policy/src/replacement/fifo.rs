@@ -1,6 +1,6 @@
 //! FIFO: the victim is the resident block that arrived first, whatever its use since.
 //!
-//! Cost: constant per event; 12 bytes a block of the universe. A baseline; more frames can mean more misses
+//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. A baseline; more frames can mean more misses
 //! (Belady's anomaly).
 
 use headstart_types::{Block, Outcome, Position};

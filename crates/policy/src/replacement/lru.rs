@@ -1,6 +1,6 @@
 //! LRU: the victim is the resident block whose last reference (or, if it has none yet, arrival) is oldest.
 //!
-//! Cost: constant per event; 12 bytes a block of the universe. Not for loops longer than the cache, where it
+//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. Not for loops longer than the cache, where it
 //! evicts each block just before its use (use `min` as the bound, `arc` against scans).
 
 use headstart_types::{Block, Outcome, Position};

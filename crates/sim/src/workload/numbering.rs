@@ -16,11 +16,17 @@ pub struct Universe {
     pub disk_of: Vec<Disk>,
     /// By block: its first sector on that disk.
     pub sector_of: Vec<u64>,
-    /// Blocks of files 0, by block in file: the only map that block traces and generators need.
+    /// Blocks of file 0 (the only one of block traces and generators) below `DIRECT_MAX`, by block in file: the
+    /// number plus one, or zero. A table is a third of a map's size and found without hashing.
+    direct: Vec<u32>,
+    /// Other blocks of file 0.
     plain: HashMap<u64, u32, FxBuildHasher>,
     /// Blocks of other files.
     in_files: HashMap<(u32, u64), u32, FxBuildHasher>,
 }
+
+/// 64 MB of table at most, which only pages that are used cost: 128 GB of 8 KiB blocks.
+const DIRECT_MAX: u64 = 1 << 24;
 
 /// Block numbers are 32 bits and the highest is reserved.
 const BLOCKS_MAX: usize = u32::MAX as usize - 1;
@@ -40,10 +46,19 @@ impl Universe {
     #[inline]
     pub fn number(&mut self, file: u32, at: u64, placing: &Placing) -> Result<Block, Error> {
         let fresh = self.disk_of.len() as u32;
-        let number = if file == 0 {
-            *self.plain.entry(at).or_insert(fresh)
-        } else {
+        let number = if file != 0 {
             *self.in_files.entry((file, at)).or_insert(fresh)
+        } else if let Some(entry) = self.direct.get_mut(at as usize) {
+            if *entry == 0 {
+                *entry = fresh + 1;
+            }
+            *entry - 1
+        } else if at < DIRECT_MAX {
+            self.direct.resize((at as usize + 1).next_power_of_two(), 0);
+            self.direct[at as usize] = fresh + 1;
+            fresh
+        } else {
+            *self.plain.entry(at).or_insert(fresh)
         };
         if number == fresh {
             self.place(file, at, placing)?;

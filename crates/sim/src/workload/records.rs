@@ -55,7 +55,7 @@ impl Opened {
                 generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?
             }
         };
-        Ok(Records { reader, batch: Vec::new(), at: 0, skip_writes: self.writes == Writes::Skip, left: self.limit })
+        Ok(Records { reader, batch: Vec::new(), skip_writes: self.writes == Writes::Skip, left: self.limit })
     }
 }
 
@@ -63,7 +63,6 @@ impl Opened {
 pub struct Records {
     reader: Box<dyn RecordReader>,
     batch: Vec<Record>,
-    at: usize,
     skip_writes: bool,
     left: u64,
 }
@@ -81,30 +80,19 @@ impl Records {
         &*self.reader
     }
 
-    /// The next record that the scenario takes.
+    /// The next records that the scenario takes, in order; empty at the end.
     ///
     /// # Errors
     /// The trace is wrong there.
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<Record>, Error> {
-        loop {
-            if self.at == self.batch.len() {
-                self.at = 0;
-                if self.left == 0 || !self.reader.read(&mut self.batch)? {
-                    self.batch.clear();
-                    return Ok(None);
-                }
+    pub fn next_batch(&mut self) -> Result<&[Record], Error> {
+        self.batch.clear();
+        while self.batch.is_empty() && self.left > 0 && self.reader.read(&mut self.batch)? {
+            if self.skip_writes {
+                self.batch.retain(|record| !record.write);
             }
-            let record = self.batch[self.at];
-            self.at += 1;
-            if self.skip_writes && record.write {
-                continue;
-            }
-            if self.left == 0 {
-                return Ok(None);
-            }
-            self.left -= 1;
-            return Ok(Some(record));
+            self.batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= self.batch.len() as u64;
         }
+        Ok(&self.batch)
     }
 }

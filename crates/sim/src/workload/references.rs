@@ -10,9 +10,6 @@ use super::survey::{survey, Survey};
 use crate::scenario::{BlockSize, CacheSize, ComputeKey, Input, Placement, Scenario, WorkloadKeys};
 use crate::Error;
 
-/// References in a chunk, about: large enough to forget its cost, small enough to stay in the processor's cache.
-const CHUNK: usize = 4096;
-
 /// A request in blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
@@ -271,7 +268,8 @@ impl References {
         match &mut self.supply {
             Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
             Supply::Records { records, cutter, placing, held } => {
-                pull(records, cutter, placing, held, &mut self.universe, chunk, keep)?;
+                let universe = &mut self.universe;
+                Cutting { cutter, placing, universe, chunk, thinks: keep }.pull(records, held)?;
             }
         }
         chunk.think = match (constant, &mut self.thinking) {
@@ -319,42 +317,54 @@ impl References {
     }
 }
 
-/// Reads about a chunk's worth of requests. `thinks` is kept where think times are as recorded: all after the last
-/// block of a request.
-fn pull(
-    records: &mut Records,
-    cutter: &Cutter,
-    placing: &Placing,
-    held: &mut Option<Record>,
-    universe: &mut Universe,
-    chunk: &mut Chunk,
-    mut thinks: Option<&mut Vec<Nanos>>,
-) -> Result<(), Error> {
-    // A request's think time is known once the next one is: one record is held back.
-    if held.is_none() {
-        *held = records.next()?;
-    }
-    while let Some(record) = held.take() {
-        *held = records.next()?;
-        let Cut { file, first, blocks } = cutter.cut(&record);
+/// References under construction.
+struct Cutting<'a> {
+    cutter: &'a Cutter,
+    placing: &'a Placing,
+    universe: &'a mut Universe,
+    chunk: &'a mut Chunk,
+    /// Kept where think times are as recorded: all after the last block of a request.
+    thinks: Option<&'a mut Vec<Nanos>>,
+}
+
+impl Cutting<'_> {
+    #[inline]
+    fn push(&mut self, record: &Record, next: Option<&Record>) -> Result<(), Error> {
+        let Cut { file, first, blocks } = self.cutter.cut(record);
         for at in first..first + blocks {
-            chunk.blocks.push(universe.number(file, at, placing)?);
+            self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
         }
-        if let Some(thinks) = &mut thinks {
-            thinks.resize(chunk.blocks.len() - 1, Nanos::ZERO);
-            thinks.push(cutter.think(&record, held.as_ref()));
+        let count = self.chunk.blocks.len();
+        if let Some(thinks) = &mut self.thinks {
+            thinks.resize(count - 1, Nanos::ZERO);
+            thinks.push(self.cutter.think(record, next));
         }
-        if blocks > 1 || !chunk.request_ends.is_empty() {
+        if blocks > 1 || !self.chunk.request_ends.is_empty() {
             // Single-block requests need no marks; from the first larger one on, all are marked.
-            chunk.request_ends.resize(chunk.blocks.len() - blocks as usize, true);
-            chunk.request_ends.resize(chunk.blocks.len() - 1, false);
-            chunk.request_ends.push(true);
+            self.chunk.request_ends.resize(count - blocks as usize, true);
+            self.chunk.request_ends.resize(count - 1, false);
+            self.chunk.request_ends.push(true);
         }
-        if chunk.blocks.len() >= CHUNK {
-            return Ok(());
-        }
+        Ok(())
     }
-    Ok(())
+
+    /// Cuts one batch. A request's think time is known once the next one is: the last record is held back.
+    fn pull(&mut self, records: &mut Records, held: &mut Option<Record>) -> Result<(), Error> {
+        while self.chunk.blocks.is_empty() {
+            let batch = records.next_batch()?;
+            if let Some(record) = held.take() {
+                self.push(&record, batch.first())?;
+            }
+            for pair in batch.windows(2) {
+                self.push(&pair[0], Some(&pair[1]))?;
+            }
+            *held = batch.last().copied();
+            if batch.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
 }
 
 fn frames(size: CacheSize, distinct: usize) -> u32 {

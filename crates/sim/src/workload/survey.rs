@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use headstart_trace::Record;
 use headstart_types::Nanos;
 
 use super::references::Cutter;
@@ -29,17 +30,21 @@ pub fn survey(opened: &Opened, cutter: &Cutter) -> Result<Survey, Error> {
     let mut records = opened.read()?;
     let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut found = Survey::default();
-    let mut last = None;
-    while let Some(record) = records.next()? {
-        let cut = cutter.cut(&record);
-        found.references += cut.blocks;
-        found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, Some(&record)));
-        for at in cut.first..cut.first + cut.blocks {
-            found.blocks.insert((cut.file, at));
+    let mut last: Option<Record> = None;
+    loop {
+        let batch = records.next_batch()?;
+        if batch.is_empty() {
+            break;
         }
-        let size = sizes.entry(cut.file).or_default();
-        *size = (*size).max(cut.first + cut.blocks);
-        last = Some(record);
+        for record in batch {
+            let cut = cutter.cut(record);
+            found.references += cut.blocks;
+            found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, Some(record)));
+            found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
+            let size = sizes.entry(cut.file).or_default();
+            *size = (*size).max(cut.first + cut.blocks);
+            last = Some(*record);
+        }
     }
     found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, None));
     for entry in records.reader().files() {
