@@ -13,7 +13,7 @@
 //! Requests go to the disk's queue at once, whatever is outstanding there.
 //! Cost: constant per event with few disks (the least of one number per disk).
 
-use headstart_types::{Nanos, Position};
+use headstart_types::{Nanos, Position, NEVER};
 
 use super::{Round, Strategy};
 
@@ -30,7 +30,7 @@ pub struct FixedHorizon {
 /// Fixed horizon's rule, which forestall adds to its own (section 5).
 pub(super) fn fetch_within(horizon: Position, round: &mut Round<'_>) {
     let cursor = round.cursor();
-    let limit = cursor.saturating_add(horizon);
+    let limit = cursor.saturating_add(horizon).min(NEVER - 1);
     loop {
         let first = round.knowledge().missing().heads().iter().copied().min().expect("a level has a disk");
         if first > limit {

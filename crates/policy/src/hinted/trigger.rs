@@ -21,6 +21,8 @@ use super::Knowledge;
 const MARGIN_MAX: f64 = 0.25;
 /// The narrowest.
 const MARGIN_MIN: f64 = 1e-3;
+/// How far beyond the cursor a count may vouch for silence, as a share of the look-ahead.
+const CLAIM: f64 = 0.25;
 
 /// Remembers, for one disk, until when no stall can be foreseen.
 #[derive(Debug, Clone)]
@@ -45,7 +47,16 @@ pub(super) struct Trigger {
 
 impl Default for Trigger {
     fn default() -> Self {
-        Self { margin: MARGIN_MAX, near: 0.0, far: 0.0, split: 0.0, ratio: 0.0, counted: 0.0, joined: 0.0, nearest: 0.0 }
+        Self {
+            margin: MARGIN_MAX,
+            near: 0.0,
+            far: 0.0,
+            split: 0.0,
+            ratio: 0.0,
+            counted: 0.0,
+            joined: 0.0,
+            nearest: 0.0,
+        }
     }
 }
 
@@ -83,21 +94,15 @@ impl Trigger {
     }
 
     /// Goes through the missing blocks; on "no", remembers the outcome.
-    fn count(
-        &mut self,
-        disk: usize,
-        ratio: f64,
-        lookahead: Position,
-        cursor: Position,
-        knowledge: &Knowledge,
-    ) -> bool {
+    fn count(&mut self, disk: usize, ratio: f64, lookahead: Position, cursor: Position, knowledge: &Knowledge) -> bool {
         let missing = knowledge.missing();
         let (cursor, lookahead) = (f64::from(cursor), f64::from(lookahead));
-        // Entries up to twice the look-ahead away can come within it before the count is made again.
+        // Beyond this cursor nothing is claimed: what cannot fire before it need not be looked at closely.
+        let claim = cursor + lookahead * CLAIM;
         let mut next = Self {
             margin: self.margin,
-            near: f64::INFINITY,
-            far: cursor + lookahead,
+            near: claim,
+            far: claim,
             split: cursor + lookahead / 2.0,
             ratio: if ratio.is_finite() { ratio * (1.0 + self.margin) } else { 0.0 },
             counted: 0.0,
@@ -109,37 +114,36 @@ impl Trigger {
             *self = next;
             return false;
         };
-        let mut slot = slots.start;
-        while slot < slots.end {
+        let mut next_slot = Some(slots.start);
+        while let Some(slot) = next_slot.filter(|slot| *slot < slots.end) {
+            // The rest of this slot's word, as far as it belongs to the disk. Its first bit is set.
             let mut word = set.word(slot as usize / 64) >> (slot % 64);
-            let width = 64 - slot % 64;
-            if slots.end - slot < width {
-                word &= (1 << (slots.end - slot)) - 1;
+            let width = (64 - slot % 64).min(slots.end - slot);
+            if width < 64 {
+                word &= (1 << width) - 1;
             }
-            if word != 0 {
-                let first = f64::from(missing.position(slot + word.trailing_zeros()));
-                if first > cursor + 2.0 * lookahead {
-                    break;
-                }
-                let count = f64::from(word.count_ones());
-                let bound = moment(first, (next.counted + count) * ratio.max(next.ratio), lookahead);
-                if bound < next.far || bound < next.near {
-                    // The bound of the whole word is not enough: look at its entries.
-                    let mut rest = word;
-                    for entry in 1..=word.count_ones() {
-                        let index = next.counted + f64::from(entry);
-                        let position = f64::from(missing.position(slot + rest.trailing_zeros()));
-                        rest &= rest - 1;
-                        if moment(position, index * ratio, lookahead) <= cursor {
-                            return true;
-                        }
-                        let part = if position <= next.split { &mut next.near } else { &mut next.far };
-                        *part = part.min(moment(position, index * next.ratio, lookahead));
+            let first = f64::from(missing.position(slot));
+            if first > claim + lookahead {
+                break;
+            }
+            let count = f64::from(word.count_ones());
+            let bound = moment(first, (next.counted + count) * ratio.max(next.ratio), lookahead);
+            if bound < claim || bound <= cursor {
+                // The bound of the whole word is not enough: look at its entries.
+                let mut rest = word;
+                for entry in 1..=word.count_ones() {
+                    let index = next.counted + f64::from(entry);
+                    let position = f64::from(missing.position(slot + rest.trailing_zeros()));
+                    rest &= rest - 1;
+                    if moment(position, index * ratio, lookahead) <= cursor {
+                        return true;
                     }
+                    let part = if position <= next.split { &mut next.near } else { &mut next.far };
+                    *part = part.min(moment(position, index * next.ratio, lookahead));
                 }
-                next.counted += count;
             }
-            slot += width;
+            next.counted += count;
+            next_slot = set.next(slot + width);
         }
         *self = next;
         false
