@@ -1,0 +1,222 @@
+//! What every row of the registry owes, on systems of every odd kind: each reference is served, the books balance
+//! after every event (the host checks), the same system gives the same decisions, nothing undisclosed is acted on.
+
+mod host;
+
+use headstart_policy::registry::{PolicyRow, ReplacementRow};
+use headstart_policy::Disclosure;
+use host::{build, disclosures, is_hinted, rows, run, Outcomes, System};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A system of `refs` with everything else plain.
+fn plain(refs: Vec<u32>, frames: u32, disks: usize) -> System {
+    let blocks = refs.iter().max().map_or(1, |most| most + 1);
+    System {
+        think_ns: vec![1_000; refs.len()],
+        initial: vec![],
+        frames,
+        disk_of: (0..blocks).map(|block| block % disks as u32).collect(),
+        disks,
+        service_ns_max: 9_000,
+        uniform: false,
+        seed: 1,
+        refs,
+    }
+}
+
+/// Systems of every odd kind, by name.
+fn odd_systems() -> Vec<(&'static str, System)> {
+    let scan = |blocks: u32, passes: usize| (0..passes).flat_map(move |_| 0..blocks).collect::<Vec<_>>();
+    let idle = |system: System| System { think_ns: vec![0; system.refs.len()], ..system };
+    let full = |system: System| System { initial: (0..system.frames).collect(), ..system };
+    vec![
+        ("one reference", plain(vec![0], 1, 1)),
+        ("one block, many times", plain(vec![0; 60], 3, 2)),
+        ("one frame", plain(scan(7, 9), 1, 1)),
+        ("one frame, many disks", plain(scan(20, 3), 1, 16)),
+        ("a cache larger than all", plain(scan(30, 3), 5_000, 4)),
+        ("a loop one larger than the cache", plain(scan(11, 8), 10, 2)),
+        ("no think time", idle(plain(scan(25, 4), 10, 3))),
+        ("no think time, one frame", idle(plain(scan(5, 5), 1, 2))),
+        ("all there from the start", full(plain(scan(12, 4), 12, 2))),
+        ("full of the wrong blocks", {
+            let system = plain(scan(20, 2), 6, 3);
+            System { initial: (14..20).collect(), ..system }
+        }),
+        ("more disks than blocks", plain(scan(3, 9), 2, 64)),
+        ("all on one of many disks", {
+            let system = plain(scan(30, 4), 9, 8);
+            System { disk_of: vec![5; 30], ..system }
+        }),
+        ("slow disks", System { service_ns_max: 5_000_000, ..plain(scan(40, 3), 15, 3) }),
+    ]
+}
+
+fn check(what: &str, system: &System, outcomes: &Outcomes) {
+    let counts = &outcomes.counts;
+    assert_eq!(outcomes.served, system.refs.len() as u64, "{what}");
+    assert_eq!(counts.references, outcomes.served, "{what}");
+    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "{what}");
+    assert_eq!(counts.fetches(), outcomes.decisions.len() as u64, "{what}");
+    assert!(counts.prefetches_late <= counts.prefetches_used && counts.prefetches_used <= counts.prefetches, "{what}");
+    let evicting = outcomes.decisions.iter().filter(|decision| decision.3.is_some()).count() as u64;
+    assert_eq!(counts.evictions, evicting, "{what}");
+    let mut absent: Vec<u32> = system.refs.iter().filter(|block| !system.initial.contains(block)).copied().collect();
+    absent.sort_unstable();
+    absent.dedup();
+    assert!(counts.fetches() >= absent.len() as u64, "{what}: each block must come once");
+    assert!(outcomes.elapsed_ns >= system.think_ns.iter().sum(), "{what}");
+}
+
+/// Runs a row twice; decisions must be the same.
+fn twice(
+    what: &str,
+    system: &System,
+    row: &PolicyRow,
+    replacement: &'static ReplacementRow,
+    keys: &str,
+    disclosure: &Disclosure,
+) -> Outcomes {
+    let first = run(system, build(system, row, replacement, keys, disclosure));
+    let second = run(system, build(system, row, replacement, keys, disclosure));
+    assert_eq!(first, second, "{what}: same system, same decisions");
+    check(what, system, &first);
+    first
+}
+
+fn discloses_nothing(disclosure: &Disclosure) -> bool {
+    match disclosure {
+        Disclosure::All => false,
+        Disclosure::Window(window) => *window == 0,
+        Disclosure::Subset(disclosed) => !disclosed.contains(&true),
+    }
+}
+
+/// Every row but `optimum`, which has a test of its own, with all disclosures that it takes.
+fn all_rows(name: &str, system: &System) {
+    for (row, replacement) in rows().into_iter().filter(|(row, _)| row.name != "optimum") {
+        let ways = match is_hinted(row, replacement) {
+            true => disclosures(system.refs.len(), system.seed),
+            false => vec![Disclosure::All],
+        };
+        for disclosure in ways {
+            let what = format!("{name}: {} ({}), {disclosure:?}, {system:?}", row.name, replacement.name);
+            let outcomes = twice(&what, system, row, replacement, "", &disclosure);
+            if discloses_nothing(&disclosure) || row.name == "demand" {
+                assert_eq!(outcomes.counts.prefetches, 0, "{what}: nothing to prefetch");
+                assert_eq!(outcomes.counts.demand_fetches, outcomes.counts.misses, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_systems_survive() {
+    odd_systems().iter().for_each(|(name, system)| all_rows(name, system));
+}
+
+#[test]
+fn random_systems_survive() {
+    for seed in 0..300 {
+        all_rows("random", &System::random(seed, 120, 25));
+    }
+}
+
+#[test]
+fn hinted_policies_survive_every_setting() {
+    let settings = [
+        ("fixed-horizon", vec!["horizon = 0", "horizon = 1", "horizon = 4294967295"]),
+        ("aggressive", vec!["batch_size = 1", "batch_size = 4294967295"]),
+        (
+            "forestall",
+            vec![
+                "fetch_ratio = 0",
+                "fetch_ratio = inf\nbatch_size = 1",
+                "fetch_ratio = 3.7\nhorizon = 0\nlookahead = 4294967295",
+                "lookahead = 0\nhorizon = 0",
+                "lookahead = 1\nhorizon = 4294967295\nbatch_size = 1",
+            ],
+        ),
+        (
+            "reverse-aggressive",
+            vec!["fetch_ratio = 0.001\nbatch_size = 1", "fetch_ratio = 1e6", "forward_batch_size = 1\nbatch_size = 9"],
+        ),
+    ];
+    let mut systems: Vec<System> = (0..60).map(|seed| System::random(seed, 90, 20)).collect();
+    systems.extend(odd_systems().into_iter().map(|(_, system)| system));
+    for (row, replacement) in rows() {
+        let Some((_, keys)) = settings.iter().find(|(name, _)| *name == row.name) else { continue };
+        for (system, keys) in systems.iter().flat_map(|system| keys.iter().map(move |keys| (system, keys))) {
+            for disclosure in disclosures(system.refs.len(), system.seed) {
+                let what = format!("{} {keys:?} {disclosure:?} {system:?}", row.name);
+                twice(&what, system, row, replacement, keys, &disclosure);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_optimum_and_the_mirror_survive_uniform_systems() {
+    let even = |system: System| {
+        let think_ns = vec![1_000; system.refs.len()];
+        System { think_ns, service_ns_max: 1_000 * (1 + system.seed % 7), uniform: true, ..system }
+    };
+    for seed in 0..400 {
+        let system = System::random(seed, 10, 5);
+        if system.disks > 4 {
+            continue;
+        }
+        let system = even(system);
+        for (row, replacement) in rows() {
+            if let "optimum" | "reverse-aggressive" = row.name {
+                twice(&format!("{} {system:?}", row.name), &system, row, replacement, "", &Disclosure::All);
+            }
+        }
+    }
+}
+
+/// The decisions up to `cursor`, that reference left out.
+fn before(outcomes: &Outcomes, cursor: u32) -> Vec<host::Decision> {
+    outcomes.decisions.iter().copied().filter(|decision| decision.1 < cursor).collect()
+}
+
+#[test]
+fn nothing_undisclosed_is_acted_on() {
+    let mut compared = 0;
+    for seed in 0..250 {
+        let system = System::random(seed, 120, 25);
+        let length = system.refs.len();
+        let mut rng = ChaCha8Rng::seed_from_u64(!seed);
+        // The same past, another future.
+        let cut = rng.random_range(0..length);
+        let other = |position: usize, rng: &mut ChaCha8Rng| match position < cut {
+            true => system.refs[position],
+            false => rng.random_range(0..system.disk_of.len() as u32),
+        };
+        let changed: Vec<u32> = (0..length).map(|position| other(position, &mut rng)).collect();
+        for (row, replacement) in rows().into_iter().filter(|(row, _)| row.name != "optimum") {
+            for disclosure in disclosures(length, seed) {
+                let (refs, until) = match &disclosure {
+                    // On-line, every future is undisclosed; hinted, with everything disclosed, none is.
+                    _ if !is_hinted(row, replacement) => (changed.clone(), cut),
+                    Disclosure::All => continue,
+                    Disclosure::Window(window) => {
+                        (changed.clone(), (cut + 1).saturating_sub((*window).max(1) as usize))
+                    }
+                    Disclosure::Subset(known) => {
+                        let keep = |at: usize| if known[at] { system.refs[at] } else { changed[at] };
+                        ((0..length).map(keep).collect(), cut)
+                    }
+                };
+                let twin = System { refs, ..system.clone() };
+                let ours = run(&system, build(&system, row, replacement, "", &disclosure));
+                let theirs = run(&twin, build(&twin, row, replacement, "", &disclosure));
+                let (ours, theirs) = (before(&ours, until as u32), before(&theirs, until as u32));
+                assert_eq!(ours, theirs, "seed {seed}, {} {}, {disclosure:?}", row.name, replacement.name);
+                compared += ours.len();
+            }
+        }
+    }
+    assert!(compared > 100_000, "{compared} decisions compared");
+}
