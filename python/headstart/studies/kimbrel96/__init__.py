@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headstart import HeadstartError
 from headstart.studies._rows import Row
-from headstart.studies.kimbrel96 import _basics, _figures, _synth, _tables
+from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _tables
 from headstart.studies.kimbrel96._lab import Lab, Report
 from headstart.studies.kimbrel96._study import Steps, Study
 
@@ -42,6 +42,7 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "figure9": _figures.figure9,
     "figure10": _figures.figure10,
     "table8": _tables.table8,
+    "findings": _findings.findings,
 }
 
 ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}

@@ -129,6 +129,20 @@ class Study:
         ]
 
 
+def together(parts: list[Steps]) -> Steps:
+    """Step several parts of an item forward at once; their rows follow one another."""
+    done: dict[int, list[Row]] = {}
+    while len(done) < len(parts):
+        for index, part in enumerate(parts):
+            if index not in done:
+                try:
+                    next(part)
+                except StopIteration as end:
+                    done[index] = end.value
+        yield
+    return [row for index in range(len(parts)) for row in done[index]]
+
+
 def best(scan: list[tuple[Policy, Cell]]) -> tuple[Policy, Outcome]:
     """Return the fastest of a scan, the first of equals."""
     policy, cell = min(scan, key=lambda pair: pair[1].outcome.elapsed_s)
@@ -143,6 +157,11 @@ def chosen(policy: Policy) -> str:
 def slower_percent(ours: float, other: float) -> float:
     """Return by how many percent `ours` takes longer than `other`."""
     return 100 * (ours - other) / other
+
+
+def saved_percent(ours: float, other: float) -> float:
+    """Return what share of `other` is saved, in percent."""
+    return 100 * (other - ours) / other
 
 
 def count(disks: int) -> str:

@@ -1,0 +1,98 @@
+"""Findings on the size of the cache (section 4.4 and Table 7)."""
+
+from collections.abc import Mapping
+
+from headstart.studies._rows import Row, finding
+from headstart.studies.kimbrel96 import _published as paper
+from headstart.studies.kimbrel96._populations import Population, at
+from headstart.studies.kimbrel96._study import PRACTICAL, Steps, Study, fixed_horizon, saved_percent, slower_percent
+from headstart.studies.kimbrel96._traces import Workload
+
+ITEM = "findings"
+
+EVEN = 0.5
+"""Ours: percent by which a run may be slower with a larger cache and count as even (rotational luck)."""
+
+
+def larger_caches(study: Study, population: Population) -> Steps:
+    """As the cache grows, all algorithms improve."""
+    sizes = paper.CACHE_BLOCKS_VARIED
+    cells = {
+        (place, name, frames): study.cell(place[0], policy(place[1]), place[1], frames=frames)
+        for place in population
+        if place[1] in paper.TABLE_7_DISKS and place[0].distinct > sizes[-1]
+        for name, policy in PRACTICAL.items()
+        for frames in sizes
+    }
+    yield
+    worse: list[str] = []
+    saved: dict[str, list[float]] = {name: [] for name in PRACTICAL}
+    for place, name, frames in cells:
+        if frames == sizes[0]:
+            times = [cells[place, name, each].outcome.elapsed_s for each in sizes]
+            saved[name].append(saved_percent(times[-1], times[0]))
+            for few, many, small, large in zip(sizes, sizes[1:], times, times[1:], strict=False):
+                percent = slower_percent(large, small)
+                if percent > EVEN:
+                    worse.append(f"{name}, {at(place)}, {few} to {many} blocks ({percent:.1f} %)")
+    steps = len(cells) // len(sizes) * (len(sizes) - 1)
+    return [
+        finding(
+            ITEM,
+            f"caches of {', '.join(map(str, sizes))} blocks, {population.label}",
+            published="as the cache grows, all algorithms improve",
+            ours=f"none gets worse in {steps - len(worse)} of {steps} steps",
+            holds=not worse,
+            tolerance=f"a loss below {EVEN:g} % is none; ours",
+            note="section 4.4; traces with more distinct blocks than the largest cache; saved from the smallest to the "
+            "largest, mean: "
+            + ", ".join(f"{name} {sum(each) / len(each):.1f} %" for name, each in saved.items() if each)
+            + (f"; worse: {', '.join(worse[:8])}{' and others' if len(worse) > 8 else ''}" if worse else ""),
+        )
+    ]
+
+
+def table7_relation(study: Study, workload: Workload) -> Steps:
+    """A larger cache favours aggressive when I/O-bound, fixed horizon when compute-bound."""
+    sizes = paper.CACHE_BLOCKS_VARIED
+    asked = {
+        (frames, disks): (
+            study.cell(workload, fixed_horizon(), disks, frames=frames),
+            study.cell(workload, PRACTICAL["aggressive"](disks), disks, frames=frames),
+        )
+        for frames in sizes
+        for disks in paper.TABLE_7_DISKS
+    }
+    yield
+    cells = {key: (fixed.outcome, greedy.outcome) for key, (fixed, greedy) in asked.items()}
+    margin = {key: slower_percent(fixed.elapsed_s, greedy.elapsed_s) for key, (fixed, greedy) in cells.items()}
+    few, many = paper.TABLE_7_DISKS[:2], paper.TABLE_7_DISKS[-2:]
+
+    def change(disks: int) -> float:
+        return margin[sizes[-1], disks] - margin[sizes[0], disks]
+
+    bound, free = all(change(disks) > 0 for disks in few), all(change(disks) <= 0 for disks in many)
+    return [
+        _relation(workload, f"{few[0]} and {few[1]} disks", "aggressive gains more from a larger cache", bound, margin),
+        _relation(
+            workload, f"{many[0]} and {many[1]} disks", "fixed horizon gains slightly on aggressive", free, margin
+        ),
+    ]
+
+
+def _relation(
+    workload: Workload, where: str, published: str, holds: bool, margin: Mapping[tuple[int, int], float]
+) -> Row:
+    told = "; ".join(
+        f"{frames} blocks: " + ", ".join(f"{margin[frames, disks]:.1f} on {disks}" for disks in paper.TABLE_7_DISKS)
+        for frames in paper.CACHE_BLOCKS_VARIED
+    )
+    return finding(
+        ITEM,
+        f"cache of 640 against 1920 blocks on {where}, {workload.label}",
+        published=published,
+        ours="so" if holds else "not so",
+        holds=holds,
+        note=f"section 4.4, Table 7; percent by which fixed horizon is slower: {told}; the trace has "
+        f"{workload.distinct} distinct blocks",
+    )

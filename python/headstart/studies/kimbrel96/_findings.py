@@ -1,0 +1,71 @@
+"""The paper's findings, each checked on the stand-ins.
+
+Once with think times scaled to the means of Table 3 (with the buffer-cache traces, which have no times of their own)
+and once as recorded. Today's processors think 13 to 336 us a read: as recorded nearly everything is I/O-bound.
+"""
+
+from collections.abc import Callable
+
+from headstart.studies.kimbrel96._caches import larger_caches, table7_relation
+from headstart.studies.kimbrel96._comparisons import (
+    against_demand,
+    forestall_range,
+    regimes,
+    reverse_parameters,
+    reverse_range,
+)
+from headstart.studies.kimbrel96._parameters import batch_curve, horizon_curve, static_ratio, table6_batches
+from headstart.studies.kimbrel96._populations import Population
+from headstart.studies.kimbrel96._study import Steps, Study, together
+from headstart.studies.kimbrel96._systems import (
+    crossovers,
+    faster_processor,
+    least_load,
+    response_estimate,
+    scheduler,
+    utilization_order,
+)
+from headstart.studies.kimbrel96._traces import Think, Workload
+
+ON_ALL: tuple[Callable[[Study, Population], Steps], ...] = (
+    against_demand,
+    regimes,
+    forestall_range,
+    reverse_range,
+    reverse_parameters,
+    static_ratio,
+    table6_batches,
+    crossovers,
+    faster_processor,
+    scheduler,
+    least_load,
+    larger_caches,
+    response_estimate,
+)
+"""Checked on each kind of think time."""
+
+ON_ONE: tuple[tuple[Callable[[Study, Workload], Steps], tuple[str, ...]], ...] = (
+    (utilization_order, ("postgres-select",)),
+    (batch_curve, ("cscope2",)),
+    (horizon_curve, ("cscope1", "cscope2")),
+    (table7_relation, ("glimpse",)),
+)
+"""Checked on what stands for one trace."""
+
+
+def population(study: Study, think: Think) -> Population:
+    """Return the stand-ins with one kind of think time."""
+    return Population(think, [each for each in study.traces.workloads if each.think == think])
+
+
+def findings(study: Study) -> Steps:
+    """Each finding of the paper as a verdict on the stand-ins."""
+    parts: list[Steps] = []
+    populations = [population(study, think) for think in ("scaled", "as recorded")]
+    for check in ON_ALL:
+        parts += [check(study, each) for each in populations if each.workloads]
+    parts.append(crossovers(study, population(study, "scaled, rows swapped")))
+    for check_one, names in ON_ONE:
+        parts += [check_one(study, workload) for workload in study.traces.standing_for(*names)]
+    rows = yield from together(parts)
+    return rows + study.skipped("findings")
