@@ -104,7 +104,10 @@ impl<S: Strategy> Policy for Hinted<S> {
             }
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
-                self.strategy.computed(compute);
+                // No think time comes before the first reference.
+                if position > 0 {
+                    self.strategy.computed(compute);
+                }
             }
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
