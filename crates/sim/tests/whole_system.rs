@@ -1,0 +1,116 @@
+//! Random whole systems (any workload, policy, hints, drives, costs), each reproducible from the seed in the message:
+//! what the result says must add up, and must come out the same again.
+
+mod common;
+
+use headstart_sim::{Report, Scenario};
+
+/// Whole systems in the test.
+const COUNT: u64 = 4_000;
+
+/// The statements that DESIGN's "Result" makes, and what physics asks for.
+fn adds_up(report: &Report, text: &str) {
+    let counts = &report.counts;
+    let equal = |what: &str, left: u64, right: u64| assert_eq!(left, right, "{what}\n{text}");
+    equal("references", counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
+    equal("fetches", counts.fetches, counts.demand_fetches + counts.prefetches);
+    equal("prefetches", counts.prefetches, counts.prefetches_used + counts.prefetches_wasted);
+    assert!(counts.prefetches_late <= counts.prefetches_used, "late ones are used\n{text}");
+    assert!(counts.demand_fetches <= counts.misses, "who fetches on demand misses\n{text}");
+    assert!(counts.evictions <= counts.fetches, "a fetch evicts one block at most\n{text}");
+    let frames = u64::from(report.levels[0].blocks);
+    assert!(counts.fetches - counts.evictions <= frames, "a fetch without a victim takes a free frame\n{text}");
+    let parts = report.compute_ns + report.driver_ns + report.overhead_ns + report.stall_ns;
+    equal("elapsed", report.elapsed_ns, parts + report.barrier_ns + report.idle_ns);
+    assert!(report.requests <= counts.references && report.requests > 0, "{text}");
+    assert!(counts.hit_wait_ns_mean * counts.hits_unready <= report.elapsed_ns, "waits do not overlap\n{text}");
+    let process = &report.processes[0];
+    equal(
+        "process",
+        process.elapsed_ns,
+        process.compute_ns + process.driver_ns + process.overhead_ns + process.stall_ns,
+    );
+    let response = &report.response_ns;
+    assert!(response.p50 <= response.p90 && response.p90 <= response.p99 && response.p99 <= response.max, "{text}");
+    assert!(response.mean <= response.max && response.max <= report.elapsed_ns, "{text}");
+    devices_add_up(report, text);
+}
+
+fn devices_add_up(report: &Report, text: &str) {
+    let elapsed = report.elapsed_ns;
+    let mut blocks = 0;
+    for device in &report.devices {
+        assert!((0.0..=1.0).contains(&device.utilization) && device.busy_ns <= elapsed, "busy past the end\n{text}");
+        assert_eq!(device.requests, device.blocks, "each request is one block\n{text}");
+        let service = device.service_ns_mean * device.requests;
+        // What is in service at the end counts as busy, not yet as served; means are rounded down.
+        assert!(service <= device.busy_ns, "service times fit into the busy time\n{text}");
+        assert!(device.response_ns_mean >= device.service_ns_mean, "queueing is not negative\n{text}");
+        // Little: with one request in service at a time, those waiting were outstanding no longer than the run.
+        let outstanding = device.response_ns_mean * device.requests / elapsed.max(1);
+        assert!(outstanding <= report.counts.fetches, "{text}");
+        let parts = device.seek_ns + device.rotation_ns + device.transfer_ns + device.overhead_ns;
+        assert!(parts <= device.busy_ns + device.requests, "parts of service fit into the busy time\n{text}");
+        blocks += device.blocks;
+    }
+    let counts = &report.counts;
+    assert!(blocks <= counts.fetches, "nothing is read that was not asked for\n{text}");
+    let least = counts.fetches - blocks;
+    assert!(least <= u64::from(report.levels[0].blocks), "what is in flight at the end has a frame\n{text}");
+}
+
+/// The costs of the host, multiplied out.
+fn costs_are_charged(report: &Report, scenario: &Scenario, text: &str) {
+    let (host, counts) = (&scenario.host, &report.counts);
+    assert_eq!(report.driver_ns, host.driver_overhead.0 * counts.fetches, "driver work is a cost per fetch\n{text}");
+    let copy = host.copy_per_kib.0 * scenario.workload.block_bytes() / 1024;
+    let overhead = (host.hit_time.0 + copy) * counts.references + host.system_call.0 * report.requests;
+    assert_eq!(report.overhead_ns, overhead, "per reference and per request\n{text}");
+}
+
+#[test]
+fn random_systems_add_up() {
+    for seed in 0..COUNT {
+        let text = common::random_system(seed);
+        let report = common::run(&text);
+        adds_up(&report, &text);
+        let scenario = Scenario::from_table(common::table(&text)).expect("it has just run");
+        costs_are_charged(&report, &scenario, &text);
+        let discloses_nothing =
+            ["hints = {window = 0}", "hints = {fraction = 0.0,"].iter().any(|hint| text.contains(hint));
+        if discloses_nothing || text.contains("name = \"demand\"") {
+            assert_eq!(report.counts.prefetches, 0, "{text}");
+        }
+        if seed % 20 == 0 {
+            let again = serde_json::to_string(&common::run(&text)).expect("plain values");
+            assert_eq!(serde_json::to_string(&report).expect("plain values"), again, "the same again\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_resolved_scenario_gives_the_same_result() {
+    for seed in (0..COUNT).step_by(10) {
+        let text = common::random_system(seed);
+        let report = common::run(&text);
+        let resolved = report.scenario.to_string();
+        let mut again = common::run(&resolved);
+        // A generator's keys are spelled out in the resolved scenario: its description is longer, so hashed otherwise.
+        again.trace_sha256.clone_from(&report.trace_sha256);
+        let json = |report: &Report| serde_json::to_string_pretty(report).expect("plain values");
+        assert_eq!(json(&report), json(&again), "{text}\n{resolved}");
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let run = |seed: u64| {
+        let text = format!(
+            "seed = {seed}\nworkload = {{generator = \"zipf\", requests = 500, blocks = 200, compute = \"exp:1ms\"}}\n\
+             cache = {{blocks = 50}}\npolicy = \"forestall\"\ndevice = \"hp97560\"\n"
+        );
+        common::run(&text).elapsed_ns
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
