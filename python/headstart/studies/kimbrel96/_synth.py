@@ -138,7 +138,7 @@ def _waste(greedy: dict[int, Cell]) -> Row:
         published=paper.SYNTH_WASTED_3_DISKS,
         ours=greedy[3].outcome.wasted,
         tolerance=0.05,
-        note=f"known open. Ours: {wasted}. A block fetched ahead on one disk gives way to one needed sooner on "
+        note=f"known open; batch {SCANNED_BATCH[3]}, {SCANNED}. Ours: {wasted}. A block fetched ahead on one disk gives way to one needed sooner on "
         "another; how often depends on which disk is ahead when a batch is filled, which the paper does not pin down",
     )
 

@@ -1,0 +1,239 @@
+"""The study of kimbrel96: rows, verdicts, the figures that can be computed as published, and what is skipped.
+
+The whole study runs thousands of simulations; here are the items that take seconds, and findings on a small grid.
+"""
+
+import itertools
+import json
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headstart import HeadstartError
+from headstart.studies import kimbrel96, load
+from headstart.studies._rows import VERDICTS, Row
+from headstart.studies.kimbrel96 import _comparisons, _parameters, _study, _systems, _tables
+from headstart.studies.kimbrel96 import _published as paper
+from headstart.studies.kimbrel96._lab import Lab
+from headstart.studies.kimbrel96._populations import Population
+from headstart.studies.kimbrel96._traces import STAND_INS, VARIABLE, Traces, folders
+
+
+def quiet(_text: str, _share: float) -> None:
+    """Report nothing."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return kimbrel96.run(["figure1", "table1", "table2", "synth"], quiet)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[_study.Study]:
+    with Lab(2) as lab:
+        yield _study.Study(lab, tmp_path, quiet)
+
+
+def finished(study: _study.Study, steps: _study.Steps) -> list[Row]:
+    """Step one part to its end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return list(end.value)
+        study.lab.wait(quiet)
+
+
+def row(rows: list[Row], item: str, *words: str) -> Row:
+    """Return the only row of `item` with these words in its quantity."""
+    (found,) = (each for each in rows if each.item == item and all(word in each.quantity for word in words))
+    return found
+
+
+def well_formed(row: Row) -> bool:
+    """Whether a row's verdict follows from its figures, and the row can be printed as JSON."""
+    json.dumps(row.to_dict(), allow_nan=False)
+    if isinstance(row.published, int | float) and isinstance(row.ours, int | float):
+        assert isinstance(row.tolerance, int | float)
+        assert row.difference is not None
+        within = abs(row.difference) <= row.tolerance * (1 + 1e-9)
+        return row.verdict == ("agrees" if within else "differs")
+    if row.published is None:
+        return row.verdict == "not published" and row.difference is None
+    return isinstance(row.ours, str) and row.verdict != "not published" and bool(row.note)
+
+
+def test_rows_are_well_formed(rows: list[Row]) -> None:
+    assert {each.verdict for each in rows} <= set(VERDICTS)
+    assert all(well_formed(each) for each in rows)
+    assert [item for item, _ in itertools.groupby(rows, lambda each: each.item)] == [
+        "figure1",
+        "table1",
+        "table2",
+        "synth",
+    ]
+
+
+def test_figure_1_agrees(rows: list[Row]) -> None:
+    units = {each.quantity.split(":")[0]: each.ours for each in rows if each.item == "figure1"}
+    assert units == {
+        "aggressive": 7,
+        "fixed horizon, H = F": 7,
+        "optimum": 6,
+        "demand with optimal replacement": 10,
+        "fixed horizon, H = 1": 8,
+        "forestall, F' = F, horizon 0": 7,
+        "reverse aggressive, F = 2": 7,
+    }
+    assert all(each.verdict == "agrees" for each in rows if each.item == "figure1" and each.published is not None)
+
+
+def test_synth_meets_its_tolerances(rows: list[Row]) -> None:
+    for disks in ("1 disk", "2 disks", "3 disks", "4 disks"):
+        assert row(rows, "synth", f"{disks}, fixed horizon").ours == paper.SYNTH_FETCHES_FIXED_HORIZON
+        assert row(rows, "table2", f"{disks}, fixed horizon").verdict == "agrees"
+        assert row(rows, "table2", f"{disks}, aggressive, batch from our scan").verdict == "agrees"
+        assert row(rows, "synth", f"{disks}, aggressive: fetches").verdict == "agrees"
+    for disks in ("1 disk", "2 disks", "3 disks"):
+        assert row(rows, "synth", f"{disks}, reverse aggressive").verdict == "agrees"
+    assert row(rows, "synth", "optimal demand").ours == paper.SYNTH_FETCHES_MIN
+    assert row(rows, "synth", "1 disk, aggressive: fetches").ours == paper.SYNTH_FETCHES_AGGRESSIVE[1]
+
+
+def test_scanned_parameters_say_so(rows: list[Row]) -> None:
+    scanned = [each for each in rows if "batch" in each.note and each.item == "synth" and "aggressive" in each.quantity]
+    assert scanned
+    assert all("our scan, not from the paper" in each.note for each in scanned)
+
+
+def test_what_cannot_be_computed_is_said(rows: list[Row]) -> None:
+    missing = row(rows, "table2", "xds")
+    assert missing.ours is None
+    assert "IBM 0661" in missing.note
+
+
+def test_published_figures_name_their_place() -> None:
+    # Every constant is followed by a docstring with the section, table or figure that it stands in.
+    lines = Path(paper.__file__).read_text(encoding="utf-8").splitlines()
+    starts = [index for index, line in enumerate(lines) if ": Final" in line]
+    for index, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        after = "\n".join(lines[index:end])
+        assert any(word in after for word in ("ection ", "Table ", "Figure ")), lines[index]
+
+
+def test_an_unknown_item_is_one_line() -> None:
+    with pytest.raises(HeadstartError, match='no "table9"; allowed: figure1, ') as error:
+        kimbrel96.run(["table9"], quiet)
+    assert "\n" not in str(error.value)
+
+
+def test_the_study_is_found_by_name() -> None:
+    found = load("kimbrel96")
+    assert {"figure1", "table1", "synth", "findings", *(f"figure{n}" for n in range(2, 11))} <= set(found.ITEMS)
+    assert all(found.ITEMS.values())
+    assert "OSDI 1996" in found.TITLE
+
+
+def test_shared_runs_run_once(study: _study.Study) -> None:
+    policy = _study.fixed_horizon()
+    first, second = study.synth(policy, 1), study.synth(policy, 1)
+    assert first is second
+    assert len(study.lab) == 1
+
+
+def test_absent_traces_are_rows(tmp_path: Path) -> None:
+    with Lab(1) as lab:
+        study = _study.Study(lab, tmp_path, quiet)
+        study.traces = Traces(lab, tmp_path, quiet, {"programs": [], "buffer-cache": [tmp_path]})
+        rows = finished(study, _tables.table3(study))
+    skipped = [each for each in rows if "SKIPPED" in each.note]
+    assert {each.quantity for each in skipped} == {f"{each.folder}/{each.name}" for each in STAND_INS}
+    assert all(each.ours is None and VARIABLE in each.note and well_formed(each) for each in skipped)
+
+
+def test_a_folder_of_traces_is_used(tmp_path: Path) -> None:
+    header = "time(s),op(R|W),pid,file,offset,size,dur_us\n"
+    lines = "".join(f"{k / 1000},R,1,1,{8192 * (k % 7)},8192,1\n" for k in range(50))
+    folder = tmp_path / "traces" / "programs"
+    folder.mkdir(parents=True)
+    for stand_in in (each for each in STAND_INS if each.recorded):
+        (folder / f"{stand_in.name}.csv.xz").write_bytes(lzma.compress((header + lines).encode()))
+        table = "file,max_offset,disk_size,path\n1,57344,57344,/data\n"
+        (folder / f"{stand_in.name}.files.csv.xz").write_bytes(lzma.compress(table.encode()))
+    with Lab(1) as lab:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        traces = Traces(lab, scratch, quiet, {"programs": [folder], "buffer-cache": []})
+    ld = [each for each in traces.workloads if each.stand_in.name == "ld"]
+    assert [(each.think, each.references, each.distinct) for each in ld] == [
+        ("as recorded", 50, 7),
+        ("scaled", 50, 7),
+    ]
+    assert ld[0].frames == paper.CACHE_BLOCKS_SMALL
+    assert ld[1].compute_ms_mean == pytest.approx(1000 * 8.2 / 5881)
+    assert len([each for each in traces.workloads if each.stand_in.name == "pg_join"]) == 3
+
+
+def test_the_variable_says_where_traces_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    found = folders()
+    assert tmp_path / "programs" in found["programs"]
+    assert {tmp_path / "buffer-cache", tmp_path / "third-party" / "buffer-cache"} <= set(found["buffer-cache"])
+
+
+def test_scaled_think_times_have_the_mean_of_table_3(study: _study.Study) -> None:
+    (_, scaled, swapped) = study.traces.named("pg_select")
+    run = study.cell(scaled, _study.DEMAND, 1).outcome
+    assert run.compute_s == pytest.approx(scaled.references * 79.2 / 5044, rel=1e-6)
+    assert study.cell(swapped, _study.DEMAND, 1).outcome.compute_s == pytest.approx(
+        scaled.references * 11.5 / 5044, rel=1e-6
+    )
+
+
+def test_a_faster_processor_halves_computing_and_driver(study: _study.Study) -> None:
+    (recorded, scaled, _) = study.traces.named("pg_select")
+    for workload in (recorded, scaled):
+        slow = study.cell(workload, _study.DEMAND, 2).outcome
+        fast = study.cell(workload, _study.DEMAND, 2, speed=2).outcome
+        assert fast.compute_s == pytest.approx(slow.compute_s / 2, rel=1e-4)
+        assert fast.driver_s == pytest.approx(slow.driver_s / 2)
+        assert fast.fetches == slow.fetches
+
+
+def test_findings_on_a_small_grid(study: _study.Study) -> None:
+    small = Population("scaled", study.traces.named("pg_select")[1:2], (1, 4))
+    checks = (
+        _comparisons.against_demand,
+        _comparisons.regimes,
+        _comparisons.forestall_range,
+        _comparisons.reverse_range,
+        _parameters.static_ratio,
+        _systems.crossovers,
+        _systems.scheduler,
+    )
+    rows = [each for check in checks for each in finished(study, check(study, small))]
+    assert len(rows) >= 11
+    assert all(well_formed(each) and each.item == "findings" for each in rows)
+    demand = study.cell(small.workloads[0], _study.DEMAND, 4).outcome
+    fixed = study.cell(small.workloads[0], _study.fixed_horizon(), 4).outcome
+    assert fixed.elapsed_s < demand.elapsed_s
+    assert row(rows, "findings", "against optimal demand fetching").verdict == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("margin", "expected"),
+    [
+        ({1: -1.0, 2: -2.0, 4: 0.0}, 1),
+        ({1: 5.0, 2: 3.0, 4: -0.5, 8: 0.05}, 4),
+        ({1: -1.0, 2: 3.0, 4: 0.2}, None),
+    ],
+)
+def test_the_crossover_is_where_fixed_horizon_stays_ahead(margin: dict[int, float], expected: int | None) -> None:
+    assert _systems.crossover(margin) == expected
+
+
+@pytest.mark.parametrize(("disks", "batch"), [(1, 80), (2, 40), (3, 40), (4, 16), (5, 16), (6, 8), (7, 8), (16, 4)])
+def test_table_6(disks: int, batch: int) -> None:
+    assert paper.table6(disks) == batch
