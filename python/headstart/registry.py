@@ -6,7 +6,8 @@ from typing import Any, cast
 from headstart import _core
 
 Entry = dict[str, Any]
-"""`name`, `summary`, `source`, `keys` (own keys with their defaults); formats also say what a trace `carries`."""
+"""`name`, `summary`, `source`, `keys` (own keys with their defaults). Policies and replacements also say whether they
+are `hinted`, policies whether they leave replacement open (`open_replacement`), formats what a trace `carries`."""
 
 
 def catalog() -> dict[str, list[Entry]]:

@@ -6,17 +6,32 @@ use headstart_trace::{FORMATS, WORKLOADS};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
-/// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`.
+/// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
+/// replacements also say whether they are `hinted`, policies whether they leave replacement open, formats what their
+/// traces carry.
 #[pyfunction]
 pub fn catalog() -> String {
     let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
         json!({"name": name, "summary": summary, "source": source, "keys": keys})
     };
     let none = toml::Table::new();
-    let policies: Vec<Value> =
-        POLICIES.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
-    let replacements: Vec<Value> =
-        REPLACEMENTS.iter().map(|each| row(each.name, each.summary, each.source, &none)).collect();
+    let policies: Vec<Value> = POLICIES
+        .iter()
+        .map(|each| {
+            let mut value = row(each.name, each.summary, each.source, &(each.defaults)());
+            value["hinted"] = json!(each.hinted);
+            value["open_replacement"] = json!(each.open_replacement);
+            value
+        })
+        .collect();
+    let replacements: Vec<Value> = REPLACEMENTS
+        .iter()
+        .map(|each| {
+            let mut value = row(each.name, each.summary, each.source, &none);
+            value["hinted"] = json!(each.hinted);
+            value
+        })
+        .collect();
     let devices: Vec<Value> =
         MODELS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
     let schedulers: Vec<Value> =

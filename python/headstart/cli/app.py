@@ -53,9 +53,10 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except HeadstartError as error:
         return _mistake(f"headstart: {error}")
-    except BrokenPipeError:
-        # Python flushes stdout once more at exit: give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # typer turns a closed pipe, and nothing else, into SystemExit. Python flushes stdout once more at exit: give
+        # it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         return PIPE_CLOSED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -55,23 +55,28 @@ def reproduce(
 
 
 def show(console: Console, study: studies.Study, rows: list[Row]) -> None:
-    """Print the rows for people, item by item, and how many agree."""
+    """Print the rows for people, item by item with their notes below, and how many agree."""
     console.print(study.TITLE, markup=False, style="bold")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
-        table = Table(title=f"{item}: {study.ITEMS.get(item, '')}", title_justify="left", box=None, pad_edge=False)
-        table.add_column("quantity", ratio=3)
-        for name in ("published", "ours", "difference", "tolerance"):
-            table.add_column(name, justify="right", ratio=1)
-        table.add_column("verdict", ratio=1)
-        for row in group:
-            cells = (row.quantity, value_text(row.published), value_text(row.ours))
-            shares = (difference_text(row), tolerance_text(row))
-            colour = COLOURS[row.verdict]
-            table.add_row(*(escape(cell) for cell in (*cells, *shares)), f"[{colour}]{row.verdict}[/]")
-            if row.note:
-                table.add_row(f"[dim]  {escape(row.note)}[/]")
+        table, notes = _item(f"{item}: {study.ITEMS.get(item, '')}", list(group))
         console.print()
         console.print(table)
+        for number, note in enumerate(notes, start=1):
+            console.print(f"[dim]\\[{number}] {escape(note)}[/]")
     console.print()
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
     console.print(", ".join(f"[{COLOURS[verdict]}]{count} {verdict}[/]" for verdict, count in counts.items()))
+
+
+def _item(title: str, rows: list[Row]) -> tuple[Table, list[str]]:
+    """Return the table of one item, and its notes, each once."""
+    notes = list(dict.fromkeys(row.note for row in rows if row.note))
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", ""):
+        table.add_column(name, justify="left" if name in ("quantity", "verdict") else "right")
+    for row in rows:
+        figures = (row.quantity, value_text(row.published), value_text(row.ours))
+        cells = [escape(cell) for cell in (*figures, difference_text(row), tolerance_text(row))]
+        mark = f"[dim]\\[{notes.index(row.note) + 1}][/]" if row.note else ""
+        table.add_row(*cells, f"[{COLOURS[row.verdict]}]{row.verdict}[/]", mark)
+    return table, notes

@@ -101,7 +101,7 @@ def _give(facts: dict[str, Any], json: str | None) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts.items():
         if value is not None:
-            table.add_row(name.replace("_", " "), _readable(name, value))
+            table.add_row(name.replace("_ns", "").replace("_", " "), _readable(name, value))
     output.console().print(table)
 
 

@@ -19,6 +19,7 @@ def comparison_page(done: Comparison) -> str:
     model = first.scenario["device"]["model"]["name"]
     what = f"{first.references:,} references, cache of {first.levels[0]['blocks']:,} blocks, {model}, seed {first.seed}"
     key = "".join(f'<span><i style="background:var(--{part})"></i>{part}</span>' for part in PARTS)
+    key += '<span><i class="dashed"></i>lower bound of any policy</span>'
     body = [f"<p>{escape(what)}</p>", f'<p class="key">{key}</p>']
     longest = max(row.result.elapsed_ns for row in done.rows)
     for disks, rows in done.blocks():

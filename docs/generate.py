@@ -1,0 +1,81 @@
+"""Writes what the docs repeat of the registries: docs/registry.md, and the table of policies in README.md.
+
+`python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import headstart
+from headstart.cli.listing import keys_text
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- policies: written by make docs -->\n", "<!-- end of policies -->\n"
+TITLES = {
+    "policies": "Policies",
+    "replacements": "Replacement, where a policy leaves it open",
+    "coordinators": "Coordinators between levels",
+    "devices": "Devices",
+    "schedulers": "Schedulers",
+    "formats": "Trace formats",
+    "workloads": "Workload generators",
+}
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    header = list(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def section(name: str, entries: list[dict[str, Any]]) -> str:
+    """Return the section of one registry."""
+    if not entries:
+        return f"## {TITLES[name]}\n\nNone in this version.\n"
+    last = "carries" if "carries" in entries[0] else "keys and defaults"
+    rows = []
+    for entry in entries:
+        carried = ", ".join(key for key, value in entry.get("carries", {}).items() if value)
+        rows.append((f"`{entry['name']}`", entry["summary"], entry["source"], carried or keys_text(entry["keys"])))
+    return f"## {TITLES[name]}\n\n{table(('name', 'what it does', 'source', last), rows)}"
+
+
+def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
+    """Return docs/registry.md."""
+    head = "# What there is to choose from\n\nWritten by `make docs` from the registries; do not edit. "
+    head += "`headstart list` prints the same.\n"
+    return "\n".join([head, *(section(name, catalog[name]) for name in TITLES)])
+
+
+def readme(text: str, catalog: dict[str, list[dict[str, Any]]]) -> str:
+    """Return README.md with its table of policies."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    rows = ((f"`{entry['name']}`", entry["summary"], entry["source"]) for entry in catalog["policies"])
+    return f"{before}{BEGIN}{table(('policy', 'what it does', 'source'), rows)}{END}{after}"
+
+
+def main() -> int:
+    """Write or check the files; return the exit status."""
+    catalog = headstart.catalog()
+    front = ROOT / "README.md"
+    wanted = {
+        ROOT / "docs" / "registry.md": registry(catalog),
+        front: readme(front.read_text(encoding="utf-8"), catalog),
+    }
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date: run make docs", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(wanted[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""What the tests share: the repository's files, and the command as its users run it."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FIGURE_1 = ROOT / "examples" / "figure1.toml"
+CSCOPE_1 = ROOT / "examples" / "traces" / "cscope1.csv.xz"
+GLIMPSE = ROOT / "examples" / "traces" / "glimpse.csv.xz"
+COMMAND = Path(sys.executable).with_name("headstart")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """The command in a process of its own, in an empty folder."""
+
+    def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        words = [COMMAND, *arguments]
+        return subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    return run_command

@@ -1,0 +1,126 @@
+"""The command as such: help, version, pipes, signals, progress."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import headstart
+from headstart.cli import progress
+from tests.conftest import COMMAND, FIGURE_1, Run
+
+COMMANDS = [
+    ("simulate",),
+    ("compare",),
+    ("list",),
+    ("reproduce",),
+    ("trace", "info"),
+    ("trace", "convert"),
+    ("trace", "generate"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(run: Run, words: tuple[str, ...]) -> None:
+    done = run(*words, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: headstart {' '.join(words)}" in " ".join(done.stdout.split())
+
+
+def test_without_arguments_help_is_printed(run: Run) -> None:
+    for words in ((), ("trace",)):
+        done = run(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Usage:" in done.stdout
+
+
+def test_version_is_one_and_the_same(run: Run) -> None:
+    done = run("--version")
+    assert done.stdout == f"headstart {headstart.__version__}\n"
+    assert headstart.simulate(FIGURE_1).version == headstart.__version__
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    words = [str(COMMAND), "simulate", str(FIGURE_1), "--json", "-"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        process.wait()
+    assert (process.returncode, errors) == (141, b"")
+
+
+def test_ctrl_c_is_quiet_and_at_once(tmp_path: Path) -> None:
+    # The scenario comes through a pipe: once it is open the command is at work, and this run would last for hours.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = [str(COMMAND), "simulate", str(pipe), "--json", str(tmp_path / "out.json")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            with pipe.open("w") as file:
+                file.write('device = {model = "uniform", fetch_time = "1us"}\n')
+                file.write('workload = {generator = "loop", requests = 2_000_000_000, blocks = 5000}\n')
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate()
+        finally:
+            process.kill()
+    assert (process.returncode, out, errors) == (130, b"", b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+class Terminal(io.StringIO):
+    """A stderr that says it is a terminal, and tells when something is drawn on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = threading.Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if "counting" in text:
+            self.drawn.set()
+        return super().write(text)
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+
+    def work(tell: progress.Tell) -> int:
+        tell(0.5, "counting")
+        assert terminal.drawn.wait(timeout=60), "no bar appeared"
+        return 7
+
+    assert progress.watched("starting", work) == 7
+    quiet = io.StringIO()
+    monkeypatch.setattr("sys.stderr", quiet)
+    assert progress.watched("starting", lambda _: 8) == 8
+    assert quiet.getvalue() == ""
+
+
+def test_errors_of_the_work_arrive_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(tell: progress.Tell) -> int:
+        raise TimeoutError("of its own")
+
+    with pytest.raises(TimeoutError, match="of its own"):
+        progress.watched("starting", work)
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    with pytest.raises(TimeoutError, match="of its own"):
+        progress.watched("starting", work)
+
+
+def test_python_dash_m_is_the_command(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "headstart", "list", "policies", "--json", "-"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert json.loads(done.stdout) == headstart.catalog()["policies"]

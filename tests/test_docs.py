@@ -1,0 +1,124 @@
+"""The docs: what they show runs, what they list is all there is, what is generated is up to date."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import headstart
+from tests.conftest import COMMAND, FIGURE_1, ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCENARIO = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """The blocks of code in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+COMMANDS = [
+    line for block in fenced(README, "sh") for line in block.splitlines() if line.strip().startswith("headstart ")
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder from which the examples can be reached, and into which they may write."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_of_the_readme_run(folder: Path, line: str) -> None:
+    words = [str(COMMAND), *shlex.split(line, comments=True)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_the_readme_shows_at_least_each_command() -> None:
+    shown = {line.split()[1] for line in COMMANDS}
+    assert shown == {"simulate", "compare", "trace", "list", "reproduce"}
+
+
+def test_output_shown_in_the_readme_is_real(folder: Path) -> None:
+    shown = next(block for block in fenced(README, "text") if "references, cache" in block)
+    line = next(line for line in COMMANDS if "--compute-total 20s" in line)
+    words = [str(COMMAND), *shlex.split(line)[1:]]
+    printed = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=True).stdout
+    kept = [line.rstrip() for line in printed.splitlines()]
+    assert all(line.rstrip() in kept for line in shown.splitlines())
+    (mistake,) = (block for block in fenced(README, "text") if block.startswith("$"))
+    command, answer = mistake.splitlines()
+    words = [str(COMMAND), *shlex.split(command)[2:]]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (2, answer + "\n")
+
+
+def test_python_of_the_readme_runs(folder: Path) -> None:
+    (program,) = fenced(README, "python")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stdout.startswith("8000000 " if "horizon=1" in program else "7000000 ")
+    assert "demand:min" in done.stdout
+
+
+def test_generated_docs_are_up_to_date() -> None:
+    words = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_scenario_of_the_docs_is_a_scenario() -> None:
+    (text,) = fenced(SCENARIO, "toml")
+    scenario = tomllib.loads(text)
+    scenario["workload"]["trace"] = str(ROOT / scenario["workload"]["trace"])
+    result = headstart.simulate(scenario)
+    assert result.scenario["policy"]["name"] == "forestall"
+    assert len(result.devices) == 4
+
+
+def test_every_key_and_every_field_is_documented() -> None:
+    generated = {"workload": {"generator": "synth"}}
+    for scenario in (headstart.explain(FIGURE_1), headstart.explain(generated)):
+        for section, keys in tomllib.loads(scenario).items():
+            assert f"[{section}]" in SCENARIO or section in SCENARIO
+            own = headstart.catalog()["workloads"][0]["keys"] if section == "workload" else {}
+            for key in keys.keys() - own.keys() if isinstance(keys, dict) else ():
+                assert f"`{key}`" in SCENARIO or f"{key} =" in SCENARIO, key
+    result = headstart.simulate(FIGURE_1).to_dict()
+    for table in (result, result["levels"][0], result["devices"][0], result["processes"][0]):
+        for field in table:
+            assert f"`{field}`" in SCENARIO or f"`{field}[]`" in SCENARIO, field
+    for entry in headstart.catalog()["policies"]:
+        assert f"| `{entry['name']}` |" in SCENARIO
+        assert all(f"`{key}`" in SCENARIO for key in entry["keys"])
+
+
+def test_make_help_names_every_task_of_the_docs() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
+    assert targets >= {"setup", "demo", "test", "check", "fmt", "lint", "golden-update", "bench", "docs"}
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(
+        re.findall(r"make ([a-z-]+)", " ".join(re.findall(r"`[^`]+`|^make .*$", README + contributing, flags=re.M)))
+    )
+    assert named <= targets
+
+
+def test_paths_in_the_docs_exist() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:crates|python|tests|docs|fuzz)/[^`*{}]+)`", README + contributing):
+        assert (ROOT / path).exists(), path
+    for link in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_no_lock_names_an_index() -> None:
+    lock = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    assert "://" not in lock
+    assert all("==" in line for line in lock.splitlines() if line and not line.startswith("#"))

@@ -1,0 +1,68 @@
+"""Everything in the registries: listed, documented, and able to run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import headstart
+from headstart.cli.listing import Registry
+from tests.conftest import GLIMPSE, Run
+
+CATALOG = headstart.catalog()
+DEVICES = [entry["name"] for entry in CATALOG["devices"]]
+POLICIES = [entry for entry in CATALOG["policies"] if entry["name"] != "optimum"]
+CASES = [
+    {"name": entry["name"], **({"replacement": each["name"]} if entry["open_replacement"] else {})}
+    for entry in POLICIES
+    for each in (CATALOG["replacements"] if entry["open_replacement"] else CATALOG["replacements"][:1])
+]
+
+
+@pytest.mark.parametrize("which", list(Registry))
+def test_list_shows_each_registry(run: Run, which: Registry) -> None:
+    done = run("list", which, "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == CATALOG[which]
+    readable = run("list", which).stdout
+    for entry in CATALOG[which]:
+        assert {"name", "summary", "source", "keys"} <= entry.keys()
+        assert entry["name"] in readable
+        assert entry["summary"].split()[0] in readable
+
+
+@pytest.mark.parametrize("policy", CASES, ids=lambda each: "-".join(each.values()))
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) -> None:
+    model = {"model": device, **({"fetch_time": "5ms"} if device == "uniform" else {})}
+    scenario = {
+        "workload": {"trace": str(GLIMPSE), "limit": 500},
+        "cache": {"blocks": 128},
+        "policy": policy,
+        "device": {**model, "count": 3},
+    }
+    result = headstart.simulate(scenario)
+    keys = next(entry["keys"] for entry in POLICIES if entry["name"] == policy["name"])
+    assert {**keys, **policy}.items() <= result.scenario["policy"].items(), "the result names every key"
+    assert result.references == result.hits_ready + result.hits_unready + result.misses
+    assert result.elapsed_ns >= headstart.lower_bound(scenario)["elapsed_ns"] > 0
+    least = {**scenario, "policy": {"name": "demand", "replacement": "min"}}
+    assert result.fetches >= headstart.simulate(least).fetches
+
+
+@pytest.mark.parametrize("scheduler", [entry["name"] for entry in CATALOG["schedulers"]])
+def test_every_scheduler_runs(scheduler: str) -> None:
+    scenario = {"workload": {"generator": "random", "requests": 300}, "policy": "aggressive"}
+    result = headstart.simulate(scenario, overrides=[f"device.scheduler={scheduler}"])
+    assert result.devices[0]["requests"] == result.fetches > 0
+
+
+@pytest.mark.parametrize("entry", CATALOG["workloads"], ids=lambda each: each["name"])
+def test_every_generator_runs(entry: dict[str, str], tmp_path: Path) -> None:
+    workload = {"generator": entry["name"], "limit": 200, "compute": "1ms"}
+    result = headstart.simulate({"workload": workload, "device": {"model": "uniform", "fetch_time": "1ms"}})
+    assert result.requests == 200
+    assert result.compute_ns == 200_000_000
+    assert headstart.trace_generate(entry["name"], tmp_path / "trace.csv")["requests"] >= 200
+    read = headstart.trace_info(tmp_path / "trace.csv")
+    assert read["requests"] >= 200

@@ -1,0 +1,93 @@
+"""`headstart reproduce`: rows, verdicts, and how they are shown. The studies' own figures are tested elsewhere."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from headstart import studies
+from headstart.studies._rows import VERDICTS, Row, finding, number
+from tests.conftest import Run
+
+FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "note"]
+
+
+def test_numbers_agree_within_their_tolerance() -> None:
+    def verdict(published: float | None, ours: float, tolerance: float) -> str:
+        return number("t", "q", published=published, ours=ours, tolerance=tolerance).verdict
+
+    assert verdict(37_280, 37_280, 0) == "agrees"
+    assert verdict(37_280, 37_281, 0) == "differs"
+    assert verdict(200, 202, 0.01) == "agrees"
+    assert verdict(200, 198, 0.01) == "agrees"
+    assert verdict(200, 202.1, 0.01) == "differs"
+    assert verdict(0.7, 0.707, 0.01) == "agrees", "the last bit of 0.01 does not decide"
+    assert verdict(0, 0.5, 0.5) == "agrees", "about 0 a tolerance is absolute"
+    assert verdict(None, 5, 0) == "not published"
+    row = number("t", "q", published=200, ours=150, tolerance=0.1)
+    assert row.difference == -0.25
+    assert list(row.to_dict()) == FIELDS
+
+
+def test_findings_carry_their_figures_in_the_note() -> None:
+    row = finding("f", "prefetchers beat demand", published="always", ours="in 11 of 12", holds=False, note="scan on 1")
+    assert (row.verdict, row.note, row.difference) == ("differs", "scan on 1", None)
+
+
+def test_studies_keep_to_the_protocol() -> None:
+    assert "kimbrel96" in studies.names()
+    for name in studies.names():
+        study = studies.load(name)
+        assert study.TITLE
+        assert all(line and "\n" not in line for line in study.ITEMS.values())
+
+
+def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
+    done = run("reproduce", "kimbrel96", "figure1", "--json", "-", "--html", "page.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)
+    assert rows
+    for row in rows:
+        assert list(row) == FIELDS
+        assert row["item"] == "figure1"
+        assert row["verdict"] in VERDICTS
+    page = (tmp_path / "page.html").read_text()
+    assert not re.search(r"https?:|<script|<link", page)
+    shown = run("reproduce", "kimbrel96", "figure1").stdout
+    for verdict in VERDICTS:
+        count = sum(row["verdict"] == verdict for row in rows)
+        assert f"{count} {verdict}" in " ".join(shown.splitlines()[-1].split())
+        assert f"{count} {verdict}" in page
+    listed = run("reproduce", "kimbrel96", "--list").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(studies.load("kimbrel96").ITEMS)
+
+
+def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from rich.console import Console
+
+    from headstart.cli.reproduce import show
+
+    class Study:
+        TITLE = "A paper [with brackets]"
+
+        def __init__(self) -> None:
+            self.ITEMS = {"t1": "Table 1", "f1": "Findings"}
+
+        def run(self, items: list[str], report: studies.Report) -> list[Row]:
+            return []
+
+    rows = [
+        number("t1", "elapsed (s)", published=200, ours=201.5, tolerance=0.01, note="same [note]"),
+        number("t1", "fetches", published=37_280, ours=37_290, note="same [note]"),
+        finding("f1", "order", published="a before b", ours="a before b", holds=True, note="1 and 2"),
+    ]
+    text = io.StringIO()
+    show(Console(file=text, width=120), Study(), rows)
+    out = text.getvalue()
+    for part in ("A paper [with brackets]", "t1: Table 1", "f1: Findings", "+0.75%", "1.00%", "exact", "a before b"):
+        assert part in out
+    assert out.count("same [note]") == 1
+    assert "2 agrees, 1 differs, 0 not published" in out

@@ -1,0 +1,56 @@
+"""`headstart trace` and its Python side."""
+
+import gzip
+import json
+import struct
+from pathlib import Path
+
+import headstart
+from tests.conftest import CSCOPE_1, Run
+
+
+def test_info_by_hand(run: Run, tmp_path: Path) -> None:
+    # Blocks of 8 KiB: 0, 1 | 1 | 5; the second request begins in block 1, right behind nothing; one write of three.
+    text = "time,op,offset,size\n0,R,0,16384\n0.5,R,8192,8192\n2,W,40960,100\n"
+    (tmp_path / "tiny.csv.gz").write_bytes(gzip.compress(text.encode()))
+    done = run("trace", "info", "tiny.csv.gz", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    expected = {"requests": 3, "reads": 2, "writes": 1, "references": 4, "distinct_blocks": 3, "block_bytes": 8192}
+    assert expected.items() <= found.items()
+    assert found["time_span_ns"] == 2_000_000_000
+    assert found["read_share"] == 2 / 3
+    assert found == headstart.trace_info(tmp_path / "tiny.csv.gz")
+    readable = run("trace", "info", "tiny.csv.gz")
+    assert "66.7%" in readable.stdout
+    assert "2.000 s" in readable.stdout
+
+
+def test_convert_keeps_the_references(run: Run, tmp_path: Path) -> None:
+    done = run("trace", "convert", CSCOPE_1, "cscope1.csv", "--to", "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    before, after = (headstart.trace_info(path) for path in (CSCOPE_1, tmp_path / "cscope1.csv"))
+    for name in ("requests", "references", "distinct_blocks", "reads", "time_span_ns"):
+        assert before[name] == after[name]
+    lirs = tmp_path / "abc.trace"
+    lirs.write_text("1\n2\n1\n")
+    headstart.trace_convert(lirs, tmp_path / "abc.oracleGeneral", to="oracleGeneral")
+    records = list(struct.iter_unpack("<IQIq", (tmp_path / "abc.oracleGeneral").read_bytes()))
+    assert [record[1] for record in records] == [1, 2, 1]
+    assert [record[3] for record in records] == [3, -1, -1], "the next access counts from 1, -1 is never"
+
+
+def test_generate_is_what_the_generator_gives_a_scenario(run: Run, tmp_path: Path) -> None:
+    words = ("--set", "requests=500", "--set", "blocks=50", "--set", "compute=1ms", "--seed", "7")
+    done = run("trace", "generate", "zipf", "zipf.csv", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    keys = {"requests": 500, "blocks": 50, "compute": "1ms"}
+    rest = {"cache": {"blocks": 10}, "device": {"model": "uniform", "fetch_time": "2ms"}, "seed": 7}
+    traced = headstart.simulate({"workload": {"trace": str(tmp_path / "zipf.csv")}, **rest})
+    generated = headstart.simulate({"workload": {"generator": "zipf", **keys}, **rest})
+    assert traced.references == 500
+    assert (traced.misses, traced.elapsed_ns) == (generated.misses, generated.elapsed_ns)
+    headstart.trace_generate("zipf", tmp_path / "again.csv", keys=keys, seed=7)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "zipf.csv").read_bytes()
+    headstart.trace_generate("zipf", tmp_path / "other.csv", keys=keys, seed=8)
+    assert (tmp_path / "other.csv").read_bytes() != (tmp_path / "zipf.csv").read_bytes()
