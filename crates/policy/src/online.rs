@@ -7,16 +7,16 @@ use headstart_types::{Block, Nanos};
 use crate::{Event, Fetch, Policy, Replacement, View};
 
 /// Demand fetching under a replacement policy.
-pub struct OnLine {
-    replacement: Box<dyn Replacement>,
+pub struct OnLine<R> {
+    replacement: R,
     /// A missed block that found no frame (all in flight or pinned): asked for again at every decision.
     owed: Option<Block>,
 }
 
-impl OnLine {
+impl<R: Replacement> OnLine<R> {
     /// Fetches on demand, evicts by `replacement`.
     #[must_use]
-    pub fn new(replacement: Box<dyn Replacement>) -> Self {
+    pub fn new(replacement: R) -> Self {
         Self { replacement, owed: None }
     }
 
@@ -29,7 +29,7 @@ impl OnLine {
     }
 }
 
-impl Policy for OnLine {
+impl<R: Replacement> Policy for OnLine<R> {
     fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         match event {
             Event::Served { position, block, outcome, .. } => self.replacement.referenced(position, block, outcome),

@@ -8,8 +8,8 @@ use toml::Table;
 use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position};
 
 use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
-use crate::replacement::{self, Replacement};
-use crate::{Hints, OnLine, Policy};
+use crate::replacement;
+use crate::{Hints, OnLine, Policy, Replacement};
 
 /// What a host tells about the level that a policy is built for.
 #[derive(Clone)]
@@ -70,8 +70,8 @@ pub struct ReplacementRow {
     pub source: &'static str,
     /// Whether it needs disclosed references.
     pub hinted: bool,
-    /// Builds it.
-    pub build: fn(&Context) -> Box<dyn Replacement>,
+    /// Joins it to demand fetching. One row, one monomorphic policy: its calls are inlined.
+    pub on_demand: fn(&Context) -> Box<dyn Policy>,
 }
 
 /// The policies.
@@ -85,7 +85,7 @@ pub static POLICIES: &[PolicyRow] = &[
         defaults: Table::new,
         build: |keys, context| {
             typed_keys::<NoKeys>(keys)?;
-            Ok(Box::new(OnLine::new((context.replacement.build)(context))))
+            Ok((context.replacement.on_demand)(context))
         },
     },
     PolicyRow {
@@ -154,29 +154,29 @@ pub static REPLACEMENTS: &[ReplacementRow] = &[
         summary: "evict the block whose last reference is oldest",
         source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
         hinted: false,
-        build: |context| Box::new(replacement::Lru::new(&context.initial, context.disk_of.len())),
+        on_demand: |context| on_demand(replacement::Lru::new(&context.initial, context.disk_of.len())),
     },
     ReplacementRow {
         name: "fifo",
         summary: "evict the block that arrived first",
         source: "folklore; Belady, IBM Systems Journal 5(2), 1966",
         hinted: false,
-        build: |context| Box::new(replacement::Fifo::new(&context.initial, context.disk_of.len())),
+        on_demand: |context| on_demand(replacement::Fifo::new(&context.initial, context.disk_of.len())),
     },
     ReplacementRow {
         name: "arc",
         summary: "balance recency against frequency by what was evicted too soon",
         source: "Megiddo and Modha, FAST 2003",
         hinted: false,
-        build: |context| Box::new(replacement::Arc::new(context.frames, &context.initial, context.disk_of.len())),
+        on_demand: |context| on_demand(replacement::Arc::new(context.frames, &context.initial, context.disk_of.len())),
     },
     ReplacementRow {
         name: "min",
         summary: "evict the block whose next reference is furthest away (off-line optimum)",
         source: "Belady, IBM Systems Journal 5(2), 1966",
         hinted: true,
-        build: |context| {
-            Box::new(replacement::Min::new(context_hints(context), &context.initial, context.disk_of.len()))
+        on_demand: |context| {
+            on_demand(replacement::Min::new(context_hints(context), &context.initial, context.disk_of.len()))
         },
     },
 ];
@@ -276,6 +276,10 @@ fn defaults<K: Default + Serialize>() -> Table {
 
 fn context_hints(context: &Context) -> Arc<Hints> {
     context.hints.clone().expect("the host gives hints to rows that are `hinted`")
+}
+
+fn on_demand<R: Replacement + 'static>(replacement: R) -> Box<dyn Policy> {
+    Box::new(OnLine::new(replacement))
 }
 
 fn hinted<S: Strategy + 'static>(context: &Context, strategy: S) -> Box<dyn Policy> {

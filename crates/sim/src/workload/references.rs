@@ -48,11 +48,21 @@ impl Cutter {
         self.block_bytes
     }
 
+    /// The file that a record counts to.
+    #[inline]
+    fn file(&self, record: &Record) -> u32 {
+        if self.tell_files {
+            record.file
+        } else {
+            0
+        }
+    }
+
     /// The blocks that a request touches. An object is one block.
     #[inline]
     #[must_use]
     pub fn cut(&self, record: &Record) -> Cut {
-        let file = if self.tell_files { record.file } else { 0 };
+        let file = self.file(record);
         if self.objects || self.block_size == BlockSize::Object {
             return Cut { file, first: record.offset, blocks: 1 };
         }
@@ -354,6 +364,14 @@ impl Cutting<'_> {
             let batch = records.next_batch()?;
             if let Some(record) = held.take() {
                 self.push(&record, batch.first())?;
+            }
+            if self.thinks.is_none() && self.cutter.objects {
+                // Nothing to hold back, and one block each.
+                for record in batch {
+                    let file = self.cutter.file(record);
+                    self.chunk.blocks.push(self.universe.number(file, record.offset, self.placing)?);
+                }
+                return Ok(());
             }
             for pair in batch.windows(2) {
                 self.push(&pair[0], Some(&pair[1]))?;
