@@ -16,8 +16,9 @@ import headstart
 from tests.conftest import CSCOPE_1, FIGURE_1, Run
 
 TOP = """schema version scenario seed trace_sha256 elapsed_ns compute_ns driver_ns overhead_ns stall_ns barrier_ns
-idle_ns requests references hits_ready hits_unready misses hit_wait_ns_mean fetches demand_fetches prefetches
-prefetches_used prefetches_late prefetches_wasted evictions throughput_bytes_per_s response_ns levels devices processes intervals"""
+idle_ns requests references hits_ready hits_unready misses hit_wait_ns_mean fetches demand_fetches
+prefetches prefetches_used prefetches_late prefetches_wasted evictions throughput_bytes_per_s response_ns
+levels devices processes intervals"""
 COUNTS = """references hits_ready hits_unready misses hit_wait_ns_mean fetches demand_fetches prefetches prefetches_used
 prefetches_late prefetches_wasted evictions"""
 BETWEEN_LEVELS = "name silent_hits bypass_blocks bypass_fetches readmore_blocks link_ns"

@@ -19,7 +19,9 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; color: var(--quiet); } th:first-child, td:first-child { text-align: left; }
 tr.best td { font-weight: 700; } td.text { text-align: left; } td.good { color: var(--good); }
-td.bad { color: var(--bad); } svg { width: 100%; height: auto; } svg text { font-family: system-ui, sans-serif; font-size: 12px; fill: var(--ink); }
+td.bad { color: var(--bad); }
+svg { width: 100%; height: auto; }
+svg text { font-family: system-ui, sans-serif; font-size: 12px; fill: var(--ink); }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .75rem; overflow-x: auto; }
 .key span { display: inline-block; margin-right: 1rem; } .key i { display: inline-block; width: .8rem; height: .8rem;
   margin-right: .35rem; vertical-align: -.1rem; } .key i.dashed { width: 0; border-left: 2px dashed var(--ink); }
