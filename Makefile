@@ -63,7 +63,8 @@ fmt: setup ## format all code
 golden-update: ## write the golden results anew; look at the difference before you commit
 	HEADSTART_UPDATE_GOLDEN=1 cargo test --workspace --locked golden
 
-bench: setup ## references per second and peak memory
+bench: setup ## references per second and peak memory, beside libcachesim where it can be installed
+	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5
 	$(BIN)/python benches/bench.py
 
 docs: setup ## write the generated tables anew and build the Rust documentation
