@@ -1,5 +1,6 @@
 """Findings on the size of the cache (section 4.4 and Table 7)."""
 
+import itertools
 from collections.abc import Mapping
 
 from headstart.studies._rows import Row, finding
@@ -29,12 +30,15 @@ def larger_caches(study: Study, population: Population) -> Steps:
     saved: dict[str, list[float]] = {name: [] for name in PRACTICAL}
     for place, name, frames in cells:
         if frames == sizes[0]:
-            times = [cells[place, name, each].outcome.elapsed_s for each in sizes]
+            runs = [cells[place, name, each].outcome for each in sizes]
+            times = [run.elapsed_s for run in runs]
             saved[name].append(saved_percent(times[-1], times[0]))
-            for few, many, small, large in zip(sizes, sizes[1:], times, times[1:], strict=False):
-                percent = slower_percent(large, small)
+            for index, (small, large) in enumerate(itertools.pairwise(runs)):
+                percent = slower_percent(large.elapsed_s, small.elapsed_s)
                 if percent > EVEN:
-                    worse.append(f"{name}, {at(place)}, {few} to {many} blocks ({percent:.1f} %)")
+                    step = f"{sizes[index]} to {sizes[index + 1]} blocks"
+                    why = f"{percent:.1f} %, fetches {small.fetches} to {large.fetches}"
+                    worse.append(f"{name}, {at(place)}, {step} ({why})")
     steps = len(cells) // len(sizes) * (len(sizes) - 1)
     return [
         finding(

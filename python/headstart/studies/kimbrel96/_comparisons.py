@@ -69,7 +69,11 @@ def forestall_range(study: Study, population: Population) -> Steps:
         )
         for place, by in cells.items()
     }
-    return _range("forestall", population, gain, paper.FORESTALL_PERCENT, "section 5.1")
+    last = min(gain, key=gain.__getitem__)
+    words = f"section 5.1; on {at(last)}, its worst, " + ", ".join(
+        f"{name}: {cell.outcome.elapsed_s:.2f} s ({cell.outcome.split})" for name, cell in cells[last].items()
+    )
+    return _range("forestall", population, gain, paper.FORESTALL_PERCENT, words)
 
 
 def reverse_range(study: Study, population: Population) -> Steps:
@@ -205,6 +209,7 @@ def reverse_parameters(study: Study, population: Population) -> Steps:
             holds=ratio_few < ratio_many and batch_few > batch_many,
             note=f"section 4.4; geometric means over {len(population.workloads)} traces: F "
             f"{ratio_few:.2f} times {SCAN_SERVICE_MS:g} ms over the mean think time and batch {batch_few:.0f} with "
-            f"{few} disk(s), {ratio_many:.2f} and {batch_many:.0f} with {many}; batches {SCAN_BATCHES} were tried",
+            f"{few} disk(s), {ratio_many:.2f} and {batch_many:.0f} with {many}; batches {SCAN_BATCHES} were tried, "
+            "F in steps of a factor of 2",
         )
     ]

@@ -4,6 +4,7 @@ Once with think times scaled to the means of Table 3 (with the buffer-cache trac
 and once as recorded. Today's processors think 13 to 336 us a read: as recorded nearly everything is I/O-bound.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 from headstart.studies.kimbrel96._caches import larger_caches, table7_relation
@@ -58,12 +59,18 @@ def population(study: Study, think: Think) -> Population:
     return Population(think, [each for each in study.traces.workloads if each.think == think])
 
 
+def _with_caveat(steps: Steps, caveat: str) -> Steps:
+    """Say in each row that differs what sets the stand-ins apart."""
+    rows = yield from steps
+    return [dataclasses.replace(row, note=f"{row.note}. {caveat}") if row.verdict == "differs" else row for row in rows]
+
+
 def findings(study: Study) -> Steps:
     """Each finding of the paper as a verdict on the stand-ins."""
     parts: list[Steps] = []
     populations = [population(study, think) for think in ("scaled", "as recorded")]
     for check in ON_ALL:
-        parts += [check(study, each) for each in populations if each.workloads]
+        parts += [_with_caveat(check(study, each), each.caveat) for each in populations if each.workloads]
     parts.append(crossovers(study, population(study, "scaled, rows swapped")))
     for check_one, names in ON_ONE:
         parts += [check_one(study, workload) for workload in study.traces.standing_for(*names)]

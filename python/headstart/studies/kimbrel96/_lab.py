@@ -27,6 +27,8 @@ class Outcome:
     compute_s: float
     driver_s: float
     stall_s: float
+    requests: int
+    """Of the application; one may read several blocks."""
     references: int
     fetches: int
     wasted: int
@@ -58,6 +60,7 @@ class Outcome:
             compute_s=result.compute_ns / 1e9,
             driver_s=result.driver_ns / 1e9,
             stall_s=result.stall_ns / 1e9,
+            requests=result.requests,
             references=result.references,
             fetches=result.fetches,
             wasted=result.prefetches_wasted,

@@ -32,6 +32,22 @@ class Population:
         return ((workload, disks) for workload in self.workloads for disks in self.disks)
 
     @property
+    def caveat(self) -> str:
+        """What sets them apart from the paper's traces."""
+        if self.think == "as recorded":
+            means = [1000 * workload.compute_ms_mean for workload in self.workloads]
+            return (
+                f"As recorded a read computes {min(means):.0f} to {max(means):.0f} us on the mean, less than the "
+                f"{paper.DRIVER_OVERHEAD_MS} ms of driver overhead of the paper's machine: programs of one age on a "
+                "machine of another, nearly always I/O-bound, where each extra fetch costs more than it can hide, and "
+                "forestall's F, which leaves the driver out, comes out far too high"
+            )
+        return (
+            "Stand-ins have the paper's mean think time, not its distribution, placement or pattern; a request of "
+            "several blocks reads them without computing in between"
+        )
+
+    @property
     def size(self) -> str:
         """The number of configurations in words."""
         total = len(self.workloads) * len(self.disks)

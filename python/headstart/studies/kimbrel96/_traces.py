@@ -86,6 +86,7 @@ class Workload:
     stand_in: StandIn
     think: Think
     path: Path
+    requests: int
     references: int
     distinct: int
     """Blocks of 8 KiB."""
@@ -183,7 +184,7 @@ def _survey(stand_in: StandIn, path: Path) -> dict[str, Any]:
 
 def _workloads(stand_in: StandIn, path: Path, survey: Outcome) -> list[Workload]:
     def workload(think: Think, mean_ms: float) -> Workload:
-        return Workload(stand_in, think, path, survey.references, survey.fetches, mean_ms)
+        return Workload(stand_in, think, path, survey.requests, survey.references, survey.fetches, mean_ms)
 
     workloads = [workload("scaled", _mean_ms(stand_in.stands_for))]
     if stand_in.recorded:
