@@ -25,6 +25,12 @@ pub struct Order {
 pub trait Backend {
     /// Queues a fetch. The host calls [`Level::arrived`] when it has ended.
     fn issue(&mut self, now: Nanos, order: Order);
+
+    /// Reads what is kept about a block that may soon be fetched, and returns any number made of it: see
+    /// [`Level::warm`].
+    fn warm(&self, _block: Block) -> u32 {
+        0
+    }
 }
 
 /// What came of a reference.
@@ -138,6 +144,14 @@ impl Level {
             disk_of: &self.disk_of,
         };
         self.policy.on(now, event, &view, &mut self.fetches);
+    }
+
+    /// Reads what is kept about `blocks`, soon to be referenced: see [`Policy::warm`].
+    #[inline]
+    pub fn warm(&self, blocks: &[Block], backend: &impl Backend) {
+        let absent = blocks.iter().filter(|block| self.blocks[block.index()].is_absent());
+        std::hint::black_box(absent.fold(0, |sum, block| sum ^ self.disk_of[block.index()].0 ^ backend.warm(*block)));
+        self.policy.warm(blocks);
     }
 
     /// Step (1): the fetch of `block` has ended after `service` on `disk`.

@@ -159,8 +159,8 @@ pub enum Event {
 
 /// A decision: fetch `block`, into a free frame or in place of a victim.
 ///
-/// The policy guarantees: `block` is absent; `victim` is evictable; `None` only while frames are free. The level
-/// asserts all three.
+/// The policy guarantees, for each fetch at its turn: `block` is absent; `victim` is evictable; `None` only while
+/// frames are free, and a victim only when none is. The level asserts all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetch {
     /// What to fetch.
@@ -178,6 +178,11 @@ pub trait Policy: Send {
 
     /// Every block number in later events is below `blocks`. The host calls it before the first event too.
     fn grow(&mut self, blocks: usize);
+
+    /// Reads what the policy keeps about `blocks`, which are soon to be referenced, so that it is in the
+    /// processor's cache by then: independent reads overlap, those of one reference after another do not. It
+    /// cannot change the policy, so nothing may be decided from it.
+    fn warm(&self, _blocks: &[Block]) {}
 
     /// Whether the policy wants [`Event::Decide`]. One that only answers misses saves the host the calls. The
     /// answer may change only with a `Miss` or a `Decide`; the host asks after these.

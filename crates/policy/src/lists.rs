@@ -74,6 +74,15 @@ impl<const LISTS: usize> Lists<LISTS> {
         })
     }
 
+    /// Reads the nodes of `blocks` and their neighbours.
+    pub fn warm(&self, blocks: &[Block]) {
+        let nodes = || blocks.iter().filter_map(|block| self.nodes.get(self.node_of[block.index()] as usize));
+        // First the nodes, then what they point to: two rounds of reads that do not wait for each other.
+        std::hint::black_box(nodes().fold(0, |sum: u32, node| sum ^ node.next));
+        let neighbour = |at: u32| self.nodes.get(at as usize).map_or(0, |node| node.list);
+        std::hint::black_box(nodes().fold(0, |sum, node| sum ^ neighbour(node.previous) ^ neighbour(node.next)));
+    }
+
     /// Appends `block`, which is in no list.
     #[inline]
     pub fn push_back(&mut self, list: usize, block: Block) {

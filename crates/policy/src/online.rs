@@ -47,6 +47,10 @@ impl<R: Replacement> Policy for OnLine<R> {
         self.replacement.grow(blocks);
     }
 
+    fn warm(&self, blocks: &[Block]) {
+        self.replacement.warm(blocks);
+    }
+
     fn decides(&self) -> bool {
         self.owed.is_some()
     }

@@ -30,6 +30,9 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> bool;
 /// References between two reports of progress; a power of two.
 const REPORT_EVERY: u32 = 1 << 16;
 
+/// References whose blocks are looked at together before the first of them; a power of two.
+const WARM: usize = 64;
+
 /// References to come: what is read, and where the process is in it.
 pub struct Cursor {
     /// The chunk under way.
@@ -103,6 +106,10 @@ impl Run {
     fn next_block(&mut self) -> Result<Option<Block>, Error> {
         if self.cursor.at == self.cursor.chunk.blocks.len() && !self.read_on()? {
             return Ok(None);
+        }
+        if self.cursor.at % WARM == 0 {
+            let next = self.cursor.at..(self.cursor.at + WARM).min(self.cursor.chunk.blocks.len());
+            self.level.warm(&self.cursor.chunk.blocks[next], &self.storage);
         }
         Ok(Some(self.cursor.chunk.blocks[self.cursor.at]))
     }

@@ -1,5 +1,6 @@
 //! From a scenario to a report.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 
@@ -40,7 +41,7 @@ pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Repo
     let elapsed = run.finish(on_progress)?;
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,
-        None => hash_input(scenario),
+        None => hash_input(scenario, facts.placement),
     };
     Ok(report(scenario, &run, &facts, elapsed, trace_sha256))
 }
@@ -171,14 +172,16 @@ fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Hints {
     Hints { blocks: chunk.blocks.clone().into(), disclosure }
 }
 
-/// Generated and inline references have no file: their description is hashed, which determines them.
-fn hash_input(scenario: &Scenario) -> String {
-    let mut input = scenario.resolved["workload"].clone();
-    if let Value::Table(table) = &mut input {
-        table.insert("seed".into(), Value::Integer(scenario.seed as i64));
+/// Generated and inline references have no file: their description is hashed, which determines them. Every key with
+/// its default, in order of the keys, so that it does not matter how a scenario is written.
+fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(format!("seed = {}\n", scenario.seed));
+    if let Some(Value::Table(workload)) = resolved(scenario, placement).get("workload") {
+        let keys: BTreeMap<&String, &Value> = workload.iter().collect();
+        keys.into_iter().for_each(|(key, value)| digest.update(format!("{key} = {value}\n")));
     }
-    let digest = Sha256::digest(input.to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_sha256: String) -> Report {

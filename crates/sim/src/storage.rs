@@ -96,6 +96,11 @@ impl Storage {
 
 impl Backend for Storage {
     #[inline]
+    fn warm(&self, block: Block) -> u32 {
+        self.sector_of[block.index()] as u32
+    }
+
+    #[inline]
     fn issue(&mut self, now: Nanos, order: Order) {
         let sector = self.sector_of[order.block.index()];
         self.drives[order.disk.index()].submit(now, Request::read(sector, self.sectors, u64::from(order.block.0)));

@@ -89,6 +89,10 @@ impl Replacement for Arc {
         self.lists.grow(blocks);
     }
 
+    fn warm(&self, blocks: &[Block]) {
+        self.lists.warm(blocks);
+    }
+
     fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block> {
         let (b1, b2) = (self.lists.len(B1), self.lists.len(B2));
         match self.lists.list_of(incoming) {

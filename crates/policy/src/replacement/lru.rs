@@ -30,6 +30,10 @@ impl Replacement for Lru {
         self.recency.grow(blocks);
     }
 
+    fn warm(&self, blocks: &[Block]) {
+        self.recency.warm(blocks);
+    }
+
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
         let victim = self.recency.iter(0).find(|block| view.state(*block).is_evictable())?;
         self.recency.remove(victim);

@@ -19,6 +19,9 @@ pub trait Replacement: Send {
     /// Every block number from now on is below `blocks`.
     fn grow(&mut self, blocks: usize);
 
+    /// See [`Policy::warm`](crate::Policy::warm).
+    fn warm(&self, _blocks: &[Block]) {}
+
     /// Chooses the block that makes way for `incoming` and forgets it as a resident.
     ///
     /// The caller guarantees that no frame is free and that `incoming` is absent. `None`: no resident block is
