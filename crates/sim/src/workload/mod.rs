@@ -5,11 +5,13 @@
 //! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
 //! found by a first pass over the same records, made only when asked for ([`survey`]).
 
+mod cutting;
 mod numbering;
 mod placing;
 mod records;
 mod references;
 mod survey;
+mod thinking;
 
 use records::Opened;
 pub use references::References;

@@ -1,116 +1,16 @@
 //! The references themselves, a chunk at a time.
 
-use headstart_trace::{Carries, Compute, ComputeSampler, Record};
+use headstart_trace::{Carries, Record};
 use headstart_types::{Block, Chunk, Disk, KeyError, Nanos, Think};
 
+use super::cutting::{Cut, Cutter};
 use super::numbering::Universe;
 use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{survey, Survey};
-use crate::scenario::{BlockSize, CacheSize, ComputeKey, Input, Placement, Scenario, WorkloadKeys};
+use super::thinking::{factor, thinking, Factor, Thinking};
+use crate::scenario::{BlockSize, CacheSize, Input, Placement, Scenario};
 use crate::Error;
-
-/// A request in blocks.
-#[derive(Debug, Clone, Copy)]
-pub struct Cut {
-    /// File, or 0 where files are not told apart.
-    pub file: u32,
-    /// First block in the file.
-    pub first: u64,
-    /// Blocks, at least 1.
-    pub blocks: u64,
-}
-
-/// Cuts requests into blocks and finds recorded think times.
-#[derive(Debug, Clone)]
-pub struct Cutter {
-    block_size: BlockSize,
-    block_bytes: u64,
-    objects: bool,
-    tell_files: bool,
-    carries: Carries,
-}
-
-impl Cutter {
-    fn new(keys: &WorkloadKeys, carries: Carries, tell_files: bool) -> Self {
-        Self {
-            block_size: keys.block_size,
-            block_bytes: keys.block_bytes(),
-            objects: carries.objects,
-            tell_files,
-            carries,
-        }
-    }
-
-    /// Bytes of a block.
-    #[must_use]
-    pub fn block_bytes(&self) -> u64 {
-        self.block_bytes
-    }
-
-    /// The file that a record counts to.
-    #[inline]
-    fn file(&self, record: &Record) -> u32 {
-        if self.tell_files {
-            record.file
-        } else {
-            0
-        }
-    }
-
-    /// The blocks that a request touches. An object is one block.
-    #[inline]
-    #[must_use]
-    pub fn cut(&self, record: &Record) -> Cut {
-        let file = self.file(record);
-        if self.objects || self.block_size == BlockSize::Object {
-            return Cut { file, first: record.offset, blocks: 1 };
-        }
-        let first = record.offset / self.block_bytes;
-        let last = (record.offset + (record.size - 1)) / self.block_bytes;
-        Cut { file, first, blocks: last - first + 1 }
-    }
-
-    /// Think time between the end of `record` and the issue of the next.
-    #[inline]
-    #[must_use]
-    pub fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
-        if self.carries.think {
-            return record.think;
-        }
-        match next {
-            Some(next) if self.carries.time => next.time.saturating_sub(record.time + record.duration),
-            _ => Nanos::ZERO,
-        }
-    }
-}
-
-/// A factor on think times.
-#[derive(Debug, Clone, Copy)]
-enum Factor {
-    /// A real number.
-    Scale(f64),
-    /// total / sum, exactly.
-    Ratio(Nanos, Nanos),
-}
-
-impl Factor {
-    #[inline]
-    fn of(self, think: Nanos) -> Nanos {
-        match self {
-            Factor::Scale(1.0) => think,
-            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64),
-            Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / u128::from(sum.0)) as u64),
-        }
-    }
-}
-
-/// Think times beside references.
-enum Thinking {
-    Recorded,
-    Constant(Nanos),
-    Drawn(Box<ComputeSampler>),
-}
 
 /// The references of a scenario, in order.
 pub struct References {
@@ -390,33 +290,6 @@ fn frames(size: CacheSize, distinct: usize) -> u32 {
         CacheSize::Blocks(blocks) => blocks,
         CacheSize::Footprint(share) => ((distinct as f64 * share).round() as u32).max(1),
     }
-}
-
-fn thinking(compute: ComputeKey, seed: u64) -> Thinking {
-    match compute {
-        ComputeKey::Trace => Thinking::Recorded,
-        ComputeKey::Constant(think) => Thinking::Constant(think),
-        ComputeKey::Exponential(mean) => Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed))),
-    }
-}
-
-/// The factor that `compute_scale` or `compute_total` asks for.
-fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u64) -> Result<Factor, Error> {
-    let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
-    let sum = match thinking {
-        Thinking::Recorded => found.compute,
-        Thinking::Constant(think) => *think * found.references,
-        Thinking::Drawn(_) => {
-            let ComputeKey::Exponential(mean) = keys.compute else { unreachable!("drawn times are exponential") };
-            let mut sampler = Compute::Exponential(mean).sampler(seed);
-            (0..found.references).map(|_| sampler.next_think()).sum()
-        }
-    };
-    if sum == Nanos::ZERO {
-        let problem = "the workload has no think times to scale";
-        return Err(KeyError::new("workload.compute_total", problem, "compute = a time above zero").into());
-    }
-    Ok(Factor::Ratio(total, sum))
 }
 
 fn find(lists: &[Vec<String>], name: &str) -> Result<(usize, usize), Error> {

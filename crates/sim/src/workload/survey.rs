@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headstart_trace::Record;
 use headstart_types::Nanos;
 
-use super::references::Cutter;
+use super::cutting::Cutter;
 use super::Opened;
 use crate::Error;
 

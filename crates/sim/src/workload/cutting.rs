@@ -1,0 +1,85 @@
+//! From requests in bytes to blocks and recorded think times.
+
+use headstart_trace::{Carries, Record};
+use headstart_types::Nanos;
+
+use crate::scenario::{BlockSize, WorkloadKeys};
+
+/// A request in blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// File, or 0 where files are not told apart.
+    pub file: u32,
+    /// First block in the file.
+    pub first: u64,
+    /// Blocks, at least 1.
+    pub blocks: u64,
+}
+
+/// Cuts requests into blocks and finds recorded think times.
+#[derive(Debug, Clone)]
+pub struct Cutter {
+    block_size: BlockSize,
+    block_bytes: u64,
+    /// Every record is one block.
+    pub objects: bool,
+    tell_files: bool,
+    carries: Carries,
+}
+
+impl Cutter {
+    /// The scenario's rule for a trace that carries `carries`; `tell_files` keeps its files apart.
+    #[must_use]
+    pub fn new(keys: &WorkloadKeys, carries: Carries, tell_files: bool) -> Self {
+        Self {
+            block_size: keys.block_size,
+            block_bytes: keys.block_bytes(),
+            objects: carries.objects,
+            tell_files,
+            carries,
+        }
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// The file that a record counts to.
+    #[inline]
+    #[must_use]
+    pub fn file(&self, record: &Record) -> u32 {
+        if self.tell_files {
+            record.file
+        } else {
+            0
+        }
+    }
+
+    /// The blocks that a request touches. An object is one block.
+    #[inline]
+    #[must_use]
+    pub fn cut(&self, record: &Record) -> Cut {
+        let file = self.file(record);
+        if self.objects || self.block_size == BlockSize::Object {
+            return Cut { file, first: record.offset, blocks: 1 };
+        }
+        let first = record.offset / self.block_bytes;
+        let last = (record.offset + (record.size - 1)) / self.block_bytes;
+        Cut { file, first, blocks: last - first + 1 }
+    }
+
+    /// Think time between the end of `record` and the issue of the next.
+    #[inline]
+    #[must_use]
+    pub fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
+        if self.carries.think {
+            return record.think;
+        }
+        match next {
+            Some(next) if self.carries.time => next.time.saturating_sub(record.time + record.duration),
+            _ => Nanos::ZERO,
+        }
+    }
+}

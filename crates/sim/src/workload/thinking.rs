@@ -1,0 +1,72 @@
+//! Think times: where they come from, and what they are multiplied by.
+
+use headstart_trace::{Compute, ComputeSampler};
+use headstart_types::{KeyError, Nanos};
+
+use super::survey::Survey;
+use crate::scenario::{ComputeKey, WorkloadKeys};
+use crate::Error;
+
+/// A factor on think times.
+#[derive(Debug, Clone, Copy)]
+pub enum Factor {
+    /// A real number.
+    Scale(f64),
+    /// total / sum, exactly.
+    Ratio(Nanos, Nanos),
+}
+
+impl Factor {
+    #[inline]
+    /// `think` times the factor.
+    #[must_use]
+    pub fn of(self, think: Nanos) -> Nanos {
+        match self {
+            Factor::Scale(1.0) => think,
+            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64),
+            Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / u128::from(sum.0)) as u64),
+        }
+    }
+}
+
+/// Think times beside references.
+pub enum Thinking {
+    /// As the records say.
+    Recorded,
+    /// Always the same.
+    Constant(Nanos),
+    /// From a distribution.
+    Drawn(Box<ComputeSampler>),
+}
+
+/// What the scenario asks for.
+#[must_use]
+pub fn thinking(compute: ComputeKey, seed: u64) -> Thinking {
+    match compute {
+        ComputeKey::Trace => Thinking::Recorded,
+        ComputeKey::Constant(think) => Thinking::Constant(think),
+        ComputeKey::Exponential(mean) => Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed))),
+    }
+}
+
+/// The factor that `compute_scale` or `compute_total` asks for.
+///
+/// # Errors
+/// There are no think times to scale.
+pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u64) -> Result<Factor, Error> {
+    let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
+    let sum = match thinking {
+        Thinking::Recorded => found.compute,
+        Thinking::Constant(think) => *think * found.references,
+        Thinking::Drawn(_) => {
+            let ComputeKey::Exponential(mean) = keys.compute else { unreachable!("drawn times are exponential") };
+            let mut sampler = Compute::Exponential(mean).sampler(seed);
+            (0..found.references).map(|_| sampler.next_think()).sum()
+        }
+    };
+    if sum == Nanos::ZERO {
+        let problem = "the workload has no think times to scale";
+        return Err(KeyError::new("workload.compute_total", problem, "compute = a time above zero").into());
+    }
+    Ok(Factor::Ratio(total, sum))
+}
