@@ -80,7 +80,7 @@ def _three(loss: Mapping[Place, Mapping[int, float]]) -> list[tuple[str, float, 
 def _static(population: Population, words: str, worst: float, limit: float, note: str) -> Row:
     if population.think == "as recorded":
         note += (
-            "; think times of today's processors make the true F hundreds, far above the 60 that the paper's ended at"
+            "; with the think times of today's processors 4F lies in the hundreds for most traces, and 60 is too little"
         )
     return finding(
         ITEM,

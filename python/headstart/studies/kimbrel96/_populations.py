@@ -39,8 +39,7 @@ class Population:
             return (
                 f"As recorded a read computes {min(means):.0f} to {max(means):.0f} us on the mean, less than the "
                 f"{paper.DRIVER_OVERHEAD_MS} ms of driver overhead of the paper's machine: programs of one age on a "
-                "machine of another, nearly always I/O-bound, where each extra fetch costs more than it can hide, and "
-                "forestall's F, which leaves the driver out, comes out far too high"
+                "machine of another, nearly always I/O-bound, where an extra fetch costs more than it can hide"
             )
         return (
             "Stand-ins have the paper's mean think time, not its distribution, placement or pattern; a request of "
