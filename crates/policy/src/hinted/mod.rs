@@ -17,6 +17,7 @@ mod plan;
 mod residents;
 mod reverse_aggressive;
 mod round;
+mod slots;
 mod trigger;
 
 use headstart_types::{Block, Disk, Nanos, Position};

@@ -22,6 +22,8 @@ use std::collections::BinaryHeap;
 
 use headstart_types::{Block, Disk, IndexSet, Nanos, Position, NEVER};
 
+use super::slots::Slots;
+
 /// One fetch of the forward schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
@@ -89,11 +91,9 @@ struct ReversedRun<'a> {
     resident: Vec<bool>,
     /// Next uses of missing blocks.
     missing: IndexSet,
-    /// By disk, slots (see `slot_of`) of next uses of resident blocks.
+    /// Slots of next uses of resident blocks.
     known: IndexSet,
-    slot_of: Vec<u32>,
-    position_of: Vec<u32>,
-    starts: Vec<u32>,
+    slots: Slots,
     /// By disk: resident blocks never used again, lowest number first.
     dead: Vec<BinaryHeap<Reverse<u32>>>,
     busy_until: Vec<Nanos>,
@@ -113,17 +113,7 @@ impl<'a> ReversedRun<'a> {
             next[at] = next_use[string[at] as usize];
             next_use[string[at] as usize] = at as Position;
         }
-        let mut starts = vec![0u32; task.disks + 1];
-        string.iter().for_each(|block| starts[disk[*block as usize] as usize + 1] += 1);
-        (0..task.disks).for_each(|at| starts[at + 1] += starts[at]);
-        let (mut slot_of, mut position_of) = (vec![0; string.len()], vec![0; string.len()]);
-        let mut slots = starts.clone();
-        for (at, block) in string.iter().enumerate() {
-            let slot = &mut slots[disk[*block as usize] as usize];
-            slot_of[at] = *slot;
-            position_of[*slot as usize] = at as u32;
-            *slot += 1;
-        }
+        let slots = Slots::new(string.iter().map(|block| disk[*block as usize] as usize), task.disks);
         let mut run = Self {
             task,
             next,
@@ -131,9 +121,7 @@ impl<'a> ReversedRun<'a> {
             resident: vec![false; locals],
             missing: IndexSet::new(string.len()),
             known: IndexSet::new(string.len()),
-            slot_of,
-            position_of,
-            starts,
+            slots,
             dead: vec![BinaryHeap::new(); task.disks],
             busy_until: vec![Nanos::ZERO; task.disks],
             arrivals: BinaryHeap::new(),
@@ -170,7 +158,7 @@ impl<'a> ReversedRun<'a> {
         match self.next_use[block as usize] {
             // Only blocks that have been used for the last time come here without a next use, never on arrival.
             NEVER => unreachable!("a fetched block has a next use"),
-            at => self.known.insert(self.slot_of[at as usize]),
+            at => self.known.insert(self.slots.slot(at)),
         };
     }
 
@@ -218,7 +206,7 @@ impl<'a> ReversedRun<'a> {
 
     fn serve(&mut self, at: Position, block: u32) {
         let local = block as usize;
-        self.known.remove(self.slot_of[at as usize]);
+        self.known.remove(self.slots.slot(at));
         self.last_use[local] = at;
         self.next_use[local] = self.next[at as usize];
         match self.next[at as usize] {
@@ -226,7 +214,7 @@ impl<'a> ReversedRun<'a> {
             NEVER if at as usize >= self.task.references.len() => {}
             NEVER => self.dead[self.disk[local] as usize].push(Reverse(block)),
             next => {
-                self.known.insert(self.slot_of[next as usize]);
+                self.known.insert(self.slots.slot(next));
             }
         }
     }
@@ -236,9 +224,10 @@ impl<'a> ReversedRun<'a> {
         if let Some(Reverse(block)) = self.dead[disk].peek() {
             return Some((NEVER, *block));
         }
-        let slot = self.known.previous(self.starts[disk + 1])?;
-        (slot >= self.starts[disk]).then(|| {
-            let at = self.position_of[slot as usize];
+        let own = self.slots.of_disk(disk);
+        let slot = self.known.previous(own.end)?;
+        (slot >= own.start).then(|| {
+            let at = self.slots.position(slot);
             (at, self.string[at as usize])
         })
     }
@@ -278,7 +267,7 @@ impl<'a> ReversedRun<'a> {
         if next_use == NEVER {
             self.dead[disk].pop();
         } else {
-            self.known.remove(self.slot_of[next_use as usize]);
+            self.known.remove(self.slots.slot(next_use));
             self.missing.insert(next_use);
         }
     }
