@@ -14,8 +14,8 @@ from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.progress import watched
 from headstart.report.study import study_page
-from headstart.report.text import difference_text, tolerance_text, value_text
-from headstart.studies._rows import VERDICTS, Row
+from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
+from headstart.studies._rows import Row
 
 COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
 
@@ -64,8 +64,7 @@ def show(console: Console, study: studies.Study, rows: list[Row]) -> None:
         for number, note in enumerate(notes, start=1):
             console.print(f"[dim]\\[{number}] {escape(note)}[/]")
     console.print()
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
-    console.print(", ".join(f"[{COLOURS[verdict]}]{count} {verdict}[/]" for verdict, count in counts.items()))
+    console.print(", ".join(f"[{COLOURS[verdict]}]{count}[/]" for verdict, count in counts_text(rows).items()))
 
 
 def _item(title: str, rows: list[Row]) -> tuple[Table, list[str]]:

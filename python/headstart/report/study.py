@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from headstart.report.page import page, table
-from headstart.report.text import difference_text, tolerance_text, value_text
-from headstart.studies._rows import VERDICTS, Row
+from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
+from headstart.studies._rows import Row
 
 CLASSES = {"agrees": "good", "differs": "bad", "not published": "quiet"}
 
 
 def study_page(title: str, items: Mapping[str, str], rows: Sequence[Row]) -> str:
     """Return the page; `items` says what each item is."""
-    counts = (f"{sum(row.verdict == verdict for row in rows)} {verdict}" for verdict in VERDICTS)
-    body = [f"<p>{', '.join(counts)}</p>"]
+    body = [f"<p>{', '.join(counts_text(rows).values())}</p>"]
     header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "note")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         body.append(f"<h2>{escape(item)}: {escape(items.get(item, ''))}</h2>")
@@ -24,5 +23,5 @@ def study_page(title: str, items: Mapping[str, str], rows: Sequence[Row]) -> str
 
 def _cells(row: Row) -> list[str]:
     figures = (row.quantity, value_text(row.published), value_text(row.ours), difference_text(row), tolerance_text(row))
-    verdict = f'<td class="{CLASSES[row.verdict]}">{row.verdict}</td>'
+    verdict = f'<td class="verdict {CLASSES[row.verdict]}">{row.verdict}</td>'
     return [*(escape(figure) for figure in figures), verdict, f'<td class="text">{escape(row.note)}</td>']

@@ -1,6 +1,8 @@
 """How figures of a study are written, on the console and in a page."""
 
-from headstart.studies._rows import Row
+from collections.abc import Sequence
+
+from headstart.studies._rows import Row, Verdict
 
 
 def value_text(value: float | str | None) -> str:
@@ -16,11 +18,19 @@ def value_text(value: float | str | None) -> str:
             return f"{value:,.6g}"
 
 
+def counts_text(rows: Sequence[Row]) -> dict[Verdict, str]:
+    """Return how many rows have each verdict, in words."""
+    words: dict[Verdict, str] = {"agrees": "agree", "differs": "differ", "not published": "not published"}
+    return {verdict: f"{sum(row.verdict == verdict for row in rows)} {word}" for verdict, word in words.items()}
+
+
 def difference_text(row: Row) -> str:
     """Return the difference, in per cent where it is relative."""
     if row.difference is None:
         return "-"
-    return f"{row.difference:+,.4g}" if row.published == 0 else f"{row.difference:+.2%}"
+    text = f"{row.difference:+,.4g}" if row.published == 0 else f"{row.difference:+.2%}"
+    # A difference that rounds to nothing has no sign.
+    return text if any(digit in text for digit in "123456789") else text.lstrip("+-")
 
 
 def tolerance_text(row: Row) -> str:
