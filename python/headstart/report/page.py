@@ -18,7 +18,8 @@ p, .quiet { color: var(--quiet); margin: .25rem 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; color: var(--quiet); } th:first-child, td:first-child { text-align: left; }
-tr.best td { font-weight: 700; } td.text { text-align: left; } td.verdict { white-space: nowrap; } td.good { color: var(--good); }
+tr.best td { font-weight: 700; } td.text { text-align: left; } td.verdict { white-space: nowrap; }
+td.good { color: var(--good); }
 td.bad { color: var(--bad); }
 svg { width: 100%; height: auto; }
 svg text { font-family: system-ui, sans-serif; font-size: 12px; fill: var(--ink); }
