@@ -4,7 +4,7 @@
 //! - [`open`] reads a trace file (plain, gzip, xz or zstd), format named or recognised; the formats are the rows
 //!   of [`FORMATS`], one file each in `formats/`.
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
-//! - [`info`] counts what a stream holds, [`convert`] writes it as CSV or oracleGeneral.
+//! - [`info()`] counts what a stream holds, [`convert()`] writes it as CSV or oracleGeneral.
 //!
 //! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
 //! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.

@@ -24,9 +24,16 @@ pub fn typed_keys<K: DeserializeOwned>(keys: Table) -> Result<K, KeyError> {
         let (problem, allowed) = message
             .split_once("; allowed: ")
             .or_else(|| message.split_once(", expected "))
+            .or_else(|| message.split_once(", there are no fields").map(|(problem, _)| (problem, "no key here")))
             .unwrap_or((&message, "see `headstart simulate --explain`"));
         let problem = if problem.starts_with("unknown field") { "unknown key" } else { problem };
-        let allowed = allowed.trim_start_matches("one of ").replace("there are no fields", "no key here");
+        let allowed = match allowed.trim_start_matches("one of ") {
+            "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
+            "i64" => "a whole number".to_owned(),
+            "f64" => "a number".to_owned(),
+            "a string" => "a text in quotes".to_owned(),
+            other => other.to_owned(),
+        };
         KeyError::new(key, problem, allowed)
     })
 }
@@ -53,11 +60,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_no_time() {
+        let error = typed_keys::<Keys>("overhead = 5".parse().expect("TOML")).expect_err("no unit").to_string();
+        assert!(error.starts_with("overhead: invalid type: integer \"5\"; allowed: a time with a unit"), "{error}");
+    }
+
+    #[test]
     fn errors_name_the_key() {
         let fail = |text: &str| typed_keys::<Keys>(text.parse().expect("TOML")).expect_err(text).to_string();
         assert_eq!(fail("horizn = 3"), "horizn: unknown key; allowed: \"horizon\" or \"overhead\"");
         assert!(fail("overhead = \"1ms\"\nhorizon = -1")
-            .starts_with("horizon: invalid value: integer \"-1\"; allowed: u32"));
+            .starts_with("horizon: invalid value: integer \"-1\"; allowed: a whole number from 0"));
         assert!(fail("horizon = 1\noverhead = \"5\"")
             .starts_with("overhead: \"5\" has no unit; allowed: a time with a unit"));
     }

@@ -1,11 +1,12 @@
 //! Sizes in whole bytes.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::parse_scaled;
+use crate::units::{parse_scaled, FromText};
 
 /// A number of bytes. Written by users with a unit ("8KiB", "10MiB", "1MB"); serialized as a plain integer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -52,8 +53,7 @@ impl FromStr for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|problem| serde::de::Error::custom(format!("{problem}; allowed: {}", Self::ALLOWED)))
+        deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
     }
 }
 

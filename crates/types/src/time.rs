@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::iter::Sum;
+use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::parse_scaled;
+use crate::units::{parse_scaled, FromText};
 
 /// Nanoseconds: an instant since the start of the run, or a duration. 584 years fit.
 ///
@@ -141,8 +142,7 @@ impl FromStr for Nanos {
 
 impl<'de> Deserialize<'de> for Nanos {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|problem| serde::de::Error::custom(format!("{problem}; allowed: {}", Self::ALLOWED)))
+        deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
     }
 }
 

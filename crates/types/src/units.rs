@@ -1,5 +1,26 @@
 //! Numbers with a unit, as users write them ("8KiB", "0.5ms"), parsed exactly.
 
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Error, Visitor};
+
+/// Reads a `T` from a string; holds what is allowed, for the error of anything else.
+pub(crate) struct FromText<T>(pub &'static str, pub PhantomData<T>);
+
+impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(|problem| E::custom(format!("{problem}; allowed: {}", self.0)))
+    }
+}
+
 /// Splits `text` into a decimal number and its unit, and returns number * scale(unit) as a whole number.
 ///
 /// The arithmetic is exact (no binary fractions): "0.1us" is 100 ns, and a result that is not whole is refused.

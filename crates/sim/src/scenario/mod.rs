@@ -1,6 +1,6 @@
 //! Scenarios: what to simulate, as a TOML table.
 //!
-//! A scenario is read in three steps: short forms are written out ([`normal`]), the user's keys are laid over
+//! A scenario is read in three steps: short forms are written out (in `normal`), the user's keys are laid over
 //! every default, and each section is read into typed keys, so that an unknown key, a wrong type or a value out of
 //! range is an error that names the key and what is allowed. The table with all defaults in it is what a result
 //! carries and what `--explain` prints.

@@ -1,9 +1,9 @@
 //! From a scenario's `[workload]` to chunks of references over densely numbered blocks.
 //!
 //! [`References`] pulls records from a trace or generator, cuts them into blocks, gives each block a number and a
-//! place on a disk on first sight ([`Universe`]), and works out think times. It streams: memory is one batch and
+//! place on a disk on first sight (`Universe`), and works out think times. It streams: memory is one batch and
 //! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
-//! found by a first pass over the same records, made only when asked for ([`survey`]).
+//! found by a first pass over the same records, made only when asked for (`survey`).
 
 mod cutting;
 mod numbering;

@@ -39,7 +39,7 @@ pub struct Placing {
 }
 
 impl Placing {
-    /// The scenario's rule. `survey` is there if [`needs_survey`](Self::needs_survey) said so.
+    /// The scenario's rule. `survey` holds the files, and for compaction the blocks.
     ///
     /// # Errors
     /// A key at fault.
@@ -71,12 +71,6 @@ impl Placing {
             placing.compact = Some(volume);
         }
         Ok(placing)
-    }
-
-    /// Whether a first pass must find the files or the blocks.
-    #[must_use]
-    pub fn needs_survey(workload: &WorkloadKeys, placement: Placement) -> bool {
-        placement != Placement::Address || workload.addresses == Addresses::Compact
     }
 
     fn volume_block(&self, file: u32, at: u64) -> Result<u64, Error> {

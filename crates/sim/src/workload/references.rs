@@ -9,7 +9,7 @@ use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{BlockSize, CacheSize, Input, Placement, Scenario};
+use crate::scenario::{Addresses, BlockSize, CacheSize, Input, Placement, Scenario};
 use crate::Error;
 
 /// The references of a scenario, in order.
@@ -69,10 +69,9 @@ impl References {
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
-        let needed = Placing::needs_survey(keys, placement)
-            || keys.compute_total.is_some()
-            || matches!(scenario.cache.size, CacheSize::Footprint(_));
-        let found = if needed { survey(opened, &cutter)? } else { Survey::default() };
+        let distinct = keys.addresses == Addresses::Compact || matches!(scenario.cache.size, CacheSize::Footprint(_));
+        let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
+        let found = if needed { survey(opened, &cutter, distinct)? } else { Survey::default() };
         let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
         let frames = frames(scenario.cache.size, found.blocks.len());
         let note = records.reader().note();

@@ -18,15 +18,15 @@ pub struct Survey {
     pub compute: Nanos,
     /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
     pub files: Vec<(u32, u64)>,
-    /// Distinct (file, block in file).
+    /// Distinct (file, block in file), if they were asked for.
     pub blocks: BTreeSet<(u32, u64)>,
 }
 
-/// Goes over the records once.
+/// Goes over the records once; `collect` keeps the distinct blocks, which takes memory.
 ///
 /// # Errors
 /// The trace is wrong somewhere.
-pub fn survey(opened: &Opened, cutter: &Cutter) -> Result<Survey, Error> {
+pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error> {
     let mut records = opened.read()?;
     let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut found = Survey::default();
@@ -40,7 +40,9 @@ pub fn survey(opened: &Opened, cutter: &Cutter) -> Result<Survey, Error> {
             let cut = cutter.cut(record);
             found.references += cut.blocks;
             found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, Some(record)));
-            found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
+            if collect {
+                found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
+            }
             let size = sizes.entry(cut.file).or_default();
             *size = (*size).max(cut.first + cut.blocks);
             last = Some(*record);
