@@ -101,7 +101,6 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         placement: references.placement,
         notes: notes(scenario, &references, hinted),
     };
-    let constant_compute = references.constant_think().is_some() && scenario.host == HostKeys::default();
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
     let uniform = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
@@ -115,12 +114,13 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         nominal_service: device.nominal_service(),
         uniform,
         mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
-        constant_compute,
+        constant_compute: false,
     };
     // A hinted policy needs the whole reference string; for others it streams.
     let cursor = if hinted {
         let chunk = references.rest()?;
         context.mean_compute = mean_think(&chunk);
+        context.constant_compute = thinks_alike(&chunk) && scenario.host == HostKeys::default();
         context.disk_of = references.universe.disk_of.clone().into();
         context.hints = Some(Arc::new(disclose(&chunk, scenario.policy.hints)));
         storage.grow(&references.universe.sector_of);
@@ -157,6 +157,14 @@ fn mean_think(chunk: &Chunk) -> Nanos {
             let sum: u128 = each.iter().map(|think| u128::from(think.0)).sum();
             Nanos((sum / each.len() as u128) as u64)
         }
+    }
+}
+
+/// Whether every think time is the same.
+fn thinks_alike(chunk: &Chunk) -> bool {
+    match &chunk.think {
+        Think::Constant(_) => true,
+        Think::Each(each) => each.windows(2).all(|pair| pair[0] == pair[1]),
     }
 }
 
