@@ -225,3 +225,12 @@ def test_runs_on_two_threads_do_not_disturb_each_other() -> None:
 
 
 FIGURE_2_LIKE = {"workload": {"trace": str(CSCOPE_1)}, "policy": "forestall"}
+
+
+def test_a_trace_may_lie_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "three.csv").write_text(
+        "time,op,pid,file,offset,size,dur_us\n0.0,R,1,0,0,8192,1\n0.1,R,1,0,8192,8192,1\n"
+    )
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text('workload = {trace = "three.csv"}\ncache = {blocks = 1}\n')
+    assert headstart.simulate(scenario).references == 2

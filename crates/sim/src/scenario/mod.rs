@@ -11,6 +11,8 @@ mod policy;
 mod source;
 mod workload;
 
+use std::path::Path;
+
 use headstart_types::{typed_keys, KeyError, Nanos};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -119,7 +121,27 @@ impl Scenario {
         for each in overrides {
             normal::set(&mut table, each)?;
         }
-        Ok(Self::from_table(table)?)
+        let mut scenario = Self::from_table(table)?;
+        if let Source::File(file) = source {
+            scenario.find_beside(file);
+        }
+        Ok(scenario)
+    }
+
+    /// Files that are not where one works are looked for beside the scenario.
+    fn find_beside(&mut self, file: &Path) {
+        let beside = |path: &Path| {
+            let candidate = file.parent()?.join(path);
+            (path.is_relative() && !path.exists() && candidate.exists()).then_some(candidate)
+        };
+        if let Input::Trace(path, _) = &mut self.workload.input {
+            *path = beside(path).unwrap_or_else(|| std::mem::take(path));
+        }
+        if headstart_device::model(&self.device.model).is_none() {
+            if let Some(path) = beside(Path::new(&self.device.model)) {
+                self.device.model = path.display().to_string();
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Error;
 /// A scenario's origin.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A TOML file. Paths in it are relative to the folder that one works in.
+    /// A TOML file. Paths in it are relative to the folder that one works in, or else to the file's own.
     File(PathBuf),
     /// A JSON object of the same shape.
     Json(String),
