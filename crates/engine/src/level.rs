@@ -202,6 +202,10 @@ impl Level {
             if state.is_absent() {
                 self.tell(now, Event::Miss { position, block });
                 issued = self.issue(now, Some(block), backend);
+            } else if state.is_unused_prefetch() {
+                // Fetched at this very instant, before the process came here without thinking: on demand after all.
+                self.counts.prefetches -= 1;
+                self.counts.demand_fetches += 1;
             }
             Outcome::Miss
         };

@@ -200,3 +200,32 @@ fn replacement_on_demand() {
     // the target rises to 1, T1 (C) is not above it, so T2's A goes. As many misses, but C stays.
     check(sequence.work("demand/arc", ""), &["0: A", "4: B", "9: C for B", "14: B for A"], 6 + 3 * 4);
 }
+
+#[test]
+fn a_fetch_at_the_instant_of_its_reference_is_a_demand_fetch() {
+    // A is there, no think time: B is fetched while the process stands at A, and referenced at that same instant.
+    let system = System {
+        refs: vec![0, 1],
+        think_ns: vec![0, 0],
+        initial: vec![0],
+        frames: 2,
+        disk_of: vec![0, 0],
+        disks: 1,
+        service_ns_max: UNIT_NS,
+        uniform: true,
+        seed: 0,
+    };
+    let (row, open) = (policy("aggressive").expect("a row"), replacement("lru").expect("a row"));
+    let counts = run(&system, build(&system, row, open, "", &Disclosure::All)).counts;
+    assert_eq!((counts.hits_ready, counts.hits_unready, counts.misses), (1, 0, 1));
+    assert_eq!((counts.demand_fetches, counts.prefetches, counts.prefetches_wasted()), (1, 0, 0));
+}
+
+#[test]
+fn frames_beyond_the_blocks_cost_nothing() {
+    // The plan of reverse aggressive is as long as the string, not as large as the cache.
+    let plenty = Sequence { refs: "ABAB", initial: "", frames: u32::MAX - 1, layout: &["AB"], fetch: 2 };
+    let (decisions, elapsed) = plenty.work("reverse-aggressive", "batch_size = 1");
+    assert_eq!(decisions, ["0: A", "2: B"]);
+    assert_eq!(elapsed, 7);
+}

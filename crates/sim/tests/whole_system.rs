@@ -16,7 +16,7 @@ fn adds_up(report: &Report, text: &str) {
     equal("fetches", counts.fetches, counts.demand_fetches + counts.prefetches);
     equal("prefetches", counts.prefetches, counts.prefetches_used + counts.prefetches_wasted);
     assert!(counts.prefetches_late <= counts.prefetches_used, "late ones are used\n{text}");
-    assert!(counts.demand_fetches <= counts.misses, "who fetches on demand misses\n{text}");
+    equal("misses, each fetched on demand", counts.misses, counts.demand_fetches);
     assert!(counts.evictions <= counts.fetches, "a fetch evicts one block at most\n{text}");
     let frames = u64::from(report.levels[0].blocks);
     assert!(counts.fetches - counts.evictions <= frames, "a fetch without a victim takes a free frame\n{text}");
