@@ -12,7 +12,8 @@
 //!
 //! The reversed run ends with the forward run's initial cache: the string is continued by the initial blocks that
 //! are referenced at all, in order of their first forward reference, then by one dummy for each free frame (an
-//! initial block that is never referenced counts as one). Fetched, a dummy means forward: into a free frame.
+//! initial block that is never referenced counts as one). Fetched, a dummy means forward: into a free frame. Frames
+//! beyond the distinct blocks of the string stay free in both directions and are left out.
 //! Ties: among idle disks the lowest; among blocks of one disk that are never used again the lowest number.
 //! Times are nanoseconds, so that F need not be a whole multiple of the think time.
 //! Cost: a few words per reference, and the number of disks per fetch. Memory: about 20 bytes a reference.
@@ -43,7 +44,7 @@ pub(super) struct Operation {
 pub(super) struct Task<'a> {
     /// Disclosed references from the cursor on, in order: position and block.
     pub references: &'a [(Position, Block)],
-    /// Resident blocks (those in flight included). At most `frames`.
+    /// Resident blocks that are referenced (those in flight included). At most `frames`.
     pub initial: &'a [Block],
     /// K.
     pub frames: usize,
@@ -105,7 +106,7 @@ struct ReversedRun<'a> {
 
 impl<'a> ReversedRun<'a> {
     fn new(task: &'a Task<'a>) -> Self {
-        let Continued { string, disk, real } = continued_string(task);
+        let Continued { string, disk, real, frames } = continued_string(task);
         let locals = disk.len();
         let mut next = vec![NEVER; string.len()];
         let mut next_use = vec![NEVER; locals];
@@ -132,19 +133,19 @@ impl<'a> ReversedRun<'a> {
             real,
             end: Nanos::ZERO,
         };
-        run.fill();
+        run.fill(frames);
         run
     }
 
     /// The first K distinct blocks of the continued string are resident, the others missing.
-    fn fill(&mut self) {
+    fn fill(&mut self, frames: usize) {
         let mut held = 0;
         for at in 0..self.string.len() {
             let block = self.string[at];
             if self.next_use[block as usize] != at as Position {
                 continue;
             }
-            if held < self.task.frames {
+            if held < frames {
                 held += 1;
                 self.arrive(block);
             } else {
@@ -303,6 +304,8 @@ struct Continued {
     disk: Vec<u32>,
     /// By local block, dummies left out. In order of block number, so that ties do not depend on the string.
     real: Vec<Block>,
+    /// Frames that can be of use: K, or one for each real block.
+    frames: usize,
 }
 
 fn continued_string(task: &Task<'_>) -> Continued {
@@ -317,10 +320,11 @@ fn continued_string(task: &Task<'_>) -> Continued {
     }
     let mut live: Vec<u32> = task.initial.iter().filter_map(local).collect();
     live.sort_unstable_by_key(|block| first_use[*block as usize]);
-    let dummies = real.len()..real.len() + task.frames - live.len();
+    let frames = task.frames.min(real.len());
+    let dummies = real.len()..real.len() + frames - live.len();
     string.extend(live);
     string.extend(dummies.clone().map(|dummy| dummy as u32));
     // A dummy is never a victim, so the disk that it is filed under does not matter.
     let disk = real.iter().map(|block| task.disk_of[block.index()].0).chain(dummies.map(|_| 0)).collect();
-    Continued { string, disk, real }
+    Continued { string, disk, real, frames }
 }

@@ -155,15 +155,4 @@ impl Residents {
         }
         None
     }
-
-    /// The resident blocks, in no particular order that matters: those without a known next use first.
-    pub fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        let mut at = self.known.first();
-        let known = std::iter::from_fn(move || {
-            let position = at?;
-            at = self.known.next(position + 1);
-            Some(self.hints.blocks[position as usize])
-        });
-        self.unknown.iter(0).chain(known)
-    }
 }

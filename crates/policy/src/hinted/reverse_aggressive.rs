@@ -101,14 +101,12 @@ impl ReverseAggressive {
         };
         let disclosed = visible.filter(|position| hints.is_disclosed(*position));
         let references: Vec<_> = disclosed.map(|at| (at, hints.blocks[at as usize])).collect();
-        let mut initial: Vec<Block> = residents.iter().collect();
-        if cursor > 0 {
-            // Blocks in flight will be resident; at the start there are none, and no need to look.
-            let mut ahead: Vec<Block> = references.iter().map(|(_, block)| *block).collect();
-            ahead.sort_unstable();
-            ahead.dedup();
-            initial.extend(ahead.into_iter().filter(|block| view.state(*block).is_in_flight()));
-        }
+        // Of the resident blocks only those that are referenced count. Blocks in flight will be resident.
+        let mut initial: Vec<Block> = references.iter().map(|(_, block)| *block).collect();
+        initial.sort_unstable();
+        initial.dedup();
+        initial.retain(|block| residents.contains(*block) || view.state(*block).is_in_flight());
+        self.forget_plan();
         let setting = &self.setting;
         self.operations = plan(&Task {
             references: &references,
@@ -127,11 +125,19 @@ impl ReverseAggressive {
         self.enqueue(view);
     }
 
+    /// Clears what is kept by block, at the blocks that the plan names only: plans may be short and many.
+    fn forget_plan(&mut self) {
+        for operation in &self.operations {
+            self.pending[operation.block.index()] = 0;
+            if let Some(victim) = operation.victim {
+                self.evicted_by[victim.index()] = NONE;
+            }
+        }
+    }
+
     fn enqueue(&mut self, view: &View<'_>) {
         self.queues.iter_mut().for_each(VecDeque::clear);
-        self.evicted_by.clear();
         self.evicted_by.resize(view.blocks.len(), NONE);
-        self.pending.clear();
         self.pending.resize(view.blocks.len(), 0);
         self.evicted_next = vec![NONE; self.operations.len()];
         for (index, operation) in self.operations.iter().enumerate() {

@@ -24,6 +24,9 @@ const MARGIN_MIN: f64 = 1e-3;
 /// How far beyond the cursor a count may vouch for silence, as a share of the look-ahead.
 const CLAIM: f64 = 0.25;
 
+/// An F' at which the first missing block within any look-ahead fires; a larger one says no more.
+const RATIO_MAX: f64 = u32::MAX as f64;
+
 /// Remembers, for one disk, until when no stall can be foreseen.
 #[derive(Debug, Clone)]
 pub(super) struct Trigger {
@@ -71,6 +74,7 @@ impl Trigger {
         cursor: Position,
         knowledge: &mut Knowledge,
     ) -> bool {
+        let ratio = ratio.min(RATIO_MAX);
         let losses = knowledge.take_losses(disk);
         if losses.count > 0 {
             self.joined += f64::from(losses.count);
@@ -104,7 +108,7 @@ impl Trigger {
             near: claim,
             far: claim,
             split: cursor + lookahead / 2.0,
-            ratio: if ratio.is_finite() { ratio * (1.0 + self.margin) } else { 0.0 },
+            ratio: ratio * (1.0 + self.margin),
             counted: 0.0,
             joined: 0.0,
             nearest: f64::INFINITY,
