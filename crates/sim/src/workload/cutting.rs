@@ -78,8 +78,24 @@ impl Cutter {
             return record.think;
         }
         match next {
-            Some(next) if self.carries.time => next.time.saturating_sub(record.time + record.duration),
+            Some(next) if self.carries.time => next.time.saturating_sub(record.time).saturating_sub(record.duration),
             _ => Nanos::ZERO,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_time_without_end_leaves_no_think_time() {
+        let keys = crate::Scenario::from_table("workload = {trace = \"t\"}".parse().expect("TOML")).expect("keys");
+        let carries = Carries { time: true, duration: true, ..Carries::default() };
+        let cutter = Cutter::new(&keys.workload, carries, false);
+        let at =
+            |time: u64, duration: u64| Record { time: Nanos(time), duration: Nanos(duration), ..Record::default() };
+        assert_eq!(cutter.think(&at(10, 3), Some(&at(20, 0))), Nanos(7));
+        assert_eq!(cutter.think(&at(10, u64::MAX), Some(&at(20, 0))), Nanos::ZERO);
     }
 }
