@@ -1,6 +1,6 @@
 //! `headstart._core`: JSON in, JSON out. The Python package gives it types and words.
 //!
-//! Each function releases the GIL while it works, and turns every error of the core into one exception,
+//! Every function that runs or reads releases the GIL while it works, and all turn every error of the core into one exception,
 //! `HeadstartError`, whose text is one line.
 
 mod catalog;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use headstart_trace::{convert, generate, info, open, GeneratorContext, RecordReader};
+use headstart_trace::{convert, generate, info, open, GeneratorContext};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
 
@@ -55,7 +55,7 @@ pub fn trace_generate(
 ) -> PyResult<String> {
     let context = GeneratorContext { seed, block_bytes: block_bytes(block_size)? };
     let keys: toml::Table = serde_json::from_str(keys).map_err(to_python)?;
-    let mut reader: Box<dyn RecordReader> = generate(generator, keys, &context).map_err(to_python)?;
-    let done = py.allow_threads(|| convert(&mut *reader, to, &target, context.block_bytes));
+    let done =
+        py.allow_threads(|| convert(&mut *generate(generator, keys, &context)?, to, &target, context.block_bytes));
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
 }

@@ -6,6 +6,7 @@
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
+use crate::run::TIME_MAX;
 use crate::scenario::HostKeys;
 
 /// What the process is doing.
@@ -99,7 +100,8 @@ impl Process {
     #[inline]
     pub fn charge_driver(&mut self, now: Nanos, requests: u32) {
         if requests > 0 {
-            let work = self.costs.driver * u64::from(requests);
+            // Bounded costs: at most 2^32 requests of an hour, cut off where the run ends anyway.
+            let work = Nanos(self.costs.driver.0.saturating_mul(u64::from(requests))).min(TIME_MAX);
             self.free_at = self.free_at.max(now) + work;
             self.driver += work;
         }

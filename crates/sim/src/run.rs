@@ -27,6 +27,10 @@ pub struct Progress {
 /// Called now and then; false stops the run.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
+/// A run ends with an error when its clock passes this: 146 years. No single think time is longer either, so that
+/// sums of a few times never leave 64 bits.
+pub const TIME_MAX: Nanos = Nanos(1 << 62);
+
 /// References between two reports of progress; a power of two.
 const REPORT_EVERY: u32 = 1 << 16;
 
@@ -86,6 +90,9 @@ impl Run {
         }
         self.process.phase = Phase::Done;
         let end = self.process.free_at;
+        if end > TIME_MAX {
+            return Err(too_long());
+        }
         while let Some(at) = self.storage.next_completion().filter(|at| *at <= end) {
             self.complete(at);
         }
@@ -136,6 +143,9 @@ impl Run {
         loop {
             let now = self.next_instant();
             self.now = now;
+            if now > TIME_MAX {
+                return Err(too_long());
+            }
             if self.is_quiet(now) {
                 // Nothing but the process acts: most references of a warm cache.
                 if self.refer(now, block, self.process.driver) {
@@ -229,7 +239,7 @@ impl Run {
             }
         };
         self.issued(now, issued);
-        let think = self.cursor.chunk.think.after(self.cursor.at);
+        let think = self.cursor.chunk.think.after(self.cursor.at).min(TIME_MAX);
         let ends_request = self.cursor.chunk.ends_request(self.cursor.at);
         if let Some(response) = self.process.served(now, think, ends_request) {
             self.responses.record(response);
@@ -238,4 +248,10 @@ impl Run {
         self.cursor.at += 1;
         true
     }
+}
+
+#[cold]
+fn too_long() -> Error {
+    KeyError::new("workload", "the run takes more than 146 simulated years", "shorter think times or costs, or a limit")
+        .into()
 }

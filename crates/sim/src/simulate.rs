@@ -197,6 +197,7 @@ fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_s
     let counts = run.level.counts();
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
     assert!(counts.prefetches_used <= counts.prefetches);
+    assert_eq!(counts.misses, counts.demand_fetches, "one process: each miss is fetched once");
     let parts = process.compute + process.driver + process.overhead + process.stall;
     assert_eq!(parts, elapsed, "every nanosecond of the process is accounted for");
     let bytes = u128::from(counts.references) * u128::from(scenario.workload.block_bytes());

@@ -101,7 +101,7 @@ impl Scenario {
         let (cache, cache_table) = read_cache(cache, workload.block_bytes()).map_err(|error| error.within("cache"))?;
         let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
-        let host: HostKeys = typed_keys(host).map_err(|error| error.within("host"))?;
+        let host = read_host(host).map_err(|error| error.within("host"))?;
         let mut resolved = Table::new();
         resolved.insert("seed".into(), Value::Integer(seed as i64));
         resolved.insert("workload".into(), workload_table.into());
@@ -145,14 +145,28 @@ impl Scenario {
     }
 }
 
-fn host_table(host: &HostKeys) -> Table {
-    let rows = [
+/// The longest cost: keeps sums within 64 bits.
+const COST_MAX: Nanos = Nanos(3_600_000_000_000);
+
+fn read_host(table: Table) -> Result<HostKeys, KeyError> {
+    let host: HostKeys = typed_keys(table)?;
+    match host_rows(&host).into_iter().find(|(_, cost)| *cost > COST_MAX) {
+        Some((key, cost)) => Err(KeyError::new(key, format!("{cost} is too long"), "a time of at most 1h")),
+        None => Ok(host),
+    }
+}
+
+fn host_rows(host: &HostKeys) -> [(&'static str, Nanos); 4] {
+    [
         ("driver_overhead", host.driver_overhead),
         ("hit_time", host.hit_time),
         ("system_call", host.system_call),
         ("copy_per_kib", host.copy_per_kib),
-    ];
-    rows.into_iter().map(|(key, time)| (key.to_owned(), Value::String(time.to_string()))).collect()
+    ]
+}
+
+fn host_table(host: &HostKeys) -> Table {
+    host_rows(host).into_iter().map(|(key, time)| (key.to_owned(), Value::String(time.to_string()))).collect()
 }
 
 #[derive(Deserialize)]

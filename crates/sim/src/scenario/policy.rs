@@ -56,6 +56,10 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let name = text(&mut table, "name", "demand")?;
     let row = registry::policy(&name)?;
     resolved.insert("name".into(), row.name.into());
+    if table.contains_key("replacement") && !row.open_replacement {
+        let problem = format!("{} chooses its victims itself", row.name);
+        return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
+    }
     let replacement = text(&mut table, "replacement", "lru");
     let replacement_row = registry::replacement(&replacement?)?;
     if row.open_replacement {
@@ -68,7 +72,11 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
                 let problem = format!("{} with {} takes no hints", row.name, replacement_row.name);
                 return Err(KeyError::new("hints", problem, "a hinted policy, or replacement = \"min\""));
             }
-            resolved.insert("hints".into(), hints.clone().into());
+            let mut all = hints.clone();
+            if all.contains_key("fraction") {
+                all.entry("seed").or_insert(Value::Integer(DEFAULT_HINT_SEED as i64));
+            }
+            resolved.insert("hints".into(), all.into());
             Some(read_hints(hints).map_err(|error| error.within("hints"))?)
         }
         Some(_) => return Err(KeyError::new("hints", "is no table", "{window = N} or {fraction = x, seed = s}")),

@@ -235,6 +235,10 @@ pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
         addresses: raw.addresses,
         limit: raw.limit,
     };
+    if keys.compute_total.is_some() && keys.compute_scale != 1.0 {
+        let problem = "given beside compute_total, which scales too";
+        return Err(KeyError::new("compute_scale", problem, "one of compute_scale, compute_total"));
+    }
     if keys.limit == Some(0) {
         return Err(KeyError::new("limit", "no request is left", "a whole number from 1"));
     }

@@ -1,9 +1,13 @@
 //! From requests in bytes to blocks and recorded think times.
 
 use headstart_trace::{Carries, Record};
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 
 use crate::scenario::{BlockSize, WorkloadKeys};
+use crate::Error;
+
+/// More blocks than any application asks for at once; keeps one wrong record from filling the memory.
+const REQUEST_BLOCKS_MAX: u64 = 1 << 22;
 
 /// A request in blocks.
 #[derive(Debug, Clone, Copy)]
@@ -58,16 +62,27 @@ impl Cutter {
     }
 
     /// The blocks that a request touches. An object is one block.
+    ///
+    /// # Errors
+    /// The request is too large to be one.
     #[inline]
-    #[must_use]
-    pub fn cut(&self, record: &Record) -> Cut {
+    pub fn cut(&self, record: &Record) -> Result<Cut, Error> {
         let file = self.file(record);
         if self.objects || self.block_size == BlockSize::Object {
-            return Cut { file, first: record.offset, blocks: 1 };
+            return Ok(Cut { file, first: record.offset, blocks: 1 });
         }
         let first = record.offset / self.block_bytes;
         let last = (record.offset + (record.size - 1)) / self.block_bytes;
-        Cut { file, first, blocks: last - first + 1 }
+        if last - first >= REQUEST_BLOCKS_MAX {
+            return Err(self.too_large(record));
+        }
+        Ok(Cut { file, first, blocks: last - first + 1 })
+    }
+
+    #[cold]
+    fn too_large(&self, record: &Record) -> Error {
+        let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
+        KeyError::new("workload.block_size", problem, "larger blocks").into()
     }
 
     /// Think time between the end of `record` and the issue of the next.

@@ -118,12 +118,12 @@ impl Placing {
 
 /// Files one after another.
 fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
-    let mut next = 0;
+    let mut next = 0u64;
     files
         .iter()
         .map(|(file, blocks)| {
             let base = next;
-            next += blocks;
+            next = next.saturating_add(*blocks);
             (*file, base)
         })
         .collect()
@@ -133,17 +133,17 @@ fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
 fn random_groups(files: &[(u32, u64)], seed: u64) -> BTreeMap<u32, u64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
-    let (mut group, mut filled) = (0, 0);
+    let (mut group, mut filled) = (0u64, 0u64);
     files
         .iter()
         .map(|(file, blocks)| {
-            if filled > 0 && filled + blocks > GROUP_BLOCKS {
+            if filled > 0 && blocks.saturating_add(filled) > GROUP_BLOCKS {
                 // A file larger than a group takes up the groups that it reaches into.
                 group += filled.div_ceil(GROUP_BLOCKS).max(1);
                 filled = 0;
             }
-            filled += blocks;
-            (*file, group * GROUP_BLOCKS + rng.random_range(0..GROUP_BLOCKS))
+            filled = blocks.saturating_add(filled);
+            (*file, (group * GROUP_BLOCKS) + rng.random_range(0..GROUP_BLOCKS))
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The references themselves, a chunk at a time.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use headstart_trace::{Carries, Record};
 use headstart_types::{Block, Chunk, Disk, KeyError, Nanos, Think};
 
@@ -50,7 +52,7 @@ impl References {
     pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
         match Opened::new(&scenario.workload, scenario.seed) {
             Some(opened) => Self::from_records(scenario, &opened, capacity),
-            None => Self::inline(scenario),
+            None => Self::inline(scenario, capacity),
         }
     }
 
@@ -92,33 +94,44 @@ impl References {
         })
     }
 
-    fn inline(scenario: &Scenario) -> Result<Self, Error> {
+    fn inline(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
         let Input::References(names) = &scenario.workload.input else { unreachable!("no records: inline") };
         if names.is_empty() {
             return Err(KeyError::new("workload.references", "empty", "at least one block name").into());
         }
-        let device = &scenario.device;
-        let mut seen: Vec<&String> = Vec::new();
-        for name in names.iter().chain(&scenario.cache.initial) {
-            if !seen.contains(&name) {
-                seen.push(name);
-            }
+        if scenario.workload.placement.is_some() {
+            let allowed = "device.layout, or no placement";
+            return Err(KeyError::new("workload.placement", "inline references have no files", allowed).into());
         }
+        let limit = scenario.workload.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let names = &names[..names.len().min(limit)];
+        let device = &scenario.device;
+        let mut seen: BTreeMap<&String, Block> = BTreeMap::new();
+        let places = device.layout.as_deref().map(places).transpose()?;
         let mut universe = Universe::default();
         let sectors = headstart_device::sectors_of(scenario.workload.block_bytes()).max(1);
-        for (at, name) in seen.iter().enumerate() {
-            let (disk, slot) = match &device.layout {
+        for name in names.iter().chain(&scenario.cache.initial) {
+            if seen.contains_key(name) {
+                continue;
+            }
+            let at = seen.len();
+            let (disk, slot) = match &places {
                 None => (at % device.count as usize, at / device.count as usize),
-                Some(lists) => find(lists, name)?,
+                Some(places) => *places.get(name).ok_or_else(|| layout_error(name, "is nowhere"))?,
             };
-            universe.push(Disk(disk as u32), slot as u64 * sectors);
+            let sector = slot as u64 * sectors;
+            if capacity.is_some_and(|capacity| sector + sectors > capacity) {
+                let problem = format!("block \"{name}\" lies beyond the device");
+                return Err(KeyError::new("workload.references", problem, "fewer or smaller blocks").into());
+            }
+            seen.insert(name, universe.push(Disk(disk as u32), sector));
         }
-        let number = |name: &String| Block(seen.iter().position(|other| *other == name).unwrap_or(0) as u32);
+        let number = |name: &String| seen[name];
         let references: Vec<Block> = names.iter().map(number).collect();
         let initial: Vec<Block> = scenario.cache.initial.iter().map(number).collect();
         let frames = frames(scenario.cache.size, seen.len());
-        let repeated = (1..initial.len()).find(|at| initial[..*at].contains(&initial[*at]));
-        if repeated.is_some() || initial.len() > frames as usize {
+        let distinct: BTreeSet<Block> = initial.iter().copied().collect();
+        if distinct.len() < initial.len() || initial.len() > frames as usize {
             let allowed = format!("at most {frames} different blocks");
             return Err(KeyError::new("cache.initial", "does not fit the cache", allowed).into());
         }
@@ -193,6 +206,10 @@ impl References {
                 Think::Each(recorded)
             }
         };
+        if chunk.blocks.is_empty() && self.universe.disk_of.is_empty() {
+            let problem = "no request is left";
+            return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
+        }
         Ok(!chunk.blocks.is_empty())
     }
 
@@ -239,7 +256,7 @@ struct Cutting<'a> {
 impl Cutting<'_> {
     #[inline]
     fn push(&mut self, record: &Record, next: Option<&Record>) -> Result<(), Error> {
-        let Cut { file, first, blocks } = self.cutter.cut(record);
+        let Cut { file, first, blocks } = self.cutter.cut(record)?;
         for at in first..first + blocks {
             self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
         }
@@ -291,15 +308,19 @@ fn frames(size: CacheSize, distinct: usize) -> u32 {
     }
 }
 
-fn find(lists: &[Vec<String>], name: &str) -> Result<(usize, usize), Error> {
-    let mut places = lists.iter().enumerate().flat_map(|(disk, list)| {
-        list.iter().enumerate().filter(|(_, other)| *other == name).map(move |(slot, _)| (disk, slot))
-    });
-    match (places.next(), places.next()) {
-        (Some(place), None) => Ok(place),
-        (place, _) => {
-            let problem = if place.is_none() { "is nowhere" } else { "is placed twice" };
-            Err(KeyError::new("device.layout", format!("block \"{name}\" {problem}"), "every block once").into())
+/// Disk and place on it of each block of an explicit layout.
+fn places(lists: &[Vec<String>]) -> Result<BTreeMap<&String, (usize, usize)>, Error> {
+    let mut places = BTreeMap::new();
+    for (disk, list) in lists.iter().enumerate() {
+        for (slot, name) in list.iter().enumerate() {
+            if places.insert(name, (disk, slot)).is_some() {
+                return Err(layout_error(name, "is placed twice"));
+            }
         }
     }
+    Ok(places)
+}
+
+fn layout_error(name: &str, problem: &str) -> Error {
+    KeyError::new("device.layout", format!("block \"{name}\" {problem}"), "every block once").into()
 }

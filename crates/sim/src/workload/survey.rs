@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_trace::Record;
-use headstart_types::Nanos;
 
 use super::cutting::Cutter;
 use super::Opened;
@@ -14,8 +13,8 @@ use crate::Error;
 pub struct Survey {
     /// References.
     pub references: u64,
-    /// Sum of think times as recorded.
-    pub compute: Nanos,
+    /// Sum of think times as recorded, in nanoseconds.
+    pub compute: u128,
     /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
     pub files: Vec<(u32, u64)>,
     /// Distinct (file, block in file), if they were asked for.
@@ -37,9 +36,9 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
             break;
         }
         for record in batch {
-            let cut = cutter.cut(record);
+            let cut = cutter.cut(record)?;
             found.references += cut.blocks;
-            found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, Some(record)));
+            found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, Some(record)).0));
             if collect {
                 found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
             }
@@ -48,7 +47,7 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
             last = Some(*record);
         }
     }
-    found.compute += last.map_or(Nanos::ZERO, |last| cutter.think(&last, None));
+    found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, None).0));
     for entry in records.reader().files() {
         let seen = sizes.remove(&entry.file).unwrap_or(0);
         found.files.push((entry.file, seen.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));

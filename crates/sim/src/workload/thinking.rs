@@ -4,6 +4,7 @@ use headstart_trace::{Compute, ComputeSampler};
 use headstart_types::{KeyError, Nanos};
 
 use super::survey::Survey;
+use crate::run::TIME_MAX;
 use crate::scenario::{ComputeKey, WorkloadKeys};
 use crate::Error;
 
@@ -12,8 +13,8 @@ use crate::Error;
 pub enum Factor {
     /// A real number.
     Scale(f64),
-    /// total / sum, exactly.
-    Ratio(Nanos, Nanos),
+    /// total / sum, each product rounded down.
+    Ratio(Nanos, u128),
 }
 
 impl Factor {
@@ -23,8 +24,8 @@ impl Factor {
     pub fn of(self, think: Nanos) -> Nanos {
         match self {
             Factor::Scale(1.0) => think,
-            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64),
-            Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / u128::from(sum.0)) as u64),
+            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64).min(TIME_MAX),
+            Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / sum) as u64),
         }
     }
 }
@@ -57,14 +58,14 @@ pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u6
     let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
     let sum = match thinking {
         Thinking::Recorded => found.compute,
-        Thinking::Constant(think) => *think * found.references,
+        Thinking::Constant(think) => u128::from(think.0) * u128::from(found.references),
         Thinking::Drawn(_) => {
             let ComputeKey::Exponential(mean) = keys.compute else { unreachable!("drawn times are exponential") };
             let mut sampler = Compute::Exponential(mean).sampler(seed);
-            (0..found.references).map(|_| sampler.next_think()).sum()
+            (0..found.references).map(|_| u128::from(sampler.next_think().0)).sum()
         }
     };
-    if sum == Nanos::ZERO {
+    if sum == 0 {
         let problem = "the workload has no think times to scale";
         return Err(KeyError::new("workload.compute_total", problem, "compute = a time above zero").into());
     }

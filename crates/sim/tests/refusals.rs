@@ -1,0 +1,59 @@
+//! What a scenario must not ask for: each is refused in one line that begins with the key, whatever the policy.
+
+use headstart_sim::{simulate, Scenario, Source};
+
+const FIGURE_1: &str = r#"{
+    "workload": {"references": ["A", "b", "C", "d", "E", "F"], "compute": "1ms"},
+    "cache": {"blocks": 4, "initial": ["A", "b", "d", "F"]},
+    "policy": {"name": "aggressive", "batch_size": 1},
+    "device": {"model": "uniform", "fetch_time": "2ms", "layout": [["A", "C", "E", "F"], ["b", "d"]]}
+}"#;
+
+fn refusal(base: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|each| (*each).to_owned()).collect();
+    let scenario = Scenario::read(&Source::Json(base.to_owned()), &overrides);
+    let error = scenario.and_then(|scenario| simulate(&scenario, &mut |_| true)).map(|_| ()).expect_err(base);
+    error.to_string()
+}
+
+#[test]
+fn times_that_leave_64_bits() {
+    for (set, begin) in [
+        ("workload.compute=5000000h", "workload: the run takes more than 146 simulated years"),
+        ("workload.compute_scale=1e300", "workload: the run takes more than 146 simulated years"),
+        ("workload.compute_total=18446744073s", "workload: the run takes more than 146 simulated years"),
+        ("host.hit_time=5000000h", "host.hit_time: 18000000000s is too long; allowed: a time of at most 1h"),
+        ("host.copy_per_kib=2h", "host.copy_per_kib: 7200s is too long"),
+    ] {
+        let text = refusal(FIGURE_1, &[set]);
+        assert!(text.starts_with(begin), "{set}: {text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+}
+
+#[test]
+fn keys_that_would_be_ignored() {
+    for (sets, begin) in [
+        (&["policy.replacement=min"][..], "policy.replacement: aggressive chooses its victims itself"),
+        (&["workload.placement=address"], "workload.placement: inline references have no files"),
+        (&["workload.compute_scale=2.0", "workload.compute_total=1s"], "workload.compute_scale: given beside"),
+    ] {
+        let text = refusal(FIGURE_1, sets);
+        assert!(text.starts_with(begin), "{sets:?}: {text}");
+    }
+}
+
+#[test]
+fn inline_blocks_beyond_the_device() {
+    let base = r#"{"workload": {"references": ["A", "B"], "block_size": "1GiB", "compute": "1ms"}}"#;
+    let text = refusal(base, &[]);
+    assert!(text.starts_with("workload.references: block \"B\" lies beyond the device"), "{text}");
+}
+
+#[test]
+fn a_limit_cuts_inline_references() {
+    let source = Source::Json(FIGURE_1.to_owned());
+    let scenario = Scenario::read(&source, &["workload.limit=2".to_owned()]).expect("a scenario");
+    let report = simulate(&scenario, &mut |_| true).expect("a run");
+    assert_eq!((report.requests, report.elapsed_ns), (2, 2_000_000));
+}
