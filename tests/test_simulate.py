@@ -234,3 +234,11 @@ def test_a_trace_may_lie_beside_the_scenario(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text('workload = {trace = "three.csv"}\ncache = {blocks = 1}\n')
     assert headstart.simulate(scenario).references == 2
+
+
+def test_explain_names_defaults_that_depend_on_the_run() -> None:
+    text = headstart.explain(FIGURE_1, overrides=["policy=forestall"])
+    assert "# policy.lookahead: twice the blocks of the cache\n" in text
+    given = headstart.explain(FIGURE_1, overrides=["policy=forestall", "policy.lookahead=3"])
+    assert "lookahead = 3" in given
+    assert "# policy.lookahead" not in given

@@ -53,6 +53,8 @@ pub struct PolicyRow {
     pub open_replacement: bool,
     /// Its keys with their defaults.
     pub defaults: fn() -> Table,
+    /// Keys whose default depends on the run, and what it is, in words.
+    pub computed: &'static [(&'static str, &'static str)],
     /// Builds it from its keys (without `name`, `hints` and `replacement`).
     ///
     /// # Errors
@@ -83,6 +85,7 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: false,
         open_replacement: true,
         defaults: Table::new,
+        computed: &[],
         build: |keys, context| {
             typed_keys::<NoKeys>(keys)?;
             Ok((context.replacement.on_demand)(context))
@@ -95,6 +98,7 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: true,
         open_replacement: false,
         defaults: defaults::<FixedHorizonKeys>,
+        computed: &[],
         build: |keys, context| {
             let keys: FixedHorizonKeys = typed_keys(keys)?;
             Ok(hinted(context, hinted::FixedHorizon { horizon: keys.horizon }))
@@ -107,6 +111,7 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: true,
         open_replacement: false,
         defaults: defaults::<AggressiveKeys>,
+        computed: &[],
         build: |keys, context| {
             let keys: AggressiveKeys = typed_keys(keys)?;
             Ok(hinted(context, hinted::Aggressive::new(keys.batch_size.on(context.disks))))
@@ -119,6 +124,12 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: true,
         open_replacement: false,
         defaults: defaults::<ReverseAggressiveKeys>,
+        computed: &[
+            ("fetch_ratio", "the device's typical service time over the mean think time"),
+            ("batch_size", "1 on a uniform device, \"table6\" elsewhere"),
+            ("forward_batch_size", "as batch_size"),
+            ("replay", "\"mirror\" on a uniform device with every reference disclosed, \"released\" elsewhere"),
+        ],
         build: build_reverse_aggressive,
     },
     PolicyRow {
@@ -128,6 +139,7 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: true,
         open_replacement: false,
         defaults: defaults::<ForestallKeys>,
+        computed: &[("lookahead", "twice the blocks of the cache")],
         build: |keys, context| {
             let keys: ForestallKeys = typed_keys(keys)?;
             let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
@@ -143,6 +155,7 @@ pub static POLICIES: &[PolicyRow] = &[
         hinted: true,
         open_replacement: false,
         defaults: Table::new,
+        computed: &[],
         build: build_optimum,
     },
 ];

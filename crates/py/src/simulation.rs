@@ -53,12 +53,16 @@ fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> 
     Ok(())
 }
 
-/// The scenario with every default in it, as TOML.
+/// The scenario with every default in it, as TOML. Defaults that depend on the run are comments at its end.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
 pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<String>) -> PyResult<String> {
     let scenario = Scenario::read(&source(path, json), &overrides).map_err(to_python)?;
-    toml::to_string(&scenario.resolved).map_err(to_python)
+    let mut text = toml::to_string(&scenario.resolved).map_err(to_python)?;
+    for (key, default) in scenario.computed_defaults() {
+        text.push_str(&format!("# {key}: {default}\n"));
+    }
+    Ok(text)
 }
 
 /// A lower bound on the elapsed time of the scenario under any policy, as JSON.

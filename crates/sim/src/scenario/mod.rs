@@ -128,6 +128,23 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Keys that are absent and whose default depends on the run, and what it is, in words.
+    #[must_use]
+    pub fn computed_defaults(&self) -> Vec<(String, &'static str)> {
+        let mut found = Vec::new();
+        if self.workload.placement.is_none() && !matches!(self.workload.input, Input::References(_)) {
+            let default = "\"table-order\" if the trace tells files apart, else \"address\"";
+            found.push(("workload.placement".to_owned(), default));
+        }
+        let row = headstart_policy::registry::POLICIES.iter().find(|row| row.name == self.policy.name);
+        for (key, default) in row.map_or(&[][..], |row| row.computed) {
+            if !self.policy.keys.contains_key(*key) {
+                found.push((format!("policy.{key}"), *default));
+            }
+        }
+        found
+    }
+
     /// Files that are not where one works are looked for beside the scenario.
     fn find_beside(&mut self, file: &Path) {
         let beside = |path: &Path| {
