@@ -57,3 +57,14 @@ fn a_limit_cuts_inline_references() {
     let report = simulate(&scenario, &mut |_| true).expect("a run");
     assert_eq!((report.requests, report.elapsed_ns), (2, 2_000_000));
 }
+
+#[test]
+fn a_layout_names_every_referenced_block_once() {
+    for (layout, begin) in [
+        (r#"[["A", "C", "E", "F"], ["b"]]"#, "device.layout: block \"d\" is nowhere"),
+        (r#"[["A", "C", "E", "F"], ["b", "d", "A"]]"#, "device.layout[1][2]: block is placed twice"),
+    ] {
+        let text = refusal(FIGURE_1, &[&format!("device.layout={layout}")]);
+        assert!(text.starts_with(begin), "{layout}: {text}");
+    }
+}

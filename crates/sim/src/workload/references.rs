@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use headstart_device::{Explicit, Layout, Stripe};
 use headstart_trace::{Carries, Record};
-use headstart_types::{Block, Chunk, Disk, KeyError, Nanos, Think};
+use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Think};
 
 use super::cutting::{Cut, Cutter};
 use super::numbering::Universe;
@@ -11,7 +12,7 @@ use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{Addresses, BlockSize, CacheSize, Input, Placement, Scenario};
+use crate::scenario::{Addresses, BlockSize, CacheSize, DeviceKeys, Input, Placement, Scenario};
 use crate::Error;
 
 /// The references of a scenario, in order.
@@ -105,31 +106,32 @@ impl References {
         }
         let limit = scenario.workload.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let names = &names[..names.len().min(limit)];
-        let device = &scenario.device;
-        let mut seen: BTreeMap<&String, Block> = BTreeMap::new();
-        let places = device.layout.as_deref().map(places).transpose()?;
-        let mut universe = Universe::default();
-        let sectors = headstart_device::sectors_of(scenario.workload.block_bytes()).max(1);
+        let mut numbers: BTreeMap<&String, u64> = BTreeMap::new();
+        let mut order = Vec::new();
         for name in names.iter().chain(&scenario.cache.initial) {
-            if seen.contains_key(name) {
-                continue;
-            }
-            let at = seen.len();
-            let (disk, slot) = match &places {
-                None => (at % device.count as usize, at / device.count as usize),
-                Some(places) => *places.get(name).ok_or_else(|| layout_error(name, "is nowhere"))?,
-            };
-            let sector = slot as u64 * sectors;
+            numbers.entry(name).or_insert_with(|| {
+                order.push(name);
+                order.len() as u64 - 1
+            });
+        }
+        let block = Bytes(scenario.workload.block_bytes());
+        let layout = layout(&scenario.device, block, &numbers).map_err(|error| error.within("device"))?;
+        let sectors = headstart_device::sectors_of(block.0).max(1);
+        let mut universe = Universe::default();
+        for (at, name) in order.iter().enumerate() {
+            let (disk, sector) = layout.place(at as u64).ok_or_else(|| {
+                KeyError::new("device.layout", format!("block \"{name}\" is nowhere"), "every block once")
+            })?;
             if capacity.is_some_and(|capacity| sector + sectors > capacity) {
                 let problem = format!("block \"{name}\" lies beyond the device");
                 return Err(KeyError::new("workload.references", problem, "fewer or smaller blocks").into());
             }
-            seen.insert(name, universe.push(Disk(disk as u32), sector));
+            universe.push(disk, sector);
         }
-        let number = |name: &String| seen[name];
+        let number = |name: &String| Block(numbers[name] as u32);
         let references: Vec<Block> = names.iter().map(number).collect();
         let initial: Vec<Block> = scenario.cache.initial.iter().map(number).collect();
-        let frames = frames(scenario.cache.size, seen.len());
+        let frames = frames(scenario.cache.size, order.len());
         let distinct: BTreeSet<Block> = initial.iter().copied().collect();
         if distinct.len() < initial.len() || initial.len() > frames as usize {
             let allowed = format!("at most {frames} different blocks");
@@ -308,19 +310,17 @@ fn frames(size: CacheSize, distinct: usize) -> u32 {
     }
 }
 
-/// Disk and place on it of each block of an explicit layout.
-fn places(lists: &[Vec<String>]) -> Result<BTreeMap<&String, (usize, usize)>, Error> {
-    let mut places = BTreeMap::new();
-    for (disk, list) in lists.iter().enumerate() {
-        for (slot, name) in list.iter().enumerate() {
-            if places.insert(name, (disk, slot)).is_some() {
-                return Err(layout_error(name, "is placed twice"));
-            }
-        }
-    }
-    Ok(places)
-}
-
-fn layout_error(name: &str, problem: &str) -> Error {
-    KeyError::new("device.layout", format!("block \"{name}\" {problem}"), "every block once").into()
+/// Where inline blocks lie: as listed, or striped in order of their numbers. Listed blocks that nobody references
+/// have numbers after `numbers`: they only take up room.
+fn layout(device: &DeviceKeys, block: Bytes, numbers: &BTreeMap<&String, u64>) -> Result<Layout, KeyError> {
+    let Some(lists) = &device.layout else {
+        return Stripe::try_new(device.count, device.stripe_unit, block).map(Layout::Stripe);
+    };
+    let mut others: BTreeMap<&String, u64> = BTreeMap::new();
+    let mut number = |name| {
+        let next = (numbers.len() + others.len()) as u64;
+        numbers.get(name).copied().unwrap_or_else(|| *others.entry(name).or_insert(next))
+    };
+    let lists: Vec<Vec<u64>> = lists.iter().map(|list| list.iter().map(&mut number).collect()).collect();
+    Explicit::try_new(&lists, block).map(Layout::Explicit)
 }
