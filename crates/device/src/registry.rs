@@ -145,9 +145,6 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
 pub fn build_scheduler(name: &str, keys: Table) -> Result<Box<dyn Scheduler>, KeyError> {
     match scheduler(name) {
         Some(row) => (row.build)(keys),
-        None => {
-            let names: Vec<&str> = SCHEDULERS.iter().map(|row| row.name).collect();
-            Err(KeyError::new("scheduler", format!("unknown scheduler \"{name}\""), names.join(", ")))
-        }
+        None => Err(KeyError::unknown("scheduler", "scheduler", name, SCHEDULERS.iter().map(|row| row.name))),
     }
 }

@@ -199,10 +199,8 @@ pub static REPLACEMENTS: &[ReplacementRow] = &[
 /// # Errors
 /// There is none; lists the names.
 pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
-    POLICIES.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
-        KeyError::new("name", format!("unknown policy \"{name}\""), names.join(", "))
-    })
+    let unknown = || KeyError::unknown("name", "policy", name, POLICIES.iter().map(|row| row.name));
+    POLICIES.iter().find(|row| row.name == name).ok_or_else(unknown)
 }
 
 /// The row of replacement `name`.
@@ -210,10 +208,8 @@ pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
 /// # Errors
 /// There is none; lists the names.
 pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
-    REPLACEMENTS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<&str> = REPLACEMENTS.iter().map(|row| row.name).collect();
-        KeyError::new("replacement", format!("unknown replacement \"{name}\""), names.join(", "))
-    })
+    let unknown = || KeyError::unknown("replacement", "replacement", name, REPLACEMENTS.iter().map(|row| row.name));
+    REPLACEMENTS.iter().find(|row| row.name == name).ok_or_else(unknown)
 }
 
 #[derive(Serialize, Deserialize, Default)]

@@ -16,6 +16,18 @@ pub enum Fit {
     Content,
 }
 
+impl Fit {
+    /// The fit of a file whose content does or does not look right, and whose name does or does not.
+    #[must_use]
+    pub fn of(content: bool, name: bool) -> Self {
+        match (content, name) {
+            (true, _) => Fit::Content,
+            (false, true) => Fit::Name,
+            (false, false) => Fit::No,
+        }
+    }
+}
+
 /// A trace format.
 pub struct Format {
     /// The name in a scenario.

@@ -20,6 +20,11 @@ impl KeyError {
         Self { key: key.into(), problem: problem.into(), allowed: allowed.into() }
     }
 
+    /// There is no `kind` of that name; `names` are those that there are.
+    pub fn unknown<'a>(key: &str, kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Self {
+        Self::new(key, format!("unknown {kind} \"{name}\""), names.collect::<Vec<_>>().join(", "))
+    }
+
     /// The same error, seen from one table further out: `prefix.key`.
     #[must_use]
     pub fn within(mut self, prefix: &str) -> Self {

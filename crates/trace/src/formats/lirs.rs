@@ -35,11 +35,7 @@ pub(crate) const FORMAT: Format = Format {
 
 fn detect(name: &str, head: &[u8]) -> Fit {
     let is_block = |line: &[u8]| line == b"*" || line.len() < 20 && line.iter().all(u8::is_ascii_digit);
-    match (first_lines(head, is_block), name.ends_with(".trace")) {
-        (true, _) => Fit::Content,
-        (false, true) => Fit::Name,
-        (false, false) => Fit::No,
-    }
+    Fit::of(first_lines(head, is_block), name.ends_with(".trace"))
 }
 
 struct Lirs;

@@ -41,11 +41,7 @@ fn detect(name: &str, head: &[u8]) -> Fit {
     let four_numbers = |line: &[u8]| {
         fields(line).count() == 4 && fields(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
     };
-    match (first_lines(head, four_numbers), name.ends_with(".lis")) {
-        (true, _) => Fit::Content,
-        (false, true) => Fit::Name,
-        (false, false) => Fit::No,
-    }
+    Fit::of(first_lines(head, four_numbers), name.ends_with(".lis"))
 }
 
 struct Lis;

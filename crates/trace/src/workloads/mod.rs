@@ -58,9 +58,7 @@ pub fn generate(name: &str, keys: toml::Table, context: &GeneratorContext) -> Re
     if context.block_bytes == 0 {
         return Err(KeyError::new("block_size", "is 0", "1 byte or more"));
     }
-    let row = WORKLOADS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<&str> = WORKLOADS.iter().map(|row| row.name).collect();
-        KeyError::new("generator", format!("unknown generator \"{name}\""), names.join(", "))
-    })?;
+    let unknown = || KeyError::unknown("generator", "generator", name, WORKLOADS.iter().map(|row| row.name));
+    let row = WORKLOADS.iter().find(|row| row.name == name).ok_or_else(unknown)?;
     (row.open)(keys, context)
 }
