@@ -37,11 +37,7 @@ pub(crate) const FORMAT: Format = Format {
 
 fn detect(name: &str, head: &[u8]) -> Fit {
     let named = name.ends_with(".oracleGeneral") || name.ends_with(".oracleGeneral.bin");
-    match (plausible(head), named) {
-        (true, _) => Fit::Content,
-        (false, true) => Fit::Name,
-        (false, false) => Fit::No,
-    }
+    Fit::of(plausible(head), named)
 }
 
 /// Whether the first records can be such: times do not decrease, and the next access is later or never.
