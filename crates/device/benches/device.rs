@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use headstart_device::{build_device, build_scheduler, Drive, Request};
+use headstart_device::{build_device, build_scheduler, Drive, Request, Started};
 use headstart_types::Nanos;
 use toml::Table;
 
@@ -46,7 +46,7 @@ fn serve(model: &str, what: &str, count: u64, mut sector: impl FnMut(u64) -> u64
 fn queue(scheduler: &str, depth: u64, count: u64) {
     let device = build_device("hp97560", Table::new()).unwrap();
     let mut queue = build_scheduler(scheduler, Table::new()).unwrap();
-    let mut state = 1;
+    let (mut state, mut parts) = (1, Vec::new());
     let queued = |sequence: u64, sector: u64| headstart_device::Queued {
         request: Request::read(sector, 16, sequence),
         arrived: Nanos::ZERO,
@@ -56,7 +56,7 @@ fn queue(scheduler: &str, depth: u64, count: u64) {
         for sequence in 0..count {
             queue.push(queued(sequence, xorshift(&mut state) % 160_000 * 16));
             if queue.len() as u64 > depth {
-                black_box(queue.pop(Nanos::ZERO, &*device));
+                black_box(queue.pop(Nanos::ZERO, &*device, &mut parts));
             }
         }
     });
@@ -73,9 +73,11 @@ fn drive(depth: u64, count: u64) {
                 drive.submit(now, Request::read(issued % 160_000 * 16, 16, issued));
                 issued += 1;
             }
-            while let Some(end) = drive.start(now) {
+            while let Started::Ends(end) = drive.start(now) {
                 now = end;
-                black_box(drive.finish(now));
+                drive.finish(now, |finished| {
+                    black_box(finished);
+                });
             }
         }
     });

@@ -23,15 +23,25 @@ pub struct Request {
     pub sectors: u32,
     /// Write rather than read.
     pub write: bool,
+    /// Nobody waits for it. Devices never look at it, schedulers may.
+    pub prefetch: bool,
+    /// Who asks, where that is known. Devices never look at it, schedulers may.
+    pub process: Option<u32>,
     /// The host's own: a block number, an index. Devices and schedulers never look at it.
     pub tag: u64,
 }
 
 impl Request {
-    /// A read of `sectors` sectors from `sector`.
+    /// A read of `sectors` sectors from `sector`, by nobody in particular.
     #[must_use]
     pub const fn read(sector: u64, sectors: u32, tag: u64) -> Self {
-        Self { sector, sectors, write: false, tag }
+        Self { sector, sectors, write: false, prefetch: false, process: None, tag }
+    }
+
+    /// A write of `sectors` sectors from `sector`, by nobody in particular.
+    #[must_use]
+    pub const fn write(sector: u64, sectors: u32, tag: u64) -> Self {
+        Self { sector, sectors, write: true, prefetch: false, process: None, tag }
     }
 
     /// The sector after the last.
@@ -42,7 +52,7 @@ impl Request {
     }
 }
 
-/// What serving one request took. The four parts sum to `end` less the start of service.
+/// What serving one request took. The five parts sum to `end` less the start of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
     /// The instant at which the request is done.
@@ -55,8 +65,61 @@ pub struct Service {
     pub transfer: Nanos,
     /// Controller time that nothing else hides.
     pub overhead: Nanos,
+    /// Waiting within the device before it began: for buffered writes, a busy channel, a busy member of an array.
+    pub wait: Nanos,
     /// The first sector was in the device's buffer, or was the very next that the head was about to read.
     pub buffer_hit: bool,
+}
+
+/// A run of sectors that pass the head at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    /// First sector.
+    pub first: u64,
+    /// How many.
+    pub sectors: u64,
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// How many.
+    pub cylinders: u32,
+    /// Sectors of a track.
+    pub sectors_per_track: u32,
+    /// Rate of a long sequential read, switches of heads and cylinders included, in bytes a second.
+    pub bytes_per_second: f64,
+}
+
+/// What a drive with an arm is made of, for those who show, plot or compute with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mechanics {
+    /// Turns a minute.
+    pub rpm: u32,
+    /// Tracks of a cylinder.
+    pub surfaces: u32,
+    /// Time of a switch between heads of one cylinder.
+    pub head_switch: Nanos,
+    /// What a write's movement takes longer than a read's.
+    pub write_settle: Nanos,
+    /// By distance in cylinders from 0: time of a read's seek.
+    pub seek: Vec<Nanos>,
+    /// The zones, outermost first.
+    pub bands: Vec<Band>,
+}
+
+impl Mechanics {
+    /// One turn, rounded to nanoseconds.
+    #[must_use]
+    pub fn revolution(&self) -> Nanos {
+        Nanos((60_000_000_000 + u64::from(self.rpm) / 2) / u64::from(self.rpm))
+    }
+
+    /// Mean seek time between two cylinders drawn evenly and apart from each other, in nanoseconds: each distance
+    /// d weighs as the number of pairs that far apart, C for 0 and 2 (C - d) beyond.
+    #[must_use]
+    pub fn mean_seek_ns(&self) -> f64 {
+        let cylinders = self.seek.len() as f64;
+        let weigh = |(distance, time): (usize, &Nanos)| 2.0 * (cylinders - distance as f64) * time.0 as f64;
+        self.seek.iter().enumerate().skip(1).map(weigh).sum::<f64>() / (cylinders * cylinders)
+    }
 }
 
 /// Something that serves requests.
@@ -83,4 +146,33 @@ pub trait Device: Send {
 
     /// Where the last request ended, for schedulers that look at the head; 0 before the first.
     fn head_sector(&self) -> u64;
+
+    /// How long the device would take, if it took `request` at `now`, until the first sector passes: seek, rotation
+    /// and what is waited for before. Zero where place does not matter. For schedulers: it changes nothing.
+    fn positioning(&self, _now: Nanos, _request: &Request) -> Nanos {
+        Nanos::ZERO
+    }
+
+    /// Moves the arm to `sector`'s cylinder, from `now` on, and says when it is there: at once where there is no
+    /// arm. The caller guarantees that nothing is in service, and serves nothing before that instant.
+    fn travel(&mut self, now: Nanos, _sector: u64) -> Nanos {
+        now
+    }
+
+    /// What the drive is made of; `None` where nothing moves.
+    fn mechanics(&self) -> Option<Mechanics> {
+        None
+    }
+
+    /// The same device in the same state. Building from a profile costs a parse, this does not.
+    fn clone_box(&self) -> Box<dyn Device>;
+
+    /// Gives a device that draws random numbers a seed of its own. Others have nothing to do.
+    fn reseed(&mut self, _seed: u64) {}
+}
+
+impl Clone for Box<dyn Device> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
 }

@@ -2,16 +2,22 @@
 //!
 //! The host calls [`Drive::submit`] for each request, then [`Drive::start`] until it gives nothing; when the end
 //! that `start` returned has come it calls [`Drive::finish`] once for it, then `start` again. Time is the
-//! host's: the drive is only told it. No allocation per request once the queue has reached its greatest length.
+//! host's: the drive is only told it. No allocation per request once the queues have reached their greatest length.
+//!
+//! There are two queues. The host's scheduler holds what has been submitted; the drive's own command queue, if it
+//! has one, takes up to `depth` requests (those in service included) out of it and orders them by a scheduler of
+//! its own, which knows the head (tagged command queueing). Without one, the host's scheduler feeds the device.
 
 use headstart_types::Nanos;
 
-use crate::{Device, Queued, Request, Scheduler, Service};
+use crate::{Device, Next, Queued, Request, Scheduler, Service};
 
 /// A request in the device's hands.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct InService {
     queued: Queued,
+    /// The requests that were merged into it; empty where it is one.
+    parts: Vec<Queued>,
     started: Nanos,
     service: Service,
 }
@@ -23,7 +29,7 @@ pub struct Finished {
     pub request: Request,
     /// When it was submitted.
     pub arrived: Nanos,
-    /// From the start of service to its end.
+    /// From the start of service to its end; of a merged request, of the whole.
     pub service_time: Nanos,
     /// From submission to the end of service.
     pub response_time: Nanos,
@@ -31,14 +37,29 @@ pub struct Finished {
     pub buffer_hit: bool,
 }
 
+/// What came of [`Drive::start`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Started {
+    /// A request is in service and ends at this instant.
+    Ends(Nanos),
+    /// Nothing was started: the scheduler waits. The host calls `start` again at this instant.
+    Wakes(Nanos),
+    /// Nothing was started: nothing is queued, or the device serves as many as it can.
+    Nothing,
+}
+
 /// What a drive has done. Sums are over completed requests, except `busy`.
 ///
-/// Identities: `service = seek + rotation + transfer + overhead`; `response = queue + service`; with
-/// concurrency 1 and nothing in service, `busy = service`.
+/// Identities: `service = seek + rotation + transfer + overhead + wait`; without merging
+/// `response = queue + service`; with concurrency 1 and nothing in service, `busy = service`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Completed requests.
+    /// Completed requests of the device.
     pub requests: u64,
+    /// Completed requests of the host; those that were merged count each, so that `parts >= requests`.
+    pub parts: u64,
+    /// The part of `requests` that wrote.
+    pub writes: u64,
     /// Sectors of completed requests.
     pub sectors: u64,
     /// Time with at least one request in service, up to the instant asked about.
@@ -51,42 +72,72 @@ pub struct Statistics {
     pub transfer: Nanos,
     /// Sum of controller overheads.
     pub overhead: Nanos,
-    /// Sum of waits in the queue, from submission to the start of service.
+    /// Sum of waits within the device.
+    pub wait: Nanos,
+    /// Sum over `parts` of waits in the queues, from submission to the start of service.
     pub queue: Nanos,
-    /// Sum of service times.
+    /// Sum over `requests` of service times.
     pub service: Nanos,
-    /// Sum of response times.
+    /// Sum over `parts` of response times.
     pub response: Nanos,
     /// Completed requests that began in the device's buffer.
     pub buffer_hits: u64,
 }
 
-/// A device, its queue and its statistics.
+/// The command queue of the drive itself.
+pub struct CommandQueue {
+    scheduler: Box<dyn Scheduler>,
+    depth: usize,
+    /// Parts of the merged requests that wait in it, by their sequence.
+    parts: Vec<(u64, Vec<Queued>)>,
+}
+
+impl CommandQueue {
+    /// A queue of `depth` commands, those in service included, ordered by `scheduler`.
+    #[must_use]
+    pub fn new(scheduler: Box<dyn Scheduler>, depth: u32) -> Self {
+        Self { scheduler, depth: depth.max(1) as usize, parts: Vec::new() }
+    }
+}
+
+/// A device, its queues and its statistics.
 pub struct Drive {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
+    commands: Option<CommandQueue>,
     /// At most `concurrency` requests, in no order.
     in_service: Vec<InService>,
     concurrency: usize,
     sequence: u64,
     busy_since: Nanos,
+    /// Empty lists of parts, kept for reuse.
+    spare: Vec<Vec<Queued>>,
     done: Statistics,
 }
 
 impl Drive {
-    /// An idle drive.
+    /// An idle drive whose device is fed by `scheduler`.
     #[must_use]
     pub fn new(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>) -> Self {
         let concurrency = device.concurrency().max(1) as usize;
         Self {
             device,
             scheduler,
+            commands: None,
             in_service: Vec::with_capacity(concurrency.min(1024)),
             concurrency,
             sequence: 0,
             busy_since: Nanos::ZERO,
+            spare: Vec::new(),
             done: Statistics::default(),
         }
+    }
+
+    /// The same with a command queue of its own.
+    #[must_use]
+    pub fn with_commands(mut self, commands: CommandQueue) -> Self {
+        self.commands = Some(commands);
+        self
     }
 
     /// The device, for its capacity and bounds.
@@ -103,68 +154,147 @@ impl Drive {
         self.scheduler.push(Queued { request, arrived: now, sequence });
     }
 
-    /// Starts the next request and returns the instant at which it ends.
+    /// Starts the next request and says when it ends, or why none was started.
     ///
-    /// `None` when the device already serves as many as it can or nothing is queued. A device that serves
-    /// several at once is filled by calling this until it gives `None`.
+    /// A device that serves several at once is filled by calling this until it no longer gives [`Started::Ends`].
     #[inline]
-    pub fn start(&mut self, now: Nanos) -> Option<Nanos> {
+    pub fn start(&mut self, now: Nanos) -> Started {
         if self.in_service.len() >= self.concurrency {
-            return None;
+            return Started::Nothing;
         }
-        let queued = self.scheduler.pop(now, &*self.device)?;
+        let mut parts = self.spare.pop().unwrap_or_default();
+        let next = match self.commands {
+            None => self.scheduler.pop(now, &*self.device, &mut parts),
+            Some(_) => self.next_command(now, &mut parts),
+        };
+        let (queued, via) = match next {
+            Next::Serve(queued) => (queued, None),
+            Next::ServeAfter(sector, queued) => (queued, Some(sector)),
+            Next::Wait(until) => {
+                debug_assert!(until > now && parts.is_empty());
+                self.spare.push(parts);
+                return Started::Wakes(until);
+            }
+            Next::Nothing => {
+                self.spare.push(parts);
+                return Started::Nothing;
+            }
+        };
         if self.in_service.is_empty() {
             self.busy_since = now;
         }
-        let service = self.device.serve(now, &queued.request);
-        debug_assert_eq!(now + service.seek + service.rotation + service.transfer + service.overhead, service.end);
-        self.in_service.push(InService { queued, started: now, service });
-        Some(service.end)
+        let begin = via.map_or(now, |sector| self.device.travel(now, sector));
+        let mut service = self.device.serve(begin, &queued.request);
+        service.seek += begin - now;
+        debug_assert_eq!(
+            now + service.seek + service.rotation + service.transfer + service.overhead + service.wait,
+            service.end
+        );
+        let end = service.end;
+        self.in_service.push(InService { queued, parts, started: now, service });
+        Started::Ends(end)
+    }
+
+    /// Fills the command queue from the host's, then takes the next command out of it.
+    fn next_command(&mut self, now: Nanos, parts: &mut Vec<Queued>) -> Next {
+        let Some(commands) = &mut self.commands else { return Next::Nothing };
+        let mut held = Next::Nothing;
+        while commands.scheduler.len() + self.in_service.len() < commands.depth {
+            match self.scheduler.pop(now, &*self.device, parts) {
+                Next::Serve(queued) | Next::ServeAfter(_, queued) => {
+                    if !parts.is_empty() {
+                        commands.parts.push((queued.sequence, std::mem::take(parts)));
+                    }
+                    commands.scheduler.push(queued);
+                }
+                other => {
+                    held = other;
+                    break;
+                }
+            }
+        }
+        let next = match commands.scheduler.pop(now, &*self.device, parts) {
+            Next::Nothing => return held,
+            next => next,
+        };
+        if !commands.parts.is_empty() {
+            if let Next::Serve(queued) | Next::ServeAfter(_, queued) = next {
+                commands.unfold(queued, parts);
+            }
+        }
+        next
     }
 
     /// Completes the request whose end has come at `now`: of several, the first to end, then the first to arrive.
+    /// Gives each of the requests that were merged into it to `each`, in order of arrival.
     ///
     /// # Panics
     /// When no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
-    pub fn finish(&mut self, now: Nanos) -> Finished {
+    pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
         let (index, _) = self
             .in_service
             .iter()
             .enumerate()
             .min_by_key(|(_, each)| (each.service.end, each.queued.sequence))
             .expect("finish is called once for each end that start returned");
-        let InService { queued, started, service } = self.in_service.swap_remove(index);
+        let InService { queued, mut parts, started, service } = self.in_service.swap_remove(index);
         assert_eq!(service.end, now, "finish is called at the end that start returned");
-        let service_time = now - started;
-        let response_time = now - queued.arrived;
+        let finished = |part: &Queued| Finished {
+            request: part.request,
+            arrived: part.arrived,
+            service_time: now - started,
+            response_time: now - part.arrived,
+            buffer_hit: service.buffer_hit,
+        };
+        self.count(now, &queued, started, &service);
+        self.scheduler.completed(now, &queued.request);
+        if let Some(commands) = &mut self.commands {
+            commands.scheduler.completed(now, &queued.request);
+        }
+        if parts.is_empty() {
+            self.count_part(now, &queued, started);
+            each(finished(&queued));
+        }
+        parts.sort_unstable_by_key(|part| part.sequence);
+        for part in parts.drain(..) {
+            self.count_part(now, &part, started);
+            each(finished(&part));
+        }
+        self.spare.push(parts);
+    }
+
+    #[inline]
+    fn count(&mut self, now: Nanos, queued: &Queued, started: Nanos, service: &Service) {
         self.done.requests += 1;
+        self.done.writes += u64::from(queued.request.write);
         self.done.sectors += u64::from(queued.request.sectors);
         self.done.seek += service.seek;
         self.done.rotation += service.rotation;
         self.done.transfer += service.transfer;
         self.done.overhead += service.overhead;
-        self.done.queue += started - queued.arrived;
-        self.done.service += service_time;
-        self.done.response += response_time;
+        self.done.wait += service.wait;
+        self.done.service += now - started;
         self.done.buffer_hits += u64::from(service.buffer_hit);
         if self.in_service.is_empty() {
             self.done.busy += now - self.busy_since;
         }
-        Finished {
-            request: queued.request,
-            arrived: queued.arrived,
-            service_time,
-            response_time,
-            buffer_hit: service.buffer_hit,
-        }
     }
 
-    /// Requests queued or in service.
+    #[inline]
+    fn count_part(&mut self, now: Nanos, part: &Queued, started: Nanos) {
+        self.done.parts += 1;
+        self.done.queue += started - part.arrived;
+        self.done.response += now - part.arrived;
+    }
+
+    /// Requests of the host that are queued or in service; merged ones count each.
     #[inline]
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        (self.scheduler.len() + self.in_service.len()) as u32
+        let in_service: usize = self.in_service.iter().map(|each| each.parts.len().max(1)).sum();
+        let commands = self.commands.as_ref().map_or(0, CommandQueue::waiting);
+        (self.scheduler.len() + commands + in_service) as u32
     }
 
     /// Whether the device serves anything.
@@ -182,5 +312,26 @@ impl Drive {
             statistics.busy += now - self.busy_since;
         }
         statistics
+    }
+}
+
+impl CommandQueue {
+    /// Requests of the host that wait in it.
+    fn waiting(&self) -> usize {
+        let merged: usize = self.parts.iter().map(|(_, parts)| parts.len() - 1).sum();
+        self.scheduler.len() + merged
+    }
+
+    /// Puts the host's requests behind a command into `parts`, which holds the commands that were merged into it,
+    /// if any.
+    fn unfold(&mut self, command: Queued, parts: &mut Vec<Queued>) {
+        let merged = if parts.is_empty() { vec![command] } else { std::mem::take(parts) };
+        for each in &merged {
+            match self.parts.iter().position(|(sequence, _)| *sequence == each.sequence) {
+                Some(index) => parts.extend(self.parts.swap_remove(index).1),
+                None if merged.len() > 1 => parts.push(*each),
+                None => {}
+            }
+        }
     }
 }

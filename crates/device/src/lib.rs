@@ -19,8 +19,8 @@ mod registry;
 mod schedulers;
 
 pub use array::{CapacityError, Explicit, Layout, Stripe};
-pub use device::{sectors_of, Device, Request, Service, SECTOR_BYTES};
-pub use drive::{Drive, Finished, Statistics};
+pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
+pub use drive::{CommandQueue, Drive, Finished, Started, Statistics};
 pub use models::mechanical::Mechanical;
 pub use models::uniform::Uniform;
 pub use registry::{
@@ -28,4 +28,4 @@ pub use registry::{
 };
 pub use schedulers::cscan::Cscan;
 pub use schedulers::fcfs::Fcfs;
-pub use schedulers::{Queued, Scheduler};
+pub use schedulers::{Next, Queued, Scheduler};

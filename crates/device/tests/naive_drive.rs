@@ -255,7 +255,7 @@ fn play(device: &mut dyn Device, steps: &[Step], mut check: impl FnMut(Nanos, &R
             _ => place,
         } % (capacity - sectors + 1);
         let write = kind >= 240;
-        let request = Request { sector, sectors: sectors as u32, write, tag: 0 };
+        let request = Request { write, ..Request::read(sector, sectors as u32, 0) };
         now += Nanos(if kind % 3 == 0 { pause } else { 0 });
         let service = device.serve(now, &request);
         check(now, &request, service);

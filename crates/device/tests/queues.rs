@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use headstart_device::{
-    build_device, build_scheduler, Device, Drive, Finished, Queued, Request, Scheduler, Service, SCHEDULERS,
+    build_device, build_scheduler, Device, Drive, Finished, Next, Queued, Request, Scheduler, Service, Started,
+    SCHEDULERS,
 };
 use headstart_types::Nanos;
 use proptest::prelude::*;
@@ -17,10 +18,22 @@ fn uniform(ms: u64) -> Box<dyn Device> {
     build_device("uniform", format!("fetch_time = '{ms}ms'").parse().unwrap()).unwrap()
 }
 
+/// What a scheduler gives up next, of those that never wait or merge.
+fn pop(queue: &mut dyn Scheduler, device: &dyn Device) -> Option<Queued> {
+    let mut parts = Vec::new();
+    let next = queue.pop(Nanos::ZERO, device, &mut parts);
+    assert!(parts.is_empty());
+    match next {
+        Next::Serve(queued) => Some(queued),
+        Next::Nothing => None,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The sectors of a queue in the order in which it gives them up.
 fn drain(queue: &mut dyn Scheduler) -> Vec<u64> {
     let device = uniform(1);
-    std::iter::from_fn(|| queue.pop(Nanos::ZERO, &*device)).map(|queued| queued.request.sector).collect()
+    std::iter::from_fn(|| pop(queue, &*device)).map(|queued| queued.request.sector).collect()
 }
 
 fn fill(queue: &mut dyn Scheduler, sectors: &[u64]) {
@@ -64,6 +77,7 @@ fn naive_choice(name: &str, waiting: &[Queued], position: u64) -> usize {
 }
 
 /// A device that serves three at once, each for as many microseconds as it has sectors.
+#[derive(Clone)]
 struct Wide {
     head: u64,
 }
@@ -72,8 +86,8 @@ impl Device for Wide {
     fn serve(&mut self, now: Nanos, request: &Request) -> Service {
         self.head = request.end();
         let transfer = self.least_service(request.sectors);
-        let zero = Nanos::ZERO;
-        Service { end: now + transfer, seek: zero, rotation: zero, transfer, overhead: zero, buffer_hit: false }
+        let [seek, rotation, overhead, wait] = [Nanos::ZERO; 4];
+        Service { end: now + transfer, seek, rotation, transfer, overhead, wait, buffer_hit: false }
     }
 
     fn capacity_sectors(&self) -> Option<u64> {
@@ -95,6 +109,10 @@ impl Device for Wide {
     fn head_sector(&self) -> u64 {
         self.head
     }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
 }
 
 /// Runs arrivals (time, request) through a drive; gives the completions with their instants and the time spent
@@ -112,12 +130,12 @@ fn run(drive: &mut Drive, arrivals: &[(Nanos, Request)]) -> (Vec<(Nanos, Finishe
         now = then;
         if ends.last() == Some(&now) {
             ends.pop();
-            done.push((now, drive.finish(now)));
+            drive.finish(now, |finished| done.push((now, finished)));
         } else {
             drive.submit(now, arrivals[next].1);
             next += 1;
         }
-        while let Some(end) = drive.start(now) {
+        while let Started::Ends(end) = drive.start(now) {
             assert!(end >= now);
             ends.push(end);
         }
@@ -157,7 +175,7 @@ proptest! {
                 } else {
                     let expected =
                         (!waiting.is_empty()).then(|| waiting.remove(naive_choice(row.name, &waiting, position)));
-                    prop_assert_eq!(queue.pop(Nanos::ZERO, &*device), expected);
+                    prop_assert_eq!(pop(&mut *queue, &*device), expected);
                     position = expected.map_or(position, |queued| queued.request.sector);
                 }
                 prop_assert_eq!(queue.len(), waiting.len());
@@ -185,7 +203,8 @@ proptest! {
                 let sums = drive.statistics(now);
                 prop_assert_eq!(sums.requests, arrivals.len() as u64);
                 prop_assert_eq!(sums.sectors, arrivals.iter().map(|(_, request)| u64::from(request.sectors)).sum::<u64>());
-                prop_assert_eq!(sums.service, sums.seek + sums.rotation + sums.transfer + sums.overhead);
+                prop_assert_eq!(sums.service, sums.seek + sums.rotation + sums.transfer + sums.overhead + sums.wait);
+                prop_assert_eq!(sums.parts, sums.requests);
                 prop_assert_eq!(sums.response, sums.queue + sums.service);
                 prop_assert_eq!(sums.service, done.iter().map(|(_, each)| each.service_time).sum());
                 prop_assert_eq!(sums.response, done.iter().map(|(at, each)| *at - each.arrived).sum());
@@ -219,5 +238,5 @@ fn finishing_too_early_is_a_bug_of_the_host() {
     let mut drive = Drive::new(uniform(2), scheduler("fcfs"));
     drive.submit(Nanos::ZERO, Request::read(0, 8, 0));
     drive.start(Nanos::ZERO);
-    drive.finish(Nanos::from_millis(1));
+    drive.finish(Nanos::from_millis(1), |_| {});
 }

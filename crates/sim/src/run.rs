@@ -93,7 +93,7 @@ impl Run {
         if end > TIME_MAX {
             return Err(too_long());
         }
-        while let Some(at) = self.storage.next_completion().filter(|at| *at <= end) {
+        while let Some(at) = self.storage.next_event().filter(|at| *at <= end) {
             self.complete(at);
         }
         Ok(end)
@@ -166,8 +166,8 @@ impl Run {
     #[inline]
     fn next_instant(&self) -> Nanos {
         let mut next = self.process.due().unwrap_or(Nanos::MAX);
-        if let Some(completion) = self.storage.next_completion() {
-            next = next.min(completion);
+        if let Some(event) = self.storage.next_event() {
+            next = next.min(event);
         }
         if let Some(wake) = self.level.wake_at().filter(|at| *at > self.now) {
             next = next.min(wake);
@@ -181,7 +181,7 @@ impl Run {
     fn is_quiet(&self, now: Nanos) -> bool {
         !self.level.wants_to_decide()
             && self.level.wake_at().is_none()
-            && self.storage.next_completion().is_none_or(|completion| completion > now)
+            && self.storage.next_event().is_none_or(|event| event > now)
     }
 
     /// Step (1). Returns whether the process acts at this instant.

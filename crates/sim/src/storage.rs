@@ -1,9 +1,9 @@
 //! The simulated disks behind a level: drives, their queues, and the calendar of their completions.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Statistics};
+use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Started, Statistics};
 use headstart_engine::{Backend, Order};
 use headstart_types::{Block, Disk, Nanos};
 
@@ -16,8 +16,13 @@ pub struct Storage {
     sectors: u32,
     /// By block: its first sector.
     sector_of: Vec<u64>,
-    /// Completion times of requests in service, with their disks.
-    completions: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Completion times of requests in service (false), and instants at which a scheduler wants to be asked again
+    /// (true), with their disks.
+    calendar: BinaryHeap<Reverse<(Nanos, bool, u32)>>,
+    /// By disk: the last instant at which its scheduler has asked to be asked again.
+    wakes_at: Vec<Nanos>,
+    /// Requests that have ended and have not been handed over.
+    ended: VecDeque<(Disk, Finished)>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
 }
@@ -28,14 +33,23 @@ impl Storage {
     /// # Errors
     /// A key or the profile at fault.
     pub fn try_new(keys: &DeviceKeys, block_bytes: u64) -> Result<Self, Error> {
+        // A profile is parsed once.
+        let device = build_device(&keys.model, keys.model_keys.clone())?;
+        let scheduler = || build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
         let mut drives = Vec::with_capacity(keys.count as usize);
         for _ in 0..keys.count {
-            let device = build_device(&keys.model, keys.model_keys.clone())?;
-            let scheduler = build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
-            drives.push(Drive::new(device, scheduler.map_err(|error| error.within("device"))?));
+            drives.push(Drive::new(device.clone(), scheduler().map_err(|error| error.within("device"))?));
         }
         let sectors = headstart_device::sectors_of(block_bytes).max(1) as u32;
-        Ok(Self { drives, sectors, sector_of: Vec::new(), completions: BinaryHeap::new(), touched: Vec::new() })
+        Ok(Self {
+            wakes_at: vec![Nanos::ZERO; drives.len()],
+            drives,
+            sectors,
+            sector_of: Vec::new(),
+            calendar: BinaryHeap::new(),
+            ended: VecDeque::new(),
+            touched: Vec::new(),
+        })
     }
 
     /// The disks.
@@ -55,21 +69,28 @@ impl Storage {
         self.sector_of.extend_from_slice(&sector_of[self.sector_of.len()..]);
     }
 
-    /// The earliest completion.
+    /// The earliest completion, or the earliest instant at which a scheduler wants to be asked again.
     #[inline]
     #[must_use]
-    pub fn next_completion(&self) -> Option<Nanos> {
-        self.completions.peek().map(|Reverse((at, _))| *at)
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.calendar.peek().map(|Reverse((at, _, _))| *at)
     }
 
     /// Completes one request that ends at `now`, if there is one, and starts its disk's next.
     #[inline]
     pub fn complete(&mut self, now: Nanos) -> Option<(Block, Disk, Finished)> {
-        let Reverse((_, disk)) = *self.completions.peek().filter(|next| next.0 .0 <= now)?;
-        self.completions.pop();
-        let finished = self.drives[disk as usize].finish(now);
-        self.start(now, disk);
-        Some((Block(finished.request.tag as u32), Disk(disk), finished))
+        loop {
+            if let Some((disk, finished)) = self.ended.pop_front() {
+                return Some((Block(finished.request.tag as u32), disk, finished));
+            }
+            let Reverse((_, wake, disk)) = *self.calendar.peek().filter(|next| next.0 .0 <= now)?;
+            self.calendar.pop();
+            if !wake {
+                let ended = &mut self.ended;
+                self.drives[disk as usize].finish(now, |finished| ended.push_back((Disk(disk), finished)));
+            }
+            self.start(now, disk);
+        }
     }
 
     /// Starts what has been issued at `now`. Called once all of an instant's decisions have been queued, so that
@@ -83,8 +104,18 @@ impl Storage {
 
     #[inline]
     fn start(&mut self, now: Nanos, disk: u32) {
-        while let Some(end) = self.drives[disk as usize].start(now) {
-            self.completions.push(Reverse((end, disk)));
+        loop {
+            match self.drives[disk as usize].start(now) {
+                Started::Ends(end) => self.calendar.push(Reverse((end, false, disk))),
+                Started::Wakes(at) => {
+                    if self.wakes_at[disk as usize] != at {
+                        self.wakes_at[disk as usize] = at;
+                        self.calendar.push(Reverse((at, true, disk)));
+                    }
+                    return;
+                }
+                Started::Nothing => return,
+            }
         }
     }
 

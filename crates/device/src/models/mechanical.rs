@@ -184,7 +184,8 @@ impl Device for Mechanical {
                 }
                 let end = (ready + bus).max(done + self.bus_sector);
                 let transfer = end - ready;
-                return Service { end, seek: Nanos::ZERO, rotation: Nanos::ZERO, transfer, overhead, buffer_hit: true };
+                let [seek, rotation, wait] = [Nanos::ZERO; 3];
+                return Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true };
             }
         }
         let head = self.head(now);
@@ -199,7 +200,7 @@ impl Device for Mechanical {
         };
         // A write whose data takes longer over the bus than all else: the excess is transfer.
         let transfer = end - ready - seek - rotation;
-        Service { end, seek, rotation, transfer, overhead, buffer_hit: false }
+        Service { end, seek, rotation, transfer, overhead, wait: Nanos::ZERO, buffer_hit: false }
     }
 
     fn capacity_sectors(&self) -> Option<u64> {
@@ -216,5 +217,9 @@ impl Device for Mechanical {
 
     fn head_sector(&self) -> u64 {
         self.head_sector
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
     }
 }

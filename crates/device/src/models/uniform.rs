@@ -42,6 +42,7 @@ impl Device for Uniform {
             rotation: Nanos::ZERO,
             transfer: self.fetch_time,
             overhead: Nanos::ZERO,
+            wait: Nanos::ZERO,
             buffer_hit: false,
         }
     }
@@ -60,5 +61,9 @@ impl Device for Uniform {
 
     fn head_sector(&self) -> u64 {
         self.head
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
     }
 }

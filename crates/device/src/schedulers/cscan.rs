@@ -17,7 +17,7 @@ use std::mem;
 
 use headstart_types::Nanos;
 
-use super::{Queued, Scheduler};
+use super::{Next, Queued, Scheduler};
 use crate::Device;
 
 /// A queued request under its key: the heap's greatest is the lowest (sector, sequence).
@@ -103,16 +103,19 @@ impl Scheduler for Cscan {
     }
 
     #[inline]
-    fn pop(&mut self, _now: Nanos, _device: &dyn Device) -> Option<Queued> {
+    fn pop(&mut self, _now: Nanos, _device: &dyn Device, _parts: &mut Vec<Queued>) -> Next {
         let entry = match self.this_sweep.pop() {
             Some(entry) => entry,
             None => {
                 mem::swap(&mut self.this_sweep, &mut self.next_sweep);
-                self.this_sweep.pop()?
+                match self.this_sweep.pop() {
+                    Some(entry) => entry,
+                    None => return Next::Nothing,
+                }
             }
         };
         self.position = entry.0.request.sector;
-        Some(entry.0)
+        Next::Serve(entry.0)
     }
 
     #[inline]

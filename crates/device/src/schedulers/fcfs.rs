@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use headstart_types::Nanos;
 
-use super::{Queued, Scheduler};
+use super::{Next, Queued, Scheduler};
 use crate::Device;
 
 /// The queue in order of arrival.
@@ -20,12 +20,16 @@ impl Scheduler for Fcfs {
     }
 
     #[inline]
-    fn pop(&mut self, _now: Nanos, _device: &dyn Device) -> Option<Queued> {
-        self.queue.pop_front()
+    fn pop(&mut self, _now: Nanos, _device: &dyn Device, _parts: &mut Vec<Queued>) -> Next {
+        self.queue.pop_front().map_or(Next::Nothing, Next::Serve)
     }
 
     #[inline]
     fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    fn overtaken_at_most(&self, waiting: usize) -> Option<usize> {
+        Some(waiting)
     }
 }
