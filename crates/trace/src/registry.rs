@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::formats::{csv, headstart, lirs, lis, oracle_general};
+use crate::formats::{csv, headstart, lirs, lis, measured, oracle_general};
 use crate::{Carries, RecordReader, Source, TraceError};
 
 /// How well a file fits a format.
@@ -45,7 +45,8 @@ pub struct Format {
 }
 
 /// All formats. Where several fit a file equally well, the first is taken.
-pub static FORMATS: &[Format] = &[headstart::FORMAT, csv::FORMAT, lis::FORMAT, lirs::FORMAT, oracle_general::FORMAT];
+pub static FORMATS: &[Format] =
+    &[headstart::FORMAT, csv::FORMAT, measured::FORMAT, lis::FORMAT, lirs::FORMAT, oracle_general::FORMAT];
 
 /// Opens the trace at `path`. `format` is the name of a row of [`FORMATS`], or "auto".
 ///

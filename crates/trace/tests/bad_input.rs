@@ -87,6 +87,24 @@ fn wrong_lines_of_the_other_text_formats() {
     assert!(lis(b"36028797018963968 1 0 0\n").contains("in column start is too large"));
     assert!(lis(b"36028797018963967 1 0 0\n").contains("is too large; allowed: below 2^64"));
     assert!(lis(b"1 -1 0 0\n").contains("\"-1\" in column count is negative"));
+    // Recognised by its words, whatever the numbers are.
+    let measured = |content: &[u8]| error("wrong_measured", "x.trace", content, "auto");
+    let near = measured(b"R Hit 8 4 500 100\nR Hit near 4 500 100\n");
+    assert_eq!(near, ", line 2: \"near\" in column sector is not a whole number; allowed: 0 or more");
+    assert_eq!(measured(b"R Hit 8 0 5 1\n"), ", line 1: the size is 0; allowed: 1 byte or more");
+    assert_eq!(
+        measured(b"W Miss 8 4 -5 1\n"),
+        ", line 1: \"-5\" in column service is negative; allowed: a time, 0 or more"
+    );
+    assert!(
+        measured(b"R Hit 8 4 5\n").starts_with(", line 1: \"R Hit 8 4 5\" has 5 columns; allowed: 6, \"R|W Hit|Miss")
+    );
+    assert!(measured(b"R Hit 36028797018963968 4 5 5\n").contains("in column sector is too large"));
+    let long = measured(b"R Hit 8 4 18446744073709551 1\nR Hit 8 4 0 0\n");
+    assert_eq!(long, ", line 1: the times sum to more than 584 years; allowed: less");
+    let named = |content: &[u8]| error("wrong_measured", "x.trace", content, "measured");
+    assert_eq!(named(b"X Hit 8 4 5 1\n"), ", line 1: \"X\" in column op is no operation; allowed: R, W");
+    assert_eq!(named(b"R Hot 8 4 5 1\n"), ", line 1: \"Hot\" in column cache is unknown; allowed: Hit, Miss");
 }
 
 #[test]
@@ -149,7 +167,7 @@ fn missing_files_directories_and_unknown_formats() {
     let error = headstart_trace::open(&directory, "auto").err().unwrap().to_string();
     assert!(error.ends_with("is a directory; allowed: a trace file"), "{error}");
     let path = file(&directory, "x.bin", b"neither this nor that\n");
-    let names = "allowed: auto, headstart, csv, lis, lirs, oracleGeneral";
+    let names = "allowed: auto, headstart, csv, measured, lis, lirs, oracleGeneral";
     let error = headstart_trace::open(&path, "auto").err().unwrap().to_string();
     assert!(error.ends_with(&format!("the format is not recognised; name it; {names}")), "{error}");
     let error = headstart_trace::open(&path, "spc2").err().unwrap().to_string();

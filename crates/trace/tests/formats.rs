@@ -12,6 +12,7 @@ fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
     vec![
         ("headstart", "a.csv", b"time,op,pid,file,offset,size,dur_us\n0.000000,R,1,0,0,4096,35\n".to_vec(), 1),
         ("csv", "b.csv", b"time_us,lba,nsect\n5,8,16\n6,24,1\n".to_vec(), 2),
+        ("measured", "m.trace", b"R Hit 8 4 500.00000 100.00000\n".to_vec(), 1),
         ("lis", "c.lis", b"\n10 2 0 0\n".to_vec(), 1),
         ("lirs", "d.trace", b"0\n1\n*\n0\n\n".to_vec(), 3),
         ("oracleGeneral", "e.oracleGeneral.bin", binary, 3),
@@ -108,6 +109,34 @@ fn lis_lines_are_runs_of_pages() {
     let reader = open(&path, "lis").unwrap();
     assert_eq!(reader.carries(), Carries { addresses: true, ..Carries::default() });
     assert_eq!(reader.unit_bytes(), 512);
+}
+
+#[test]
+fn measured_requests_follow_the_one_before_by_service_and_think_time() {
+    let directory = scratch("measured_lines");
+    // Issued at 0, done at 15,362 us, 56,074 us of thinking; the second is issued at 71,436 us and ends 3,024.5 us
+    // later; the third follows at once.
+    let content = "R Hit    1975456   4  15362.00000  56074.00000\n\n\
+        W Miss   1975280   8   3024.50000      0.00000\r\n\
+        R Hit 0 1 1 1\n";
+    let path = file(&directory, "m.trace", content);
+    let ns = |us: f64| Nanos((us * 1_000.0) as u64);
+    let at = |time: f64, duration: f64, think: f64| Record {
+        time: ns(time),
+        duration: ns(duration),
+        think: ns(think),
+        ..Record::default()
+    };
+    let expected = [
+        Record { offset: 1_975_456 * 512, size: 2_048, ..at(0.0, 15_362.0, 56_074.0) },
+        Record { offset: 1_975_280 * 512, size: 4_096, write: true, ..at(71_436.0, 3_024.5, 0.0) },
+        Record { offset: 0, size: 512, ..at(74_460.5, 1.0, 1.0) },
+    ];
+    assert_eq!(records(&path, "auto").unwrap(), expected);
+    let reader = open(&path, "measured").unwrap();
+    let carries =
+        Carries { time: true, duration: true, think: true, writes: true, addresses: true, ..Carries::default() };
+    assert_eq!((reader.carries(), reader.unit_bytes()), (carries, 512));
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         "0.5,R,1,0,4096,8192,7\n",
         "1 2 3 4\n",
         "17\n",
+        "R Hit 8 4 500 100.5\n",
+        " Miss ",
         "\u{feff}",
         "\u{e9}",
     ];

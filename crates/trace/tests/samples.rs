@@ -64,6 +64,23 @@ fn object_trace() {
 }
 
 #[test]
+fn measured_drives() {
+    // name, reads, sectors, service times in all and issue of the last request in us
+    let expected = [
+        ("cheetah9LP", 6594, 63_196, 42_728_946, 497_607_519),
+        ("cheetah4LP", 6639, 63_688, 53_277_230, 498_684_332),
+        ("barracuda", 6511, 63_328, 66_274_014, 500_570_013),
+        ("atlas10k", 6569, 63_052, 38_930_600, 500_770_864),
+    ];
+    for (name, reads, sectors, service_us, span_us) in expected {
+        let Some(info) = info_of(&format!("../disks/{name}.trace.xz"), "measured", 512) else { return };
+        assert_eq!((info.requests, info.reads, info.bytes), (10_000, reads, 512 * sectors), "{name}");
+        assert_eq!(info.duration_ns_mean, Some(f64::from(service_us) * 1e3 / 10_000.0), "{name}");
+        assert_eq!(info.time_span_ns, Some(span_us * 1_000), "{name}");
+    }
+}
+
+#[test]
 fn program_traces() {
     // name, (requests, reads), (references, distinct blocks of 8 KiB), sequential, bytes, span in us, files, processes
     let expected = [

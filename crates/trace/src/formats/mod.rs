@@ -6,6 +6,7 @@ mod files;
 pub(crate) mod headstart;
 pub(crate) mod lirs;
 pub(crate) mod lis;
+pub(crate) mod measured;
 pub(crate) mod oracle_general;
 
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};

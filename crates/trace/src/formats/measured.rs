@@ -1,0 +1,118 @@
+//! `measured`: requests that were timed on a real drive, "R|W Hit|Miss sector sectors service next" a line.
+//!
+//! Source: DiskSim's format "validate", in which the traces of its validation against real drives are handed out
+//! (Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008).
+//! Sectors are of 512 bytes, times in microseconds. One request is outstanding at a time: `next` counts from the end
+//! of a request to the issue of the one after it, as DiskSim replays it. (It cannot count from the issue: in three
+//! of the four traces that we have, some requests take longer than `next`.) It is the think time here, and the time
+//! of a request is the sum of the services and think times before it. The second column says whether the drive's
+//! cache was thought to hold the data; as DiskSim, we check that it is there and do not use it.
+
+use headstart_types::Nanos;
+
+use super::first_lines;
+use crate::lines::{LineParser, LineReader, Lines};
+use crate::number::{nanos, shown, whole};
+use crate::{Carries, Fit, Format, Record};
+
+/// Size of a sector.
+const SECTOR_BYTES: u64 = 512;
+/// Times are in microseconds.
+const TIME_UNIT_NS: u64 = 1_000;
+
+const CARRIES: Carries = Carries {
+    time: true,
+    duration: true,
+    think: true,
+    processes: false,
+    files: false,
+    writes: true,
+    addresses: true,
+    objects: false,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "measured",
+    summary: "\"R|W Hit|Miss sector sectors service next\" a line: requests timed on a drive, 512-byte sectors, us",
+    source: "DiskSim, the format of its validation traces",
+    carries: CARRIES,
+    detect,
+    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Measured { time_ns: 0 }))),
+};
+
+/// What a line must be, for error texts.
+const LINE: &str = "6, \"R|W Hit|Miss sector sectors service_us next_us\"";
+
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
+/// By the two words alone, so that a wrong number is told as one.
+fn detect(_name: &str, head: &[u8]) -> Fit {
+    let begins_right = |line: &[u8]| {
+        let mut fields = fields(line);
+        matches!(fields.next(), Some(b"R" | b"W")) && matches!(fields.next(), Some(b"Hit" | b"Miss"))
+    };
+    Fit::of(first_lines(head, begins_right), false)
+}
+
+struct Measured {
+    /// Issue time of the next request.
+    time_ns: u64,
+}
+
+impl LineParser for Measured {
+    fn carries(&self) -> Carries {
+        CARRIES
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        SECTOR_BYTES
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        let mut columns: [&[u8]; 6] = [b""; 6];
+        let mut count = 0;
+        for field in fields(line) {
+            if let Some(column) = columns.get_mut(count) {
+                *column = field;
+            }
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        if count != columns.len() {
+            return Err(format!("{} has {count} columns; allowed: {LINE}", shown(line)));
+        }
+        let [op, cache, sector, sectors, service, next] = columns;
+        let write = match op {
+            b"R" => false,
+            b"W" => true,
+            _ => return Err(format!("{} in column op is no operation; allowed: R, W", shown(op))),
+        };
+        if !matches!(cache, b"Hit" | b"Miss") {
+            return Err(format!("{} in column cache is unknown; allowed: Hit, Miss", shown(cache)));
+        }
+        let bytes = |field, column| {
+            let sectors = whole(field, column)?;
+            sectors.checked_mul(SECTOR_BYTES).ok_or_else(|| {
+                format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / SECTOR_BYTES)
+            })
+        };
+        let (offset, size) = (bytes(sector, "sector")?, bytes(sectors, "sectors")?);
+        let (duration, think) = (nanos(service, "service", TIME_UNIT_NS)?, nanos(next, "next", TIME_UNIT_NS)?);
+        let record = Record {
+            time: Nanos(self.time_ns),
+            duration: Nanos(duration),
+            think: Nanos(think),
+            offset,
+            size,
+            write,
+            ..Record::default()
+        };
+        let after = self.time_ns.checked_add(duration).and_then(|time| time.checked_add(think));
+        self.time_ns = after.ok_or("the times sum to more than 584 years; allowed: less")?;
+        Ok(Some(record))
+    }
+}
