@@ -25,6 +25,12 @@ pub struct Counts {
     pub prefetches_late: u64,
     /// Blocks evicted.
     pub evictions: u64,
+    /// The part of `references` that wrote.
+    pub writes: u64,
+    /// The part of `misses` that wrote: the block took a frame and needed no fetch.
+    pub write_misses: u64,
+    /// Blocks written to a disk.
+    pub blocks_written: u64,
 }
 
 impl Counts {

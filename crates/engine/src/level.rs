@@ -8,22 +8,37 @@
 use headstart_policy::{BlockState, Event, Fetch, Policy, View};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
+use crate::dirty::Dirty;
 use crate::Counts;
 
-/// A fetch that a backend is to carry out.
+/// What a backend is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Fetch the block: a process waits for it.
+    Demand,
+    /// Fetch the block: nobody waits for it.
+    Prefetch,
+    /// Nothing but say at once that the block has arrived: it is going to be written whole.
+    Allocate,
+    /// Write the block.
+    Write,
+}
+
+/// An order to a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// What to fetch.
+    /// Which block.
     pub block: Block,
     /// Where it is.
     pub disk: Disk,
-    /// Whether nobody waits for it.
-    pub prefetch: bool,
+    /// What to do.
+    pub kind: Kind,
 }
 
-/// What takes fetches: simulated drives, or real ones.
+/// What takes orders: simulated drives, or real ones.
 pub trait Backend {
-    /// Queues a fetch. The host calls [`Level::arrived`] when it has ended.
+    /// Queues an order. When it has been carried out the host calls [`Level::arrived`], or [`Level::written`] for a
+    /// write.
     fn issue(&mut self, now: Nanos, order: Order);
 
     /// Reads what is kept about a block that may soon be fetched, and returns any number made of it: see
@@ -60,6 +75,9 @@ pub struct Level {
     fresh_at: Nanos,
     fresh: Vec<Block>,
     fetches: Vec<Fetch>,
+    /// The block that a process waits for in order to write it: no fetch is needed.
+    allocating: Option<Block>,
+    dirty: Dirty,
     counts: Counts,
 }
 
@@ -84,6 +102,8 @@ impl Level {
             fresh_at: Nanos::ZERO,
             fresh: Vec::new(),
             fetches: Vec::new(),
+            allocating: None,
+            dirty: Dirty::default(),
             counts: Counts::default(),
         };
         level.grow(disk_of);
@@ -154,9 +174,9 @@ impl Level {
         self.policy.warm(blocks);
     }
 
-    /// Step (1): the fetch of `block` has ended after `service` on `disk`.
+    /// Step (1): the fetch of `block` has ended after `service` on `disk`; `None` where it was only allocated.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Nanos) {
+    pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Option<Nanos>) {
         self.blocks[block.index()] = self.blocks[block.index()].arrived();
         self.outstanding[disk.index()] -= 1;
         self.changed = true;
@@ -164,7 +184,7 @@ impl Level {
     }
 
     /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
-    /// instant, or already waits for: a fetch of it is a demand fetch. Returns how many fetches were issued.
+    /// instant, or already waits for: a fetch of it is a demand fetch. Returns how many requests were issued.
     #[inline]
     pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
         self.changed = false;
@@ -173,17 +193,21 @@ impl Level {
     }
 
     /// Step (3): a process is at reference `position` of `block`; `compute` is the think time before it.
-    /// Returns what came of it, and how many fetches were issued.
+    /// Returns what came of it, and how many requests were issued. The reference of a `write` finds its block as a
+    /// read does, but needs no fetch where it is absent; once it is served the host calls [`Level::write`].
     #[inline]
+    #[allow(clippy::too_many_arguments)] // One reference, as the process sees it.
     pub fn reference(
         &mut self,
         now: Nanos,
         position: Position,
         block: Block,
+        write: bool,
         compute: Nanos,
         backend: &mut impl Backend,
     ) -> (Access, u32) {
         self.counts.references += 1;
+        self.counts.writes += u64::from(write);
         let state = self.blocks[block.index()];
         if state.is_resident() {
             self.counts.hits_ready += 1;
@@ -200,6 +224,10 @@ impl Level {
         } else {
             self.counts.misses += 1;
             if state.is_absent() {
+                if write {
+                    self.counts.write_misses += 1;
+                    self.allocating = Some(block);
+                }
                 self.tell(now, Event::Miss { position, block });
                 issued = self.issue(now, Some(block), backend);
             } else if state.is_unused_prefetch() {
@@ -214,7 +242,7 @@ impl Level {
     }
 
     /// Step (3): the block that a process waited for since `since` has arrived and is handed over.
-    /// Returns how many fetches were issued.
+    /// Returns how many requests were issued.
     #[inline]
     #[allow(clippy::too_many_arguments)] // The outcome and its start belong to the process, not to the level.
     pub fn resume(
@@ -231,6 +259,53 @@ impl Level {
             self.counts.hit_wait += now - since;
         }
         self.serve(now, position, block, outcome, compute, backend)
+    }
+
+    /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
+    /// and one request is issued, for whose end the process waits), or is dirty and goes there when `delay` is over
+    /// or when it is evicted.
+    pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) {
+        debug_assert!(self.blocks[block.index()].is_resident(), "{block:?} is written while absent");
+        match delay {
+            None => self.write_out(now, block, backend),
+            Some(delay) => self.dirty.mark(block, now + delay),
+        }
+    }
+
+    /// When the first dirty block is due.
+    #[inline]
+    #[must_use]
+    pub fn flush_at(&self) -> Option<Nanos> {
+        self.dirty.due()
+    }
+
+    /// Step (2): writes what is due. Returns how many requests were issued.
+    pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
+        let mut issued = 0;
+        while let Some(block) = self.dirty.take_due(now) {
+            self.write_out(now, block, backend);
+            issued += 1;
+        }
+        issued
+    }
+
+    /// Blocks that are dirty.
+    #[must_use]
+    pub fn dirty_blocks(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// Step (1): a write has ended on `disk`.
+    pub fn written(&mut self, disk: Disk) {
+        self.outstanding[disk.index()] -= 1;
+        self.changed = true;
+    }
+
+    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) {
+        let disk = self.disk_of[block.index()];
+        self.outstanding[disk.index()] += 1;
+        self.counts.blocks_written += 1;
+        backend.issue(now, Order { block, disk, kind: Kind::Write });
     }
 
     #[inline]
@@ -265,31 +340,44 @@ impl Level {
             self.fresh_at = now;
             self.fresh.clear();
         }
+        let mut issued = 0;
         for Fetch { block, victim } in &fetches {
-            self.take_frame(*victim);
+            issued += self.take_frame(now, *victim, backend);
             let state = &mut self.blocks[block.index()];
             assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
-            let prefetch = at_hand != Some(*block);
+            let allocate = self.allocating == Some(*block);
+            let prefetch = !allocate && at_hand != Some(*block);
             // A process that waits for the block keeps it pinned.
             *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
             self.fresh.push(*block);
             let disk = self.disk_of[block.index()];
             self.outstanding[disk.index()] += 1;
-            *(if prefetch { &mut self.counts.prefetches } else { &mut self.counts.demand_fetches }) += 1;
-            backend.issue(now, Order { block: *block, disk, prefetch });
+            let kind = if allocate {
+                self.allocating = None;
+                Kind::Allocate
+            } else if prefetch {
+                self.counts.prefetches += 1;
+                Kind::Prefetch
+            } else {
+                self.counts.demand_fetches += 1;
+                Kind::Demand
+            };
+            issued += u32::from(!allocate);
+            backend.issue(now, Order { block: *block, disk, kind });
         }
-        let issued = fetches.len() as u32;
         self.fetches = fetches;
         self.fetches.clear();
         issued
     }
 
+    /// Makes room for a fetch; a dirty victim is written. Returns how many requests were issued.
     #[inline]
-    fn take_frame(&mut self, victim: Option<Block>) {
+    fn take_frame(&mut self, now: Nanos, victim: Option<Block>, backend: &mut impl Backend) -> u32 {
         match victim {
             None => {
                 assert!(self.free > 0, "a fetch without a victim needs a free frame");
                 self.free -= 1;
+                0
             }
             Some(victim) => {
                 assert_eq!(self.free, 0, "free frames go before victims");
@@ -297,6 +385,11 @@ impl Level {
                 assert!(state.is_evictable(), "{victim:?} is no victim: absent, in flight or pinned");
                 *state = BlockState::ABSENT;
                 self.counts.evictions += 1;
+                if self.dirty.clean(victim) {
+                    self.write_out(now, victim, backend);
+                    return 1;
+                }
+                0
             }
         }
     }

@@ -80,8 +80,8 @@ fn a_victim_that_is_waited_for() {
     }
     let mut level = Level::new(Box::new(Later), 1, &[], &[Disk(0); 6], 1);
     level.decide(Nanos::ZERO, None, &mut Nowhere);
-    level.reference(Nanos(1), 0, Block(2), Nanos::ZERO, &mut Nowhere);
-    level.arrived(Nanos(2), Block(2), Disk(0), Nanos(2));
+    level.reference(Nanos(1), 0, Block(2), false, Nanos::ZERO, &mut Nowhere);
+    level.arrived(Nanos(2), Block(2), Disk(0), Some(Nanos(2)));
     assert!(level.state(Block(2)).is_resident() && level.state(Block(2)).is_pinned());
     level.decide(Nanos(2), None, &mut Nowhere);
 }

@@ -245,7 +245,7 @@ impl Policy for Naive {
             }
             Event::Arrived { block, disk, service } => {
                 self.touch(block);
-                self.services[disk.index()].push(service.0);
+                self.services[disk.index()].push(service.expect("nothing is written here").0);
             }
         }
     }

@@ -152,8 +152,9 @@ pub enum Event {
         block: Block,
         /// The disk that it came from.
         disk: Disk,
-        /// How long the disk worked on it, without queueing.
-        service: Nanos,
+        /// How long the disk worked on it, without queueing; `None` where it had nothing to do, since the process
+        /// writes the whole block.
+        service: Option<Nanos>,
     },
 }
 

@@ -27,8 +27,8 @@ pub enum Phase {
 pub struct Wait {
     /// The block.
     pub block: Block,
-    /// How it was found.
-    pub outcome: Outcome,
+    /// How it was found; `None` where the block has been served and its write is waited for.
+    pub outcome: Option<Outcome>,
     /// Since when.
     pub since: Nanos,
     /// Driver work charged before that instant.
@@ -96,6 +96,13 @@ impl Process {
         }
     }
 
+    /// Whether the reference has been served and its write is waited for.
+    #[inline]
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(Wait { outcome: None, .. }) | Phase::Granted(Wait { outcome: None, .. }))
+    }
+
     /// Charges the driver work of `requests` device requests issued at `now`.
     #[inline]
     pub fn charge_driver(&mut self, now: Nanos, requests: u32) {
@@ -107,17 +114,17 @@ impl Process {
         }
     }
 
-    /// The reference cannot be served yet. `driver_before` is the driver work charged before this instant.
+    /// The reference cannot be served yet, or has been and waits for its write (`outcome` is `None`). `driver_before` is the driver work charged before this instant.
     #[inline]
-    pub fn wait(&mut self, now: Nanos, block: Block, outcome: Outcome, driver_before: Nanos) {
+    pub fn wait(&mut self, now: Nanos, block: Block, outcome: Option<Outcome>, driver_before: Nanos) {
         self.phase = Phase::Waiting(Wait { block, outcome, since: now, driver_before });
     }
 
-    /// A block has arrived.
+    /// A block has arrived, or has been written.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block) {
+    pub fn arrived(&mut self, now: Nanos, block: Block, written: bool) {
         if let Phase::Waiting(wait) = self.phase {
-            if wait.block == block {
+            if wait.block == block && wait.outcome.is_none() == written {
                 self.phase = Phase::Granted(wait);
                 self.free_at = self.free_at.max(now);
             }

@@ -55,6 +55,12 @@ pub struct CountsReport {
     pub prefetches_late: u64,
     pub prefetches_wasted: u64,
     pub evictions: u64,
+    /// The part of `references` that wrote, where writes reach the devices.
+    pub writes: u64,
+    /// The part of `misses` that wrote: no fetch was needed.
+    pub write_misses: u64,
+    /// Blocks written to devices.
+    pub blocks_written: u64,
 }
 
 impl From<&Counts> for CountsReport {
@@ -72,6 +78,9 @@ impl From<&Counts> for CountsReport {
             prefetches_late: counts.prefetches_late,
             prefetches_wasted: counts.prefetches_wasted(),
             evictions: counts.evictions,
+            writes: counts.writes,
+            write_misses: counts.write_misses,
+            blocks_written: counts.blocks_written,
         }
     }
 }
@@ -84,6 +93,8 @@ pub struct LevelReport {
     pub blocks: u32,
     #[serde(flatten)]
     pub counts: CountsReport,
+    /// Blocks that were dirty at the end: written, and not yet on a device.
+    pub dirty_blocks: u64,
     pub silent_hits: u64,
     pub bypass_blocks: u64,
     pub bypass_fetches: u64,
@@ -96,6 +107,10 @@ pub struct LevelReport {
 #[allow(missing_docs)]
 pub struct DeviceReport {
     pub requests: u64,
+    /// The part of `requests` that wrote.
+    pub writes: u64,
+    /// Requests that a scheduler joined to another one.
+    pub merged: u64,
     pub blocks: u64,
     pub busy_ns: u64,
     pub utilization: f64,
@@ -103,6 +118,8 @@ pub struct DeviceReport {
     pub rotation_ns: u64,
     pub transfer_ns: u64,
     pub overhead_ns: u64,
+    /// Waits within the device: for buffered writes, a busy channel, a busy member of an array.
+    pub wait_ns: u64,
     pub queue_ns: u64,
     pub service_ns_mean: u64,
     pub response_ns_mean: u64,
@@ -113,9 +130,11 @@ impl DeviceReport {
     /// From a drive's statistics over a run of `elapsed_ns`, in blocks of `block_sectors`.
     #[must_use]
     pub fn new(statistics: &Statistics, elapsed_ns: u64, block_sectors: u32) -> Self {
-        let mean = |sum: u64| sum.checked_div(statistics.requests).unwrap_or(0);
+        let mean = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0);
         Self {
             requests: statistics.requests,
+            writes: statistics.writes,
+            merged: statistics.parts - statistics.requests,
             blocks: statistics.sectors / u64::from(block_sectors),
             busy_ns: statistics.busy.0,
             utilization: if elapsed_ns == 0 { 0.0 } else { statistics.busy.0 as f64 / elapsed_ns as f64 },
@@ -123,9 +142,10 @@ impl DeviceReport {
             rotation_ns: statistics.rotation.0,
             transfer_ns: statistics.transfer.0,
             overhead_ns: statistics.overhead.0,
+            wait_ns: statistics.wait.0,
             queue_ns: statistics.queue.0,
-            service_ns_mean: mean(statistics.service.0),
-            response_ns_mean: mean(statistics.response.0),
+            service_ns_mean: mean(statistics.service.0, statistics.requests),
+            response_ns_mean: mean(statistics.response.0, statistics.parts),
             buffer_hits: statistics.buffer_hits,
         }
     }

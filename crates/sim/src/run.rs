@@ -11,7 +11,7 @@ use headstart_types::{Block, Chunk, KeyError, Nanos};
 
 use crate::process::{Phase, Process};
 use crate::responses::Responses;
-use crate::storage::Storage;
+use crate::storage::{Ended, Storage};
 use crate::workload::References;
 use crate::Error;
 
@@ -59,6 +59,8 @@ pub struct Run {
     pub responses: Responses,
     /// Requests served.
     pub requests: u64,
+    /// How long a written block may stay dirty; `None` writes through.
+    write_delay: Option<Nanos>,
     cursor: Cursor,
     now: Nanos,
 }
@@ -66,8 +68,9 @@ pub struct Run {
 impl Run {
     /// A run at time zero.
     #[must_use]
-    pub fn new(level: Level, storage: Storage, process: Process, cursor: Cursor) -> Self {
-        Self { level, storage, process, responses: Responses::new(), requests: 0, cursor, now: Nanos::ZERO }
+    pub fn new(level: Level, storage: Storage, process: Process, write_delay: Option<Nanos>, cursor: Cursor) -> Self {
+        let (responses, requests, now) = (Responses::new(), 0, Nanos::ZERO);
+        Self { level, storage, process, responses, requests, write_delay, cursor, now }
     }
 
     /// Runs to the end of the references and returns the time at which the process is done.
@@ -172,6 +175,9 @@ impl Run {
         if let Some(wake) = self.level.wake_at().filter(|at| *at > self.now) {
             next = next.min(wake);
         }
+        if let Some(flush) = self.level.flush_at() {
+            next = next.min(flush);
+        }
         assert_ne!(next, Nanos::MAX, "nothing will bring the block that reference {} waits for", self.process.position);
         next
     }
@@ -181,6 +187,7 @@ impl Run {
     fn is_quiet(&self, now: Nanos) -> bool {
         !self.level.wants_to_decide()
             && self.level.wake_at().is_none()
+            && self.level.flush_at().is_none_or(|at| at > now)
             && self.storage.next_event().is_none_or(|event| event > now)
     }
 
@@ -193,18 +200,36 @@ impl Run {
 
     #[inline]
     fn complete(&mut self, now: Nanos) -> bool {
-        let Some((block, disk, finished)) = self.storage.complete(now) else { return false };
-        self.level.arrived(now, block, disk, finished.service_time);
-        self.process.arrived(now, block);
+        let Some(ended) = self.storage.complete(now) else { return false };
+        match ended {
+            Ended::Fetched(block, disk, service) => {
+                self.level.arrived(now, block, disk, Some(service));
+                self.process.arrived(now, block, false);
+            }
+            Ended::Allocated(block, disk) => {
+                self.level.arrived(now, block, disk, None);
+                self.process.arrived(now, block, false);
+            }
+            Ended::Written(block, disk) => {
+                self.level.written(disk);
+                self.process.arrived(now, block, true);
+            }
+        }
         true
     }
 
     /// Step (2).
     #[inline]
     fn decide(&mut self, now: Nanos, block: Block, due: bool) {
+        if self.level.flush_at().is_some_and(|at| at <= now) {
+            let issued = self.level.flush(now, &mut self.storage);
+            self.issued(now, issued);
+        }
         let woken = self.level.wake_at().is_some_and(|at| at <= now);
         if self.level.wants_to_decide() || woken {
-            let at_hand = (due || self.process.due().is_none()).then_some(block);
+            // A process that waits for its write has its block behind it.
+            let wants = (due || self.process.due().is_none()) && !self.process.is_writing();
+            let at_hand = wants.then_some(block);
             let issued = self.level.decide(now, at_hand, &mut self.storage);
             self.issued(now, issued);
         }
@@ -218,20 +243,22 @@ impl Run {
         }
     }
 
-    /// Step (3). Returns whether the reference has been served.
+    /// Step (3). Returns whether the reference has been served, and written where it writes.
     #[inline]
     fn refer(&mut self, now: Nanos, block: Block, driver_before: Nanos) -> bool {
         let (position, compute) = (self.process.position, self.process.last_think);
+        let write = self.cursor.chunk.is_write(self.cursor.at);
         let issued = match self.process.phase {
             Phase::Granted(wait) => {
                 self.process.end_wait(now, &wait, driver_before);
-                self.level.resume(now, position, block, wait.outcome, wait.since, compute, &mut self.storage)
+                let Some(outcome) = wait.outcome else { return self.served(now) };
+                self.level.resume(now, position, block, outcome, wait.since, compute, &mut self.storage)
             }
             _ => {
                 self.process.request_since.get_or_insert(now);
-                let (access, issued) = self.level.reference(now, position, block, compute, &mut self.storage);
+                let (access, issued) = self.level.reference(now, position, block, write, compute, &mut self.storage);
                 if let Access::Waits(outcome) = access {
-                    self.process.wait(now, block, outcome, driver_before);
+                    self.process.wait(now, block, Some(outcome), driver_before);
                     self.issued(now, issued);
                     return false;
                 }
@@ -239,6 +266,27 @@ impl Run {
             }
         };
         self.issued(now, issued);
+        if write && self.write(now, block, driver_before) {
+            return false;
+        }
+        self.served(now)
+    }
+
+    /// Writes the block that has just been served. Returns whether the process waits until it is on its disk.
+    /// `driver_before` is the driver work charged before this instant: what came since overlaps the wait.
+    fn write(&mut self, now: Nanos, block: Block, driver_before: Nanos) -> bool {
+        self.level.write(now, block, self.write_delay, &mut self.storage);
+        if self.write_delay.is_some() {
+            return false;
+        }
+        self.process.wait(now, block, None, driver_before);
+        self.issued(now, 1);
+        true
+    }
+
+    /// The reference is done with: the process pays for it, thinks and goes on.
+    #[inline]
+    fn served(&mut self, now: Nanos) -> bool {
         let think = self.cursor.chunk.think.after(self.cursor.at).min(TIME_MAX);
         let ends_request = self.cursor.chunk.ends_request(self.cursor.at);
         if let Some(response) = self.process.served(now, think, ends_request) {

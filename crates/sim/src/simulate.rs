@@ -9,7 +9,7 @@ use headstart_engine::Level;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints, Policy};
 use headstart_trace::sha256_file;
-use headstart_types::{Block, Chunk, Nanos, Think};
+use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
@@ -65,6 +65,10 @@ fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
 /// A key, the trace or the device's profile is at fault.
 pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
     let Prepared { mut references, storage } = prepare(scenario)?;
+    if scenario.workload.writes.reach_devices() {
+        let problem = "the bound knows no writes that reach the devices";
+        return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\"").into());
+    }
     let chunk = references.rest()?;
     let count = chunk.blocks.len();
     let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
@@ -122,7 +126,7 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         context.mean_compute = mean_think(&chunk);
         context.constant_compute = thinks_alike(&chunk) && scenario.host == HostKeys::default();
         context.disk_of = references.universe.disk_of.clone().into();
-        context.hints = Some(Arc::new(disclose(&chunk, scenario.policy.hints)));
+        context.hints = Some(Arc::new(disclose(&chunk, scenario.policy.hints)?));
         storage.grow(&references.universe.sector_of);
         Cursor { chunk, at: 0, supply: None }
     } else {
@@ -133,7 +137,7 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         (row.build)(scenario.policy.keys.clone(), &context).map_err(|error| error.within("policy"))?;
     let level = Level::new(policy, facts.frames, &context.initial, &context.disk_of, context.disks);
     let process = Process::new(&scenario.host, scenario.workload.block_bytes());
-    Ok((Run::new(level, storage, process, cursor), facts))
+    Ok((Run::new(level, storage, process, scenario.cache.write_delay, cursor), facts))
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
@@ -144,7 +148,8 @@ fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<Stri
         notes.push("the trace carries no times: think times are zero; set workload.compute".to_owned());
     }
     if hinted && scenario.policy.hints.is_none() {
-        notes.push("every reference is disclosed in advance".to_owned());
+        let what = if scenario.workload.writes.reach_devices() { "read" } else { "reference" };
+        notes.push(format!("every {what} is disclosed in advance"));
     }
     notes
 }
@@ -168,16 +173,23 @@ fn thinks_alike(chunk: &Chunk) -> bool {
     }
 }
 
-fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Hints {
+/// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
+fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
+    let reads = || (0..chunk.blocks.len()).map(|at| !chunk.is_write(at));
     let disclosure = match keys {
+        None if !chunk.writes.is_empty() => Disclosure::Subset(reads().collect()),
+        Some(HintsKeys::Window(_)) if !chunk.writes.is_empty() => {
+            let problem = "no window where writes reach the devices";
+            return Err(KeyError::new("policy.hints.window", problem, "fraction, or workload.writes = \"as-read\""));
+        }
         None => Disclosure::All,
         Some(HintsKeys::Window(window)) => Disclosure::Window(window),
         Some(HintsKeys::Fraction(share, seed)) => {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            Disclosure::Subset(chunk.blocks.iter().map(|_| rng.random_bool(share)).collect())
+            Disclosure::Subset(reads().map(|read| rng.random_bool(share) && read).collect())
         }
     };
-    Hints { blocks: chunk.blocks.clone().into(), disclosure }
+    Ok(Hints { blocks: chunk.blocks.clone().into(), disclosure })
 }
 
 /// Generated and inline references have no file: their description is hashed, which determines them. Every key with
@@ -197,7 +209,8 @@ fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_s
     let counts = run.level.counts();
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
     assert!(counts.prefetches_used <= counts.prefetches);
-    assert_eq!(counts.misses, counts.demand_fetches, "one process: each miss is fetched once");
+    let fetched = counts.demand_fetches + counts.write_misses;
+    assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
     let parts = process.compute + process.driver + process.overhead + process.stall;
     assert_eq!(parts, elapsed, "every nanosecond of the process is accounted for");
     let bytes = u128::from(counts.references) * u128::from(scenario.workload.block_bytes());
@@ -206,6 +219,7 @@ fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_s
         name: "L1".to_owned(),
         blocks: facts.frames,
         counts: counts.into(),
+        dirty_blocks: run.level.dirty_blocks() as u64,
         silent_hits: 0,
         bypass_blocks: 0,
         bypass_fetches: 0,

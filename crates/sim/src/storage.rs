@@ -3,12 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Started, Statistics};
-use headstart_engine::{Backend, Order};
+use headstart_device::{build_device, build_scheduler, Drive, Request, Started, Statistics};
+use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
 use crate::Error;
+
+/// An order that has been carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The block has been fetched; the disk worked on it for that long.
+    Fetched(Block, Disk, Nanos),
+    /// The block needed no fetch.
+    Allocated(Block, Disk),
+    /// The block has been written.
+    Written(Block, Disk),
+}
 
 /// The disks of a run.
 pub struct Storage {
@@ -21,8 +32,8 @@ pub struct Storage {
     calendar: BinaryHeap<Reverse<(Nanos, bool, u32)>>,
     /// By disk: the last instant at which its scheduler has asked to be asked again.
     wakes_at: Vec<Nanos>,
-    /// Requests that have ended and have not been handed over.
-    ended: VecDeque<(Disk, Finished)>,
+    /// Orders that have ended and have not been handed over.
+    ended: VecDeque<Ended>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
 }
@@ -78,16 +89,22 @@ impl Storage {
 
     /// Completes one request that ends at `now`, if there is one, and starts its disk's next.
     #[inline]
-    pub fn complete(&mut self, now: Nanos) -> Option<(Block, Disk, Finished)> {
+    pub fn complete(&mut self, now: Nanos) -> Option<Ended> {
         loop {
-            if let Some((disk, finished)) = self.ended.pop_front() {
-                return Some((Block(finished.request.tag as u32), disk, finished));
+            if let Some(ended) = self.ended.pop_front() {
+                return Some(ended);
             }
             let Reverse((_, wake, disk)) = *self.calendar.peek().filter(|next| next.0 .0 <= now)?;
             self.calendar.pop();
             if !wake {
                 let ended = &mut self.ended;
-                self.drives[disk as usize].finish(now, |finished| ended.push_back((Disk(disk), finished)));
+                self.drives[disk as usize].finish(now, |finished| {
+                    let block = Block(finished.request.tag as u32);
+                    ended.push_back(match finished.request.write {
+                        false => Ended::Fetched(block, Disk(disk), finished.service_time),
+                        true => Ended::Written(block, Disk(disk)),
+                    });
+                });
             }
             self.start(now, disk);
         }
@@ -133,8 +150,19 @@ impl Backend for Storage {
 
     #[inline]
     fn issue(&mut self, now: Nanos, order: Order) {
-        let sector = self.sector_of[order.block.index()];
-        self.drives[order.disk.index()].submit(now, Request::read(sector, self.sectors, u64::from(order.block.0)));
+        if order.kind == Kind::Allocate {
+            // Handed over when this instant comes round again.
+            self.ended.push_back(Ended::Allocated(order.block, order.disk));
+            self.calendar.push(Reverse((now, true, order.disk.0)));
+            return;
+        }
+        let request = Request {
+            write: order.kind == Kind::Write,
+            prefetch: order.kind == Kind::Prefetch,
+            process: Some(0),
+            ..Request::read(self.sector_of[order.block.index()], self.sectors, u64::from(order.block.0))
+        };
+        self.drives[order.disk.index()].submit(now, request);
         if self.touched.last() != Some(&order.disk.0) {
             self.touched.push(order.disk.0);
         }

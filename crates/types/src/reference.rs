@@ -43,13 +43,15 @@ pub struct Chunk {
     pub think: Think,
     /// Whether reference i is the last of its request; empty where every request is one block.
     pub request_ends: Vec<bool>,
+    /// Whether reference i writes its block; empty where all read.
+    pub writes: Vec<bool>,
 }
 
 impl Chunk {
     /// A chunk without references.
     #[must_use]
     pub fn empty() -> Self {
-        Self { blocks: Vec::new(), think: Think::Constant(Nanos::ZERO), request_ends: Vec::new() }
+        Self { blocks: Vec::new(), think: Think::Constant(Nanos::ZERO), request_ends: Vec::new(), writes: Vec::new() }
     }
 
     /// Whether reference `index` ends its request.
@@ -57,5 +59,12 @@ impl Chunk {
     #[must_use]
     pub fn ends_request(&self, index: usize) -> bool {
         self.request_ends.get(index).copied().unwrap_or(true)
+    }
+
+    /// Whether reference `index` writes its block.
+    #[inline]
+    #[must_use]
+    pub fn is_write(&self, index: usize) -> bool {
+        self.writes.get(index).copied().unwrap_or(false)
     }
 }

@@ -234,7 +234,7 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
         now = next.unwrap_or_else(|| panic!("nothing will bring {block:?}, reference {at}"));
         let instant = Nanos(now);
         while let Some((arrived, disk, service)) = disks.pop(now) {
-            level.arrived(instant, arrived, disk, Nanos(service));
+            level.arrived(instant, arrived, disk, Some(Nanos(service)));
             if waiting.is_some() && arrived == block {
                 due = Some(now);
             }
@@ -252,7 +252,7 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
                 level.resume(instant, at as u32, block, outcome, since, last_think, &mut disks);
                 true
             }
-            None => match level.reference(instant, at as u32, block, last_think, &mut disks).0 {
+            None => match level.reference(instant, at as u32, block, false, last_think, &mut disks).0 {
                 Access::Served => true,
                 Access::Waits(outcome) => {
                     (waiting, due) = (Some((outcome, instant)), None);

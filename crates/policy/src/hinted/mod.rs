@@ -112,7 +112,9 @@ impl<S: Strategy> Policy for Hinted<S> {
             }
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
-                self.strategy.fetched(disk, service);
+                if let Some(service) = service {
+                    self.strategy.fetched(disk, service);
+                }
             }
         }
     }

@@ -50,6 +50,8 @@ pub struct CacheKeys {
     pub size: CacheSize,
     /// Labels of the blocks that are resident at the start, least recently used first.
     pub initial: Vec<String>,
+    /// How long a written block may stay dirty; `None` where writes do not stay.
+    pub write_delay: Option<Nanos>,
 }
 
 /// The size of a cache.
@@ -98,7 +100,7 @@ impl Scenario {
             return Err(KeyError::new(key, "unknown key", "seed, workload, cache, policy, device, host"));
         }
         let (workload, workload_table) = workload::read(workload).map_err(|error| error.within("workload"))?;
-        let (cache, cache_table) = read_cache(cache, workload.block_bytes()).map_err(|error| error.within("cache"))?;
+        let (cache, cache_table) = read_cache(cache, &workload).map_err(|error| error.within("cache"))?;
         let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
         let host = read_host(host).map_err(|error| error.within("host"))?;
@@ -194,12 +196,23 @@ struct RawCache {
     footprint: Option<f64>,
     #[serde(default)]
     initial: Vec<String>,
+    write_delay: Option<Nanos>,
 }
 
 /// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
 const DEFAULT_BLOCKS: i64 = 1280;
 
-fn read_cache(mut table: Table, block_bytes: u64) -> Result<(CacheKeys, Table), KeyError> {
+/// The delay of the update daemon of Unix, and of Linux's `dirty_expire_centisecs`.
+const DEFAULT_WRITE_DELAY: &str = "30s";
+
+fn read_cache(mut table: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), KeyError> {
+    let block_bytes = workload.block_bytes();
+    if workload.writes == Writes::Back {
+        table.entry("write_delay").or_insert_with(|| DEFAULT_WRITE_DELAY.into());
+    } else if table.contains_key("write_delay") {
+        let allowed = "workload.writes = \"back\", or no write_delay";
+        return Err(KeyError::new("write_delay", "nothing stays dirty", allowed));
+    }
     let sized: Vec<&str> = ["blocks", "size", "footprint"].into_iter().filter(|key| table.contains_key(*key)).collect();
     if let [_, second, ..] = sized[..] {
         return Err(KeyError::new(second, "given beside another size", "one of blocks, size, footprint"));
@@ -209,6 +222,10 @@ fn read_cache(mut table: Table, block_bytes: u64) -> Result<(CacheKeys, Table), 
     }
     let resolved = table.clone();
     let raw: RawCache = typed_keys(table)?;
+    if raw.write_delay.is_some_and(|delay| delay > crate::run::TIME_MAX) {
+        return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
+    }
+    let write_delay = raw.write_delay;
     let blocks = |key: &str, blocks: i128| {
         let allowed = "at least one block, fewer than 4294967295";
         match u32::try_from(blocks) {
@@ -222,5 +239,5 @@ fn read_cache(mut table: Table, block_bytes: u64) -> Result<(CacheKeys, Table), 
         RawCache { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
         _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
     };
-    Ok((CacheKeys { size, initial: raw.initial }, resolved))
+    Ok((CacheKeys { size, initial: raw.initial, write_delay }, resolved))
 }

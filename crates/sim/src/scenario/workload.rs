@@ -46,6 +46,18 @@ pub enum Writes {
     AsRead,
     /// They are left out; their time is think time.
     Skip,
+    /// Each goes to its disk at once, and the process waits until it is there.
+    Through,
+    /// Written blocks are dirty and go to their disks later: see `cache.write_delay`.
+    Back,
+}
+
+impl Writes {
+    /// Whether writes reach the devices as writes.
+    #[must_use]
+    pub fn reach_devices(self) -> bool {
+        matches!(self, Writes::Through | Writes::Back)
+    }
 }
 
 /// Where the blocks of files lie.

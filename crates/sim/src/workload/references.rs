@@ -32,6 +32,8 @@ pub struct References {
     supply: Supply,
     factor: Factor,
     thinking: Thinking,
+    /// Writes are told apart.
+    mark_writes: bool,
 }
 
 enum Supply {
@@ -92,6 +94,7 @@ impl References {
             supply,
             factor,
             thinking,
+            mark_writes: keys.writes.reach_devices(),
         })
     }
 
@@ -150,6 +153,7 @@ impl References {
             supply: Supply::Inline(Some(references)),
             factor,
             thinking,
+            mark_writes: false,
         })
     }
 
@@ -180,6 +184,7 @@ impl References {
     pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         chunk.blocks.clear();
         chunk.request_ends.clear();
+        chunk.writes.clear();
         let constant = self.constant_think();
         let mut recorded = match std::mem::replace(&mut chunk.think, Think::Constant(Nanos::ZERO)) {
             Think::Each(mut each) => {
@@ -193,7 +198,8 @@ impl References {
             Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
             Supply::Records { records, cutter, placing, held } => {
                 let universe = &mut self.universe;
-                Cutting { cutter, placing, universe, chunk, thinks: keep }.pull(records, held)?;
+                let mark_writes = self.mark_writes;
+                Cutting { cutter, placing, universe, chunk, thinks: keep, mark_writes }.pull(records, held)?;
             }
         }
         chunk.think = match (constant, &mut self.thinking) {
@@ -232,6 +238,11 @@ impl References {
                 all.request_ends.extend_from_slice(&part.request_ends);
                 all.request_ends.resize(all.blocks.len() + part.blocks.len(), true);
             }
+            if !part.writes.is_empty() || !all.writes.is_empty() {
+                all.writes.resize(all.blocks.len(), false);
+                all.writes.extend_from_slice(&part.writes);
+                all.writes.resize(all.blocks.len() + part.blocks.len(), false);
+            }
             all.blocks.extend_from_slice(&part.blocks);
             match &part.think {
                 Think::Constant(think) => all.think = Think::Constant(*think),
@@ -253,6 +264,7 @@ struct Cutting<'a> {
     chunk: &'a mut Chunk,
     /// Kept where think times are as recorded: all after the last block of a request.
     thinks: Option<&'a mut Vec<Nanos>>,
+    mark_writes: bool,
 }
 
 impl Cutting<'_> {
@@ -266,6 +278,11 @@ impl Cutting<'_> {
         if let Some(thinks) = &mut self.thinks {
             thinks.resize(count - 1, Nanos::ZERO);
             thinks.push(self.cutter.think(record, next));
+        }
+        if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
+            // Where all read there are no marks; from the first write on, all are marked.
+            self.chunk.writes.resize(count - blocks as usize, false);
+            self.chunk.writes.resize(count, record.write);
         }
         if blocks > 1 || !self.chunk.request_ends.is_empty() {
             // Single-block requests need no marks; from the first larger one on, all are marked.
@@ -283,7 +300,7 @@ impl Cutting<'_> {
             if let Some(record) = held.take() {
                 self.push(&record, batch.first())?;
             }
-            if self.thinks.is_none() && self.cutter.objects {
+            if self.thinks.is_none() && self.cutter.objects && !self.mark_writes {
                 // Nothing to hold back, and one block each.
                 for record in batch {
                     let file = self.cutter.file(record);

@@ -1,0 +1,74 @@
+//! Dirty blocks and when they are due: write-back with a delay, as the update daemon of Unix does it.
+//!
+//! A block is due a fixed time after the write that made it dirty; further writes of it do not put that off, so that
+//! nothing stays unwritten for longer. Cost: logarithmic in the dirty blocks, and nothing where nobody writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use headstart_types::{Block, Nanos};
+
+/// The dirty blocks of a level.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Dirty {
+    due: BTreeMap<Block, Nanos>,
+    order: BTreeSet<(Nanos, Block)>,
+}
+
+impl Dirty {
+    /// A block has been written and is due at `at`, unless it is dirty already.
+    pub fn mark(&mut self, block: Block, at: Nanos) {
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.due.entry(block) {
+            entry.insert(at);
+            self.order.insert((at, block));
+        }
+    }
+
+    /// Makes a block clean; false where it was.
+    #[inline]
+    pub fn clean(&mut self, block: Block) -> bool {
+        if self.due.is_empty() {
+            return false;
+        }
+        match self.due.remove(&block) {
+            Some(at) => self.order.remove(&(at, block)),
+            None => false,
+        }
+    }
+
+    /// When the first is due.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Makes the first block that is due at `now` clean and returns it.
+    pub fn take_due(&mut self, now: Nanos) -> Option<Block> {
+        let (at, block) = *self.order.first()?;
+        (at <= now && self.clean(block)).then_some(block)
+    }
+
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_due_a_delay_after_it_became_dirty() {
+        let mut dirty = Dirty::default();
+        dirty.mark(Block(7), Nanos(30));
+        dirty.mark(Block(3), Nanos(35));
+        // Written again at 10: still due at 30.
+        dirty.mark(Block(7), Nanos(40));
+        assert_eq!((dirty.due(), dirty.len()), (Some(Nanos(30)), 2));
+        assert_eq!(dirty.take_due(Nanos(29)), None);
+        assert_eq!(dirty.take_due(Nanos(36)), Some(Block(7)));
+        // Evicted before it is due; dirty again later, with a time of its own.
+        assert!(dirty.clean(Block(3)) && !dirty.clean(Block(3)));
+        dirty.mark(Block(3), Nanos(90));
+        assert_eq!((dirty.due(), dirty.take_due(Nanos(36))), (Some(Nanos(90)), None));
+    }
+}

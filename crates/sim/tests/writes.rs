@@ -1,0 +1,184 @@
+//! Writes that reach the devices: worked out by hand, and at random with every policy.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use headstart_policy::registry::POLICIES;
+use headstart_sim::Report;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A trace on disk for as long as a test needs it.
+struct Trace(PathBuf);
+
+impl Trace {
+    /// Requests of (write, block), each a block of 8 KiB, 1 ms of think time after each; two blocks at a time where
+    /// `pairs` says so.
+    fn new(name: &str, requests: &[(bool, u64)], blocks_each: u64) -> Self {
+        let path = std::env::temp_dir().join(format!("headstart-{}-{name}.csv", std::process::id()));
+        let mut text = "time(s),op,pid,file,offset,size,dur_us\n".to_owned();
+        for (index, (write, block)) in requests.iter().enumerate() {
+            let op = if *write { "W" } else { "R" };
+            let (at, size) = (block * 8192, blocks_each * 8192);
+            writeln!(text, "0.{:06},{op},1,1,{at},{size},0", index * 1000).expect("a string takes all");
+        }
+        std::fs::write(&path, text).expect("the temporary folder can be written");
+        Self(path)
+    }
+
+    fn scenario(&self, writes: &str, rest: &str) -> String {
+        let path = self.0.display();
+        format!(
+            "workload = {{trace = \"{path}\", compute = \"1ms\", placement = \"address\", writes = \"{writes}\"}}\n{rest}"
+        )
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        // Leaving a file behind in the temporary folder is no reason to fail.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const READ: bool = false;
+const WRITE: bool = true;
+/// Blocks A, B and C of the examples.
+const ABAC: [(bool, u64); 4] = [(READ, 0), (WRITE, 1), (READ, 0), (WRITE, 2)];
+const TWO_MS: &str = "policy = \"demand\"\ndevice = {model = \"uniform\", fetch_time = \"2ms\"}\n";
+
+/// (elapsed, stall) in ms, and (hits, misses, write misses, demand fetches, evictions).
+fn times_and_counts(report: &Report) -> ((f64, f64), [u64; 5]) {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let counts = &report.counts;
+    let counts = [counts.hits_ready, counts.misses, counts.write_misses, counts.demand_fetches, counts.evictions];
+    ((ms(report.elapsed_ns), ms(report.stall_ns)), counts)
+}
+
+#[test]
+fn writing_through_waits_for_the_disk() {
+    // Read A 0-2, think 1; write B 3-5, without a fetch, think 1; A hits at 6, think 1; write C 7-9 in the place of
+    // B, which is clean; think 1: 10 ms, of which 6 waiting.
+    let trace = Trace::new("through", &ABAC, 1);
+    let report = common::run(&trace.scenario("through", &format!("cache = {{blocks = 2}}\n{TWO_MS}")));
+    assert_eq!(times_and_counts(&report), ((10.0, 6.0), [1, 3, 2, 1, 1]));
+    assert_eq!((report.counts.writes, report.counts.blocks_written, report.levels[0].dirty_blocks), (2, 2, 0));
+    let device = &report.devices[0];
+    assert_eq!((device.requests, device.writes, device.busy_ns), (3, 2, 6_000_000));
+    // From issue to reply: 2, 2, 0 and 2 ms.
+    assert_eq!(report.response_ns.mean, 1_500_000);
+}
+
+#[test]
+fn writing_back_waits_for_nobody() {
+    // Read A 0-2; write B at 3: dirty; A hits at 4; C takes the place of B at 5, which is written 5-7 while the
+    // process thinks until 6.
+    let trace = Trace::new("back", &ABAC, 1);
+    let report = common::run(&trace.scenario("back", &format!("cache = {{blocks = 2}}\n{TWO_MS}")));
+    assert_eq!(times_and_counts(&report), ((6.0, 2.0), [1, 3, 2, 1, 1]));
+    assert_eq!((report.counts.writes, report.counts.blocks_written, report.levels[0].dirty_blocks), (2, 1, 1));
+    // The write of B is under way at the end: busy from 5 to 6.
+    assert_eq!((report.devices[0].requests, report.devices[0].busy_ns), (1, 3_000_000));
+}
+
+#[test]
+fn a_delay_writes_before_eviction() {
+    // B is due 1 ms after 3 and is written 4-6; at 5 it is clean and makes room for C, due at 6, where the run ends.
+    let trace = Trace::new("delay", &ABAC, 1);
+    let cache = "cache = {blocks = 2, write_delay = \"1ms\"}\n";
+    let report = common::run(&trace.scenario("back", &format!("{cache}{TWO_MS}")));
+    assert_eq!(times_and_counts(&report), ((6.0, 2.0), [1, 3, 2, 1, 1]));
+    assert_eq!((report.counts.blocks_written, report.levels[0].dirty_blocks), (1, 1));
+    assert_eq!((report.devices[0].writes, report.devices[0].busy_ns), (1, 4_000_000));
+}
+
+#[test]
+fn a_read_waits_behind_a_write_of_its_disk() {
+    // Write A (no fetch) at 0, back with no delay: on its disk 0-2. Think until 1; read B: its disk is free at 2,
+    // done at 4. Another policy than LRU has nothing to say here.
+    let trace = Trace::new("behind", &[(WRITE, 0), (READ, 1)], 1);
+    let cache = "cache = {blocks = 2, write_delay = \"0s\"}\n";
+    let report = common::run(&trace.scenario("back", &format!("{cache}{TWO_MS}")));
+    assert_eq!(times_and_counts(&report), ((5.0, 3.0), [0, 2, 1, 1, 0]));
+}
+
+#[test]
+fn hints_are_of_reads_only() {
+    // Read A, write B, read C on one disk with room for all: aggressive fetches C while A is thought about (2-4), and
+    // B never. A 0-2, think, B written through at 3: its write waits for C's fetch, 4-6; think; C hits at 7.
+    let trace = Trace::new("hints", &[(READ, 0), (WRITE, 1), (READ, 2)], 1);
+    let rest = "cache = {blocks = 3}\npolicy = {name = \"aggressive\", batch_size = 1}\n\
+                device = {model = \"uniform\", fetch_time = \"2ms\"}\n";
+    let report = common::run(&trace.scenario("through", rest));
+    assert_eq!(times_and_counts(&report), ((8.0, 5.0), [1, 2, 1, 1, 0]));
+    assert_eq!((report.counts.prefetches_used, report.devices[0].requests), (1, 3));
+}
+
+#[test]
+fn every_policy_with_writes_adds_up() {
+    for seed in 0..600 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let blocks = rng.random_range(1..60);
+        let share = f64::from(rng.random_range(0..=10)) / 10.0;
+        let requests: Vec<(bool, u64)> =
+            (0..rng.random_range(1..250)).map(|_| (rng.random_bool(share), rng.random_range(0..blocks))).collect();
+        let trace = Trace::new(&format!("random-{seed}"), &requests, rng.random_range(1..=3));
+        let policies = common::policies();
+        let policy = &policies[rng.random_range(0..policies.len())];
+        let back = rng.random_bool(0.5);
+        let delay = ["0s", "3ms", "30s"][rng.random_range(0..3)];
+        let delay = if back { format!(", write_delay = \"{delay}\"") } else { String::new() };
+        let rest = format!(
+            "cache = {{blocks = {}{delay}}}\npolicy = {{{policy}}}\n\
+             device = {{model = \"{}\", count = {}}}\nhost = {{driver_overhead = \"{}us\"}}\n",
+            rng.random_range(1..40),
+            ["hp97560", "uniform\", fetch_time = \"3ms"][rng.random_range(0..2)],
+            rng.random_range(1..4),
+            [0, 500][rng.random_range(0..2)],
+        );
+        let text = trace.scenario(if back { "back" } else { "through" }, &rest);
+        adds_up(&common::run(&text), &requests, back, &text);
+    }
+    assert!(POLICIES.len() > 4, "the registry has been read");
+}
+
+fn adds_up(report: &Report, requests: &[(bool, u64)], back: bool, text: &str) {
+    let counts = &report.counts;
+    let each = counts.references / requests.len() as u64;
+    let writes = requests.iter().filter(|(write, _)| *write).count() as u64;
+    assert_eq!(counts.writes, writes * each, "{text}");
+    assert_eq!(counts.misses, counts.demand_fetches + counts.write_misses, "{text}");
+    assert!(counts.write_misses <= counts.writes, "{text}");
+    let dirty = report.levels[0].dirty_blocks;
+    if back {
+        assert!(counts.blocks_written + dirty <= counts.writes, "no more is written than was\n{text}");
+        assert!(writes == 0 || counts.blocks_written + dirty > 0, "a write leaves a trace\n{text}");
+    } else {
+        assert_eq!((counts.blocks_written, dirty), (counts.writes, 0), "{text}");
+    }
+    let parts = report.compute_ns + report.driver_ns + report.overhead_ns + report.stall_ns;
+    assert_eq!(parts, report.elapsed_ns, "{text}");
+    let per_request = report.driver_ns.checked_div(counts.fetches + counts.blocks_written).unwrap_or(0);
+    assert!([0, 500_000].contains(&per_request), "driver work is a cost per request\n{text}");
+    let done: u64 = report.devices.iter().map(|device| device.writes).sum();
+    assert!(done <= counts.blocks_written, "{text}");
+    let read: u64 = report.devices.iter().map(|device| device.requests - device.writes).sum();
+    assert!(read <= counts.fetches, "{text}");
+}
+
+#[test]
+fn keys_that_do_not_fit_are_refused() {
+    let trace = Trace::new("refused", &ABAC, 1);
+    let refused = |writes: &str, rest: &str, says: &str| {
+        let scenario = common::table(&trace.scenario(writes, &format!("{rest}\n{TWO_MS}")));
+        let error = common::try_run(scenario).expect_err(says);
+        assert!(error.contains(says), "{error}");
+    };
+    refused("through", "cache = {write_delay = \"1s\"}", "cache.write_delay: nothing stays dirty");
+    refused("sometimes", "", "workload.writes");
+    let window = "[policy]\nname = \"aggressive\"\nhints = {window = 4}\n[device]\nmodel = \"hp97560\"\n";
+    let error = common::try_run(common::table(&trace.scenario("back", window))).expect_err("a window");
+    assert!(error.contains("policy.hints.window"), "{error}");
+}
