@@ -141,10 +141,10 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
 /// An empty queue by its scheduler's name.
 ///
 /// # Errors
-/// The key at fault; an unknown name is an error at `scheduler`.
+/// The key at fault, within the scheduler's table; an unknown name is an error at no key.
 pub fn build_scheduler(name: &str, keys: Table) -> Result<Box<dyn Scheduler>, KeyError> {
     match scheduler(name) {
         Some(row) => (row.build)(keys),
-        None => Err(KeyError::unknown("scheduler", "scheduler", name, SCHEDULERS.iter().map(|row| row.name))),
+        None => Err(KeyError::unknown("", "scheduler", name, SCHEDULERS.iter().map(|row| row.name))),
     }
 }

@@ -126,8 +126,10 @@ fn mistakes_in_a_scenario_name_their_key() {
         assert!(error.starts_with(begins), "{error:?} should begin with {begins:?}");
         assert!(!error.contains('\n'));
     }
-    let error = build_scheduler("scan", Table::new()).err().unwrap();
-    assert_eq!(error.to_string(), "scheduler: unknown scheduler \"scan\"; allowed: fcfs, cscan");
+    let error = build_scheduler("elevator", Table::new()).err().unwrap().within("scheduler");
+    let names: Vec<&str> = SCHEDULERS.iter().map(|row| row.name).collect();
+    let expected = format!("scheduler: unknown scheduler \"elevator\"; allowed: {}", names.join(", "));
+    assert_eq!(error.to_string(), expected);
     let error = build_scheduler("cscan", "merge = true".parse().unwrap()).err().unwrap();
     assert_eq!(error.to_string(), "merge: unknown key; allowed: no keys here");
 }

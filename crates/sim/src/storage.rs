@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_device::{build_device, build_scheduler, Drive, Request, Started, Statistics};
+use headstart_device::{build_device, build_scheduler, CommandQueue, Drive, Request, Started, Statistics};
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 
@@ -49,7 +49,13 @@ impl Storage {
         let scheduler = || build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
         let mut drives = Vec::with_capacity(keys.count as usize);
         for _ in 0..keys.count {
-            drives.push(Drive::new(device.clone(), scheduler().map_err(|error| error.within("device"))?));
+            let mut drive = Drive::new(device.clone(), scheduler().map_err(|error| error.within("device.scheduler"))?);
+            if let Some(commands) = &keys.commands {
+                let inner = build_scheduler(&commands.scheduler, commands.scheduler_keys.clone());
+                let inner = inner.map_err(|error| error.within("device.drive_scheduler"))?;
+                drive = drive.with_commands(CommandQueue::new(inner, commands.depth));
+            }
+            drives.push(drive);
         }
         let sectors = headstart_device::sectors_of(block_bytes).max(1) as u32;
         Ok(Self {

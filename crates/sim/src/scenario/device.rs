@@ -21,9 +21,25 @@ pub struct DeviceKeys {
     pub scheduler: String,
     /// The scheduler's own keys.
     pub scheduler_keys: Table,
+    /// The command queue of each disk itself; `None`: the scheduler feeds the disk.
+    pub commands: Option<CommandKeys>,
     /// Explicit placement: labels of the blocks of each disk.
     pub layout: Option<Vec<Vec<String>>>,
 }
+
+/// The command queue of a disk.
+#[derive(Debug, Clone)]
+pub struct CommandKeys {
+    /// Commands in it, those in service included.
+    pub depth: u32,
+    /// The name of the scheduler that orders them.
+    pub scheduler: String,
+    /// That scheduler's own keys.
+    pub scheduler_keys: Table,
+}
+
+/// Commands of the deepest queue: NVMe's limit.
+const QUEUE_DEPTH_MAX: u32 = 65_536;
 
 /// More disks than anybody has; keeps a slip of the finger from filling the memory.
 const DISKS_MAX: i64 = 100_000;
@@ -60,6 +76,7 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         }
         Some(other) => return Err(KeyError::new("stripe_unit", format!("{other} has no unit"), Bytes::ALLOWED)),
     };
+    let commands = read_commands(&mut table, &model)?;
     // What is left beside the model's name belongs to the model.
     model_keys.extend(table);
     let mut resolved = Table::new();
@@ -70,17 +87,50 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
     resolved.insert("count".into(), count.into());
     resolved.insert("array".into(), array.into());
     resolved.insert("stripe_unit".into(), stripe_unit.to_string().into());
-    let mut scheduler_table = Table::from_iter([("name".to_owned(), Value::from(scheduler.clone()))]);
-    let row = headstart_device::scheduler(&scheduler);
-    scheduler_table.extend(row.map_or_else(Table::new, |row| (row.defaults)()));
-    scheduler_table.extend(scheduler_keys.clone());
-    resolved.insert("scheduler".into(), scheduler_table.into());
+    resolved.insert("scheduler".into(), scheduler_table(&scheduler, &scheduler_keys).into());
+    if let Some(commands) = &commands {
+        resolved.insert("queue_depth".into(), i64::from(commands.depth).into());
+        resolved
+            .insert("drive_scheduler".into(), scheduler_table(&commands.scheduler, &commands.scheduler_keys).into());
+    }
     if let Some(layout) = &layout {
         let lists: Vec<Value> = layout.iter().map(|list| Value::from(list.clone())).collect();
         resolved.insert("layout".into(), Value::Array(lists));
     }
     let count = count as u32;
-    Ok((DeviceKeys { model, model_keys, count, stripe_unit, scheduler, scheduler_keys, layout }, resolved))
+    let keys = DeviceKeys { model, model_keys, count, stripe_unit, scheduler, scheduler_keys, commands, layout };
+    Ok((keys, resolved))
+}
+
+/// A scheduler with all its keys.
+fn scheduler_table(name: &str, keys: &Table) -> Table {
+    let mut table = Table::from_iter([("name".to_owned(), Value::from(name))]);
+    let row = headstart_device::scheduler(name);
+    table.extend(row.map_or_else(Table::new, |row| (row.defaults)()));
+    table.extend(keys.clone());
+    table
+}
+
+/// Takes `queue_depth` and `drive_scheduler`, unless the model has a queue of its own under that name.
+fn read_commands(table: &mut Table, model: &str) -> Result<Option<CommandKeys>, KeyError> {
+    const DEPTH: &str = "a whole number from 1 to 65536";
+    let row = headstart_device::model(model);
+    if row.is_some_and(|row| (row.defaults)().contains_key("queue_depth")) {
+        return Ok(None);
+    }
+    let Some(depth) = table.remove("queue_depth") else {
+        return match table.contains_key("drive_scheduler") {
+            true => Err(KeyError::new("drive_scheduler", "there is no queue in the drive", "a queue_depth beside it")),
+            false => Ok(None),
+        };
+    };
+    let within = |depth: &u32| (1..=QUEUE_DEPTH_MAX).contains(depth);
+    let depth = match depth.as_integer().and_then(|depth| u32::try_from(depth).ok()).filter(within) {
+        Some(depth) => depth,
+        None => return Err(KeyError::new("queue_depth", format!("{depth} is outside"), DEPTH)),
+    };
+    let (scheduler, scheduler_keys) = named(table, "drive_scheduler", "name", "sptf")?;
+    Ok(Some(CommandKeys { depth, scheduler, scheduler_keys }))
 }
 
 /// Lays the keys of `over` over `table`, table by table.

@@ -17,7 +17,7 @@ use headstart_types::{typed_keys, KeyError, Nanos};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub use device::DeviceKeys;
+pub use device::{CommandKeys, DeviceKeys};
 pub use policy::{HintsKeys, PolicyKeys};
 pub use source::Source;
 pub use workload::{Addresses, BlockSize, ComputeKey, Input, Placement, WorkloadKeys, Writes};
