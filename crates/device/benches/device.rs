@@ -90,6 +90,11 @@ fn main() {
     serve("hp97560", "sequential", count, |index| index % 160_000 * 16);
     serve("hp97560", "every other block", count, |index| index % 80_000 * 32);
     serve("hp97560", "random", count, move |_| xorshift(&mut state) % 160_000 * 16);
+    for model in ["nvme", "sata-ssd"] {
+        let mut state = 1;
+        serve(model, "8 KiB, sequential", count, |index| index % 160_000 * 16);
+        serve(model, "8 KiB, random", count, move |_| xorshift(&mut state) % 100_000_000 * 16);
+    }
     for depth in [4, 16, 80, 2048] {
         queue("cscan", depth, count);
     }

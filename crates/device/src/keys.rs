@@ -34,12 +34,18 @@ impl Keys {
         time_of(&self.take(key, Nanos::ALLOWED)?).map_err(|error| error.within(key))
     }
 
-    /// A size, zero included.
+    /// A size of at most 1 TiB, zero included.
     pub(crate) fn size(&mut self, key: &str) -> Result<Bytes, KeyError> {
-        const MOST: Bytes = Bytes(1 << 40);
+        self.size_to(key, Bytes(1 << 40))
+    }
+
+    /// A size of at most `most`, zero included.
+    pub(crate) fn size_to(&mut self, key: &str, most: Bytes) -> Result<Bytes, KeyError> {
         match self.take(key, Bytes::ALLOWED)? {
             Value::String(text) => match text.parse() {
-                Ok(size) if size > MOST => Err(KeyError::new(key, format!("{size} is too much"), "at most 1TiB")),
+                Ok(size) if size > most => {
+                    Err(KeyError::new(key, format!("{size} is too much"), format!("at most {most}")))
+                }
                 Ok(size) => Ok(size),
                 Err(problem) => Err(KeyError::new(key, problem, Bytes::ALLOWED)),
             },

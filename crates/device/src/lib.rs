@@ -21,6 +21,7 @@ mod schedulers;
 pub use array::{CapacityError, Explicit, Layout, Stripe};
 pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
 pub use drive::{CommandQueue, Drive, Finished, Started, Statistics};
+pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::uniform::Uniform;
 pub use registry::{

@@ -5,8 +5,8 @@ use std::path::Path;
 use headstart_types::KeyError;
 use toml::Table;
 
-use crate::models::{profile, uniform::Uniform};
-use crate::{Cscan, Device, Fcfs, Mechanical, Scheduler};
+use crate::models::{flash_keys, profile, uniform::Uniform};
+use crate::{Cscan, Device, Fcfs, Flash, Mechanical, Scheduler};
 
 /// A device model that a scenario can name.
 pub struct Model {
@@ -37,6 +37,21 @@ pub static MODELS: &[Model] = &[
         source: "Ruemmler and Wilkes 1994; Kotz, Toh, Radhakrishnan 1994; kimbrel96 Table 1",
         defaults: profile::hp97560,
         build: |keys| Ok(Box::new(Mechanical::from_table(profile::overlay(profile::hp97560(), keys))?)),
+    },
+    Model {
+        name: "nvme",
+        summary:
+            "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
+        source: "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
+        defaults: flash_keys::nvme,
+        build: |keys| Ok(Box::new(Flash::from_table(profile::overlay(flash_keys::nvme(), keys))?)),
+    },
+    Model {
+        name: "sata-ssd",
+        summary: "SATA solid-state drive, 1 TB: as nvme, with command queueing 32 deep and a link of 550 MB/s",
+        source: "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
+        defaults: flash_keys::sata_ssd,
+        build: |keys| Ok(Box::new(Flash::from_table(profile::overlay(flash_keys::sata_ssd(), keys))?)),
     },
 ];
 

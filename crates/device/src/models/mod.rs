@@ -1,5 +1,7 @@
 //! Device models: one file each for what is simple, and the parts of the mechanical drive.
 
+pub mod flash;
+pub mod flash_keys;
 pub mod geometry;
 pub mod mechanical;
 pub mod profile;

@@ -1,0 +1,326 @@
+//! A solid-state drive, simple: channels that work at once, one link to the host, a buffer for writes.
+//!
+//! A *channel* stands for whatever does one thing at a time, a die behind its bus. Page p of the address space lies
+//! on channel p mod `channels`, so a long request uses many at once. A read waits for the channels of its pages,
+//! then its data crosses the link. A write crosses the link into the buffer and is done; from there whole pages are
+//! programmed, channel after channel, in order of arrival (as a log would). It waits while the buffer is full, and
+//! reads wait while their channel programs. Without a buffer a write goes where its pages lie and is done when they
+//! are programmed; a part of a page costs a whole one.
+//!
+//! The link is booked in the order of requests, each from the instant at which its data could be there at the
+//! earliest: its rate is kept, and a request that waits for its channel does not hold up those that do not. The
+//! price: of two that end their waits at once, the times on the link may overlap.
+//!
+//! Not modelled: the translation of addresses and its misses, garbage collection and its writes, erasing, suspended
+//! programs, flash used at fewer bits a cell for a while, reads served from the buffer, commands as a resource of
+//! the controller, wear, heat. For the shape of such a drive, then, not for the third digit. After the structure of
+//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3, without its block management.
+//!
+//! Cost: a read within a page two or three divisions; others a step for each page, at most one for each channel
+//! (reads) or page (writes). No allocation after building, integers only. Memory: 8 bytes a channel, 8 a page of buffer.
+
+use headstart_types::Nanos;
+
+use crate::{Device, Request, Service, SECTOR_BYTES};
+
+/// The fixed numbers of a drive, as `flash_keys.rs` has checked them.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameters {
+    pub capacity_sectors: u64,
+    pub page_sectors: u64,
+    pub channels: u64,
+    pub read_time: Nanos,
+    pub program_time: Nanos,
+    pub read_overhead: Nanos,
+    pub write_overhead: Nanos,
+    pub link_bytes_per_second: u64,
+    pub link_command: Nanos,
+    pub duplex: bool,
+    pub queue_depth: u32,
+    /// Pages of the write buffer; 0 for none.
+    pub buffer_pages: u64,
+}
+
+/// A solid-state drive.
+#[derive(Debug, Clone)]
+pub struct Flash {
+    parameters: Parameters,
+    /// Time of a full page on the link.
+    page_span: Nanos,
+    /// By channel: when it is free.
+    free: Vec<Nanos>,
+    /// When the link is free for reads and for writes; without duplex the first is for both.
+    link: [Nanos; 2],
+    buffer: WriteBuffer,
+    head_sector: u64,
+}
+
+/// Pages that have been accepted and not yet programmed, of which the last is being filled.
+#[derive(Debug, Clone)]
+struct WriteBuffer {
+    /// By place, which pages take in turn: when the page that took it last has been programmed, and all before it.
+    leaves: Vec<Nanos>,
+    /// The same of the last page that is full.
+    left: Nanos,
+    /// Place and channel of the page that is being filled.
+    slot: usize,
+    channel: usize,
+    /// Sectors in it.
+    filled: u64,
+}
+
+/// When a request has the link to itself.
+struct Booking {
+    begin: Nanos,
+    end: Nanos,
+}
+
+/// What the channel that ends last did.
+struct Passage {
+    waited: Nanos,
+    done: Nanos,
+}
+
+impl Flash {
+    pub(crate) fn new(parameters: Parameters) -> Self {
+        let buffer = WriteBuffer {
+            leaves: vec![Nanos::ZERO; parameters.buffer_pages as usize],
+            left: Nanos::ZERO,
+            slot: 0,
+            channel: 0,
+            filled: 0,
+        };
+        let mut flash = Self {
+            page_span: Nanos::ZERO,
+            free: vec![Nanos::ZERO; parameters.channels as usize],
+            link: [Nanos::ZERO; 2],
+            buffer,
+            head_sector: 0,
+            parameters,
+        };
+        flash.page_span = flash.span(flash.parameters.page_sectors);
+        flash
+    }
+
+    /// Time of `sectors` sectors on the link, rounded up, without the command.
+    #[inline]
+    fn span(&self, sectors: u64) -> Nanos {
+        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits 64.
+        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+        let rate = self.parameters.link_bytes_per_second;
+        if sectors < 1 << 24 {
+            Nanos((sectors * PER_SECTOR).div_ceil(rate))
+        } else {
+            Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64)
+        }
+    }
+
+    /// First and last page of a request.
+    #[inline]
+    fn pages(&self, request: &Request) -> (u64, u64) {
+        let first = request.sector / self.parameters.page_sectors;
+        // Most requests lie within a page: no second division.
+        if request.end() <= (first + 1) * self.parameters.page_sectors {
+            (first, first)
+        } else {
+            (first, (request.end() - 1) / self.parameters.page_sectors)
+        }
+    }
+
+    #[inline]
+    fn channel_of(&self, page: u64) -> usize {
+        (page % self.parameters.channels) as usize
+    }
+
+    /// Takes the link for `sectors` sectors, from `earliest` on.
+    #[inline]
+    fn book(&mut self, earliest: Nanos, sectors: u64, write: bool) -> Booking {
+        let span = self.span(sectors) + self.parameters.link_command;
+        let link = &mut self.link[usize::from(write && self.parameters.duplex)];
+        let begin = earliest.max(*link);
+        *link = begin + span;
+        Booking { begin, end: begin + span }
+    }
+
+    /// Reads pages `first..=last` from `ready` on.
+    #[inline]
+    fn read_pages(&mut self, ready: Nanos, first: u64, last: u64) -> Passage {
+        let channels = self.parameters.channels;
+        let mut channel = self.channel_of(first);
+        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
+        for page in first..=last.min(first + channels - 1) {
+            let pages = if last - first < channels { 1 } else { (last - page) / channels + 1 };
+            let start = ready.max(self.free[channel]);
+            let done = start + self.parameters.read_time * pages;
+            self.free[channel] = done;
+            if done > latest.done {
+                latest = Passage { waited: start - ready, done };
+            }
+            channel = next(channel, self.free.len());
+        }
+        latest
+    }
+
+    /// Programs pages `first..=last` whose data comes in at the rate of the link, the first of it by `head`, the
+    /// last by `sent`.
+    fn program_pages(&mut self, (head, sent): (Nanos, Nanos), first: u64, last: u64) -> Passage {
+        let channels = self.parameters.channels;
+        let mut channel = self.channel_of(first);
+        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
+        let arrival = |page: u64| sent.min(head + self.page_span * (page - first));
+        for page in first..=last.min(first + channels - 1) {
+            let more = (last - page) / channels;
+            let start = arrival(page).max(self.free[channel]);
+            // Pages come in and are programmed at steady paces, but for the last, which may be short: of the first,
+            // the last but one and the last, one decides.
+            let end_of = |page: u64, pages: u64| arrival(page) + self.parameters.program_time * pages;
+            let mut done = (start + self.parameters.program_time * (more + 1)).max(end_of(page + more * channels, 1));
+            if more > 0 {
+                done = done.max(end_of(page + (more - 1) * channels, 2));
+            }
+            self.free[channel] = done;
+            if done > latest.done {
+                latest = Passage { waited: start - arrival(page), done };
+            }
+            channel = next(channel, self.free.len());
+        }
+        latest
+    }
+
+    fn serve_read(&mut self, now: Nanos, request: &Request) -> Service {
+        let Parameters { read_overhead: overhead, read_time, page_sectors, link_command, .. } = self.parameters;
+        let ready = now + overhead;
+        let sectors = u64::from(request.sectors);
+        let (first, last) = self.pages(request);
+        let passage = self.read_pages(ready, first, last);
+        let booking = self.book(ready + read_time, sectors, false);
+        // The last page crosses the link once it is there; the whole not before the link has carried it.
+        let tail = if first == last {
+            booking.end - booking.begin
+        } else {
+            link_command + self.span(sectors.min(page_sectors))
+        };
+        let tail_end = passage.done + tail;
+        let (end, wait) = if tail_end >= booking.end {
+            (tail_end, passage.waited)
+        } else {
+            (booking.end, booking.begin - (ready + read_time))
+        };
+        parts(now, overhead, wait, end)
+    }
+
+    fn serve_write(&mut self, now: Nanos, request: &Request) -> Service {
+        let Parameters { write_overhead: overhead, page_sectors, link_command, .. } = self.parameters;
+        let ready = now + overhead;
+        let sectors = u64::from(request.sectors);
+        let Booking { begin, end: sent } = self.book(ready, sectors, true);
+        if self.parameters.buffer_pages > 0 {
+            let end = self.fill_buffer(begin + link_command, sent, sectors);
+            return parts(now, overhead, (begin - ready) + (end - sent), end);
+        }
+        let head = begin + link_command + self.span(sectors.min(page_sectors));
+        let (first, last) = self.pages(request);
+        let passage = self.program_pages((head, sent), first, last);
+        parts(now, overhead, (begin - ready) + passage.waited, passage.done)
+    }
+
+    /// Takes `sectors` sectors, which come over the link from `begin` to `sent`, into the buffer; says when the last
+    /// is in.
+    fn fill_buffer(&mut self, begin: Nanos, sent: Nanos, mut sectors: u64) -> Nanos {
+        let Parameters { page_sectors, program_time, .. } = self.parameters;
+        let room = page_sectors - self.buffer.filled;
+        let mut arrival = begin + self.span(room.min(sectors));
+        loop {
+            let buffer = &mut self.buffer;
+            // A page has its place once the page a buffer's length before it has left.
+            let place = buffer.leaves[buffer.slot];
+            let room = page_sectors - buffer.filled;
+            if sectors < room {
+                buffer.filled += sectors;
+                return place.max(sent);
+            }
+            sectors -= room;
+            let full = place.max(if sectors == 0 { sent } else { arrival });
+            let free = &mut self.free[buffer.channel];
+            *free = full.max(*free) + program_time;
+            buffer.left = buffer.left.max(*free);
+            buffer.leaves[buffer.slot] = buffer.left;
+            buffer.slot = next(buffer.slot, buffer.leaves.len());
+            buffer.channel = next(buffer.channel, self.free.len());
+            buffer.filled = 0;
+            if sectors == 0 {
+                return full;
+            }
+            arrival = sent.min(arrival + self.page_span);
+        }
+    }
+}
+
+/// The index after `index` on a ring of `length`.
+#[inline]
+fn next(index: usize, length: usize) -> usize {
+    if index + 1 == length {
+        0
+    } else {
+        index + 1
+    }
+}
+
+/// A service whose transfer is what is left between `now` and `end`.
+#[inline]
+fn parts(now: Nanos, overhead: Nanos, wait: Nanos, end: Nanos) -> Service {
+    let [seek, rotation] = [Nanos::ZERO; 2];
+    Service { end, seek, rotation, transfer: end - now - overhead - wait, overhead, wait, buffer_hit: false }
+}
+
+impl Device for Flash {
+    #[inline]
+    fn serve(&mut self, now: Nanos, request: &Request) -> Service {
+        self.head_sector = request.end();
+        if request.write {
+            self.serve_write(now, request)
+        } else {
+            self.serve_read(now, request)
+        }
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(self.parameters.capacity_sectors)
+    }
+
+    fn least_service(&self, sectors: u32) -> Nanos {
+        let Parameters { read_overhead, read_time, write_overhead, program_time, link_command, .. } = self.parameters;
+        let programmed = if self.parameters.buffer_pages > 0 { Nanos::ZERO } else { program_time };
+        let before = (read_overhead + read_time).min(write_overhead + programmed);
+        before + link_command + self.span(sectors.into())
+    }
+
+    /// A read of one page from an idle drive.
+    fn nominal_service(&self) -> Nanos {
+        let Parameters { read_overhead, read_time, link_command, .. } = self.parameters;
+        read_overhead + read_time + link_command + self.page_span
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.parameters.queue_depth
+    }
+
+    fn head_sector(&self) -> u64 {
+        self.head_sector
+    }
+
+    /// How long the first page would wait for its channel; of a write, for its place in the buffer.
+    fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
+        let first = request.sector / self.parameters.page_sectors;
+        let channel = self.free[self.channel_of(first)];
+        if !request.write {
+            return channel.saturating_sub(now + self.parameters.read_overhead);
+        }
+        let place = self.buffer.leaves.get(self.buffer.slot).copied().unwrap_or(channel);
+        place.saturating_sub(now + self.parameters.write_overhead)
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+}

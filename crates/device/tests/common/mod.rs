@@ -1,0 +1,92 @@
+//! Random load that keeps to the contract of a device, and the checks that every device must pass under it.
+#![allow(dead_code)] // each test program uses a part
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use headstart_device::{Device, Request, Service, MODELS};
+use headstart_types::Nanos;
+use proptest::prelude::*;
+
+/// One request: what gap in time before it, where, how long, a write?
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// 0 for none, 1 for until something ends, else nanoseconds.
+    gap: u64,
+    /// Shares of the capacity in 2^32, or sectors near the last request.
+    place: u64,
+    near: bool,
+    sectors: u32,
+    write: bool,
+}
+
+/// Up to `most` requests: alone and in bursts, near and far, small and large.
+pub fn load(most: usize) -> impl Strategy<Value = Vec<Load>> {
+    let gap = prop_oneof![Just(0u64), Just(1), 2u64..100_000, 2u64..30_000_000];
+    let sectors = prop_oneof![1u32..20, Just(8), Just(16), 1u32..2_000];
+    let one = (gap, 0u64..1 << 32, any::<bool>(), sectors, prop::bool::weighted(0.3));
+    let one = one.prop_map(|(gap, place, near, sectors, write)| Load { gap, place, near, sectors, write });
+    prop::collection::vec(one, 1..most)
+}
+
+/// Every row of the registry with its defaults.
+pub fn every_model() -> Vec<(String, Box<dyn Device>)> {
+    let build = |row: &headstart_device::Model| {
+        let mut keys = (row.defaults)();
+        if row.name == "uniform" {
+            keys.insert("fetch_time".into(), "2ms".into());
+        }
+        (row.name.to_owned(), (row.build)(keys).unwrap())
+    };
+    MODELS.iter().map(build).collect()
+}
+
+/// Sends `load` to `device` as fast as it says and the device can take it; gives each request and its service.
+pub fn drive(device: &mut dyn Device, load: &[Load]) -> Vec<(Nanos, Request, Service)> {
+    let capacity = device.capacity_sectors().unwrap_or(1 << 40);
+    let concurrency = device.concurrency() as usize;
+    assert!(concurrency >= 1);
+    let (mut now, mut at, mut ends, mut all) = (Nanos::ZERO, 0, BinaryHeap::new(), Vec::new());
+    for (index, each) in load.iter().enumerate() {
+        now += if each.gap > 1 { Nanos(each.gap) } else { Nanos::ZERO };
+        while let Some(&Reverse(end)) = ends.peek() {
+            if end > now && ends.len() < concurrency && each.gap != 1 {
+                break;
+            }
+            now = now.max(end);
+            ends.pop();
+        }
+        let sectors = u64::from(each.sectors).min(capacity);
+        let far = (u128::from(each.place) * u128::from(capacity) >> 32) as u64;
+        let sector = if each.near { at + each.place % 64 } else { far }.min(capacity - sectors);
+        let request = Request { write: each.write, ..Request::read(sector, sectors as u32, index as u64) };
+        at = request.end();
+        let service = device.serve(now, &request);
+        ends.push(Reverse(service.end));
+        all.push((now, request, service));
+    }
+    all
+}
+
+/// Parts sum, nothing is faster than the bound, asking changes nothing, a copy does the same.
+pub fn keeps_the_contract(name: &str, mut device: Box<dyn Device>, load: &[Load]) -> Result<(), TestCaseError> {
+    device.reseed(7);
+    let mut copy = device.clone();
+    let all = drive(&mut *device, load);
+    let mut previous = Nanos::ZERO;
+    for (now, request, service) in &all {
+        let Service { end, seek, rotation, transfer, overhead, wait, .. } = *service;
+        prop_assert_eq!(*now + seek + rotation + transfer + overhead + wait, end, "{}: parts of {:?}", name, request);
+        let least = copy.least_service(request.sectors);
+        prop_assert!(end >= *now + least, "{}: {:?} took {}, less than {}", name, request, end - *now, least);
+        let asked = copy.positioning(*now, request);
+        prop_assert_eq!(copy.positioning(*now, request), asked, "{}: asking is without effect", name);
+        prop_assert_eq!(copy.serve(*now, request), *service, "{}: a copy does the same", name);
+        prop_assert_eq!(copy.head_sector(), request.end(), "{}: the head is where the last request ended", name);
+        if device.concurrency() == 1 {
+            prop_assert!(end >= previous, "{}: ends in order", name);
+            previous = end;
+        }
+    }
+    Ok(())
+}
