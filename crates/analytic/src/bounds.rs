@@ -3,8 +3,8 @@
 //! - The processor: think times, costs per reference, and driver work for at least as many fetches as MIN makes,
 //!   since no policy fetches less often than MIN misses.
 //! - Each disk: of its own blocks alone, even with all K frames to itself, MIN misses so many, and no fetch takes
-//!   less than the least service time. The last fetch must end before the last reference, so the bound holds for
-//!   elapsed time.
+//!   less than the least service time; a disk that serves several at once needs as many rounds. The last fetch must
+//!   end before the last reference, so the bound holds for elapsed time.
 //!
 //! The larger of the two kinds bounds from below. Cost: two runs of MIN over the references.
 
@@ -34,6 +34,8 @@ pub struct Work<'a> {
     pub driver: Nanos,
     /// No block is fetched faster than this.
     pub least_service: Nanos,
+    /// A disk serves at most this many fetches at once; at least 1.
+    pub at_once: u32,
 }
 
 /// The bound of one disk.
@@ -41,7 +43,7 @@ pub struct Work<'a> {
 pub struct DiskBound {
     /// Misses of MIN on its own references with all frames.
     pub misses: u64,
-    /// Times the least service time.
+    /// Times the least service time, where a disk serves one fetch at a time; of several, as many rounds as they need.
     pub busy_ns: Nanos,
 }
 
@@ -103,7 +105,7 @@ pub fn elapsed_lower_bound(work: &Work<'_>) -> LowerBound {
             let here = |block: &Block| work.disk_of[block.index()].index() == disk;
             let initial: Vec<Block> = work.initial.iter().copied().filter(here).collect();
             let misses = min_misses(&references.into(), blocks, work.frames, &initial);
-            DiskBound { misses, busy_ns: work.least_service * misses }
+            DiskBound { misses, busy_ns: work.least_service * misses.div_ceil(work.at_once.into()) }
         })
         .collect();
     let slowest = disks.iter().map(|disk| disk.busy_ns).max().unwrap_or(Nanos::ZERO);
@@ -142,6 +144,7 @@ mod tests {
             processor: Nanos::from_millis(6),
             driver: Nanos::ZERO,
             least_service: Nanos::from_millis(2),
+            at_once: 1,
         });
         assert_eq!(bound.min_fetches, 2);
         assert_eq!(bound.disks[0], DiskBound { misses: 2, busy_ns: Nanos::from_millis(4) });

@@ -85,6 +85,7 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         processor: process.compute + process.overhead,
         driver: scenario.host.driver_overhead,
         least_service: storage.drives()[0].device().least_service(storage.block_sectors()),
+        at_once: storage.drives()[0].device().concurrency(),
     }))
 }
 

@@ -57,7 +57,7 @@ pub fn drive(device: &mut dyn Device, load: &[Load]) -> Vec<(Nanos, Request, Ser
             ends.pop();
         }
         let sectors = u64::from(each.sectors).min(capacity);
-        let far = (u128::from(each.place) * u128::from(capacity) >> 32) as u64;
+        let far = ((u128::from(each.place) * u128::from(capacity)) >> 32) as u64;
         let sector = if each.near { at + each.place % 64 } else { far }.min(capacity - sectors);
         let request = Request { write: each.write, ..Request::read(sector, sectors as u32, index as u64) };
         at = request.end();
