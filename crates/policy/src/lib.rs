@@ -11,15 +11,19 @@
 //!
 //! Adding a policy is one file and one row in [`registry`].
 
+pub mod coordinator;
 pub mod hinted;
 mod hints;
 mod interface;
 mod lists;
 mod online;
+pub mod readahead;
 pub mod registry;
 pub mod replacement;
 
+pub use coordinator::Coordinator;
 pub use hints::{Disclosure, Hints};
 pub use interface::{BlockState, Event, Fetch, Policy, View};
 pub use online::OnLine;
+pub use readahead::ReadAhead;
 pub use replacement::Replacement;

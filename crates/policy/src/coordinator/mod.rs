@@ -1,0 +1,53 @@
+//! Coordinators: between two levels, they change what the lower one sees of the requests from above.
+//!
+//! A coordinator knows neither the read-ahead nor the replacement of either level. It sees the requests, may look into
+//! the lower cache, and says for each request which prefix bypasses the lower level's own policy and how many blocks
+//! beyond the request are asked for in addition. It also says what becomes of blocks that have been sent up.
+
+use headstart_types::Nanos;
+
+use crate::readahead::{Asked, Cached};
+
+/// What the lower level is to do with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Blocks from the start of the request that are served past the policy of the lower level: from its cache
+    /// without its knowledge (a silent hit), or from below without being stored. At most the request's count.
+    pub bypass: u32,
+    /// Blocks after the request that its policy is asked for as if they belonged to it; the reply does not wait for
+    /// them.
+    pub readmore: u32,
+}
+
+/// What becomes of the blocks of a request once they have been sent up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SentUp {
+    /// Nothing: the replacement decides.
+    #[default]
+    Keep,
+    /// They become the first victims, whatever the replacement.
+    FirstVictims,
+    /// They leave the cache; what the level above evicts comes back instead (exclusive caching).
+    Remove,
+}
+
+/// A coordinator.
+pub trait Coordinator: Send {
+    /// A request from above, before the lower level's policy sees it. `full`: the lower cache has no free frame.
+    fn plan(&mut self, now: Nanos, asked: &Asked, cached: &dyn Cached, full: bool) -> Plan;
+
+    /// What becomes of what has been sent up. Asked once.
+    fn sent_up(&self) -> SentUp {
+        SentUp::Keep
+    }
+}
+
+/// No coordination.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Uncoordinated;
+
+impl Coordinator for Uncoordinated {
+    fn plan(&mut self, _: Nanos, _: &Asked, _: &dyn Cached, _: bool) -> Plan {
+        Plan::default()
+    }
+}

@@ -1,0 +1,97 @@
+//! Read-ahead: what to fetch beyond what has been asked for, from the requests alone.
+//!
+//! A read-ahead sees each request at its level as a run of consecutive blocks of one file, with how each block was
+//! found, and answers with runs to prefetch. It names blocks by their place in the file, so that it can name blocks
+//! that nobody has asked for yet; the level passes over what is cached, under way or beyond the end, finds frames
+//! (the [`Replacement`](crate::Replacement) chooses the victims), and joins what is contiguous with the demand into
+//! one request. It is told of prefetched blocks that leave unused, and of those that were waited for.
+//!
+//! One file each. An algorithm that also chooses victims (SARC) implements both traits on one type.
+
+use headstart_types::Nanos;
+
+/// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// File, device, or 0 where the trace tells none apart.
+    pub file: u32,
+    /// First block, counted from the start of the file.
+    pub first: u64,
+    /// How many, at least 1.
+    pub count: u32,
+    /// Who asks: a process at the first level, a level above at others.
+    pub client: u32,
+}
+
+impl Asked {
+    /// The block after the last.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.count)
+    }
+}
+
+/// How a block of a request was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Resident, and asked for before (or never prefetched).
+    Ready,
+    /// Resident, prefetched, and asked for the first time: a prefetch that has paid.
+    ReadyPrefetched,
+    /// On its way for another request.
+    Unready,
+    /// Prefetched, on its way, and asked for the first time: a prefetch that comes late.
+    UnreadyPrefetched,
+    /// Neither: it will be fetched on demand.
+    Absent,
+}
+
+impl Found {
+    /// Cached or on its way.
+    #[must_use]
+    pub fn is_hit(self) -> bool {
+        self != Found::Absent
+    }
+}
+
+/// Consecutive blocks of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The file.
+    pub file: u32,
+    /// First block.
+    pub first: u64,
+    /// How many; none is allowed and means nothing.
+    pub count: u32,
+}
+
+/// What a read-ahead may look at beside the request.
+pub trait Cached {
+    /// Whether the block is resident or on its way. False beyond the end.
+    fn is_cached(&self, file: u32, index: u64) -> bool;
+
+    /// Blocks of the file (of the device, where there are no files); `None` where that is not known.
+    fn file_blocks(&self, file: u32) -> Option<u64>;
+
+    /// Frames of the level.
+    fn frames(&self) -> u32;
+}
+
+/// A read-ahead policy. Deterministic, without a clock of its own: `now` comes from the host and never decreases.
+pub trait ReadAhead: Send {
+    /// A request has been looked up: `found[i]` is how block `asked.first + i` was found. Appends runs to prefetch,
+    /// in the order in which they are to be issued. It may name blocks of the request itself or cached ones: the
+    /// level passes over them.
+    fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>);
+
+    /// A block has left the cache; `unused`: it had been prefetched and never asked for.
+    fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
+}
+
+/// No read-ahead.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoReadAhead;
+
+impl ReadAhead for NoReadAhead {
+    fn asked(&mut self, _: Nanos, _: &Asked, _: &[Found], _: &dyn Cached, _: &mut Vec<Run>) {}
+}
