@@ -169,14 +169,12 @@ impl Flash {
         let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
         let arrival = |page: u64| sent.min(head + self.page_span * (page - first));
         for page in first..=last.min(first + channels - 1) {
-            let more = (last - page) / channels;
             let start = arrival(page).max(self.free[channel]);
-            // Pages come in and are programmed at steady paces, but for the last, which may be short: of the first,
-            // the last but one and the last, one decides.
-            let end_of = |page: u64, pages: u64| arrival(page) + self.parameters.program_time * pages;
-            let mut done = (start + self.parameters.program_time * (more + 1)).max(end_of(page + more * channels, 1));
-            if more > 0 {
-                done = done.max(end_of(page + (more - 1) * channels, 2));
+            let mut done = start + self.parameters.program_time;
+            let mut later = page + channels;
+            while later <= last {
+                done = arrival(later).max(done) + self.parameters.program_time;
+                later += channels;
             }
             self.free[channel] = done;
             if done > latest.done {
