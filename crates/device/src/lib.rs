@@ -12,6 +12,7 @@
 
 mod array;
 mod device;
+pub mod diskspecs;
 mod drive;
 mod keys;
 mod models;
