@@ -218,7 +218,7 @@ fn buffer(params: &mut Params, out: &mut String, notes: &mut Notes) -> Result<()
     if params.flag("Stop prefetch in sector")? {
         flags.push_str("stop_within_sector = true\n");
     }
-    if !params.whole("Write hit stop prefetch", 0, 1)?.map_or(true, |flag| flag == 1) {
+    if params.whole("Write hit stop prefetch", 0, 1)? == Some(0) {
         notes.warn(params.at(), "Write hit stop prefetch = 0 changes times and is not modelled: any write stops it");
     }
     let mark = params.real("High (read) water mark", 0.0, 1.0)?.unwrap_or(0.0);
