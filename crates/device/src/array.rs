@@ -1,8 +1,9 @@
 //! Where a block of the volume lies: on which disk, from which sector.
 //!
 //! `Stripe` deals units of the volume out to the disks in turn (kimbrel96 section 3.2: one block a unit).
+//! `Concat` fills one disk after another.
 //! `Explicit` takes one list of blocks for each disk, in the order in which they lie there.
-//! Concatenation, mirrors and RAID are further variants of [`Layout`] when they come.
+//! Arrays that are one device (mirrors, RAID behind a controller) are in `arrays/`.
 //!
 //! A block lies whole on one disk. One whose size is not a multiple of the sector takes whole sectors all the same.
 
@@ -88,6 +89,62 @@ impl Stripe {
     }
 }
 
+/// Concatenation: the first disk's blocks, then the second's, and so on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concat {
+    disks: u64,
+    blocks_per_disk: u64,
+    block_bytes: u64,
+    block_sectors: u64,
+}
+
+impl Concat {
+    /// `disks` disks of `capacity_sectors` each.
+    ///
+    /// # Errors
+    /// `count` or `block_size`, as the keys of a scenario are called; `array`, when the disks have no limit or hold
+    /// no block.
+    pub fn try_new(disks: u32, block: Bytes, capacity_sectors: Option<u64>) -> Result<Self, KeyError> {
+        const ALLOWED: &str = "a model with a capacity, or another array, such as \"stripe\"";
+        if disks == 0 {
+            return Err(KeyError::new("count", "no disk", "a whole number from 1"));
+        }
+        if block.0 == 0 {
+            return Err(KeyError::new("block_size", "must be above zero", Bytes::ALLOWED));
+        }
+        let block_sectors = sectors_of(block.0);
+        match capacity_sectors.map(|sectors| sectors / block_sectors) {
+            None => Err(KeyError::new("array", "\"concat\" of a device without limit has no second disk", ALLOWED)),
+            Some(0) => Err(KeyError::new("array", format!("no block of {block} fits on a disk"), ALLOWED)),
+            Some(blocks_per_disk) => {
+                Ok(Self { disks: disks.into(), blocks_per_disk, block_bytes: block.0, block_sectors })
+            }
+        }
+    }
+
+    /// Disk and first sector of `block`; one that is beyond the last disk is put there.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, block: u64) -> (Disk, u64) {
+        let disk = (block / self.blocks_per_disk).min(self.disks - 1);
+        (Disk(disk as u32), (block - disk * self.blocks_per_disk) * self.block_sectors)
+    }
+
+    /// Blocks of the volume.
+    #[must_use]
+    pub fn capacity_blocks(&self) -> u64 {
+        self.blocks_per_disk.saturating_mul(self.disks)
+    }
+
+    fn check(&self, block: u64, capacity_sectors: u64) -> Result<(), CapacityError> {
+        if block < self.capacity_blocks() {
+            return Ok(());
+        }
+        let (disk, sector) = self.place(block);
+        Err(CapacityError { block, block_bytes: self.block_bytes, disk: disk.0, sector, capacity_sectors })
+    }
+}
+
 /// One list of blocks for each disk; the blocks of a list lie one after another from sector 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explicit {
@@ -125,6 +182,8 @@ impl Explicit {
 pub enum Layout {
     /// Units in turn.
     Stripe(Stripe),
+    /// Disk after disk.
+    Concat(Concat),
     /// As listed.
     Explicit(Explicit),
 }
@@ -136,6 +195,7 @@ impl Layout {
     pub fn place(&self, block: u64) -> Option<(Disk, u64)> {
         match self {
             Layout::Stripe(stripe) => Some(stripe.place(block)),
+            Layout::Concat(concat) => Some(concat.place(block)),
             Layout::Explicit(explicit) => explicit.places.get(&block).copied(),
         }
     }
@@ -148,6 +208,7 @@ impl Layout {
         let Some(capacity_sectors) = capacity_sectors else { return Ok(()) };
         match self {
             Layout::Stripe(stripe) => stripe.check(highest, capacity_sectors),
+            Layout::Concat(concat) => concat.check(highest, capacity_sectors),
             Layout::Explicit(Explicit { places, block_bytes }) => {
                 let over = |&(_, &(_, sector)): &(&u64, &(Disk, u64))| {
                     sector + sectors_of(*block_bytes).max(1) > capacity_sectors

@@ -63,6 +63,15 @@ impl Keys {
         }
     }
 
+    /// The same, where the key is there.
+    pub(crate) fn whole_if(&mut self, key: &str, least: u64, most: u64) -> Result<Option<u64>, KeyError> {
+        if self.table.contains_key(key) {
+            self.whole(key, least, most).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
     /// `true` or `false`.
     pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, KeyError> {
         let value = self.take(key, "true or false")?;

@@ -11,6 +11,7 @@
 //! every machine.
 
 mod array;
+mod arrays;
 mod device;
 pub mod diskspecs;
 mod drive;
@@ -19,7 +20,8 @@ mod models;
 mod registry;
 mod schedulers;
 
-pub use array::{CapacityError, Explicit, Layout, Stripe};
+pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
+pub use arrays::{array, build_array, build_layout, ArrayKind, ArrayRow, JoinDisks, LayDisks, ARRAYS};
 pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
 pub use drive::{CommandQueue, Drive, Finished, Started, Statistics};
 pub use models::flash::Flash;

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::every_model;
-use headstart_device::Request;
+use common::{every_array, every_model};
+use headstart_device::{Device, Request};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 
@@ -17,11 +17,29 @@ proptest! {
             common::keeps_the_contract(&name, device, &load)?;
         }
     }
+
+    #[test]
+    fn every_array_of_every_model_keeps_the_contract(
+        load in common::load(60), members in 1u32..6, unit in prop_oneof![1u64..40, Just(128)],
+    ) {
+        for model in every_model() {
+            for (name, array) in every_array(&model, members, unit) {
+                common::keeps_the_contract(&name, array, &load)?;
+            }
+        }
+    }
+}
+
+/// Devices and arrays of three.
+fn everything() -> Vec<(String, Box<dyn Device>)> {
+    let models = every_model();
+    let arrays: Vec<_> = models.iter().flat_map(|model| every_array(model, 3, 16)).collect();
+    models.into_iter().chain(arrays).collect()
 }
 
 #[test]
 fn the_first_and_the_last_sector_are_served() {
-    for (name, mut device) in every_model() {
+    for (name, mut device) in everything() {
         let Some(capacity) = device.capacity_sectors() else { continue };
         let mut now = Nanos::ZERO;
         for (sector, write) in [(0, false), (capacity - 1, false), (capacity - 1, true), (0, true), (0, false)] {
@@ -35,7 +53,7 @@ fn the_first_and_the_last_sector_are_served() {
 
 #[test]
 fn least_service_grows_with_the_request() {
-    for (name, device) in every_model() {
+    for (name, device) in everything() {
         let mut before = Nanos::ZERO;
         for sectors in [1, 2, 7, 8, 9, 16, 100, 4096, 1 << 20, 1 << 28, u32::MAX] {
             let least = device.least_service(sectors);

@@ -3,8 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex};
 
-use headstart_device::{Device, Request, Service, MODELS};
+use headstart_device::{build_array, Device, Request, Service, ARRAYS, MODELS};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 
@@ -39,6 +40,95 @@ pub fn every_model() -> Vec<(String, Box<dyn Device>)> {
         (row.name.to_owned(), (row.build)(keys).unwrap())
     };
     MODELS.iter().map(build).collect()
+}
+
+/// `model` with some members behind each controller, in units that need not fit its pages.
+pub fn every_array(model: &(String, Box<dyn Device>), members: u32, unit: u64) -> Vec<(String, Box<dyn Device>)> {
+    let mut all = Vec::new();
+    for row in ARRAYS.iter().filter(|row| !row.is_independent()) {
+        for keys in ["", "failed = 1", "queue_depth = 3"] {
+            let keys: toml::Table = keys.parse().unwrap();
+            let built = build_array(row.name, members, Box::new(Spy::new(model.1.clone())), unit, keys.clone());
+            match built {
+                Ok(array) => all.push((format!("{} of {members} {}, {keys}", row.name, model.0), array)),
+                Err(error) => assert!(["failed", "count"].contains(&error.key.as_str()), "{error}"),
+            }
+        }
+    }
+    all
+}
+
+/// What reached a member: its index, from when to when, what.
+pub type Log = Arc<Mutex<Vec<(usize, Nanos, Nanos, Request)>>>;
+
+/// A device that asserts that its caller keeps to the contract, and writes down what it is given.
+#[derive(Clone)]
+pub struct Spy {
+    inner: Box<dyn Device>,
+    index: usize,
+    last: Nanos,
+    ends: Vec<Nanos>,
+    pub log: Log,
+}
+
+impl Spy {
+    pub fn new(inner: Box<dyn Device>) -> Self {
+        Self { inner, index: 0, last: Nanos::ZERO, ends: Vec::new(), log: Log::default() }
+    }
+}
+
+impl Device for Spy {
+    fn serve(&mut self, now: Nanos, request: &Request) -> Service {
+        assert!(now >= self.last, "time goes backwards");
+        self.last = now;
+        self.ends.retain(|end| *end > now);
+        assert!(self.ends.len() < self.concurrency() as usize, "more in progress than it serves at once");
+        assert!(request.sectors > 0 && request.end() <= self.capacity_sectors().unwrap_or(u64::MAX), "{request:?}");
+        let service = self.inner.serve(now, request);
+        self.ends.push(service.end);
+        self.log.lock().unwrap().push((self.index, now, service.end, *request));
+        service
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        self.inner.capacity_sectors()
+    }
+
+    fn least_service(&self, sectors: u32) -> Nanos {
+        self.inner.least_service(sectors)
+    }
+
+    fn nominal_service(&self) -> Nanos {
+        self.inner.nominal_service()
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.inner.concurrency()
+    }
+
+    fn head_sector(&self) -> u64 {
+        self.inner.head_sector()
+    }
+
+    fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
+        assert!(now >= self.last, "asked about the past");
+        self.inner.positioning(now, request)
+    }
+
+    fn travel(&mut self, now: Nanos, sector: u64) -> Nanos {
+        assert!(self.ends.iter().all(|end| *end <= now), "moved while it serves");
+        self.inner.travel(now, sector)
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
+    /// Controllers give the member of index i the seed plus i times the step of splitmix64: that is its index here.
+    fn reseed(&mut self, seed: u64) {
+        self.index = (0..64).find(|&i| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i) == seed).unwrap_or(0) as usize;
+        self.inner.reseed(seed);
+    }
 }
 
 /// Sends `load` to `device` as fast as it says and the device can take it; gives each request and its service.

@@ -1,0 +1,126 @@
+//! A controller with disks of one model behind it, as one device: what all arrays have in common.
+//!
+//! It holds up to `queue_depth` commands and passes each on at once. What a scheme does with a command is its own
+//! affair (`raid0.rs`, `raid5.rs`, `mirror.rs`). The controller itself costs no time and has no cache, and the way to
+//! it has no limit of rate. A request reports the parts of the piece that ends last, with its wait for its disk.
+
+use headstart_types::{KeyError, Nanos};
+
+use super::members::Members;
+use crate::{Device, Mechanics, Request, Service};
+
+/// How an array cuts a request and where its pieces lie.
+pub trait Scheme: Clone + Send + 'static {
+    /// Serves a request that lies within the capacity.
+    fn serve(&self, members: &mut Members, now: Nanos, request: &Request) -> Service;
+
+    /// Sectors of the volume on disks of `member` sectors each.
+    fn capacity_sectors(&self, member: u64) -> u64;
+
+    /// A disk that holds `sector`, and the sector there.
+    fn place(&self, sector: u64) -> (usize, u64);
+
+    /// However a request of `sectors` sectors lies, one disk gets a piece of so many at least.
+    fn largest_piece(&self, sectors: u32) -> u32;
+
+    /// As [`Device::positioning`].
+    fn positioning(&self, members: &Members, now: Nanos, request: &Request) -> Nanos {
+        let (member, sector) = self.place(request.sector);
+        members.positioning(member, now, &Request { sector, ..*request })
+    }
+}
+
+/// The array.
+#[derive(Clone)]
+pub struct Controller<S> {
+    scheme: S,
+    members: Members,
+    queue_depth: u32,
+    head_sector: u64,
+}
+
+impl<S: Scheme> Controller<S> {
+    /// `count` disks like `member`; without a depth, as many commands as they serve at once.
+    ///
+    /// # Errors
+    /// `count`, when there is no disk.
+    pub fn try_new(scheme: S, count: u32, member: Box<dyn Device>, queue_depth: Option<u32>) -> Result<Self, KeyError> {
+        if count == 0 {
+            return Err(KeyError::new("count", "no disk", "a whole number from 1"));
+        }
+        let queue_depth = queue_depth.unwrap_or_else(|| count.saturating_mul(member.concurrency().max(1)));
+        Ok(Self { scheme, members: Members::new(count, member), queue_depth, head_sector: 0 })
+    }
+}
+
+impl<S: Scheme> Device for Controller<S> {
+    #[inline]
+    fn serve(&mut self, now: Nanos, request: &Request) -> Service {
+        self.head_sector = request.end();
+        self.scheme.serve(&mut self.members, now, request)
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        self.members.any().capacity_sectors().map(|sectors| self.scheme.capacity_sectors(sectors))
+    }
+
+    fn least_service(&self, sectors: u32) -> Nanos {
+        self.members.any().least_service(self.scheme.largest_piece(sectors))
+    }
+
+    /// That of a disk: most requests are one piece.
+    fn nominal_service(&self) -> Nanos {
+        self.members.any().nominal_service()
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.queue_depth
+    }
+
+    fn head_sector(&self) -> u64 {
+        self.head_sector
+    }
+
+    fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
+        self.scheme.positioning(&self.members, now, request)
+    }
+
+    /// All arms go to the same place.
+    fn travel(&mut self, now: Nanos, sector: u64) -> Nanos {
+        let (_, sector) = self.scheme.place(sector);
+        self.members.devices_mut().map(|device| device.travel(now, sector)).max().unwrap_or(now)
+    }
+
+    /// Those of a disk.
+    fn mechanics(&self) -> Option<Mechanics> {
+        self.members.any().mechanics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
+    /// A seed of its own for each disk; the first gets `seed` itself.
+    fn reseed(&mut self, seed: u64) {
+        // Weyl's sequence of splitmix64: seeds far apart.
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        for (index, device) in self.members.devices_mut().enumerate() {
+            device.reseed(seed.wrapping_add(STEP.wrapping_mul(index as u64)));
+        }
+    }
+}
+
+/// Most units that a request of `sectors` sectors touches.
+pub fn units_at_most(sectors: u32, unit_sectors: u64) -> u64 {
+    (u64::from(sectors) + unit_sectors).saturating_sub(2) / unit_sectors + 1
+}
+
+/// Checks the stripe unit.
+pub fn whole_unit(unit_sectors: u64) -> Result<u64, KeyError> {
+    match unit_sectors {
+        0 => Err(KeyError::new("stripe_unit", "must be above zero", "a size of at least a sector")),
+        // A unit's first sector times the number of disks stays within 64 bits.
+        more if more > 1 << 40 => Err(KeyError::new("stripe_unit", "is too much", "at most 2^40 sectors")),
+        unit => Ok(unit),
+    }
+}

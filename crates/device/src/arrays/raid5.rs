@@ -1,0 +1,194 @@
+//! RAID level 5, left-symmetric: units of data with a unit of parity in each row, whose place moves on by row.
+//!
+//! Row r has its parity on disk d - 1 - r mod d; its d - 1 units of data follow from the next disk on, round the
+//! end. So any d units that follow each other lie on d disks. Lee and Katz, "Performance consequences of parity placement in disk
+//! arrays", ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994, section 3.2.
+//!
+//! Reads go to the data. A write of a whole row writes data and parity. A write of less first reads what it will
+//! overwrite and its parity, of all such rows of the request at once; when the last of this is in, all is
+//! written. Parity is read and written from the first offset within a unit that the request touches in the row to
+//! the last, in one piece. With a disk failed: what it held is read as the exclusive or of all others; a write to
+//! it reads the others' data instead, and writes parity; parity that it held is left out.
+//!
+//! Not modelled: rows of which most is written (which real controllers complete by reading the rest), caches of the
+//! controller, logs of parity, spares and reconstruction. From reading to writing back the disks are kept
+//! for the request (`members.rs`).
+//!
+//! Cost: a step for each unit, of a degraded one for each disk; one for each disk at the end.
+
+use headstart_types::{KeyError, Nanos};
+
+use super::controller::{units_at_most, whole_unit, Scheme};
+use super::members::{then, Members, Pieces};
+use crate::{Request, Service};
+
+/// The scheme.
+#[derive(Debug, Clone)]
+pub struct Raid5 {
+    disks: u64,
+    unit: u64,
+    failed: Option<usize>,
+}
+
+/// What a request touches of a row: its units of data, and offsets within the first and the last.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    row: u64,
+    /// Units of data, from 0; the last is included.
+    first: u64,
+    last: u64,
+    /// From this offset of the first to that one of the last.
+    start: u64,
+    end: u64,
+}
+
+impl Raid5 {
+    /// On `disks` disks in units of `unit_sectors`, one of which may have failed.
+    ///
+    /// # Errors
+    /// `count` or `stripe_unit`. The caller guarantees `failed < disks`.
+    pub fn try_new(disks: u32, unit_sectors: u64, failed: Option<usize>) -> Result<Self, KeyError> {
+        if disks < 3 {
+            return Err(KeyError::new("count", format!("{disks} disks for raid5"), "a whole number from 3"));
+        }
+        Ok(Self { disks: disks.into(), unit: whole_unit(unit_sectors)?, failed })
+    }
+
+    /// The disk that holds the parity of a row.
+    fn parity(&self, row: u64) -> usize {
+        (self.disks - 1 - row % self.disks) as usize
+    }
+
+    /// The disk that holds a unit of data of a row.
+    fn data(&self, row: u64, unit: u64) -> usize {
+        ((self.disks - row % self.disks + unit) % self.disks) as usize
+    }
+
+    /// What a request touches, row by row.
+    fn rows<'a>(&'a self, request: &'a Request) -> impl Iterator<Item = Row> + 'a {
+        let (unit, width) = (self.unit, self.disks - 1);
+        let (first, last) = (request.sector / unit, (request.end() - 1) / unit);
+        (first / width..=last / width).map(move |row| {
+            let from = first.max(row * width);
+            let to = last.min(row * width + width - 1);
+            Row {
+                row,
+                first: from % width,
+                last: to % width,
+                start: if from == first { request.sector - first * unit } else { 0 },
+                end: if to == last { request.end() - last * unit } else { unit },
+            }
+        })
+    }
+
+    /// Offsets within a unit that a row's part of a request touches, within the unit `index`.
+    fn touched(&self, row: &Row, index: u64) -> (u64, u64) {
+        let start = if index == row.first { row.start } else { 0 };
+        (start, if index == row.last { row.end } else { self.unit })
+    }
+
+    /// The first to the last offset that a row's part of a request touches within any unit.
+    fn hull(&self, row: &Row) -> (u64, u64) {
+        if row.first == row.last {
+            (row.start, row.end)
+        } else {
+            // The end of one unit and the start of the next: what is between them goes with them.
+            (0, self.unit)
+        }
+    }
+
+    /// Sectors on a disk of a row's offsets.
+    fn on_disk(&self, row: &Row, (start, end): (u64, u64)) -> (u64, u64) {
+        (row.row * self.unit + start, row.row * self.unit + end)
+    }
+
+    fn read(&self, pieces: &mut Pieces<'_>, request: &Request) {
+        for row in self.rows(request) {
+            for index in row.first..=row.last {
+                let (disk, sectors) = (self.data(row.row, index), self.on_disk(&row, self.touched(&row, index)));
+                if self.failed != Some(disk) {
+                    pieces.gather(disk, sectors);
+                    continue;
+                }
+                for other in (0..self.disks as usize).filter(|&other| other != disk) {
+                    pieces.gather(other, sectors);
+                }
+            }
+        }
+    }
+
+    /// What must be known before a write can be made: gathers it.
+    fn read_before_write(&self, pieces: &mut Pieces<'_>, request: &Request) {
+        for row in self.rows(request) {
+            let (hull, parity) = (self.hull(&row), self.parity(row.row));
+            let whole = row.last - row.first == self.disks - 2 && row.start == 0 && row.end == self.unit;
+            if whole || self.failed == Some(parity) {
+                continue;
+            }
+            let overwritten = |index: u64| (row.first..=row.last).contains(&index);
+            let lost = (row.first..=row.last).any(|index| self.failed == Some(self.data(row.row, index)));
+            for index in 0..self.disks - 1 {
+                let disk = self.data(row.row, index);
+                if lost {
+                    // New parity from all data: what is not overwritten must be read.
+                    let known = overwritten(index) && self.touched(&row, index) == hull;
+                    if self.failed != Some(disk) && !known {
+                        pieces.gather(disk, self.on_disk(&row, hull));
+                    }
+                } else if overwritten(index) {
+                    pieces.gather(disk, self.on_disk(&row, self.touched(&row, index)));
+                }
+            }
+            if !lost {
+                pieces.gather(parity, self.on_disk(&row, hull));
+            }
+        }
+    }
+
+    fn write(&self, pieces: &mut Pieces<'_>, request: &Request) {
+        for row in self.rows(request) {
+            let data = (row.first..=row.last).map(|index| (self.data(row.row, index), self.touched(&row, index)));
+            for (disk, offsets) in data.chain([(self.parity(row.row), self.hull(&row))]) {
+                if self.failed != Some(disk) {
+                    pieces.gather(disk, self.on_disk(&row, offsets));
+                }
+            }
+        }
+    }
+}
+
+impl Scheme for Raid5 {
+    fn serve(&self, members: &mut Members, now: Nanos, request: &Request) -> Service {
+        let mut pieces = Pieces::new(members, now, request, false);
+        if !request.write {
+            self.read(&mut pieces, request);
+            return pieces.finish().expect("a request has at least one piece");
+        }
+        self.read_before_write(&mut pieces, request);
+        let before = pieces.finish();
+        let from = before.map_or(now, |service| service.end);
+        let mut pieces = Pieces::new(members, from, request, true);
+        self.write(&mut pieces, request);
+        let written = pieces.finish().expect("at most one disk has failed");
+        before.map_or(written, |before| then(before, written))
+    }
+
+    /// Whole rows only.
+    fn capacity_sectors(&self, member: u64) -> u64 {
+        member / self.unit * self.unit * (self.disks - 1)
+    }
+
+    /// Of a failed disk's sectors, the disk after it.
+    fn place(&self, sector: u64) -> (usize, u64) {
+        let (unit, offset) = (sector / self.unit, sector % self.unit);
+        let (row, index) = (unit / (self.disks - 1), unit % (self.disks - 1));
+        let disk = self.data(row, index);
+        let disk = if self.failed == Some(disk) { (disk + 1) % self.disks as usize } else { disk };
+        (disk, row * self.unit + offset)
+    }
+
+    /// A piece is not cut within a unit, but a disk may get several; with a failed disk parity stands in for data.
+    fn largest_piece(&self, sectors: u32) -> u32 {
+        u64::from(sectors).div_ceil(units_at_most(sectors, self.unit)) as u32
+    }
+}
