@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use headstart_device::{build_device, build_scheduler, DeviceError, Explicit, Layout, Stripe, MODELS, SCHEDULERS};
+use headstart_device::{
+    build_device, build_layout, build_scheduler, DeviceError, Explicit, Layout, Stripe, ARRAYS, MODELS, SCHEDULERS,
+};
 use headstart_types::{Bytes, Disk};
 use proptest::prelude::*;
 use toml::Table;
@@ -19,6 +21,29 @@ fn stripes_by_hand() {
     let stripe = Stripe::try_new(2, Bytes(16384), BLOCK).unwrap();
     let places: Vec<_> = (0..7).map(|block| stripe.place(block)).map(|(disk, sector)| (disk.0, sector / 16)).collect();
     assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2)]);
+}
+
+#[test]
+fn concatenation_by_hand() {
+    // 3 disks of 50 sectors: 3 blocks of 16 sectors on each, 2 sectors left over.
+    let layout = build_layout("concat", 3, BLOCK, BLOCK, Some(50)).unwrap();
+    let places: Vec<_> = (0..9).map(|block| layout.place(block).unwrap()).collect();
+    let places: Vec<_> = places.into_iter().map(|(disk, sector)| (disk.0, sector / 16)).collect();
+    assert_eq!(places, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]);
+    assert!(layout.check_capacity(8, Some(50)).is_ok());
+    let error = layout.check_capacity(9, Some(50)).unwrap_err();
+    assert_eq!((error.block, error.disk, error.sector), (9, 2, 48));
+    for (disks, block, capacity, key, problem) in [
+        (2, 8192, None, "array", "\"concat\" of a device without limit has no second disk"),
+        (2, 8192, Some(15), "array", "no block of 8KiB fits on a disk"),
+        (0, 8192, Some(50), "count", "no disk"),
+        (2, 0, Some(50), "block_size", "must be above zero"),
+    ] {
+        let error = build_layout("concat", disks, BLOCK, Bytes(block), capacity).unwrap_err();
+        assert_eq!((error.key.as_str(), error.problem.as_str()), (key, problem));
+    }
+    let error = build_layout("raid0", 2, BLOCK, BLOCK, Some(50)).unwrap_err().to_string();
+    assert_eq!(error, "array: \"raid0\" is one device, not independent disks; allowed: stripe, concat");
 }
 
 #[test]
@@ -56,6 +81,23 @@ fn a_block_beyond_the_disks_is_named() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Independent arrays: every block that fits has a place of its own within its disk, and no other fits.
+    #[test]
+    fn every_block_has_one_place(disks in 1u32..9, bytes in 1u64..5000, sectors in 10u64..300) {
+        for row in ARRAYS.iter().filter(|row| row.is_independent()) {
+            let layout = build_layout(row.name, disks, Bytes(bytes), Bytes(bytes), Some(sectors)).unwrap();
+            let block_sectors = bytes.div_ceil(512);
+            let count = sectors / block_sectors * u64::from(disks);
+            prop_assert!(layout.check_capacity(count - 1, Some(sectors)).is_ok());
+            prop_assert!(layout.check_capacity(count, Some(sectors)).is_err());
+            let places: BTreeSet<_> = (0..count).map(|block| layout.place(block).unwrap()).collect();
+            prop_assert_eq!(places.len() as u64, count);
+            for (disk, sector) in places {
+                prop_assert!(disk.0 < disks && sector % block_sectors == 0 && sector + block_sectors <= sectors);
+            }
+        }
+    }
 
     /// The first `capacity_blocks` blocks fill every disk's whole stripes: distinct places, none over the end.
     #[test]

@@ -1,14 +1,15 @@
 //! RAID level 5, left-symmetric: units of data with a unit of parity in each row, whose place moves on by row.
 //!
 //! Row r has its parity on disk d - 1 - r mod d; its d - 1 units of data follow from the next disk on, round the
-//! end. So any d units that follow each other lie on d disks. Lee and Katz, "Performance consequences of parity placement in disk
-//! arrays", ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994, section 3.2.
+//! end. So any d units that follow each other lie on d disks. Lee and Katz, "Performance consequences of parity
+//! placement in disk arrays", ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994.
 //!
 //! Reads go to the data. A write of a whole row writes data and parity. A write of less first reads what it will
 //! overwrite and its parity, of all such rows of the request at once; when the last of this is in, all is
 //! written. Parity is read and written from the first offset within a unit that the request touches in the row to
 //! the last, in one piece. With a disk failed: what it held is read as the exclusive or of all others; a write to
-//! it reads the others' data instead, and writes parity; parity that it held is left out.
+//! it reads the others' data instead (and the parity, where it does not cover all that is touched), and writes
+//! parity; parity that it held is left out.
 //!
 //! Not modelled: rows of which most is written (which real controllers complete by reading the rest), caches of the
 //! controller, logs of parity, spares and reconstruction. From reading to writing back the disks are kept
@@ -125,21 +126,21 @@ impl Raid5 {
             if whole || self.failed == Some(parity) {
                 continue;
             }
-            let overwritten = |index: u64| (row.first..=row.last).contains(&index);
-            let lost = (row.first..=row.last).any(|index| self.failed == Some(self.data(row.row, index)));
+            let touched = |index: u64| (row.first..=row.last).contains(&index).then(|| self.touched(&row, index));
+            let is_lost = |index: &u64| self.failed == Some(self.data(row.row, *index));
+            let lost = (row.first..=row.last).find(is_lost).and_then(touched);
             for index in 0..self.disks - 1 {
-                let disk = self.data(row.row, index);
-                if lost {
-                    // New parity from all data: what is not overwritten must be read.
-                    let known = overwritten(index) && self.touched(&row, index) == hull;
-                    if self.failed != Some(disk) && !known {
-                        pieces.gather(disk, self.on_disk(&row, hull));
-                    }
-                } else if overwritten(index) {
-                    pieces.gather(disk, self.on_disk(&row, self.touched(&row, index)));
+                let offsets = match lost {
+                    None => touched(index),
+                    // Parity anew from all data: what is not overwritten must be known, and all of it where what is
+                    // lost is only overwritten in part.
+                    Some(lost) => (lost != hull || touched(index) != Some(hull)).then_some(hull),
+                };
+                if let Some(offsets) = offsets.filter(|_| !is_lost(&index)) {
+                    pieces.gather(self.data(row.row, index), self.on_disk(&row, offsets));
                 }
             }
-            if !lost {
+            if lost != Some(hull) {
                 pieces.gather(parity, self.on_disk(&row, hull));
             }
         }
