@@ -119,6 +119,100 @@ impl Keys {
         }
     }
 
+    /// Whether `key` is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// `value`, or `default` where the key is absent.
+    pub(crate) fn or<T>(
+        &mut self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&mut Self, &str) -> Result<T, KeyError>,
+    ) -> Result<T, KeyError> {
+        if self.has(key) {
+            read(self, key)
+        } else {
+            Ok(default)
+        }
+    }
+
+    /// A list of whole numbers within `least..=most`.
+    pub(crate) fn wholes(&mut self, key: &str, least: u64, most: u64) -> Result<Vec<u64>, KeyError> {
+        let allowed = format!("a list of whole numbers from {least} to {most}");
+        let Value::Array(list) = self.take(key, &allowed)? else {
+            return Err(KeyError::new(key, "is no list", allowed));
+        };
+        let number = |(index, value): (usize, &Value)| match value.as_integer().and_then(|n| u64::try_from(n).ok()) {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(KeyError::new(format!("{key}[{index}]"), format!("{value} is outside"), allowed.as_str())),
+        };
+        list.iter().enumerate().map(number).collect()
+    }
+
+    /// A list of times in milliseconds, from 0 to an hour, rounded to nanoseconds.
+    pub(crate) fn milliseconds(&mut self, key: &str) -> Result<Vec<Nanos>, KeyError> {
+        const ALLOWED: &str = "a list of numbers of milliseconds, from 0 to 3600000";
+        let Value::Array(list) = self.take(key, ALLOWED)? else {
+            return Err(KeyError::new(key, "is no list", ALLOWED));
+        };
+        let time = |(index, value): (usize, &Value)| {
+            let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+            match number {
+                Some(ms) if (0.0..=3_600_000.0).contains(&ms) => Ok(Nanos::from_millis_f64(ms)),
+                _ => Err(KeyError::new(format!("{key}[{index}]"), format!("{value} is outside"), ALLOWED)),
+            }
+        };
+        list.iter().enumerate().map(time).collect()
+    }
+
+    /// A list of pairs of whole numbers up to `most`.
+    pub(crate) fn pairs(&mut self, key: &str, most: u64) -> Result<Vec<(u64, u64)>, KeyError> {
+        let allowed = format!("a list of pairs of whole numbers from 0 to {most}");
+        let Value::Array(list) = self.take(key, &allowed)? else {
+            return Err(KeyError::new(key, "is no list", allowed));
+        };
+        let number = |value: &Value| value.as_integer().and_then(|n| u64::try_from(n).ok()).filter(|n| *n <= most);
+        let pair = |(index, value): (usize, &Value)| match value.as_array().map(Vec::as_slice) {
+            Some([first, second]) => number(first).zip(number(second)),
+            _ => None,
+        }
+        .ok_or_else(|| KeyError::new(format!("{key}[{index}]"), format!("{value} is no such pair"), allowed.as_str()));
+        list.iter().enumerate().map(pair).collect()
+    }
+
+    /// A time with or without a minus before it, in nanoseconds.
+    pub(crate) fn signed_time(&mut self, key: &str) -> Result<i64, KeyError> {
+        let value = self.take(key, Nanos::ALLOWED)?;
+        let (sign, rest) = match value.as_str().and_then(|text| text.strip_prefix('-')) {
+            Some(rest) => (-1, Value::String(rest.to_owned())),
+            None => (1, value),
+        };
+        let time = time_of(&rest).map_err(|error| error.within(key))?;
+        Ok(sign * time.0 as i64)
+    }
+
+    /// A number from 0 to 1.
+    pub(crate) fn fraction(&mut self, key: &str) -> Result<f64, KeyError> {
+        const ALLOWED: &str = "a number from 0 to 1";
+        let value = self.take(key, ALLOWED)?;
+        match value.as_float().or_else(|| value.as_integer().map(|number| number as f64)) {
+            Some(number) if (0.0..=1.0).contains(&number) => Ok(number),
+            _ => Err(KeyError::new(key, format!("{value} is outside"), ALLOWED)),
+        }
+    }
+
+    /// One of `choices`, by its name.
+    pub(crate) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<T, KeyError> {
+        let names = || choices.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let text = self.text(key, &names())?;
+        match choices.iter().find(|(name, _)| *name == text) {
+            Some((_, choice)) => Ok(*choice),
+            None => Err(KeyError::new(key, format!("unknown \"{text}\""), names())),
+        }
+    }
+
     /// Nothing may be left.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), KeyError> {
         match self.table.keys().next() {

@@ -18,6 +18,7 @@ mod drive;
 mod keys;
 mod models;
 mod registry;
+mod replay;
 mod schedulers;
 
 pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
@@ -30,6 +31,7 @@ pub use models::uniform::Uniform;
 pub use registry::{
     build_device, build_scheduler, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
 };
+pub use replay::{replay, rms_demerit, Timed};
 pub use schedulers::cscan::Cscan;
 pub use schedulers::fcfs::Fcfs;
 pub use schedulers::{Next, Queued, Scheduler};

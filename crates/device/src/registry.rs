@@ -35,8 +35,36 @@ pub static MODELS: &[Model] = &[
         name: "hp97560",
         summary: "HP 97560, 1.3 GB, 4002 rpm, 128 KB read-ahead buffer",
         source: "Ruemmler and Wilkes 1994; Kotz, Toh, Radhakrishnan 1994; kimbrel96 Table 1",
-        defaults: profile::hp97560,
-        build: |keys| Ok(Box::new(Mechanical::from_table(profile::overlay(profile::hp97560(), keys))?)),
+        defaults: || profile::shipped("hp97560"),
+        build: |keys| drive("hp97560", keys),
+    },
+    Model {
+        name: "seagate-cheetah-9lp",
+        summary: "Seagate Cheetah 9LP ST39102LW, 9.1 GB, 10,045 rpm, 3 segments, writes reported from the buffer",
+        source: "extracted by DiskSim's authors (CMU), as measured",
+        defaults: || profile::shipped("seagate-cheetah-9lp"),
+        build: |keys| drive("seagate-cheetah-9lp", keys),
+    },
+    Model {
+        name: "seagate-cheetah-4lp",
+        summary: "Seagate Cheetah 4LP ST34501N, 4.5 GB, 10,033 rpm, 3 segments, writes reported from the buffer",
+        source: "extracted by DiskSim's authors (CMU), as measured",
+        defaults: || profile::shipped("seagate-cheetah-4lp"),
+        build: |keys| drive("seagate-cheetah-4lp", keys),
+    },
+    Model {
+        name: "seagate-barracuda-st32171w",
+        summary: "Seagate Barracuda ST32171W, 2.1 GB, 7200 rpm, 3 segments, writes reported from the buffer",
+        source: "extracted by DiskSim's authors (CMU), as measured",
+        defaults: || profile::shipped("seagate-barracuda-st32171w"),
+        build: |keys| drive("seagate-barracuda-st32171w", keys),
+    },
+    Model {
+        name: "quantum-atlas-10k",
+        summary: "Quantum Atlas 10K, 9.1 GB, 10,025 rpm, 10 segments, reads the track round, writes from the buffer",
+        source: "extracted by DiskSim's authors (CMU), as measured",
+        defaults: || profile::shipped("quantum-atlas-10k"),
+        build: |keys| drive("quantum-atlas-10k", keys),
     },
     Model {
         name: "nvme",
@@ -54,6 +82,11 @@ pub static MODELS: &[Model] = &[
         build: |keys| Ok(Box::new(Flash::from_table(profile::overlay(flash_keys::sata_ssd(), keys))?)),
     },
 ];
+
+/// The shipped drive `name` with `keys` laid over its profile.
+fn drive(name: &str, keys: Table) -> Result<Box<dyn Device>, KeyError> {
+    Ok(Box::new(Mechanical::from_table(profile::overlay(profile::shipped(name), keys))?))
+}
 
 /// A scheduler that a scenario can name.
 pub struct SchedulerRow {

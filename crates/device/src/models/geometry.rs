@@ -1,42 +1,39 @@
 //! Zones, tracks and skews: where a sector lies and how far a continuous read has come when it gets there.
 //!
-//! Sectors are numbered along a track, then over the surfaces of a cylinder, then over cylinders. The first
+//! Sectors are numbered along a track, then over the surfaces of a cylinder, then over cylinders; some drives go
+//! back over the surfaces on every other cylinder, so that moving on to the next needs no other head. The first
 //! sector of a track lies `track_skew` sectors behind the end of the one before (`cylinder_skew` on a new
 //! cylinder), so that a head that switches meets it as it comes. One number then says both where a sector is and
 //! when a stream reaches it: its *path*, the count of sectors that pass the head from the zone's first sector
 //! to this one when a read never pauses, gaps included. Path mod sectors-per-track is the angle; the difference
 //! of two paths is the time between them in sectors. Where a skew is shorter than the switch, the gap is that
-//! skew and whole turns, as on a real drive that has just missed the sector.
+//! skew and whole turns, as on a real drive that has just missed the sector. Writes settle longer than reads: they
+//! have gaps, and so paths, of their own; the angles are the same.
+//!
+//! Sectors that hold no data (spares, slips: `sparing.rs`) pass the head like others. A sector that was remapped in
+//! the field lies elsewhere: a passage breaks at it, see [`Zone::run_end`].
 
 use headstart_types::Nanos;
 
 use super::rotation::Rotation;
+use super::sparing::{Extent, Scheme, Sparing};
 
-/// A run of cylinders with the same number of sectors a track.
-#[derive(Debug, Clone)]
-pub struct Zone {
-    /// First sector of the zone.
-    pub first: u64,
-    /// The sector after its last.
-    pub end: u64,
-    /// First cylinder.
-    pub first_cylinder: u32,
-    /// Turning, in this zone's sectors.
-    pub rotation: Rotation,
-    track_sectors: u64,
-    cylinder_sectors: u64,
-    /// Sectors that pass between the end of a track and the start of the next of the same cylinder.
-    track_gap: u64,
-    /// Path of a track with the gap after it.
-    track_path: u64,
-    /// Path of a cylinder with all its gaps.
-    cylinder_path: u64,
-    surfaces: u64,
+/// The order of surfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapping {
+    /// The same on every cylinder.
+    Forward,
+    /// Backward on odd cylinders, counted from the zone's first.
+    Serpentine,
+    /// Backward on odd cylinders, counted from the drive's first.
+    SerpentineCylinder,
 }
 
 /// What a profile says of a zone.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ZoneShape {
+    /// First cylinder.
+    pub first_cylinder: u32,
     /// Cylinders of the zone.
     pub cylinders: u32,
     /// Sectors of a track.
@@ -45,6 +42,31 @@ pub struct ZoneShape {
     pub track_skew: u32,
     /// The same from the last track of a cylinder to the first of the next.
     pub cylinder_skew: u32,
+    /// Angle of the first sector, in sectors.
+    pub offset: u32,
+    /// Sectors at the front without data.
+    pub reserved: u64,
+    /// Spares of each region, and sectors slipped and remapped: see `sparing.rs`.
+    pub spares: u64,
+    /// Physical sectors passed over, sorted.
+    pub slips: Vec<u64>,
+    /// Physical sectors remapped in the field: (bad, replacement).
+    pub defects: Vec<(u64, u64)>,
+}
+
+/// What all zones of a drive share.
+#[derive(Debug, Clone, Copy)]
+pub struct DriveShape {
+    /// Turns a minute.
+    pub rpm: u32,
+    /// Tracks of a cylinder.
+    pub surfaces: u32,
+    /// Order of the surfaces.
+    pub mapping: Mapping,
+    /// Where the spares are.
+    pub sparing: Scheme,
+    /// Time of a switch of heads, of a move by one cylinder, and of both at once; for reads, then for writes.
+    pub switches: [[Nanos; 2]; 2],
 }
 
 /// Where a head is.
@@ -56,63 +78,253 @@ pub struct Place {
     pub surface: u32,
 }
 
+/// Reads or writes: their gaps differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read = 0,
+    /// Writing.
+    Write = 1,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Gaps {
+    /// Sectors that pass between the end of a track and the start of the next of the same cylinder.
+    track_gap: u64,
+    /// Path of a track with the gap after it.
+    track_path: u64,
+    /// Path of a cylinder with all its gaps.
+    cylinder_path: u64,
+}
+
+/// A run of cylinders with the same number of sectors a track.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    /// First sector of the zone.
+    pub first: u64,
+    /// The sector after its last.
+    pub end: u64,
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// How many cylinders.
+    pub cylinders: u32,
+    /// Turning, in this zone's sectors.
+    pub rotation: Rotation,
+    /// Sectors of a track.
+    pub track_sectors: u64,
+    cylinder_sectors: u64,
+    gaps: [Gaps; 2],
+    surfaces: u64,
+    mapping: Mapping,
+    offset: u64,
+    sparing: Sparing,
+    /// Physical slips, where they turn the tracks that follow, and over how many sectors they are counted.
+    turning: (Vec<u64>, u64),
+    /// (sector, physical sector) of the remapped, by sector.
+    remapped: Vec<(u64, u64)>,
+}
+
 impl Zone {
-    /// The zone that starts at sector `first` and cylinder `first_cylinder` of a drive with `surfaces` tracks a
-    /// cylinder. Switching heads takes `head_switch`, moving to the next cylinder `next_cylinder`.
+    /// The zone that starts at sector `first` of a drive. `None` where its spares leave no sector for data.
     #[must_use]
-    pub fn new(
-        (first, first_cylinder): (u64, u32),
-        shape: ZoneShape,
-        (rpm, surfaces): (u32, u32),
-        (head_switch, next_cylinder): (Nanos, Nanos),
-    ) -> Self {
-        let rotation = Rotation::new(rpm, shape.sectors_per_track);
+    pub fn new(first: u64, shape: &ZoneShape, drive: &DriveShape) -> Option<Self> {
+        let rotation = Rotation::new(drive.rpm, shape.sectors_per_track);
         let track_sectors = u64::from(shape.sectors_per_track);
-        let surfaces = u64::from(surfaces);
+        let surfaces = u64::from(drive.surfaces);
+        let cylinder_sectors = track_sectors * surfaces;
         let gap = |skew: u32, switch: Nanos| {
             let missed = rotation.least(switch).saturating_sub(u64::from(skew));
             u64::from(skew) + missed.div_ceil(track_sectors) * track_sectors
         };
-        let track_gap = gap(shape.track_skew, head_switch);
-        let cylinder_gap = gap(shape.cylinder_skew, next_cylinder.max(head_switch));
-        let cylinder_sectors = track_sectors * surfaces;
-        Self {
+        let gaps = drive.switches.map(|[head, cylinder]| {
+            let track_gap = gap(shape.track_skew, head);
+            let cylinder_gap = gap(shape.cylinder_skew, cylinder);
+            Gaps {
+                track_gap,
+                track_path: track_sectors + track_gap,
+                cylinder_path: cylinder_sectors + (surfaces - 1) * track_gap + cylinder_gap,
+            }
+        });
+        let zone_sectors = cylinder_sectors * u64::from(shape.cylinders);
+        let extent = Extent { track: track_sectors, cylinder: cylinder_sectors, zone: zone_sectors };
+        let sparing = Sparing::new(drive.sparing, extent, shape.spares, shape.reserved, &shape.slips)?;
+        let turning = match drive.sparing {
+            scheme if !scheme.slips_turn_tracks() => (Vec::new(), 1),
+            Scheme::Track => (shape.slips.clone(), track_sectors),
+            _ => (shape.slips.clone(), cylinder_sectors),
+        };
+        let end = first + sparing.sectors();
+        let mut zone = Self {
             first,
-            end: first + cylinder_sectors * u64::from(shape.cylinders),
-            first_cylinder,
+            end,
+            first_cylinder: shape.first_cylinder,
+            cylinders: shape.cylinders,
             rotation,
             track_sectors,
             cylinder_sectors,
-            track_gap,
-            track_path: track_sectors + track_gap,
-            cylinder_path: cylinder_sectors + (surfaces - 1) * track_gap + cylinder_gap,
+            gaps,
             surfaces,
+            mapping: drive.mapping,
+            offset: u64::from(shape.offset),
+            sparing,
+            turning,
+            remapped: Vec::new(),
+        };
+        let slip_sectors = if drive.sparing == Scheme::Tracks { track_sectors } else { 1 };
+        zone.remap(&shape.defects, slip_sectors);
+        Some(zone)
+    }
+
+    fn remap(&mut self, defects: &[(u64, u64)], unit: u64) {
+        for (bad, replacement) in defects {
+            for index in 0..unit {
+                let (bad, replacement) = (bad * unit + index, replacement * unit + index);
+                let sector = self.sparing.rank(bad);
+                if bad != replacement && sector < self.sparing.sectors() && self.sparing.physical(sector) == bad {
+                    self.remapped.push((self.first + sector, replacement));
+                }
+            }
         }
+        self.remapped.sort_unstable();
+        self.remapped.dedup_by_key(|(sector, _)| *sector);
+    }
+
+    /// The physical sector, counted from the zone's first.
+    #[inline]
+    fn physical(&self, sector: u64) -> u64 {
+        if !self.remapped.is_empty() {
+            if let Ok(index) = self.remapped.binary_search_by_key(&sector, |(sector, _)| *sector) {
+                return self.remapped[index].1;
+            }
+        }
+        self.sparing.physical(sector - self.first)
+    }
+
+    /// Sectors by which slips before a place have turned its track.
+    #[inline]
+    fn turned(&self, physical: u64) -> u64 {
+        let (slips, unit) = &self.turning;
+        if slips.is_empty() {
+            return 0;
+        }
+        let cutoff = physical / unit * unit;
+        slips.partition_point(|slip| *slip < cutoff) as u64
+    }
+
+    #[inline]
+    fn place(&self, cylinder: u64, surface: u64) -> Place {
+        let cylinder = self.first_cylinder + cylinder as u32;
+        let backward = match self.mapping {
+            Mapping::Forward => false,
+            Mapping::Serpentine => (cylinder - self.first_cylinder) % 2 == 1,
+            Mapping::SerpentineCylinder => cylinder % 2 == 1,
+        };
+        let surface = if backward { self.surfaces - 1 - surface } else { surface };
+        Place { cylinder, surface: surface as u32 }
     }
 
     /// Path to the start of `sector`, and where it lies. The caller guarantees that it lies in this zone.
     #[inline]
     #[must_use]
-    pub fn locate(&self, sector: u64) -> (u64, Place) {
-        let within = sector - self.first;
-        let (cylinder, rest) = (within / self.cylinder_sectors, within % self.cylinder_sectors);
+    pub fn locate(&self, sector: u64, access: Access) -> (u64, Place) {
+        let physical = self.physical(sector);
+        let gaps = &self.gaps[access as usize];
+        let (cylinder, rest) = (physical / self.cylinder_sectors, physical % self.cylinder_sectors);
         let surface = rest / self.track_sectors;
-        let path = cylinder * self.cylinder_path + rest + surface * self.track_gap;
-        (path, Place { cylinder: self.first_cylinder + cylinder as u32, surface: surface as u32 })
+        let path = self.offset + cylinder * gaps.cylinder_path + rest + surface * gaps.track_gap;
+        (path + self.turned(physical), self.place(cylinder, surface))
     }
 
-    /// Path to the start of `sector`.
+    /// Path of a read to the start of `sector`.
     #[inline]
     #[must_use]
     pub fn path(&self, sector: u64) -> u64 {
-        self.locate(sector).0
+        self.locate(sector, Access::Read).0
     }
 
-    /// Where the head is at `path`; within a gap it still counts as on the track before.
+    /// Cylinder and track within the zone of a read's `path`, and the sectors into that track with its gap.
+    fn track_at(&self, path: u64) -> (u64, u64, u64) {
+        let gaps = &self.gaps[Access::Read as usize];
+        let within = path.saturating_sub(self.offset);
+        let (mut cylinder, mut rest) = (within / gaps.cylinder_path, within % gaps.cylinder_path);
+        if !self.turning.0.is_empty() {
+            // What slips have turned is known only once the cylinder is: take it off until nothing changes.
+            for _ in 0..3 {
+                let surface = (rest / gaps.track_path).min(self.surfaces - 1);
+                let track = cylinder * self.cylinder_sectors + surface * self.track_sectors;
+                let straight = within.saturating_sub(self.turned(track));
+                (cylinder, rest) = (straight / gaps.cylinder_path, straight % gaps.cylinder_path);
+            }
+        }
+        let surface = (rest / gaps.track_path).min(self.surfaces - 1);
+        (cylinder.min(u64::from(self.cylinders) - 1), surface, rest - surface * gaps.track_path)
+    }
+
+    /// Where the head is at a read's `path`; within a gap it still counts as on the track before.
     #[must_use]
     pub fn place_at(&self, path: u64) -> Place {
-        let (cylinder, rest) = (path / self.cylinder_path, path % self.cylinder_path);
-        let surface = (rest / self.track_path).min(self.surfaces - 1);
-        Place { cylinder: self.first_cylinder + cylinder as u32, surface: surface as u32 }
+        let (cylinder, surface, _) = self.track_at(path);
+        self.place(cylinder, surface)
+    }
+
+    /// The sector after the last that has passed at a read's `path`, and the sectors by which the path lies beyond
+    /// the end of its track.
+    #[must_use]
+    pub fn passed_at(&self, path: u64) -> (u64, u64) {
+        let (cylinder, surface, into) = self.track_at(path);
+        let track = cylinder * self.cylinder_sectors + surface * self.track_sectors;
+        let passed = track + into.min(self.track_sectors);
+        (self.first + self.sparing.rank(passed), into.saturating_sub(self.track_sectors))
+    }
+
+    /// The sectors that share a track with `sector`: the first and the one after the last.
+    #[must_use]
+    pub fn track_of(&self, sector: u64) -> (u64, u64) {
+        let track = self.sparing.physical(sector - self.first) / self.track_sectors * self.track_sectors;
+        let rank = |physical| self.first + self.sparing.rank(physical);
+        (rank(track), rank(track + self.track_sectors))
+    }
+
+    /// The sector after the last that shares a cylinder with `sector`.
+    #[must_use]
+    pub fn cylinder_end(&self, sector: u64) -> u64 {
+        let next = (self.sparing.physical(sector - self.first) / self.cylinder_sectors + 1) * self.cylinder_sectors;
+        self.first + self.sparing.rank(next)
+    }
+
+    /// How far into its track `sector` lies, in physical sectors.
+    #[must_use]
+    pub fn within_track(&self, sector: u64) -> u64 {
+        self.physical(sector) % self.track_sectors
+    }
+
+    /// The first sector that passes from `within` physical sectors into the track of `sector` on.
+    #[must_use]
+    pub fn sector_within(&self, sector: u64, within: u64) -> u64 {
+        let track = self.sparing.physical(sector - self.first) / self.track_sectors * self.track_sectors;
+        self.first + self.sparing.rank(track + within)
+    }
+
+    /// Where a passage from `sector` on must end: at the zone's end, or at a sector that was remapped.
+    #[inline]
+    #[must_use]
+    pub fn run_end(&self, sector: u64) -> u64 {
+        if self.remapped.is_empty() {
+            return self.end;
+        }
+        let index = self.remapped.partition_point(|(remapped, _)| *remapped < sector);
+        match self.remapped.get(index) {
+            Some((remapped, _)) if *remapped == sector => sector + 1,
+            Some((remapped, _)) => *remapped,
+            None => self.end,
+        }
+    }
+
+    /// Bytes a second of a read of the whole zone.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        let path = self.gaps[Access::Read as usize].cylinder_path * u64::from(self.cylinders);
+        let seconds = path as f64 / self.rotation.per_second();
+        (self.end - self.first) as f64 * crate::SECTOR_BYTES as f64 / seconds
     }
 }

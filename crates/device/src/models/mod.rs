@@ -1,11 +1,18 @@
 //! Device models: one file each for what is simple, and the parts of the mechanical drive.
 
+mod arm;
+mod bus;
 pub mod flash;
 pub mod flash_keys;
 pub mod geometry;
 pub mod mechanical;
+mod overhead;
 pub mod profile;
 pub mod rotation;
 pub mod seek;
+mod segmented;
+mod segments;
+mod single;
+mod sparing;
 pub mod stream;
 pub mod uniform;

@@ -1,31 +1,52 @@
 //! Profiles: the numbers of a mechanical drive in TOML, shipped or written by the user, one schema.
 //!
-//! Keys: `name`, `rpm`, `surfaces`, `head_switch`, `nominal_service`, `[[zones]]` (`cylinders`,
-//! `sectors_per_track`, `track_skew`, `cylinder_skew`), `[seek]` (see `seek.rs`), `[controller]` (`overhead`),
-//! `[bus]` (`bytes_per_second`), `[buffer]` (`size`, `read_ahead`). Every number is required: a profile is
-//! complete or it is an error. A scenario may lay keys of its own over a profile, table by table.
+//! Keys: `name`, `rpm`, `surfaces`, `head_switch`, `write_settle`, `nominal_service`, `mapping` and `sparing` (see
+//! `geometry.rs`, `sparing.rs`), `sectors`, `[[zones]]` (`cylinders`, `sectors_per_track`, `track_skew`,
+//! `cylinder_skew`; `first_cylinder`, `offset`, `reserved`, `spares`, `slips`, `defects`), `[seek]` (`seek.rs`),
+//! `[controller]` (`overhead.rs`), `[bus]` (`bus.rs`), `[buffer]`: `size` and `read_ahead` for one stream
+//! (`single.rs`), or `segments` and what `segments.rs` lists. Every number is required unless nothing is its natural
+//! default: a profile is complete or it is an error. A scenario may lay keys of its own over a profile, table by
+//! table.
 
 use std::path::Path;
 
 use headstart_types::{KeyError, Nanos};
 use toml::{Table, Value};
 
-use super::geometry::{Zone, ZoneShape};
-use super::mechanical::{Mechanical, Parameters};
+use super::arm::Arm;
+use super::bus::Bus;
+use super::geometry::{DriveShape, Mapping, Zone, ZoneShape};
+use super::mechanical::{Cache, Mechanical, Parameters};
+use super::overhead::Overheads;
 use super::seek::SeekTable;
+use super::segmented::Segmented;
+use super::segments::Buffer;
+use super::single::Single;
+use super::sparing::Scheme;
 use crate::device::sectors_of;
 use crate::keys::Keys;
 use crate::DeviceError;
 
-const HP97560: &str = include_str!("../../profiles/hp97560.toml");
-
 /// Most sectors that may pass a head in a minute: keeps the arithmetic of `rotation.rs` within 64 bits.
 const SECTORS_PER_MINUTE_MAX: u64 = 300_000_000;
 
-/// The shipped profile of the HP 97560.
+/// Most cylinders of a drive.
+const CYLINDERS_MAX: u64 = 10_000_000;
+
+/// Shipped profiles by the names of their models, in the registry's order.
+const SHIPPED: &[(&str, &str)] = &[
+    ("hp97560", include_str!("../../profiles/hp97560.toml")),
+    ("seagate-cheetah-9lp", include_str!("../../profiles/seagate-cheetah-9lp.toml")),
+    ("seagate-cheetah-4lp", include_str!("../../profiles/seagate-cheetah-4lp.toml")),
+    ("seagate-barracuda-st32171w", include_str!("../../profiles/seagate-barracuda-st32171w.toml")),
+    ("quantum-atlas-10k", include_str!("../../profiles/quantum-atlas-10k.toml")),
+];
+
+/// The shipped profile of the model `name`; empty for any other name.
 #[must_use]
-pub fn hp97560() -> Table {
-    HP97560.parse().expect("the shipped profile is TOML")
+pub fn shipped(name: &str) -> Table {
+    let profile = SHIPPED.iter().find(|(model, _)| *model == name);
+    profile.map_or_else(Table::new, |(_, text)| text.parse().expect("the shipped profile is TOML"))
 }
 
 /// `keys` over `base`: tables are joined key by key, anything else is replaced.
@@ -62,80 +83,147 @@ impl Mechanical {
     /// # Errors
     /// The key that is missing, unknown, or has a value that no drive can have.
     pub fn from_table(profile: Table) -> Result<Self, KeyError> {
-        const KNOWN: [&str; 9] =
-            ["name", "rpm", "surfaces", "head_switch", "nominal_service", "zones", "seek", "controller", "bus"];
+        const KNOWN: [&str; 13] = [
+            "name",
+            "rpm",
+            "surfaces",
+            "head_switch",
+            "write_settle",
+            "nominal_service",
+            "mapping",
+            "sparing",
+            "sparing_range",
+            "sectors",
+            "zones",
+            "seek",
+            "controller",
+        ];
         let mut keys = Keys::new(profile);
         keys.text("name", "the drive's name")?;
-        let rpm = keys.whole("rpm", 1, 1_000_000)? as u32;
-        let surfaces = keys.whole("surfaces", 1, 1_000)? as u32;
-        let head_switch = keys.time_or_zero("head_switch")?;
         let nominal_service = keys.time("nominal_service")?;
-        let shapes = zone_shapes(keys.tables("zones")?, rpm)?;
-        let cylinders = shapes.iter().map(|shape| u64::from(shape.cylinders)).sum::<u64>();
-        if cylinders > 10_000_000 {
-            return Err(KeyError::new("zones", format!("{cylinders} cylinders"), "at most 10000000 in all"));
-        }
-        let seek = SeekTable::from_keys(keys.table("seek")?, cylinders as u32).map_err(|error| error.within("seek"))?;
-        let overhead = only(keys.table("controller")?, "controller", "overhead", |keys, key| keys.time_or_zero(key))?;
-        let bus_bytes_per_second =
-            only(keys.table("bus")?, "bus", "bytes_per_second", |keys, key| keys.whole(key, 1, u64::MAX >> 20))?;
-        let (buffer, read_ahead) = buffer_of(keys.table("buffer")?).map_err(|error| error.within("buffer"))?;
-        keys.finish(&[&KNOWN[..], &["buffer"]].concat())?;
-        let next_cylinder = if cylinders > 1 { seek.time(1) } else { Nanos::ZERO };
-        let mut zones: Vec<Zone> = Vec::with_capacity(shapes.len());
-        let (mut first, mut cylinder) = (0, 0);
-        for shape in shapes {
-            let zone = Zone::new((first, cylinder), shape, (rpm, surfaces), (head_switch, next_cylinder));
-            first = zone.end;
-            cylinder += shape.cylinders;
-            zones.push(zone);
-        }
-        let buffer = sectors_of(buffer);
-        Ok(Self::new(Parameters {
-            zones,
-            seek,
-            head_switch,
-            overhead,
-            bus_bytes_per_second,
-            buffer,
-            read_ahead,
-            nominal_service,
-        }))
+        let arm = arm_of(&mut keys)?;
+        let overheads = Overheads::from_keys(keys.table("controller")?).map_err(|error| error.within("controller"))?;
+        let bus = Bus::from_keys(keys.table("bus")?).map_err(|error| error.within("bus"))?;
+        let cache = cache_of(keys.table("buffer")?, &arm.zones).map_err(|error| error.within("buffer"))?;
+        keys.finish(&[&KNOWN[..], &["bus", "buffer"]].concat())?;
+        let bus_sector = [bus.time(1, false), bus.time(1, true)];
+        Ok(Self::new(Parameters { arm, overheads, bus, bus_sector, nominal_service }, cache))
     }
 }
 
-/// The one key of a table that has no other.
-fn only<T>(
-    mut keys: Keys,
-    table: &str,
-    key: &str,
-    read: impl Fn(&mut Keys, &str) -> Result<T, KeyError>,
-) -> Result<T, KeyError> {
-    let value = read(&mut keys, key).map_err(|error| error.within(table))?;
-    keys.finish(&[key]).map_err(|error| error.within(table))?;
-    Ok(value)
+/// What moves and turns.
+fn arm_of(keys: &mut Keys) -> Result<Arm, KeyError> {
+    let rpm = keys.whole("rpm", 1, 1_000_000)? as u32;
+    let surfaces = keys.whole("surfaces", 1, 1_000)? as u32;
+    let head_switch = keys.time_or_zero("head_switch")?;
+    let write_settle = keys.or("write_settle", 0, Keys::signed_time)?;
+    let mappings = [
+        ("forward", Mapping::Forward),
+        ("serpentine", Mapping::Serpentine),
+        ("serpentine-cylinder", Mapping::SerpentineCylinder),
+    ];
+    let mapping = keys.or("mapping", Mapping::Forward, |keys, key| keys.choice(key, &mappings))?;
+    let sparing = sparing_of(keys)?;
+    let shapes = zone_shapes(keys.tables("zones")?, rpm, sparing)?;
+    let cylinders = shapes.last().map_or(0, |shape| u64::from(shape.first_cylinder) + u64::from(shape.cylinders));
+    if cylinders > CYLINDERS_MAX {
+        return Err(KeyError::new("zones", format!("{cylinders} cylinders"), "at most 10000000 in all"));
+    }
+    let seek = SeekTable::from_keys(keys.table("seek")?, cylinders as u32).map_err(|error| error.within("seek"))?;
+    let next_cylinder = if cylinders > 1 { seek.time(1) } else { Nanos::ZERO };
+    let across = if mapping == Mapping::Forward { next_cylinder.max(head_switch) } else { next_cylinder };
+    let settle = |time: Nanos| match time {
+        Nanos::ZERO => time,
+        _ => Nanos(time.0.saturating_add_signed(write_settle)),
+    };
+    let switches = [[head_switch, across], [settle(head_switch), settle(across)]];
+    let drive = DriveShape { rpm, surfaces, mapping, sparing, switches };
+    let mut zones: Vec<Zone> = Vec::with_capacity(shapes.len());
+    for (index, shape) in shapes.iter().enumerate() {
+        let first = zones.last().map_or(0, |zone| zone.end);
+        let none = || KeyError::new(format!("zones[{index}].spares"), "leave no sector for data", "fewer spares");
+        zones.push(Zone::new(first, shape, &drive).ok_or_else(none)?);
+    }
+    let held = zones.last().map_or(0, |zone| zone.end);
+    let sectors = keys.or("sectors", held, |keys, key| keys.whole(key, 1, held))?;
+    Ok(Arm { zones, sectors, seek, rpm, surfaces, head_switch, write_settle })
 }
 
-/// Bytes of the buffer, and whether the drive reads ahead into it.
-fn buffer_of(mut keys: Keys) -> Result<(u64, bool), KeyError> {
+fn sparing_of(keys: &mut Keys) -> Result<Scheme, KeyError> {
+    let scheme = keys.or("sparing", Scheme::None, |keys, key| keys.choice(key, &Scheme::NAMES))?;
+    match scheme {
+        Scheme::Range(_) => Ok(Scheme::Range(keys.whole("sparing_range", 1, CYLINDERS_MAX)? as u32)),
+        _ => Ok(scheme),
+    }
+}
+
+/// How the buffer works.
+fn cache_of(mut keys: Keys, zones: &[Zone]) -> Result<Cache, KeyError> {
+    if keys.has("segments") {
+        return Ok(Cache::Segmented(Segmented::new(Buffer::from_keys(keys)?)));
+    }
     let size = keys.size("size")?;
     let read_ahead = keys.boolean("read_ahead")?;
     keys.finish(&["size", "read_ahead"])?;
-    Ok((size.0, read_ahead))
+    Ok(Cache::Single(Single::new(sectors_of(size.0), read_ahead, zones)))
 }
 
-fn zone_shapes(list: Vec<Keys>, rpm: u32) -> Result<Vec<ZoneShape>, KeyError> {
-    const KNOWN: [&str; 4] = ["cylinders", "sectors_per_track", "track_skew", "cylinder_skew"];
+fn zone_shapes(list: Vec<Keys>, rpm: u32, sparing: Scheme) -> Result<Vec<ZoneShape>, KeyError> {
     let most = (SECTORS_PER_MINUTE_MAX / u64::from(rpm)).min(1_000_000);
-    let shape = |mut keys: Keys| -> Result<ZoneShape, KeyError> {
-        let cylinders = keys.whole("cylinders", 1, 10_000_000)? as u32;
-        let sectors_per_track = keys.whole("sectors_per_track", 1, most)? as u32;
-        let skew_max = u64::from(sectors_per_track) - 1;
-        let track_skew = keys.whole("track_skew", 0, skew_max)? as u32;
-        let cylinder_skew = keys.whole("cylinder_skew", 0, skew_max)? as u32;
-        keys.finish(&KNOWN)?;
-        Ok(ZoneShape { cylinders, sectors_per_track, track_skew, cylinder_skew })
-    };
-    let placed = |(index, keys)| shape(keys).map_err(|error| error.within(&format!("zones[{index}]")));
-    list.into_iter().enumerate().map(placed).collect()
+    let mut shapes: Vec<ZoneShape> = Vec::with_capacity(list.len());
+    for (index, keys) in list.into_iter().enumerate() {
+        let next = shapes.last().map_or(0, |shape| u64::from(shape.first_cylinder) + u64::from(shape.cylinders));
+        let shape = zone_shape(keys, most, next, sparing).map_err(|error| error.within(&format!("zones[{index}]")))?;
+        shapes.push(shape);
+    }
+    Ok(shapes)
+}
+
+/// One zone, whose first cylinder is `next` or later.
+fn zone_shape(mut keys: Keys, most: u64, next: u64, sparing: Scheme) -> Result<ZoneShape, KeyError> {
+    const KNOWN: [&str; 10] = [
+        "cylinders",
+        "sectors_per_track",
+        "track_skew",
+        "cylinder_skew",
+        "first_cylinder",
+        "offset",
+        "reserved",
+        "spares",
+        "slips",
+        "defects",
+    ];
+    const MOST: u64 = 1 << 40;
+    let cylinders = keys.whole("cylinders", 1, CYLINDERS_MAX)? as u32;
+    let sectors_per_track = keys.whole("sectors_per_track", 1, most)? as u32;
+    let skew_max = u64::from(sectors_per_track) - 1;
+    let track_skew = keys.whole("track_skew", 0, skew_max)? as u32;
+    let cylinder_skew = keys.whole("cylinder_skew", 0, skew_max)? as u32;
+    let offset = keys.or("offset", 0, |keys, key| keys.whole(key, 0, skew_max))? as u32;
+    let first_cylinder = match next {
+        next if next > CYLINDERS_MAX => CYLINDERS_MAX,
+        next => keys.or("first_cylinder", next, |keys, key| keys.whole(key, next, CYLINDERS_MAX))?,
+    } as u32;
+    let reserved = keys.or("reserved", 0, |keys, key| keys.whole(key, 0, MOST))?;
+    let spares_max = if matches!(sparing, Scheme::None | Scheme::End) { 0 } else { MOST };
+    let spares = keys.or("spares", 0, |keys, key| keys.whole(key, 0, spares_max))?;
+    let mut slips = keys.or("slips", Vec::new(), |keys, key| keys.wholes(key, 0, MOST))?;
+    slips.sort_unstable();
+    if let Some(pair) = slips.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(KeyError::new("slips", format!("{} twice", pair[0]), "each slipped sector once"));
+    }
+    let defects = keys.or("defects", Vec::new(), |keys, key| keys.pairs(key, MOST))?;
+    keys.finish(&KNOWN)?;
+    Ok(ZoneShape {
+        first_cylinder,
+        cylinders,
+        sectors_per_track,
+        track_skew,
+        cylinder_skew,
+        offset,
+        reserved,
+        spares,
+        slips,
+        defects,
+    })
 }

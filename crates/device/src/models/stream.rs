@@ -8,7 +8,8 @@
 
 use headstart_types::Nanos;
 
-use super::geometry::{Place, Zone};
+use super::arm::{Arm, Piece};
+use super::geometry::{Access, Place, Zone};
 use super::rotation::Tick;
 
 /// One stream within one zone.
@@ -30,10 +31,20 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream whose head meets the start of `sector`, at `path`, at `tick`, and stops before `stop`.
+    /// The stream of a head that has just read `piece` and goes on until `stop`; `not_before` is no later than the
+    /// instant at which it gets there.
+    #[inline]
     #[must_use]
-    pub fn new(zone: usize, sector: u64, path: u64, tick: Tick, stop: u64) -> Self {
-        Self { zone, first: sector, anchor: sector, anchor_path: path, tick, stop, stop_not_before: Nanos::ZERO }
+    pub(crate) fn new(piece: &Piece, stop: u64, not_before: Nanos) -> Self {
+        Self {
+            zone: piece.zone,
+            first: piece.from,
+            anchor: piece.end,
+            anchor_path: piece.path,
+            tick: piece.tick,
+            stop,
+            stop_not_before: not_before,
+        }
     }
 
     /// The tick that ends sector `end - 1`. The caller guarantees `end > self.anchor`.
@@ -70,7 +81,8 @@ impl Stream {
 
     /// Whether the head has stopped by `time`.
     #[inline]
-    fn has_stopped(&self, zone: &Zone, time: Nanos) -> bool {
+    #[must_use]
+    pub fn has_stopped(&self, zone: &Zone, time: Nanos) -> bool {
         time >= self.stop_not_before && self.is_in(zone, self.stop, time)
     }
 
@@ -82,8 +94,8 @@ impl Stream {
             return;
         }
         if self.has_stopped(zone, time) {
-            let (path, place) = zone.locate(self.stop);
-            let from = zone.locate(self.stop - 1).1;
+            let (path, place) = zone.locate(self.stop, Access::Read);
+            let from = zone.locate(self.stop - 1, Access::Read).1;
             self.tick = zone.rotation.next(time + reposition(from, place), path);
             self.anchor = self.stop;
             self.anchor_path = path;
@@ -106,12 +118,86 @@ impl Stream {
         done
     }
 
+    /// The sector before which the head stops.
+    #[must_use]
+    pub fn stop(&self) -> u64 {
+        self.stop
+    }
+
+    /// The first sector that it read.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Where the head rests once it has stopped.
+    #[must_use]
+    pub fn stopped_at(&self, zone: &Zone) -> Place {
+        zone.locate(self.stop - 1, Access::Read).1
+    }
+
     /// Where the head is at `now`.
     #[must_use]
     pub fn head(&self, zone: &Zone, now: Nanos) -> Place {
         if self.has_stopped(zone, now) {
-            return zone.locate(self.stop - 1).1;
+            return self.stopped_at(zone);
         }
         zone.place_at(self.anchor_path + zone.rotation.passed(self.tick, now))
     }
+
+    /// Lets the head go on until `stop`. The caller guarantees that it has not stopped.
+    #[inline]
+    pub fn raise(&mut self, stop: u64) {
+        self.stop = self.stop.max(stop);
+    }
+
+    /// How far the head has come at `now`. The caller guarantees that it has not stopped.
+    #[must_use]
+    pub fn progress(&self, zone: &Zone, now: Nanos) -> Progress {
+        let passed = zone.rotation.passed(self.tick, now);
+        let (end, beyond) = zone.passed_at(self.anchor_path + passed);
+        Progress { passed, end: end.clamp(self.anchor, self.stop), beyond }
+    }
+
+    /// When the head can leave for elsewhere, and where it is then: at the end of the sector that passes, or once a
+    /// switch that is under way is over. With it, what is read by then.
+    #[must_use]
+    pub(crate) fn leave(&self, arm: &Arm, progress: &Progress, now: Nanos, within_sector: bool) -> Leave {
+        let zone = &arm.zones[self.zone];
+        let &Progress { passed, end, beyond } = progress;
+        let at = |ticks: u64| zone.rotation.time(zone.rotation.after(self.tick, ticks));
+        let on_track = zone.place_at(self.anchor_path + passed);
+        if beyond > 0 && end < self.stop {
+            let next = zone.locate(end, Access::Read).1;
+            let switched = at(passed - beyond) + arm.movement(on_track, next, Access::Read);
+            return Leave { free: now.max(switched), head: next, end };
+        }
+        if within_sector || at(passed) >= now {
+            return Leave { free: now, head: on_track, end };
+        }
+        let end = zone.passed_at(self.anchor_path + passed + 1).0.clamp(end, self.stop);
+        Leave { free: at(passed + 1), head: on_track, end }
+    }
+}
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Ticks since the anchor.
+    passed: u64,
+    /// The sector after the last that was read.
+    pub end: u64,
+    /// Ticks by which the head is beyond the end of its track.
+    beyond: u64,
+}
+
+/// How a stream is broken off.
+#[derive(Debug, Clone, Copy)]
+pub struct Leave {
+    /// From when on the head is free.
+    pub free: Nanos,
+    /// Where it is then.
+    pub head: Place,
+    /// The sector after the last that was read by then.
+    pub end: u64,
 }

@@ -1,0 +1,46 @@
+//! The bus to the host: time by the byte or by the sector, rounded up to nanoseconds.
+
+use headstart_types::{KeyError, Nanos};
+
+use crate::keys::Keys;
+use crate::SECTOR_BYTES;
+
+/// How fast data cross the bus.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bus {
+    /// So many bytes a second.
+    Rate(u64),
+    /// So long for a sector: of a read, of a write.
+    Sector([Nanos; 2]),
+}
+
+impl Bus {
+    /// From the `bus` table of a profile.
+    ///
+    /// # Errors
+    /// The key at fault.
+    pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
+        let bus = if keys.has("sector_time") {
+            let read = keys.time_or_zero("sector_time")?;
+            Bus::Sector([read, keys.or("write_sector_time", read, Keys::time_or_zero)?])
+        } else {
+            Bus::Rate(keys.whole("bytes_per_second", 1, u64::MAX >> 20)?)
+        };
+        keys.finish(&["bytes_per_second", "sector_time", "write_sector_time"])?;
+        Ok(bus)
+    }
+
+    /// Time of `sectors` sectors.
+    #[inline]
+    pub fn time(&self, sectors: u32, write: bool) -> Nanos {
+        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits 64.
+        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+        match *self {
+            Bus::Sector(times) => times[usize::from(write)] * u64::from(sectors),
+            Bus::Rate(rate) if sectors < 1 << 24 => Nanos((u64::from(sectors) * PER_SECTOR).div_ceil(rate)),
+            Bus::Rate(rate) => {
+                Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64)
+            }
+        }
+    }
+}

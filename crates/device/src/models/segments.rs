@@ -1,0 +1,314 @@
+//! The segments of a drive's buffer: what each holds, and which is given up next.
+
+use headstart_types::KeyError;
+
+use super::arm::Arm;
+use crate::keys::Keys;
+use crate::Request;
+
+/// How far the head reads ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadAhead {
+    None,
+    /// To the end of the track.
+    Track,
+    /// To the end of the cylinder.
+    Cylinder,
+    /// Until the segment is full.
+    Segment,
+    /// To the end of the track, and of the next one in a segment that goes back before this one.
+    NextTrack,
+}
+
+/// When a write is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reporting {
+    /// When it is on the media.
+    Media,
+    /// When it is in the buffer; one run of unwritten data at a time.
+    Append,
+    /// When it is in the buffer; as many runs as write segments.
+    Buffer,
+}
+
+/// The numbers of a segmented buffer.
+#[derive(Debug, Clone)]
+pub(crate) struct Buffer {
+    pub segments: usize,
+    /// Sectors of a segment.
+    pub size: u64,
+    pub write_segments: usize,
+    /// The last segment takes all writes, and nothing else.
+    pub write_apart: bool,
+    pub read_ahead: ReadAhead,
+    /// Sectors read ahead before another request may break it off.
+    pub minimum: u64,
+    pub maximum: Option<u64>,
+    pub keep_requested: bool,
+    pub drop_requested: bool,
+    pub read_ahead_on_hit: bool,
+    pub read_before: bool,
+    /// Reads, writes: sectors are taken in the order in which they pass.
+    pub zero_latency: [bool; 2],
+    pub reporting: Reporting,
+    pub combine: bool,
+    pub hit_on_written: bool,
+    pub hit_under_way: bool,
+    pub partial_hit: bool,
+    pub caching: bool,
+    pub stop_within_sector: bool,
+    /// Part of the request (or of the segment) that must be in before it starts to cross the bus.
+    pub read_watermark: f64,
+    pub watermark_of_segment: bool,
+}
+
+const KEYS: [&str; 21] = [
+    "segments",
+    "segment_sectors",
+    "write_segments",
+    "write_segment_apart",
+    "read_ahead",
+    "read_ahead_minimum",
+    "read_ahead_maximum",
+    "keep_requested",
+    "drop_requested",
+    "read_ahead_on_hit",
+    "read_before",
+    "zero_latency_read",
+    "zero_latency_write",
+    "write_reporting",
+    "combine_writes",
+    "hit_on_written",
+    "hit_under_way",
+    "partial_hit",
+    "caching",
+    "stop_within_sector",
+    "read_watermark",
+];
+
+impl Buffer {
+    /// From the `buffer` table of a profile.
+    ///
+    /// # Errors
+    /// The key at fault.
+    pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
+        const SEGMENTS_MAX: u64 = 1_000;
+        const SECTORS_MAX: u64 = 1 << 31;
+        let segments = keys.whole("segments", 1, SEGMENTS_MAX)?;
+        let size = keys.whole("segment_sectors", 1, SECTORS_MAX)?;
+        let write_apart = keys.or("write_segment_apart", false, Keys::boolean)?;
+        if write_apart && segments < 2 {
+            return Err(KeyError::new("write_segment_apart", "leaves no segment for reads", "at least two segments"));
+        }
+        let write_segments = keys.or("write_segments", segments, |keys, key| keys.whole(key, 1, segments))?;
+        let read_ahead = keys.choice(
+            "read_ahead",
+            &[
+                ("none", ReadAhead::None),
+                ("track", ReadAhead::Track),
+                ("cylinder", ReadAhead::Cylinder),
+                ("segment", ReadAhead::Segment),
+                ("next-track", ReadAhead::NextTrack),
+            ],
+        )?;
+        let minimum = keys.or("read_ahead_minimum", 0, |keys, key| keys.whole(key, 0, size))?;
+        let maximum = if keys.has("read_ahead_maximum") { Some(keys.whole("read_ahead_maximum", 0, size)?) } else { None };
+        let reporting = keys.choice(
+            "write_reporting",
+            &[("media", Reporting::Media), ("append", Reporting::Append), ("buffer", Reporting::Buffer)],
+        )?;
+        let of = [("request", false), ("segment", true)];
+        let watermark_of_segment = keys.or("watermark_of", false, |keys, key| keys.choice(key, &of))?;
+        let mut flag = |key: &str, default: bool| keys.or(key, default, Keys::boolean);
+        let buffer = Self {
+            segments: segments as usize,
+            size,
+            write_segments: if write_apart { 1 } else { write_segments as usize },
+            write_apart,
+            read_ahead,
+            minimum,
+            maximum,
+            keep_requested: flag("keep_requested", false)?,
+            drop_requested: flag("drop_requested", false)?,
+            read_ahead_on_hit: flag("read_ahead_on_hit", false)?,
+            read_before: flag("read_before", false)?,
+            zero_latency: [flag("zero_latency_read", false)?, flag("zero_latency_write", false)?],
+            reporting,
+            combine: flag("combine_writes", true)?,
+            hit_on_written: flag("hit_on_written", true)?,
+            hit_under_way: flag("hit_under_way", false)?,
+            partial_hit: flag("partial_hit", true)?,
+            caching: flag("caching", true)?,
+            stop_within_sector: flag("stop_within_sector", false)?,
+            read_watermark: keys.or("read_watermark", 0.0, Keys::fraction)?,
+            watermark_of_segment,
+        };
+        keys.finish(&[&KEYS[..], &["watermark_of"]].concat())?;
+        Ok(buffer)
+    }
+
+    /// Segments that reads may take.
+    pub fn read_segments(&self) -> std::ops::Range<usize> {
+        0..self.segments - usize::from(self.write_apart)
+    }
+
+    /// Segments that writes may take.
+    pub fn segments_for_writes(&self) -> std::ops::Range<usize> {
+        let first = if self.write_apart { self.segments - 1 } else { 0 };
+        first..self.segments
+    }
+
+    /// Sectors of a request that must be in before the bus takes the first.
+    #[inline]
+    pub fn watermark(&self, sectors: u32) -> u64 {
+        if self.read_watermark == 0.0 {
+            return 1;
+        }
+        let of = if self.watermark_of_segment { self.size } else { self.size.min(u64::from(sectors)) };
+        (of as f64 * self.read_watermark) as u64
+    }
+
+    /// The sector before which a read-ahead behind `request` stops, in a segment that starts at `start`.
+    #[inline]
+    pub fn limit(&self, arm: &Arm, request: &Request, start: u64) -> u64 {
+        let end = request.end();
+        let full = match self.maximum {
+            Some(maximum) => end + maximum,
+            None if !self.keep_requested => end + self.size,
+            None => (request.sector + self.size).max(end + self.minimum),
+        };
+        let last = end - 1;
+        let limit = match self.read_ahead {
+            ReadAhead::None => end,
+            ReadAhead::Segment => full,
+            ReadAhead::Track => full.min(arm.zones[arm.zone_of(last)].track_of(last).1),
+            ReadAhead::Cylinder => full.min(arm.zones[arm.zone_of(last)].cylinder_end(last)),
+            ReadAhead::NextTrack => {
+                let next = end.min(arm.sectors - 1);
+                let zone = &arm.zones[arm.zone_of(next)];
+                let (first, track_end) = zone.track_of(next);
+                track_end + if start < first { zone.track_sectors } else { 0 }
+            }
+        };
+        limit.min(arm.sectors).max(end)
+    }
+}
+
+/// A run of sectors in the buffer; empty where start and end are one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Segment {
+    start: u64,
+    end: u64,
+    written: bool,
+    /// When it was last used, by a count of uses; 0 for never.
+    used: u64,
+}
+
+/// All segments.
+#[derive(Debug, Clone)]
+pub(crate) struct Segments {
+    list: Vec<Segment>,
+    size: u64,
+    uses: u64,
+}
+
+impl Segments {
+    /// Empty segments.
+    pub fn new(buffer: &Buffer) -> Self {
+        Self { list: vec![Segment::default(); buffer.segments], size: buffer.size, uses: 0 }
+    }
+
+    /// The segment that holds `sector`: one that holds all before `end` if there is one, and of those the last used.
+    #[inline]
+    pub fn find(&self, sector: u64, end: u64, written: bool) -> Option<usize> {
+        let mut best = None;
+        for (index, segment) in self.list.iter().enumerate() {
+            if segment.start <= sector && sector < segment.end && (written || !segment.written) {
+                let merit = (segment.end >= end, segment.used);
+                if best.is_none_or(|(_, most)| merit > most) {
+                    best = Some((index, merit));
+                }
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
+    /// The segment to be used next: an empty one, else the one used longest ago, `except` some.
+    #[inline]
+    pub fn take(&mut self, among: std::ops::Range<usize>, except: impl Fn(usize) -> bool) -> usize {
+        let first = among.start;
+        let merit = |index: &usize| {
+            let segment = &self.list[*index];
+            if segment.start == segment.end { 0 } else { segment.used }
+        };
+        let chosen = among.filter(|index| !except(*index)).min_by_key(merit).unwrap_or(first);
+        self.touch(chosen);
+        chosen
+    }
+
+    /// Counts a use.
+    #[inline]
+    pub fn touch(&mut self, index: usize) {
+        self.uses += 1;
+        self.list[index].used = self.uses;
+    }
+
+    #[inline]
+    pub fn start(&self, index: usize) -> u64 {
+        self.list[index].start
+    }
+
+    #[inline]
+    pub fn end(&self, index: usize) -> u64 {
+        self.list[index].end
+    }
+
+    /// Gives a segment other contents.
+    #[inline]
+    pub fn set(&mut self, index: usize, start: u64, end: u64, written: bool) {
+        let segment = &mut self.list[index];
+        (segment.start, segment.end, segment.written) = (start, end, written);
+    }
+
+    pub fn set_end(&mut self, index: usize, end: u64) {
+        self.list[index].end = end;
+    }
+
+    /// The segment now ends at `end`; what no longer fits is overwritten, oldest first.
+    #[inline]
+    pub fn read_to(&mut self, index: usize, end: u64) {
+        let segment = &mut self.list[index];
+        segment.end = segment.end.max(end);
+        segment.start = segment.start.max(segment.end.saturating_sub(self.size));
+    }
+
+    /// The segment also holds what lies from `start` on, as far as it fits.
+    pub fn keep_from(&mut self, index: usize, start: u64) {
+        let segment = &mut self.list[index];
+        segment.start = segment.start.min(start).max(segment.end.saturating_sub(self.size));
+    }
+
+    /// The segment no longer holds what lies before `sector`.
+    pub fn drop_before(&mut self, index: usize, sector: u64) {
+        let segment = &mut self.list[index];
+        segment.start = segment.start.max(sector).min(segment.end);
+    }
+
+    /// `start..end` was written into the segment: on from what it holds, or in its place.
+    pub fn written(&mut self, index: usize, start: u64, end: u64) {
+        let goes_on = self.list[index].written && self.list[index].end == start;
+        if !goes_on {
+            self.set(index, start, start, true);
+        }
+        self.read_to(index, end);
+    }
+
+    /// Empties what overlaps `start..end`: it is about to be written elsewhere.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        for segment in &mut self.list {
+            if segment.start < end && start < segment.end {
+                segment.end = segment.start;
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A drive whose whole buffer serves one stream of reads: the old form of a profile's `buffer`.
+//!
+//! A read that starts in the buffer, or at the very sector that the read-ahead is about to read, costs the overhead
+//! and the bus, or waits for the media where that is later: sequential reads run at the speed of the media. A
+//! read beyond that repositions. A write ends the stream and empties the buffer, and is done when it is on the
+//! media (no immediate report). Reading ahead ends with its zone.
+//!
+//! After Ruemmler and Wilkes 1994 and Kotz, Toh and Radhakrishnan 1994, as Kimbrel and others used it for the
+//! HP 97560. Cost: a sequential read about a division or three, a reposition about ten; no allocation.
+
+use headstart_types::Nanos;
+
+use super::geometry::{Access, Place, Zone};
+use super::mechanical::Parameters;
+use super::stream::Stream;
+use crate::{Request, Service};
+
+/// The state of such a drive.
+#[derive(Debug, Clone)]
+pub(crate) struct Single {
+    /// Sectors of the buffer; 0 for none.
+    buffer: u64,
+    read_ahead: bool,
+    /// Sectors of the buffer and the shortest time in which they can be read.
+    fill: (u64, Nanos),
+    /// The stream that the head follows, if the last request was a read.
+    stream: Option<Stream>,
+    /// Where the head rests without a stream.
+    rest: Place,
+    /// The last request was a write.
+    after_write: bool,
+}
+
+impl Single {
+    /// An empty buffer of `buffer` sectors.
+    pub fn new(buffer: u64, read_ahead: bool, zones: &[Zone]) -> Self {
+        let fastest = |zone: &Zone| zone.rotation.span(buffer);
+        let fill = Nanos(zones.iter().map(fastest).min().unwrap_or(0).saturating_sub(1));
+        let rest = Place { cylinder: 0, surface: 0 };
+        Self { buffer, read_ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
+    }
+
+    /// How far the head may read after a request that ends at `end`, in a stream that must end before `limit`.
+    #[inline]
+    fn stop(&self, limit: u64, end: u64) -> u64 {
+        let ahead = if self.read_ahead { self.buffer } else { 0 };
+        (end + ahead).min(limit)
+    }
+
+    /// Whether a read from `sector` goes on from the stream.
+    #[inline]
+    fn holds(&self, parameters: &Parameters, now: Nanos, sector: u64) -> bool {
+        let holds = |stream: &Stream| stream.holds(&parameters.arm.zones[stream.zone], sector, self.buffer, now);
+        self.buffer != 0 && self.stream.as_ref().is_some_and(holds)
+    }
+
+    /// Continues the stream, where the request starts in it: when its part within the run is read, and where that
+    /// run ends.
+    #[inline]
+    fn follow(&mut self, parameters: &Parameters, now: Nanos, ready: Nanos, request: &Request) -> Option<(Nanos, u64)> {
+        if !self.holds(parameters, now, request.sector) {
+            return None;
+        }
+        let arm = &parameters.arm;
+        let zone = &arm.zones[self.stream.as_ref()?.zone];
+        let limit = zone.run_end(request.sector);
+        let end = request.end().min(limit);
+        let stop = self.stop(limit, end);
+        let stream = self.stream.as_mut()?;
+        stream.extend(zone, stop, ready, |from, to| arm.movement(from, to, Access::Read));
+        Some((stream.read_to(zone, end, self.fill), end))
+    }
+
+    /// Where the head is at `now`.
+    fn head(&self, parameters: &Parameters, now: Nanos) -> Place {
+        match &self.stream {
+            Some(stream) => stream.head(&parameters.arm.zones[stream.zone], now),
+            None => self.rest,
+        }
+    }
+
+    /// Seek, rotation, end of the first sector and end of all, from `time` on; leaves the stream there.
+    fn reposition(
+        &mut self,
+        parameters: &Parameters,
+        time: Nanos,
+        head: Place,
+        run: (u64, u64),
+        access: Access,
+    ) -> (Nanos, Nanos, Nanos, Nanos) {
+        let passage = parameters.arm.pass((time, Nanos::ZERO), head, run, access);
+        self.rest = passage.head;
+        self.stream = match access {
+            Access::Write => None,
+            Access::Read => {
+                let piece = &passage.last;
+                let stop = self.stop(parameters.arm.zones[piece.zone].run_end(piece.from), piece.end);
+                let fill = if stop - piece.end >= self.buffer { self.fill.1 } else { Nanos::ZERO };
+                Some(Stream::new(piece, stop, passage.done + fill))
+            }
+        };
+        (passage.seek, passage.rotation, passage.first, passage.done)
+    }
+
+    /// See [`crate::Device::serve`].
+    #[inline]
+    pub fn serve(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> Service {
+        let Parameters { overheads, bus_sector, .. } = parameters;
+        let bus = parameters.bus.time(request.sectors, request.write);
+        let after = usize::from(std::mem::replace(&mut self.after_write, request.write));
+        if !request.write {
+            let overhead = overheads.read_hit[after];
+            let ready = now + overhead;
+            if let Some((mut done, reached)) = self.follow(parameters, now, ready, request) {
+                if request.end() > reached {
+                    let from = done.max(ready);
+                    let head = self.head(parameters, from);
+                    done = self.reposition(parameters, from, head, (reached, request.end()), Access::Read).3;
+                }
+                let end = (ready + bus).max(done + bus_sector[0]);
+                let transfer = end - ready;
+                let [seek, rotation, wait] = [Nanos::ZERO; 3];
+                return Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true };
+            }
+        }
+        let (overhead, access) = match request.write {
+            true => (overheads.write_miss[after], Access::Write),
+            false => (overheads.read_miss[after], Access::Read),
+        };
+        let ready = now + overhead;
+        let head = self.head(parameters, now);
+        let run = (request.sector, request.end());
+        let (seek, rotation, first, done) = self.reposition(parameters, ready, head, run, access);
+        let end = if request.write {
+            // The data crosses the bus while the arm moves.
+            done.max(ready + bus)
+        } else {
+            // Sectors cross the bus as they are read; the slower of media and bus sets the pace.
+            (done + bus_sector[0]).max(first + bus)
+        };
+        // A write whose data takes longer over the bus than all else: the excess is transfer.
+        let transfer = end - ready - seek - rotation;
+        Service { end, seek, rotation, transfer, overhead, wait: Nanos::ZERO, buffer_hit: false }
+    }
+
+    /// See [`crate::Device::positioning`].
+    pub fn positioning(&self, parameters: &Parameters, now: Nanos, request: &Request) -> Nanos {
+        if !request.write && self.holds(parameters, now, request.sector) {
+            return Nanos::ZERO;
+        }
+        let after = usize::from(self.after_write);
+        let (overhead, access) = match request.write {
+            true => (parameters.overheads.write_miss[after], Access::Write),
+            false => (parameters.overheads.read_miss[after], Access::Read),
+        };
+        let run = (request.sector, request.sector + 1);
+        let times = (now + overhead, Nanos::ZERO);
+        let passage = parameters.arm.pass(times, self.head(parameters, now), run, access);
+        passage.seek + passage.rotation
+    }
+
+    /// See [`crate::Device::travel`].
+    pub fn travel(&mut self, parameters: &Parameters, now: Nanos, sector: u64) -> Nanos {
+        let arm = &parameters.arm;
+        let head = self.head(parameters, now);
+        let zone = &arm.zones[arm.zone_of(sector)];
+        let to = Place { surface: head.surface, ..zone.locate(sector, Access::Read).1 };
+        self.stream = None;
+        self.rest = to;
+        now + arm.movement(head, to, Access::Read)
+    }
+}
