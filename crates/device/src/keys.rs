@@ -174,11 +174,15 @@ impl Keys {
             return Err(KeyError::new(key, "is no list", allowed));
         };
         let number = |value: &Value| value.as_integer().and_then(|n| u64::try_from(n).ok()).filter(|n| *n <= most);
-        let pair = |(index, value): (usize, &Value)| match value.as_array().map(Vec::as_slice) {
-            Some([first, second]) => number(first).zip(number(second)),
-            _ => None,
-        }
-        .ok_or_else(|| KeyError::new(format!("{key}[{index}]"), format!("{value} is no such pair"), allowed.as_str()));
+        let pair = |(index, value): (usize, &Value)| {
+            match value.as_array().map(Vec::as_slice) {
+                Some([first, second]) => number(first).zip(number(second)),
+                _ => None,
+            }
+            .ok_or_else(|| {
+                KeyError::new(format!("{key}[{index}]"), format!("{value} is no such pair"), allowed.as_str())
+            })
+        };
         list.iter().enumerate().map(pair).collect()
     }
 

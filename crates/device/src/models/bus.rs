@@ -21,6 +21,9 @@ impl Bus {
     /// The key at fault.
     pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
         let bus = if keys.has("sector_time") {
+            if keys.has("bytes_per_second") {
+                return Err(KeyError::new("bytes_per_second", "beside sector_time", "one of the two"));
+            }
             let read = keys.time_or_zero("sector_time")?;
             Bus::Sector([read, keys.or("write_sector_time", read, Keys::time_or_zero)?])
         } else {
@@ -38,9 +41,7 @@ impl Bus {
         match *self {
             Bus::Sector(times) => times[usize::from(write)] * u64::from(sectors),
             Bus::Rate(rate) if sectors < 1 << 24 => Nanos((u64::from(sectors) * PER_SECTOR).div_ceil(rate)),
-            Bus::Rate(rate) => {
-                Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64)
-            }
+            Bus::Rate(rate) => Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64),
         }
     }
 }

@@ -94,13 +94,6 @@ impl Rotation {
         self.per_minute as f64 / 60.0
     }
 
-    /// Ticks from `from` to `to`, which is not earlier.
-    #[inline]
-    #[must_use]
-    pub fn between(&self, from: Tick, to: Tick) -> u64 {
-        (to.base - from.base) / MINUTE * self.per_minute + to.count - from.count
-    }
-
     /// Nanoseconds of `count` ticks from the start of a minute, rounded up.
     #[inline]
     #[must_use]

@@ -29,8 +29,7 @@ impl SeekTable {
     /// # Errors
     /// The key at fault.
     pub(crate) fn from_keys(mut keys: Keys, cylinders: u32) -> Result<Self, KeyError> {
-        const FORMS: &str =
-            "\"root-linear\", \"table\", \"min-average-max\", \"line\", \"sum\" or \"constant\"";
+        const FORMS: &str = "\"root-linear\", \"table\", \"min-average-max\", \"line\", \"sum\" or \"constant\"";
         let form = keys.text("form", FORMS)?;
         match form.as_str() {
             "root-linear" => Self::read_root_linear(keys, cylinders),

@@ -166,11 +166,9 @@ impl Segmented {
         let after = usize::from(self.after_write);
         let held = self.segments.end(segment);
         let part = held < request.end();
-        let overhead = if part && !self.buffer.partial_hit {
-            overheads.read_miss[after]
-        } else {
-            overheads.read_hit[after]
-        } + overheads.data_preparation;
+        let overhead =
+            if part && !self.buffer.partial_hit { overheads.read_miss[after] } else { overheads.read_hit[after] }
+                + overheads.data_preparation;
         let ready = now + overhead;
         let mut end = ready + parameters.bus.time(request.sectors, false);
         let streams = self.reading.as_ref().is_some_and(|reading| reading.segment == segment);
@@ -229,9 +227,14 @@ impl Segmented {
 
     /// Reads `from..request.end()` into `segment`, from `time` on, and on from there.
     #[inline]
-    fn fetch(&mut self, parameters: &Parameters, time: Nanos, segment: usize, (from, request): (u64, &Request)) -> Passage {
-        let passage =
-            parameters.arm.pass((time, Nanos::ZERO), self.rest, (from, request.end()), Access::Read);
+    fn fetch(
+        &mut self,
+        parameters: &Parameters,
+        time: Nanos,
+        segment: usize,
+        (from, request): (u64, &Request),
+    ) -> Passage {
+        let passage = parameters.arm.pass((time, Nanos::ZERO), self.rest, (from, request.end()), Access::Read);
         self.rest = passage.head;
         self.segments.read_to(segment, request.end());
         let piece = &passage.last;
@@ -350,13 +353,7 @@ impl Segmented {
         passage.done
     }
 
-    fn write(
-        &mut self,
-        parameters: &Parameters,
-        now: Nanos,
-        request: &Request,
-        progress: Option<Progress>,
-    ) -> Service {
+    fn write(&mut self, parameters: &Parameters, now: Nanos, request: &Request, progress: Option<Progress>) -> Service {
         let free = self.break_off(parameters, now, progress);
         let service = match self.buffer.reporting {
             Reporting::Media => self.write_through(parameters, now, request, free.at),

@@ -112,7 +112,8 @@ impl Buffer {
             ],
         )?;
         let minimum = keys.or("read_ahead_minimum", 0, |keys, key| keys.whole(key, 0, size))?;
-        let maximum = if keys.has("read_ahead_maximum") { Some(keys.whole("read_ahead_maximum", 0, size)?) } else { None };
+        let maximum =
+            if keys.has("read_ahead_maximum") { Some(keys.whole("read_ahead_maximum", 0, size)?) } else { None };
         let reporting = keys.choice(
             "write_reporting",
             &[("media", Reporting::Media), ("append", Reporting::Append), ("buffer", Reporting::Buffer)],
@@ -239,7 +240,11 @@ impl Segments {
         let first = among.start;
         let merit = |index: &usize| {
             let segment = &self.list[*index];
-            if segment.start == segment.end { 0 } else { segment.used }
+            if segment.start == segment.end {
+                0
+            } else {
+                segment.used
+            }
         };
         let chosen = among.filter(|index| !except(*index)).min_by_key(merit).unwrap_or(first);
         self.touch(chosen);
