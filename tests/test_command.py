@@ -20,6 +20,8 @@ COMMANDS = [
     ("compare",),
     ("list",),
     ("reproduce",),
+    ("device", "show"),
+    ("device", "plot"),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "generate"),
@@ -34,7 +36,7 @@ def test_every_command_has_help_with_an_example(run: Run, words: tuple[str, ...]
 
 
 def test_without_arguments_help_is_printed(run: Run) -> None:
-    for words in ((), ("trace",)):
+    for words in ((), ("trace",), ("device",)):
         done = run(*words)
         assert (done.returncode, done.stderr) == (0, "")
         assert "Usage:" in done.stdout

@@ -9,16 +9,19 @@ Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is
 
 from headstart._core import HeadstartError, __version__
 from headstart.comparison import compare
+from headstart.devices import Device, device
 from headstart.registry import catalog
 from headstart.simulation import Result, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
 
 __all__ = [
+    "Device",
     "HeadstartError",
     "Result",
     "__version__",
     "catalog",
     "compare",
+    "device",
     "explain",
     "lower_bound",
     "simulate",

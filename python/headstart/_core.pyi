@@ -49,3 +49,9 @@ def trace_generate(
     block_size: str = "8KiB",
 ) -> str:
     """Write what a generator makes to a file; return what was written."""
+
+def device_show(name: str, *, keys: str = "{}") -> str:
+    """Return what a device is made of and how it answers."""
+
+def device_survey(name: str, *, keys: str = "{}") -> str:
+    """Return the curves of a device's picture."""

@@ -127,11 +127,12 @@ def policy_keys(text: str) -> dict[str, Any]:
             key, value = "replacement", part
         if not key.strip() or not value.strip():
             raise HeadstartError(f'policies: "{text}"; allowed: NAME, NAME:REPLACEMENT, NAME:key=value')
-        keys[key.strip()] = _value(value.strip())
+        keys[key.strip()] = toml_value(value.strip())
     return keys
 
 
-def _value(text: str) -> object:
+def toml_value(text: str) -> object:
+    """Return what TOML reads in `text`; a bare word is itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -17,6 +17,7 @@ pub mod diskspecs;
 mod drive;
 mod keys;
 mod models;
+mod probe;
 mod registry;
 mod replay;
 mod schedulers;
@@ -27,7 +28,9 @@ pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_B
 pub use drive::{CommandQueue, Drive, Finished, Started, Statistics};
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
+pub use models::profile::overlay;
 pub use models::uniform::Uniform;
+pub use probe::{probe, Load, Pattern, Probed};
 pub use registry::{
     build_device, build_scheduler, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
 };

@@ -4,6 +4,7 @@
 //! `HeadstartError`, whose text is one line.
 
 mod catalog;
+mod devices;
 mod errors;
 mod simulation;
 mod traces;
@@ -15,6 +16,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::device_survey, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;

@@ -9,6 +9,9 @@ from rich.table import Table
 from headstart import registry
 from headstart.cli import options, output
 
+SHOWN_MAX = 4
+"""Values of a list that are shown; of a longer one the first stands for all."""
+
 
 class Registry(enum.StrEnum):
     """The registries."""
@@ -57,6 +60,8 @@ def _value_text(value: Any) -> str:
     match value:
         case dict():
             return "{" + keys_text(value) + "}"
+        case list() if len(value) > SHOWN_MAX:
+            return f"[{_value_text(value[0])}, ... {len(value)} in all]"
         case list():
             return "[" + ", ".join(_value_text(each) for each in value) + "]"
         case bool():

@@ -31,10 +31,15 @@ def check_targets(*targets: str | None) -> None:
 
 def write_text(target: Path, text: str) -> None:
     """Write a file at once: a reader sees the old content or the new, never a part."""
+    write_bytes(target, text.encode())
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """Write a file at once, as `write_text` does."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)

@@ -1,0 +1,246 @@
+//! A device seen from outside: response and throughput under a steady load of one kind of request.
+//!
+//! A closed load: so many requests are outstanding at all times, and each that ends is followed at once by the next.
+//! It answers what a data sheet answers, for any device and scheduler: random and sequential, by size and by queue
+//! depth. With one outstanding the response is the service time.
+//!
+//! Random places are even over the aligned places of the device (over a tebibyte where it has no end), drawn by
+//! ChaCha8 from a seed: same load, same figures, on every machine.
+//! Cost: one draw, one event on a heap of `depth` and the device's own for each request. Memory: 8 bytes a request.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use headstart_types::Nanos;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{Device, Drive, Request, Scheduler, Started, Statistics};
+
+/// The span of random places on a device without an end: a tebibyte.
+const SPAN_SECTORS: u64 = 1 << 31;
+
+/// Where the requests of a load go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// Anywhere, aligned to the request's size.
+    Random {
+        /// Of the places.
+        seed: u64,
+    },
+    /// One after another from this sector, and again from the first sector after the last.
+    Sequential {
+        /// First sector.
+        from: u64,
+    },
+}
+
+/// A steady load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Where the requests go.
+    pub pattern: Pattern,
+    /// Sectors of each request; at least 1, at most the device's.
+    pub sectors: u32,
+    /// Requests outstanding; at least 1.
+    pub depth: u32,
+    /// Requests in all; at least 1.
+    pub requests: u32,
+    /// Write rather than read.
+    pub write: bool,
+}
+
+impl Load {
+    /// Reads of `sectors` sectors at random places, one at a time.
+    #[must_use]
+    pub const fn random(sectors: u32, requests: u32, seed: u64) -> Self {
+        Self { pattern: Pattern::Random { seed }, sectors, depth: 1, requests, write: false }
+    }
+
+    /// Reads of `sectors` sectors one behind the other, one at a time.
+    #[must_use]
+    pub const fn sequential(sectors: u32, requests: u32) -> Self {
+        Self { pattern: Pattern::Sequential { from: 0 }, sectors, depth: 1, requests, write: false }
+    }
+
+    /// The same with `depth` outstanding.
+    #[must_use]
+    pub const fn at_depth(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+}
+
+/// What a load met.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probed {
+    /// Until the last request ended.
+    pub elapsed: Nanos,
+    /// Response times, shortest first.
+    pub responses: Vec<Nanos>,
+    /// The drive's own account.
+    pub statistics: Statistics,
+}
+
+impl Probed {
+    /// Mean response in nanoseconds.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.statistics.response.0 as f64 / self.responses.len() as f64
+    }
+
+    /// The response that `percent` per cent of the requests do not exceed; 0 to 100.
+    #[must_use]
+    pub fn percentile(&self, percent: u32) -> Nanos {
+        let rank = (self.responses.len() * percent as usize).div_ceil(100).max(1);
+        self.responses[rank.min(self.responses.len()) - 1]
+    }
+
+    /// Bytes a second.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        (self.statistics.sectors * crate::SECTOR_BYTES) as f64 * 1e9 / self.elapsed.0.max(1) as f64
+    }
+
+    /// Requests a second.
+    #[must_use]
+    pub fn requests_per_second(&self) -> f64 {
+        self.responses.len() as f64 * 1e9 / self.elapsed.0.max(1) as f64
+    }
+}
+
+/// Draws the places of a load.
+struct Places {
+    pattern: Pattern,
+    generator: ChaCha8Rng,
+    sectors: u32,
+    /// Aligned places.
+    count: u64,
+    end: u64,
+    next: u64,
+}
+
+impl Places {
+    fn new(load: &Load, capacity: Option<u64>) -> Self {
+        let end = capacity.unwrap_or(SPAN_SECTORS);
+        let (seed, next) = match load.pattern {
+            Pattern::Random { seed } => (seed, 0),
+            Pattern::Sequential { from } => (0, from),
+        };
+        let generator = ChaCha8Rng::seed_from_u64(seed);
+        let count = (end / u64::from(load.sectors)).max(1);
+        Self { pattern: load.pattern, generator, sectors: load.sectors, count, end, next }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let sectors = u64::from(self.sectors);
+        match self.pattern {
+            // The high half of a 128-bit product: even to 1 part in 2^64 / count, without a division.
+            Pattern::Random { .. } => {
+                let place = (u128::from(self.generator.next_u64()) * u128::from(self.count)) >> 64;
+                place as u64 * sectors
+            }
+            Pattern::Sequential { .. } => {
+                if self.next + sectors > self.end {
+                    self.next = 0;
+                }
+                self.next += sectors;
+                self.next - sectors
+            }
+        }
+    }
+}
+
+/// Puts `load` on an idle `device` behind `scheduler`, from time zero to the end of its last request.
+///
+/// The caller guarantees that the load's numbers are as its fields say.
+#[must_use]
+pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load) -> Probed {
+    let mut places = Places::new(load, device.capacity_sectors());
+    let mut drive = Drive::new(device, scheduler);
+    let mut ends: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
+    let mut responses = Vec::with_capacity(load.requests as usize);
+    let (mut now, mut issued) = (Nanos::ZERO, 0);
+    loop {
+        while issued < load.requests && issued - (responses.len() as u32) < load.depth {
+            let request = Request::read(places.next(), load.sectors, u64::from(issued));
+            drive.submit(now, Request { write: load.write, ..request });
+            issued += 1;
+        }
+        let wakes = loop {
+            match drive.start(now) {
+                Started::Ends(end) => ends.push(Reverse(end)),
+                Started::Wakes(at) => break Some(at),
+                Started::Nothing => break None,
+            }
+        };
+        let first_end = ends.peek().map(|end| end.0);
+        match (first_end, wakes) {
+            (Some(end), wakes) if wakes.is_none_or(|at| end <= at) => {
+                now = end;
+                ends.pop();
+                drive.finish(now, |finished| responses.push(finished.response_time));
+            }
+            (_, Some(at)) => now = at,
+            (_, None) => break,
+        }
+    }
+    responses.sort_unstable();
+    Probed { elapsed: now, responses, statistics: drive.statistics(now) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{build_device, Cscan, Fcfs, Uniform};
+
+    fn fcfs() -> Box<dyn Scheduler> {
+        Box::new(Fcfs::default())
+    }
+
+    fn hp97560() -> Box<dyn Device> {
+        build_device("hp97560", toml::Table::new()).expect("shipped")
+    }
+
+    #[test]
+    fn a_uniform_device_by_hand() {
+        // 10 requests of 2 ms one after another; with 4 outstanding each waits for 3 others, but the first three for
+        // 0, 1 and 2: responses 2, 4, 6 ms and seven times 8 ms.
+        let device: Box<dyn Device> = Box::new(Uniform::new(Nanos::from_millis(2)));
+        let one = probe(device.clone(), fcfs(), &Load::random(16, 10, 1));
+        assert_eq!((one.elapsed, one.percentile(50), one.mean_ns()), (Nanos::from_millis(20), Nanos(2_000_000), 2e6));
+        assert_eq!((one.requests_per_second(), one.bytes_per_second()), (500.0, 500.0 * 8192.0));
+        let four = probe(device, fcfs(), &Load::random(16, 10, 1).at_depth(4));
+        let expected: Vec<Nanos> = [2, 4, 6, 8, 8, 8, 8, 8, 8, 8].map(Nanos::from_millis).into();
+        assert_eq!((four.elapsed, four.responses.clone()), (Nanos::from_millis(20), expected));
+        assert_eq!(
+            (four.percentile(10), four.percentile(30), four.percentile(31)),
+            (Nanos(2_000_000), Nanos(6_000_000), Nanos(8_000_000))
+        );
+    }
+
+    #[test]
+    fn the_parts_of_random_reads_of_the_hp97560() {
+        let probed = probe(hp97560(), fcfs(), &Load::random(16, 20_000, 1));
+        let statistics = probed.statistics;
+        let mean_ms = |time: Nanos| time.0 as f64 / 20_000.0 / 1e6;
+        // A turn takes 14.99 ms and places are even: half a turn, 7.5 ms, less what the media pass on the way.
+        assert!((mean_ms(statistics.rotation) - 7.5).abs() < 0.15, "{}", mean_ms(statistics.rotation));
+        assert_eq!(statistics.overhead, Nanos::from_micros(2_200) * 20_000);
+        assert_eq!(probed.elapsed, statistics.service);
+        assert!(probed.responses.is_sorted());
+    }
+
+    #[test]
+    fn sequential_reads_wrap_and_deep_queues_help_a_scheduler_that_sorts() {
+        let capacity = hp97560().capacity_sectors().expect("a disk");
+        let near_the_end = Load { pattern: Pattern::Sequential { from: capacity - 40 }, ..Load::sequential(16, 4) };
+        let mut places = Places::new(&near_the_end, Some(capacity));
+        assert_eq!([(); 4].map(|()| places.next()), [capacity - 40, capacity - 24, 0, 16]);
+        let load = Load::random(16, 2_000, 1).at_depth(64);
+        let sorted = probe(hp97560(), Box::new(Cscan::default()), &load);
+        let in_order = probe(hp97560(), fcfs(), &load);
+        assert!(sorted.requests_per_second() > 1.2 * in_order.requests_per_second());
+        assert_eq!(sorted, probe(hp97560(), Box::new(Cscan::default()), &load));
+    }
+}

@@ -1,0 +1,214 @@
+//! Devices: what one is made of, how it answers, what it does with a trace.
+
+use std::path::Path;
+
+use headstart_device::{
+    build_device, build_scheduler, model, overlay, probe, Band, Device, DeviceError, Load, Mechanics, Pattern, Probed,
+};
+use headstart_types::{KeyError, Nanos};
+use pyo3::prelude::*;
+use serde_json::{json, Value};
+use toml::Table;
+
+use crate::errors::to_python;
+
+/// Random requests of a figure of `device_show`: their mean has a standard error of about 0.2 %.
+const SHOWN_REQUESTS: u32 = 20_000;
+/// Requests of each point of `device_survey`.
+const SURVEYED_REQUESTS: u32 = 4_000;
+/// Of the random places.
+const SEED: u64 = 1;
+/// Sectors of 8 KiB and of 4 KiB.
+const READ_SECTORS: u32 = 16;
+const DEPTH_SECTORS: u32 = 8;
+/// Sizes of `device_survey`: 4 KiB to 16 MiB, each twice the one before.
+const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
+/// Deepest queue of `device_survey`, as a power of two.
+const DEPTHS: std::ops::RangeInclusive<u32> = 0..=8;
+/// Points of a seek curve: more than a picture has columns.
+const SEEK_POINTS: usize = 1_500;
+
+/// A device, its keys with every default, and where they come from.
+struct Named {
+    device: Box<dyn Device>,
+    keys: Table,
+    summary: Option<&'static str>,
+    source: Option<&'static str>,
+}
+
+fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
+    let problem = |error: serde_json::Error| KeyError::new("keys", error.to_string(), "texts, numbers, lists, tables");
+    let over: Table = serde_json::from_str(over).map_err(problem)?;
+    let device = build_device(name, over.clone())?;
+    let row = model(name);
+    // A profile that made a device is there and is TOML.
+    let base = match row {
+        Some(row) => (row.defaults)(),
+        None => std::fs::read_to_string(name).ok().and_then(|text| text.parse().ok()).unwrap_or_default(),
+    };
+    Ok(Named {
+        device,
+        keys: overlay(base, over),
+        summary: row.map(|row| row.summary),
+        source: row.map(|row| row.source),
+    })
+}
+
+fn run(device: &dyn Device, load: &Load) -> Result<Probed, DeviceError> {
+    Ok(probe(device.clone_box(), build_scheduler("fcfs", Table::new())?, load))
+}
+
+fn rounded(ns: f64) -> u64 {
+    ns.round() as u64
+}
+
+/// What a device is made of and how it answers, as JSON. `keys` is a JSON object laid over the model's own.
+#[pyfunction]
+#[pyo3(signature = (name, *, keys="{}"))]
+pub fn device_show(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
+    let shown = py.allow_threads(|| show(name, keys));
+    Ok(shown.map_err(to_python)?.to_string())
+}
+
+fn show(name: &str, keys: &str) -> Result<Value, DeviceError> {
+    let Named { device, keys, summary, source } = named(name, keys)?;
+    let mechanics = device.mechanics();
+    let random = run(&*device, &Load::random(fitting(&*device, READ_SECTORS), SHOWN_REQUESTS, SEED))?;
+    let sequential = match &mechanics {
+        Some(mechanics) => json!({
+            "outer": mechanics.bands.first().map(|band| rounded(band.bytes_per_second)),
+            "inner": mechanics.bands.last().map(|band| rounded(band.bytes_per_second)),
+        }),
+        None => {
+            let load = Load::sequential(fitting(&*device, 2_048), SURVEYED_REQUESTS);
+            let deep = run(&*device, &load.at_depth(device.concurrency()))?;
+            json!({
+                "one_at_a_time": rounded(run(&*device, &load)?.bytes_per_second()),
+                "all_in_parallel": rounded(deep.bytes_per_second()),
+            })
+        }
+    };
+    Ok(json!({
+        "name": name,
+        "profile": model(name).is_none().then(|| Path::new(name).file_name().map(|file| file.to_string_lossy())),
+        "summary": summary,
+        "source": source,
+        "keys": keys,
+        "capacity_bytes": device.capacity_sectors().map(|sectors| sectors * headstart_device::SECTOR_BYTES),
+        "concurrency": device.concurrency(),
+        "nominal_service_ns": device.nominal_service(),
+        "mechanics": mechanics.as_ref().map(mechanics_facts),
+        "random_read_8kib": parts(&random),
+        "sequential_bytes_per_s": sequential,
+    }))
+}
+
+/// `sectors`, or fewer where the device is smaller.
+fn fitting(device: &dyn Device, sectors: u32) -> u32 {
+    device.capacity_sectors().map_or(sectors, |capacity| capacity.min(u64::from(sectors)) as u32)
+}
+
+fn mechanics_facts(mechanics: &Mechanics) -> Value {
+    let band = |band: &Band| {
+        json!({
+            "first_sector": band.first,
+            "sectors": band.sectors,
+            "first_cylinder": band.first_cylinder,
+            "cylinders": band.cylinders,
+            "sectors_per_track": band.sectors_per_track,
+            "bytes_per_s": rounded(band.bytes_per_second),
+        })
+    };
+    json!({
+        "rpm": mechanics.rpm,
+        "revolution_ns": mechanics.revolution(),
+        "cylinders": mechanics.seek.len(),
+        "surfaces": mechanics.surfaces,
+        "seek_ns": {
+            "single_cylinder": mechanics.seek.get(1),
+            "mean": rounded(mechanics.mean_seek_ns()),
+            "full_stroke": mechanics.seek.last(),
+        },
+        "head_switch_ns": mechanics.head_switch,
+        "write_settle_ns": mechanics.write_settle,
+        "zones": mechanics.bands.iter().map(band).collect::<Vec<_>>(),
+    })
+}
+
+/// Mean service time of a load with one request outstanding, and its parts.
+fn parts(probed: &Probed) -> Value {
+    let statistics = &probed.statistics;
+    let mean = |sum: Nanos| rounded(sum.0 as f64 / statistics.requests.max(1) as f64);
+    json!({
+        "requests": statistics.requests,
+        "mean_ns": mean(statistics.service),
+        "seek_ns": mean(statistics.seek),
+        "rotation_ns": mean(statistics.rotation),
+        "transfer_ns": mean(statistics.transfer),
+        "overhead_ns": mean(statistics.overhead),
+        "wait_ns": mean(statistics.wait),
+    })
+}
+
+/// What a picture of a device shows, as JSON: the seek curve (`distance_cylinders`, `ns`) and the zones where it has
+/// an arm, else response time and throughput of random reads `by_size` and `by_depth`.
+#[pyfunction]
+#[pyo3(signature = (name, *, keys="{}"))]
+pub fn device_survey(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
+    let surveyed = py.allow_threads(|| survey(name, keys));
+    Ok(surveyed.map_err(to_python)?.to_string())
+}
+
+fn survey(name: &str, keys: &str) -> Result<Value, DeviceError> {
+    let device = named(name, keys)?.device;
+    if let Some(mechanics) = device.mechanics() {
+        let seek: Vec<Value> = distances(mechanics.seek.len())
+            .map(|distance| json!({"distance_cylinders": distance, "ns": mechanics.seek[distance]}))
+            .collect();
+        let zones = mechanics_facts(&mechanics)["zones"].take();
+        return Ok(json!({"seek": seek, "zones": zones}));
+    }
+    // A device that serves one at a time has one series.
+    let series = device.concurrency().min(2) as usize;
+    let mut by_size = Vec::new();
+    for sectors in SIZES.map(|power| 1u32 << power) {
+        if device.capacity_sectors().is_some_and(|capacity| capacity < u64::from(sectors)) {
+            break;
+        }
+        for (depth, name) in [(1, "one at a time"), (device.concurrency(), "all in parallel")].into_iter().take(series)
+        {
+            let pattern = Pattern::Random { seed: SEED };
+            let load = Load { pattern, sectors, depth, requests: SURVEYED_REQUESTS, write: false };
+            by_size.push(point(&run(&*device, &load)?, &load, name));
+        }
+    }
+    let mut by_depth = Vec::new();
+    for depth in DEPTHS.map(|power| 1u32 << power) {
+        for write in [false, true] {
+            let load = Load::random(fitting(&*device, DEPTH_SECTORS), SURVEYED_REQUESTS, SEED).at_depth(depth);
+            let load = Load { write, ..load };
+            by_depth.push(point(&run(&*device, &load)?, &load, if write { "writes" } else { "reads" }));
+        }
+    }
+    Ok(json!({"by_size": by_size, "by_depth": by_depth}))
+}
+
+fn point(probed: &Probed, load: &Load, name: &str) -> Value {
+    json!({
+        "name": name,
+        "request_bytes": u64::from(load.sectors) * headstart_device::SECTOR_BYTES,
+        "depth": load.depth,
+        "response_ns_mean": rounded(probed.mean_ns()),
+        "response_ns_p99": probed.percentile(99),
+        "requests_per_s": probed.requests_per_second(),
+        "bytes_per_s": probed.bytes_per_second(),
+    })
+}
+
+/// Distances of which a picture shows the seek time: all that are short, then evenly apart, the last in any case.
+fn distances(cylinders: usize) -> impl Iterator<Item = usize> {
+    let short = cylinders.clamp(1, 200);
+    let last = cylinders.saturating_sub(1);
+    let long = (short..last).step_by((cylinders / SEEK_POINTS).max(1));
+    (1..short).chain(long).chain((last >= short).then_some(last))
+}

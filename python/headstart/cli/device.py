@@ -1,0 +1,193 @@
+"""`headstart device`: what a device is made of, its picture."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headstart import devices
+from headstart._core import HeadstartError
+from headstart.cli import options, output
+from headstart.cli.listing import keys_text
+from headstart.cli.progress import watched
+from headstart.comparison import toml_value
+from headstart.report import charts
+from headstart.report import device as report
+
+app = typer.Typer(invoke_without_command=True)
+
+
+@app.callback()
+def root(context: typer.Context) -> None:
+    """Show what a device is made of, draw it, replay measured requests on it, import a drive's description.
+
+    Example: headstart device show hp97560
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME|PROFILE", help="A name of `headstart list devices`, or a profile's path.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Lay a key over the device's, as in buffer.size=1MiB. Repeatable."),
+]
+Png = Annotated[str | None, typer.Option("--png", metavar="FILE", help="Write a picture.")]
+
+
+def keys_of(settings: list[str] | None) -> dict[str, Any]:
+    """Return the keys that "a.b=value" settings stand for, nested."""
+    keys: dict[str, Any] = {}
+    for setting in settings or []:
+        path, equals, value = setting.partition("=")
+        *tables, last = (part.strip() for part in path.split("."))
+        if not equals or not value.strip() or not last or not all(tables):
+            raise HeadstartError(f'--set: "{setting}"; allowed: key=value, or table.key=value')
+        inner = keys
+        for table in tables:
+            inner = inner.setdefault(table, {})
+            if not isinstance(inner, dict):
+                raise HeadstartError(f'--set: "{setting}" is within a key that has a value; allowed: one of the two')
+        inner[last] = toml_value(value.strip())
+    return keys
+
+
+def tell_written(*targets: str | None) -> None:
+    """Say which files there are now."""
+    for target in targets:
+        if target is not None:
+            typer.echo(f"wrote {target}")
+
+
+@app.command("show")
+def show(name: Name, settings: Set = None, json: options.Json = None) -> None:
+    """Say what a device is made of and how it answers: geometry, seeks, overheads, mean times, rates.
+
+    Example: headstart device show hp97560 --json -
+    """
+    output.check_targets(json)
+    found = watched(f"looking at {name}", lambda _: devices.device(name, keys=keys_of(settings)))
+    if json is not None:
+        output.write_json(json, output.as_json(found.to_dict()))
+    if json != "-":
+        print_device(output.console(), found)
+
+
+TOLD = {"name", "rpm", "surfaces", "head_switch", "write_settle", "nominal_service", "zones", "seek"}
+"""Keys of a drive with an arm that are shown in words of their own."""
+
+
+def print_device(console: Console, found: devices.Device) -> None:
+    """Print a device for people."""
+    console.print(found.title, style="bold", markup=False)
+    console.print(f"{found.summary or found.profile or found.name}", markup=False)
+    if found.source:
+        console.print(f"source: {found.source}", markup=False, style="dim")
+    console.print()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, value in facts(found).items():
+        table.add_row(name, escape(value))
+    console.print(table)
+    if found.mechanics is not None:
+        console.print()
+        console.print(_zones(found.mechanics))
+
+
+def facts(found: devices.Device) -> dict[str, str]:
+    """Return what is to be said of a device, name by name."""
+    told = {"profile": found.profile} if found.profile else {}
+    told["capacity"] = _capacity(found.capacity_bytes)
+    if found.mechanics is None:
+        told["at once"] = f"{found.concurrency:,} request{'s' if found.concurrency > 1 else ''}"
+    else:
+        told.update(_mechanics(found.mechanics))
+    own = {key: value for key, value in found.keys.items() if found.mechanics is None or key not in TOLD}
+    told.update({key.replace("_", " "): _key_text(value) for key, value in own.items() if key != "name"})
+    read = found.random_read_8kib
+    parts = ("seek", "rotation", "transfer", "overhead", "wait")
+    times = {part: getattr(read, f"{part}_ns") for part in parts}
+    of = ", ".join(f"{part} {output.seconds(time)}" for part, time in times.items() if time)
+    told["random 8 KiB read"] = f"{output.seconds(read.mean_ns)}: {of} (mean of {read.requests:,}, one at a time)"
+    rates = found.sequential_bytes_per_s.items()
+    told["sequential read"] = ", ".join(f"{name.replace('_', ' ')} {_rate(rate)}" for name, rate in rates)
+    return told
+
+
+def _mechanics(drive: devices.Mechanics) -> dict[str, str]:
+    seek = drive.seek_ns
+    one = "" if seek.single_cylinder is None else f"one cylinder {output.seconds(seek.single_cylinder)}, "
+    mean, full = output.seconds(seek.mean), output.seconds(seek.full_stroke)
+    settle = f", writes settle {output.seconds(drive.write_settle_ns)} longer" if drive.write_settle_ns else ""
+    return {
+        "rotation": f"{drive.rpm:,} rpm, {output.seconds(drive.revolution_ns)} a turn",
+        "geometry": f"{drive.cylinders:,} cylinders, {drive.surfaces} surfaces, {len(drive.zones)} zones",
+        "seek": f"{one}mean of random pairs {mean}, full stroke {full}",
+        "head switch": f"{output.seconds(drive.head_switch_ns)}{settle}",
+    }
+
+
+def _zones(drive: devices.Mechanics) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("zone", "cylinders", "from", "sectors/track", "capacity", "MB/s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for index, zone in enumerate(drive.zones):
+        capacity = f"{zone.sectors * 512 / 1e9:,.2f} GB"
+        rate = f"{zone.bytes_per_s / 1e6:,.2f}"
+        counts = (zone.cylinders, zone.first_cylinder, zone.sectors_per_track)
+        table.add_row(str(index), *(f"{count:,}" for count in counts), capacity, rate)
+    return table
+
+
+def _capacity(capacity_bytes: int | None) -> str:
+    if capacity_bytes is None:
+        return "no limit"
+    decimal, binary = _scaled(capacity_bytes, 1000), _scaled(capacity_bytes, 1024)
+    return f"{decimal} ({binary}), {capacity_bytes // 512:,} sectors of 512 bytes"
+
+
+def _scaled(size: float, base: int) -> str:
+    units = ("B", "kB", "MB", "GB", "TB") if base == 1000 else ("B", "KiB", "MiB", "GiB", "TiB")
+    for unit in units[:-1]:
+        if size < base:
+            return f"{size:,.2f} {unit}"
+        size /= base
+    return f"{size:,.2f} {units[-1]}"
+
+
+def _rate(bytes_per_s: int) -> str:
+    return f"{bytes_per_s / 1e6:,.2f} MB/s"
+
+
+def _key_text(value: Any) -> str:
+    return keys_text(value) if isinstance(value, dict) else keys_text({"": value}).removeprefix("=")
+
+
+@app.command("plot")
+def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html = None) -> None:
+    """Draw a device: seek curve and transfer rate by place; of one without an arm, response and throughput by load.
+
+    Example: headstart device plot hp97560 --png hp97560.png --html hp97560.html
+    """
+    if png is None and html is None:
+        raise HeadstartError("device plot: nothing to write; allowed: --png FILE, --html FILE, or both")
+    output.check_targets(png, html)
+    charts.altair("device plot")
+    keys = keys_of(settings)
+
+    def draw(_: object) -> None:
+        found = devices.device(name, keys=keys)
+        chart = report.device_chart(found, devices.survey(name, keys=keys))
+        if png is not None:
+            output.write_bytes(Path(png), charts.png(chart))
+        if html is not None:
+            output.write_text(Path(html), report.device_page(found, chart, facts(found)))
+
+    watched(f"drawing {name}", draw)
+    tell_written(png, html)

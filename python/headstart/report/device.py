@@ -1,0 +1,160 @@
+"""The picture of a device: seek curve and rate by place, or response and throughput by load."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from headstart.devices import Device, Survey
+from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, log_ticks, styled, svg
+from headstart.report.page import page, table
+
+if TYPE_CHECKING:
+    from headstart.report.charts import Chart
+
+SECTOR_BYTES = 512
+
+Points = Sequence[dict[str, Any]]
+
+
+def device_chart(device: Device, survey: Survey) -> "Chart":
+    """Return the picture.
+
+    Raises:
+        HeadstartError: `headstart[report]` is not installed.
+    """
+    alt = altair("plot")
+    rows = [_arm_panels(alt, survey)] if survey.zones else _load_panels(alt, survey)
+    lines = (alt.hconcat(*row, spacing=36).resolve_scale(color="independent", strokeDash="independent") for row in rows)
+    return styled(
+        alt.vconcat(*lines, spacing=28).properties(title=alt.TitleParams(device.title, fontSize=16, offset=14))
+    )
+
+
+def _arm_panels(alt: Any, survey: Survey) -> list[Any]:
+    points = [{"cylinders": point["distance_cylinders"], "ms": point["ns"] / 1e6} for point in survey.seek]
+    seek = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(color=COLOURS[0], strokeWidth=2)
+        .encode(
+            x=alt.X("cylinders:Q", title="seek distance (cylinders)", axis=alt.Axis(format=",d", tickCount=6)),
+            y=alt.Y(
+                "ms:Q", title="seek time of a read (ms)", scale=alt.Scale(zero=True, nice=6), axis=alt.Axis(tickCount=6)
+            ),
+        )
+    )
+    rate = (
+        alt.Chart(alt.Data(values=_ends(survey)))
+        .mark_line(color=COLOURS[1], strokeWidth=2)
+        .encode(
+            x=alt.X(
+                "gb:Q", title="place (GB from the outer edge)", axis=alt.Axis(tickCount=6), scale=alt.Scale(nice=False)
+            ),
+            y=alt.Y(
+                "mb_per_s:Q",
+                title="sequential read (MB/s)",
+                scale=alt.Scale(zero=True, nice=6),
+                axis=alt.Axis(tickCount=6),
+            ),
+            order="order:Q",
+        )
+    )
+    return [_panel(alt, seek, "Seek curve"), _panel(alt, rate, "Transfer rate by place")]
+
+
+def _ends(survey: Survey) -> list[dict[str, float]]:
+    """Return both ends of each zone, in order."""
+    ends: list[dict[str, float]] = []
+    for zone in survey.zones:
+        for sector in (zone.first_sector, zone.first_sector + zone.sectors):
+            place = sector * SECTOR_BYTES / 1e9
+            ends.append({"order": len(ends), "gb": place, "mb_per_s": zone.bytes_per_s / 1e6})
+    return ends
+
+
+def _load_panels(alt: Any, survey: Survey) -> list[list[Any]]:
+    sizes = [
+        {
+            "series": point["name"],
+            "x": point["request_bytes"] / 1024,
+            "ms": point["response_ns_mean"] / 1e6,
+            "mb_per_s": point["bytes_per_s"] / 1e6,
+        }
+        for point in survey.by_size
+    ]
+    rates = [
+        {"series": point["name"], "x": point["depth"], "per_s": point["requests_per_s"]} for point in survey.by_depth
+    ]
+    times = [
+        {"series": f"{point['name']}, {kind}", "x": point["depth"], "ms": point[f"response_ns_{kind}"] / 1e6}
+        for kind in ("mean", "p99")
+        for point in survey.by_depth
+    ]
+    size, depth = "size of a random read (KiB)", "random 4 KiB requests outstanding"
+    return [
+        [
+            _lines(alt, sizes, "Throughput by size", ("x", size), ("mb_per_s", "throughput (MB/s)")),
+            _lines(alt, sizes, "Response by size", ("x", size), ("ms", "mean response (ms)")),
+        ],
+        [
+            _lines(alt, rates, "Throughput by queue depth", ("x", depth), ("per_s", "requests a second")),
+            _lines(alt, times, "Response by queue depth", ("x", depth), ("ms", "response (ms)")),
+        ],
+    ]
+
+
+def _lines(alt: Any, points: Points, title: str, x: tuple[str, str], y: tuple[str, str]) -> Any:
+    """Return lines on two logarithmic scales, one for each `series`; `x` and `y` are field and title."""
+    series = list(dict.fromkeys(point["series"] for point in points))
+    legend = alt.Legend(symbolType="stroke", symbolSize=500) if len(series) > 1 else None
+    colours, dashes = (alt.Scale(domain=series, range=each[: len(series)]) for each in (COLOURS, DASHES))
+    places = sorted({point[x[0]] for point in points})
+    ticks = log_ticks([point[y[0]] for point in points])
+    base = alt.Chart(alt.Data(values=list(points))).encode(
+        x=alt.X(
+            f"{x[0]}:Q",
+            title=x[1],
+            scale=alt.Scale(type="log", base=2, nice=False),
+            axis=alt.Axis(values=places[::2], format=",d"),
+        ),
+        y=alt.Y(
+            f"{y[0]}:Q",
+            title=y[1],
+            scale=alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False),
+            axis=alt.Axis(values=ticks, format=",~r", labelOverlap=False),
+        ),
+        color=alt.Color("series:N", title=None, sort=series, scale=colours, legend=legend),
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        strokeDash=alt.StrokeDash("series:N", title=None, sort=series, scale=dashes, legend=legend)
+    )
+    return _panel(alt, alt.layer(line, base.mark_point(size=22, filled=True, opacity=1)), title)
+
+
+def _panel(alt: Any, chart: Any, title: str) -> Any:
+    """Return a panel of a picture: its size, and its title above the plot's left edge."""
+    return chart.properties(width=WIDTH, height=HEIGHT, title=alt.TitleParams(title, frame="group", fontSize=13))
+
+
+def device_page(device: Device, chart: "Chart", facts: dict[str, str]) -> str:
+    """Return the page: the picture, and what is to be said of the device, name by name."""
+    said = table(
+        ("", ""), (("", (escape(name), f'<td class="text">{escape(value)}</td>')) for name, value in facts.items())
+    )
+    body = [f"<p>{escape(device.summary or device.profile or device.name)}</p>"]
+    if device.source:
+        body.append(f"<p>Source: {escape(device.source)}</p>")
+    body += [f"<figure>{svg(chart)}</figure>", said]
+    if device.mechanics is not None:
+        header = ("zone", "cylinders", "from cylinder", "sectors a track", "capacity GB", "MB/s")
+        rows = [
+            (
+                f"{zone.cylinders:,}",
+                f"{zone.first_cylinder:,}",
+                f"{zone.sectors_per_track:,}",
+                f"{zone.sectors * SECTOR_BYTES / 1e9:,.3f}",
+                f"{zone.bytes_per_s / 1e6:,.2f}",
+            )
+            for zone in device.mechanics.zones
+        ]
+        body += ["<h2>Zones</h2>", table(header, (("", (str(index), *row)) for index, row in enumerate(rows)))]
+    return page(device.title, body)
