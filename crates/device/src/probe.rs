@@ -1,6 +1,7 @@
 //! A device seen from outside: response and throughput under a steady load of one kind of request.
 //!
-//! A closed load: so many requests are outstanding at all times, and each that ends is followed at once by the next.
+//! A closed load: so many requests are outstanding at all times, and each that ends is followed at once by the next,
+//! until the last that counts has ended: the load does not thin out towards its end.
 //! It answers what a data sheet answers, for any device and scheduler: random and sequential, by size and by queue
 //! depth. With one outstanding the response is the service time.
 //!
@@ -44,7 +45,9 @@ pub struct Load {
     pub sectors: u32,
     /// Requests outstanding; at least 1.
     pub depth: u32,
-    /// Requests in all; at least 1.
+    /// Requests that come before and are not counted: what fills a write buffer.
+    pub warm_up: u32,
+    /// Requests that are counted; at least 1.
     pub requests: u32,
     /// Write rather than read.
     pub write: bool,
@@ -54,13 +57,13 @@ impl Load {
     /// Reads of `sectors` sectors at random places, one at a time.
     #[must_use]
     pub const fn random(sectors: u32, requests: u32, seed: u64) -> Self {
-        Self { pattern: Pattern::Random { seed }, sectors, depth: 1, requests, write: false }
+        Self { pattern: Pattern::Random { seed }, sectors, depth: 1, warm_up: 0, requests, write: false }
     }
 
     /// Reads of `sectors` sectors one behind the other, one at a time.
     #[must_use]
     pub const fn sequential(sectors: u32, requests: u32) -> Self {
-        Self { pattern: Pattern::Sequential { from: 0 }, sectors, depth: 1, requests, write: false }
+        Self { pattern: Pattern::Sequential { from: 0 }, sectors, depth: 1, warm_up: 0, requests, write: false }
     }
 
     /// The same with `depth` outstanding.
@@ -73,11 +76,13 @@ impl Load {
 /// What a load met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probed {
-    /// Until the last request ended.
+    /// From the end of the warm-up to that of the last request.
     pub elapsed: Nanos,
-    /// Response times, shortest first.
+    /// Response times after the warm-up, shortest first.
     pub responses: Vec<Nanos>,
-    /// The drive's own account.
+    /// Sectors of each request.
+    pub sectors: u32,
+    /// The drive's own account, the warm-up included.
     pub statistics: Statistics,
 }
 
@@ -85,7 +90,7 @@ impl Probed {
     /// Mean response in nanoseconds.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
-        self.statistics.response.0 as f64 / self.responses.len() as f64
+        self.responses.iter().map(|response| response.0 as f64).sum::<f64>() / self.responses.len() as f64
     }
 
     /// The response that `percent` per cent of the requests do not exceed; 0 to 100.
@@ -98,7 +103,7 @@ impl Probed {
     /// Bytes a second.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
-        (self.statistics.sectors * crate::SECTOR_BYTES) as f64 * 1e9 / self.elapsed.0.max(1) as f64
+        self.requests_per_second() * (u64::from(self.sectors) * crate::SECTOR_BYTES) as f64
     }
 
     /// Requests a second.
@@ -160,10 +165,12 @@ pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load
     let mut drive = Drive::new(device, scheduler);
     let mut ends: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut responses = Vec::with_capacity(load.requests as usize);
-    let (mut now, mut issued) = (Nanos::ZERO, 0);
-    loop {
-        while issued < load.requests && issued - (responses.len() as u32) < load.depth {
-            let request = Request::read(places.next(), load.sectors, u64::from(issued));
+    let (mut now, mut warm) = (Nanos::ZERO, Nanos::ZERO);
+    let total = u64::from(load.warm_up) + u64::from(load.requests);
+    let (mut issued, mut ended) = (0, 0);
+    while ended < total {
+        while issued - ended < u64::from(load.depth) {
+            let request = Request::read(places.next(), load.sectors, issued);
             drive.submit(now, Request { write: load.write, ..request });
             issued += 1;
         }
@@ -179,14 +186,21 @@ pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load
             (Some(end), wakes) if wakes.is_none_or(|at| end <= at) => {
                 now = end;
                 ends.pop();
-                drive.finish(now, |finished| responses.push(finished.response_time));
+                drive.finish(now, |finished| {
+                    ended += 1;
+                    if ended > u64::from(load.warm_up) {
+                        responses.push(finished.response_time);
+                    } else {
+                        warm = now;
+                    }
+                });
             }
             (_, Some(at)) => now = at,
-            (_, None) => break,
+            (_, None) => unreachable!("requests are outstanding, and nothing is in service or waited for"),
         }
     }
     responses.sort_unstable();
-    Probed { elapsed: now, responses, statistics: drive.statistics(now) }
+    Probed { elapsed: now - warm, responses, sectors: load.sectors, statistics: drive.statistics(now) }
 }
 
 #[cfg(test)]
@@ -210,6 +224,8 @@ mod tests {
         let one = probe(device.clone(), fcfs(), &Load::random(16, 10, 1));
         assert_eq!((one.elapsed, one.percentile(50), one.mean_ns()), (Nanos::from_millis(20), Nanos(2_000_000), 2e6));
         assert_eq!((one.requests_per_second(), one.bytes_per_second()), (500.0, 500.0 * 8192.0));
+        let warm = probe(device.clone(), fcfs(), &Load { warm_up: 5, ..Load::random(16, 10, 1) });
+        assert_eq!((warm.elapsed, warm.responses.len(), warm.statistics.requests), (Nanos::from_millis(20), 10, 15));
         let four = probe(device, fcfs(), &Load::random(16, 10, 1).at_depth(4));
         let expected: Vec<Nanos> = [2, 4, 6, 8, 8, 8, 8, 8, 8, 8].map(Nanos::from_millis).into();
         assert_eq!((four.elapsed, four.responses.clone()), (Nanos::from_millis(20), expected));

@@ -16,6 +16,8 @@ use crate::errors::to_python;
 const SHOWN_REQUESTS: u32 = 20_000;
 /// Requests of each point of `device_survey`.
 const SURVEYED_REQUESTS: u32 = 4_000;
+/// Writes of 4 KiB that come before those that count: 256 MiB, more than the write buffers of devices hold.
+const WARM_UP: u32 = 65_536;
 /// Of the random places.
 const SEED: u64 = 1;
 /// Sectors of 8 KiB and of 4 KiB.
@@ -178,7 +180,7 @@ fn survey(name: &str, keys: &str) -> Result<Value, DeviceError> {
         for (depth, name) in [(1, "one at a time"), (device.concurrency(), "all in parallel")].into_iter().take(series)
         {
             let pattern = Pattern::Random { seed: SEED };
-            let load = Load { pattern, sectors, depth, requests: SURVEYED_REQUESTS, write: false };
+            let load = Load { pattern, sectors, depth, warm_up: 0, requests: SURVEYED_REQUESTS, write: false };
             by_size.push(point(&run(&*device, &load)?, &load, name));
         }
     }
@@ -186,7 +188,7 @@ fn survey(name: &str, keys: &str) -> Result<Value, DeviceError> {
     for depth in DEPTHS.map(|power| 1u32 << power) {
         for write in [false, true] {
             let load = Load::random(fitting(&*device, DEPTH_SECTORS), SURVEYED_REQUESTS, SEED).at_depth(depth);
-            let load = Load { write, ..load };
+            let load = Load { write, warm_up: if write { WARM_UP } else { 0 }, ..load };
             by_depth.push(point(&run(&*device, &load)?, &load, if write { "writes" } else { "reads" }));
         }
     }

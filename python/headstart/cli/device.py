@@ -108,13 +108,17 @@ def facts(found: devices.Device) -> dict[str, str]:
         told["at once"] = f"{found.concurrency:,} request{'s' if found.concurrency > 1 else ''}"
     else:
         told.update(_mechanics(found.mechanics))
-    own = {key: value for key, value in found.keys.items() if found.mechanics is None or key not in TOLD}
+    own = {
+        key: value
+        for key, value in found.keys.items()
+        if key not in told and (found.mechanics is None or key not in TOLD)
+    }
     told.update({key.replace("_", " "): _key_text(value) for key, value in own.items() if key != "name"})
     read = found.random_read_8kib
     parts = ("seek", "rotation", "transfer", "overhead", "wait")
     times = {part: getattr(read, f"{part}_ns") for part in parts}
-    of = ", ".join(f"{part} {output.seconds(time)}" for part, time in times.items() if time)
-    told["random 8 KiB read"] = f"{output.seconds(read.mean_ns)}: {of} (mean of {read.requests:,}, one at a time)"
+    of = ", ".join(f"{part} {output.duration(time)}" for part, time in times.items() if time)
+    told["random 8 KiB read"] = f"{output.duration(read.mean_ns)}: {of} (mean of {read.requests:,}, one at a time)"
     rates = found.sequential_bytes_per_s.items()
     told["sequential read"] = ", ".join(f"{name.replace('_', ' ')} {_rate(rate)}" for name, rate in rates)
     return told
@@ -122,14 +126,14 @@ def facts(found: devices.Device) -> dict[str, str]:
 
 def _mechanics(drive: devices.Mechanics) -> dict[str, str]:
     seek = drive.seek_ns
-    one = "" if seek.single_cylinder is None else f"one cylinder {output.seconds(seek.single_cylinder)}, "
-    mean, full = output.seconds(seek.mean), output.seconds(seek.full_stroke)
-    settle = f", writes settle {output.seconds(drive.write_settle_ns)} longer" if drive.write_settle_ns else ""
+    one = "" if seek.single_cylinder is None else f"one cylinder {output.duration(seek.single_cylinder)}, "
+    mean, full = output.duration(seek.mean), output.duration(seek.full_stroke)
+    settle = f", writes settle {output.duration(drive.write_settle_ns)} longer" if drive.write_settle_ns else ""
     return {
-        "rotation": f"{drive.rpm:,} rpm, {output.seconds(drive.revolution_ns)} a turn",
+        "rotation": f"{drive.rpm:,} rpm, {output.duration(drive.revolution_ns)} a turn",
         "geometry": f"{drive.cylinders:,} cylinders, {drive.surfaces} surfaces, {len(drive.zones)} zones",
         "seek": f"{one}mean of random pairs {mean}, full stroke {full}",
-        "head switch": f"{output.seconds(drive.head_switch_ns)}{settle}",
+        "head switch": f"{output.duration(drive.head_switch_ns)}{settle}",
     }
 
 

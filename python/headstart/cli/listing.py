@@ -53,6 +53,8 @@ def list_registry(
 
 def keys_text(keys: dict[str, Any]) -> str:
     """Return keys with their defaults, short."""
+    if "zones" in keys:
+        return "those of a drive's profile: see `headstart device show`"
     return ", ".join(f"{key}={_value_text(value)}" for key, value in keys.items())
 
 

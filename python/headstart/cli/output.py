@@ -71,3 +71,12 @@ def seconds(nanoseconds: int) -> str:
     if nanoseconds < 100_000_000:
         return f"{nanoseconds / 1e6:,.3f} ms"
     return f"{nanoseconds / 1e9:,.3f} s"
+
+
+def duration(nanoseconds: int) -> str:
+    """Return a time for people, as `seconds`, in microseconds or nanoseconds where it is short."""
+    if 0 < nanoseconds < 1_000:
+        return f"{nanoseconds} ns"
+    if 0 < nanoseconds < 100_000:
+        return f"{nanoseconds / 1e3:,.3f} us"
+    return seconds(nanoseconds)
