@@ -53,7 +53,7 @@ struct Prepared {
 }
 
 fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
-    let storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes())?;
+    let storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
     let capacity = storage.drives()[0].device().capacity_sectors();
     let references = References::try_new(scenario, capacity)?;
     Ok(Prepared { references, storage })
@@ -81,7 +81,7 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         frames: references.frames,
         initial: &references.initial,
         disk_of: &references.universe.disk_of,
-        disks: scenario.device.count as usize,
+        disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
         driver: scenario.host.driver_overhead,
         least_service: storage.drives()[0].device().least_service(storage.block_sectors()),
@@ -112,7 +112,7 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
     let mut context = Context {
         frames: references.frames,
         initial: references.initial.clone(),
-        disks: scenario.device.count as usize,
+        disks: scenario.device.disks() as usize,
         disk_of: references.universe.disk_of.clone().into(),
         replacement,
         hints: None,

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_device::{build_device, build_scheduler, CommandQueue, Drive, Request, Started, Statistics};
+use headstart_device::{
+    build_array, build_device, build_scheduler, CommandQueue, Drive, Request, Started, Statistics, SECTOR_BYTES,
+};
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 
@@ -43,13 +45,20 @@ impl Storage {
     ///
     /// # Errors
     /// A key or the profile at fault.
-    pub fn try_new(keys: &DeviceKeys, block_bytes: u64) -> Result<Self, Error> {
+    pub fn try_new(keys: &DeviceKeys, block_bytes: u64, seed: u64) -> Result<Self, Error> {
         // A profile is parsed once.
-        let device = build_device(&keys.model, keys.model_keys.clone())?;
+        let mut device = build_device(&keys.model, keys.model_keys.clone())?;
+        if !keys.array.is_independent() {
+            let unit = keys.stripe_unit.0.div_ceil(SECTOR_BYTES);
+            let joined = build_array(keys.array.name, keys.count, device, unit, keys.array_keys.clone());
+            device = joined.map_err(|error| error.within("device"))?;
+        }
         let scheduler = || build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
-        let mut drives = Vec::with_capacity(keys.count as usize);
-        for _ in 0..keys.count {
-            let mut drive = Drive::new(device.clone(), scheduler().map_err(|error| error.within("device.scheduler"))?);
+        let mut drives = Vec::with_capacity(keys.disks() as usize);
+        for disk in 0..keys.disks() {
+            let mut device = device.clone();
+            device.reseed(seed.wrapping_add(u64::from(disk)));
+            let mut drive = Drive::new(device, scheduler().map_err(|error| error.within("device.scheduler"))?);
             if let Some(commands) = &keys.commands {
                 let inner = build_scheduler(&commands.scheduler, commands.scheduler_keys.clone());
                 let inner = inner.map_err(|error| error.within("device.drive_scheduler"))?;

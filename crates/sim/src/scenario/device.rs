@@ -1,20 +1,24 @@
 //! Section `[device]`.
 
+use headstart_device::ArrayRow;
 use headstart_types::{Bytes, KeyError};
 use toml::{Table, Value};
 
-use super::policy::text;
 use super::{Input, WorkloadKeys};
 
 /// The disks.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DeviceKeys {
     /// A model's name or the path of a profile.
     pub model: String,
     /// The model's own keys.
     pub model_keys: Table,
-    /// Independent disks, at least 1.
+    /// Disks, at least 1.
     pub count: u32,
+    /// How they are one volume.
+    pub array: &'static ArrayRow,
+    /// The array's own keys.
+    pub array_keys: Table,
     /// Unit of striping.
     pub stripe_unit: Bytes,
     /// The scheduler's name.
@@ -25,6 +29,25 @@ pub struct DeviceKeys {
     pub commands: Option<CommandKeys>,
     /// Explicit placement: labels of the blocks of each disk.
     pub layout: Option<Vec<Vec<String>>>,
+}
+
+impl DeviceKeys {
+    /// Disks with a queue of their own: those of an array behind one controller are one.
+    #[must_use]
+    pub fn disks(&self) -> u32 {
+        if self.array.is_independent() {
+            self.count
+        } else {
+            1
+        }
+    }
+}
+
+impl std::fmt::Debug for DeviceKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { model, count, scheduler, .. } = self;
+        write!(f, "{count} {model} ({}), {scheduler}", self.array.name)
+    }
 }
 
 /// The command queue of a disk.
@@ -48,10 +71,8 @@ const DISKS_MAX: i64 = 100_000;
 pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
     let (model, mut model_keys) = named(&mut table, "model", "name", "hp97560")?;
     let (scheduler, scheduler_keys) = named(&mut table, "scheduler", "name", "cscan")?;
-    let array = text(&mut table, "array", "stripe")?;
-    if array != "stripe" {
-        return Err(KeyError::new("array", format!("unknown array \"{array}\""), "\"stripe\""));
-    }
+    let (array, mut array_keys) = named(&mut table, "array", "name", "stripe")?;
+    let array = headstart_device::array(&array)?;
     let layout = table.remove("layout").map(read_layout).transpose()?;
     if layout.is_some() && !matches!(workload.input, Input::References(_)) {
         let problem = "names blocks, which only inline references have";
@@ -76,7 +97,18 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         }
         Some(other) => return Err(KeyError::new("stripe_unit", format!("{other} has no unit"), Bytes::ALLOWED)),
     };
-    let commands = read_commands(&mut table, &model)?;
+    if layout.is_some() && array.name != "stripe" {
+        let problem = "says where blocks lie, as the array does";
+        return Err(KeyError::new("layout", problem, "array = \"stripe\", or no layout"));
+    }
+    let commands = if array.is_independent() {
+        read_commands(&mut table, &model)?
+    } else {
+        // Behind one controller the queue in the middle is the controller's.
+        let own = ["queue_depth", "failed"].into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
+        array_keys.extend(own);
+        None
+    };
     // What is left beside the model's name belongs to the model.
     model_keys.extend(table);
     let mut resolved = Table::new();
@@ -85,7 +117,9 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
     model_table.insert("name".into(), model.clone().into());
     resolved.insert("model".into(), model_table.into());
     resolved.insert("count".into(), count.into());
-    resolved.insert("array".into(), array.into());
+    let mut array_table = array_keys.clone();
+    array_table.insert("name".into(), array.name.into());
+    resolved.insert("array".into(), if array_keys.is_empty() { array.name.into() } else { array_table.into() });
     resolved.insert("stripe_unit".into(), stripe_unit.to_string().into());
     resolved.insert("scheduler".into(), scheduler_table(&scheduler, &scheduler_keys).into());
     if let Some(commands) = &commands {
@@ -98,7 +132,18 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         resolved.insert("layout".into(), Value::Array(lists));
     }
     let count = count as u32;
-    let keys = DeviceKeys { model, model_keys, count, stripe_unit, scheduler, scheduler_keys, commands, layout };
+    let keys = DeviceKeys {
+        model,
+        model_keys,
+        count,
+        array,
+        array_keys,
+        stripe_unit,
+        scheduler,
+        scheduler_keys,
+        commands,
+        layout,
+    };
     Ok((keys, resolved))
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use headstart_device::Stripe;
+use headstart_device::{build_layout, Layout, Stripe};
 use headstart_types::{Bytes, Disk, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,7 +32,7 @@ pub struct Placing {
     bases: Option<BTreeMap<u32, u64>>,
     /// Referenced blocks of the volume in order; `None`: no compaction.
     compact: Option<Vec<u64>>,
-    stripe: Stripe,
+    layout: Layout,
     block_sectors: u64,
     /// Sectors of each disk.
     capacity: Option<u64>,
@@ -52,15 +52,19 @@ impl Placing {
         seed: u64,
     ) -> Result<Self, Error> {
         let block = Bytes(workload.block_bytes());
-        let stripe =
-            Stripe::try_new(device.count, device.stripe_unit, block).map_err(|error| error.within("device"))?;
+        let layout = if device.array.is_independent() {
+            build_layout(device.array.name, device.count, device.stripe_unit, block, capacity)
+        } else {
+            Stripe::try_new(1, block, block).map(Layout::Stripe)
+        };
+        let layout = layout.map_err(|error| error.within("device"))?;
         let bases = match placement {
             Placement::Address => None,
             Placement::TableOrder => Some(table_order(&survey.files)),
             Placement::RandomGroups => Some(random_groups(&survey.files, seed)),
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
-        let mut placing = Self { bases, compact: None, stripe, block_sectors, capacity };
+        let mut placing = Self { bases, compact: None, layout, block_sectors, capacity };
         if workload.addresses == Addresses::Compact {
             let mut volume = Vec::with_capacity(survey.blocks.len());
             for (file, at) in &survey.blocks {
@@ -101,14 +105,15 @@ impl Placing {
         if address / u64::from(u32::MAX) > limit {
             return Err(beyond(limit).into());
         }
+        let placed = |address| self.layout.place(address).expect("a rule places every block");
         if address.checked_mul(self.block_sectors).is_none() {
             // An unlimited device has no geometry: any place will do, as long as it is this block's own.
             return match self.capacity {
                 Some(limit) => Err(beyond(limit).into()),
-                None => Ok((self.stripe.place(address % (u64::MAX / self.block_sectors / 2)).0, 0)),
+                None => Ok((placed(address % (u64::MAX / self.block_sectors / 2)).0, 0)),
             };
         }
-        let (disk, sector) = self.stripe.place(address);
+        let (disk, sector) = placed(address);
         if sector + self.block_sectors > limit {
             return Err(beyond(limit).into());
         }

@@ -118,7 +118,7 @@ impl References {
             });
         }
         let block = Bytes(scenario.workload.block_bytes());
-        let layout = layout(&scenario.device, block, &numbers).map_err(|error| error.within("device"))?;
+        let layout = layout(&scenario.device, block, capacity, &numbers).map_err(|error| error.within("device"))?;
         let sectors = headstart_device::sectors_of(block.0).max(1);
         let mut universe = Universe::default();
         for (at, name) in order.iter().enumerate() {
@@ -329,9 +329,19 @@ fn frames(size: CacheSize, distinct: usize) -> u32 {
 
 /// Where inline blocks lie: as listed, or striped in order of their numbers. Listed blocks that nobody references
 /// have numbers after `numbers`: they only take up room.
-fn layout(device: &DeviceKeys, block: Bytes, numbers: &BTreeMap<&String, u64>) -> Result<Layout, KeyError> {
+fn layout(
+    device: &DeviceKeys,
+    block: Bytes,
+    capacity: Option<u64>,
+    numbers: &BTreeMap<&String, u64>,
+) -> Result<Layout, KeyError> {
     let Some(lists) = &device.layout else {
-        return Stripe::try_new(device.count, device.stripe_unit, block).map(Layout::Stripe);
+        return match device.array.is_independent() {
+            true => {
+                headstart_device::build_layout(device.array.name, device.count, device.stripe_unit, block, capacity)
+            }
+            false => Stripe::try_new(1, block, block).map(Layout::Stripe),
+        };
     };
     let mut others: BTreeMap<&String, u64> = BTreeMap::new();
     let mut number = |name| {

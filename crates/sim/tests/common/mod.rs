@@ -1,6 +1,7 @@
 //! Scenarios as text, run through the library as a user would, and random ones from a seed.
 #![allow(dead_code)] // each test program uses a part
 
+use headstart_device::{ARRAYS, SCHEDULERS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_sim::{simulate, Report, Scenario};
 use rand::{Rng, SeedableRng};
@@ -58,14 +59,36 @@ pub fn random_system(seed: u64) -> String {
         false => format!("model = \"uniform\", fetch_time = \"{}us\"", rng.random_range(1..=20_000)),
     };
     let (disks, unit) = (rng.random_range(1..=16), 8 * rng.random_range(1..=8));
-    let scheduler = one_of(&mut rng, &["cscan", "fcfs"]);
+    let scheduler = SCHEDULERS[rng.random_range(0..SCHEDULERS.len())].name;
+    let array = random_array(&mut rng, model.contains("uniform"));
+    let count = if array.contains("count") { String::new() } else { format!("count = {disks}, ") };
     let mut cost =
         |key: &str| format!("{key} = \"{}us\"", if rng.random_bool(0.5) { 0 } else { rng.random_range(1..900) });
     let host = ["driver_overhead", "hit_time", "system_call", "copy_per_kib"].map(&mut cost).join(", ");
     format!(
         "seed = {seed}\nworkload = {{{workload}}}\ncache = {{{cache}}}\npolicy = {{{policy}}}\n\
-         device = {{{model}, count = {disks}, stripe_unit = \"{unit}KiB\", scheduler = \"{scheduler}\"}}\nhost = {{{host}}}\n"
+         device = {{{model}, {count}stripe_unit = \"{unit}KiB\", scheduler = \"{scheduler}\"{array}}}\nhost = {{{host}}}\n"
     )
+}
+
+/// Any array, or a command queue in each disk, as further keys of `[device]`.
+fn random_array(rng: &mut ChaCha8Rng, unlimited: bool) -> String {
+    match rng.random_range(0..4) {
+        0 => {
+            let row = &ARRAYS[rng.random_range(0..ARRAYS.len())];
+            // Disks without limit are not to be put one after another; parity needs three of them.
+            match row.name {
+                "concat" if unlimited => String::new(),
+                "raid5" => ", array = \"raid5\", count = 4".to_owned(),
+                name => format!(", array = \"{name}\""),
+            }
+        }
+        1 => {
+            let scheduler = SCHEDULERS[rng.random_range(0..SCHEDULERS.len())].name;
+            format!(", queue_depth = {}, drive_scheduler = \"{scheduler}\"", rng.random_range(1..=32))
+        }
+        _ => String::new(),
+    }
 }
 
 /// The keys of a workload, and how many blocks it has.
