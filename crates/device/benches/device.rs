@@ -98,7 +98,11 @@ fn main() {
     for depth in [4, 16, 80, 2048] {
         queue("cscan", depth, count);
     }
-    queue("fcfs", 80, count);
+    for scheduler in ["fcfs", "sstf", "scan", "look", "clook"] {
+        queue(scheduler, 80, count);
+    }
+    queue("sstf", 2048, count);
+    queue("sptf", 32, count / 10);
     drive(4, count);
     drive(80, count);
 }

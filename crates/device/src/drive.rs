@@ -5,18 +5,22 @@
 //! host's: the drive is only told it. No allocation per request once the queues have reached their greatest length.
 //!
 //! There are two queues. The host's scheduler holds what has been submitted; the drive's own command queue, if it
-//! has one, takes up to `depth` requests (those in service included) out of it and orders them by a scheduler of
-//! its own, which knows the head (tagged command queueing). Without one, the host's scheduler feeds the device.
+//! has one, takes up to `depth` requests (those in service included) out of it as soon as it has room, and orders
+//! them by a scheduler of its own, which knows the head (tagged command queueing). Without one, the host's
+//! scheduler feeds the device. The drive's scheduler sees commands as they come to the drive: their arrival and
+//! order are counted from there, their tags are the drive's. Where the arm goes is its matter: a full stroke that
+//! the host's scheduler asks for is passed over, as is one while a device of several channels is serving.
 
 use headstart_types::Nanos;
 
-use crate::{Device, Next, Queued, Request, Scheduler, Service};
+use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Stroke};
 
 /// A request in the device's hands.
 #[derive(Debug)]
 struct InService {
+    /// As the scheduler that feeds the device gave it.
     queued: Queued,
-    /// The requests that were merged into it; empty where it is one.
+    /// What that scheduler merged into it; empty where it is one.
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
@@ -42,9 +46,10 @@ pub struct Finished {
 pub enum Started {
     /// A request is in service and ends at this instant.
     Ends(Nanos),
-    /// Nothing was started: the scheduler waits. The host calls `start` again at this instant.
+    /// Nothing was started: a scheduler waits. The host calls `start` again at this instant.
     Wakes(Nanos),
-    /// Nothing was started: nothing is queued, or the device serves as many as it can.
+    /// Nothing was started: nothing is queued, the device serves as many as it can, or what is queued has to wait
+    /// for the end of what is in service.
     Nothing,
 }
 
@@ -84,22 +89,6 @@ pub struct Statistics {
     pub buffer_hits: u64,
 }
 
-/// The command queue of the drive itself.
-pub struct CommandQueue {
-    scheduler: Box<dyn Scheduler>,
-    depth: usize,
-    /// Parts of the merged requests that wait in it, by their sequence.
-    parts: Vec<(u64, Vec<Queued>)>,
-}
-
-impl CommandQueue {
-    /// A queue of `depth` commands, those in service included, ordered by `scheduler`.
-    #[must_use]
-    pub fn new(scheduler: Box<dyn Scheduler>, depth: u32) -> Self {
-        Self { scheduler, depth: depth.max(1) as usize, parts: Vec::new() }
-    }
-}
-
 /// A device, its queues and its statistics.
 pub struct Drive {
     device: Box<dyn Device>,
@@ -109,6 +98,7 @@ pub struct Drive {
     in_service: Vec<InService>,
     concurrency: usize,
     sequence: u64,
+    outstanding: u32,
     busy_since: Nanos,
     /// Empty lists of parts, kept for reuse.
     spare: Vec<Vec<Queued>>,
@@ -127,6 +117,7 @@ impl Drive {
             in_service: Vec::with_capacity(concurrency.min(1024)),
             concurrency,
             sequence: 0,
+            outstanding: 0,
             busy_since: Nanos::ZERO,
             spare: Vec::new(),
             done: Statistics::default(),
@@ -151,6 +142,7 @@ impl Drive {
     pub fn submit(&mut self, now: Nanos, request: Request) {
         let sequence = self.sequence;
         self.sequence += 1;
+        self.outstanding += 1;
         self.scheduler.push(Queued { request, arrived: now, sequence });
     }
 
@@ -159,31 +151,29 @@ impl Drive {
     /// A device that serves several at once is filled by calling this until it no longer gives [`Started::Ends`].
     #[inline]
     pub fn start(&mut self, now: Nanos) -> Started {
+        let device = &*self.device;
+        let host_waits = self.commands.as_mut().and_then(|commands| commands.fill(now, device, &mut *self.scheduler));
         if self.in_service.len() >= self.concurrency {
-            return Started::Nothing;
+            return host_waits.map_or(Started::Nothing, Started::Wakes);
         }
         let mut parts = self.spare.pop().unwrap_or_default();
-        let next = match self.commands {
-            None => self.scheduler.pop(now, &*self.device, &mut parts),
-            Some(_) => self.next_command(now, &mut parts),
-        };
-        let (queued, via) = match next {
+        let scheduler = self.commands.as_mut().map_or(&mut self.scheduler, CommandQueue::scheduler);
+        let (queued, stroke) = match scheduler.pop(now, &*self.device, &mut parts) {
             Next::Serve(queued) => (queued, None),
-            Next::ServeAfter(sector, queued) => (queued, Some(sector)),
-            Next::Wait(until) => {
-                debug_assert!(until > now && parts.is_empty());
+            Next::ServeAfter(stroke, queued) => (queued, Some(stroke)),
+            next => {
+                debug_assert!(parts.is_empty());
                 self.spare.push(parts);
-                return Started::Wakes(until);
-            }
-            Next::Nothing => {
-                self.spare.push(parts);
-                return Started::Nothing;
+                let waits = if let Next::Wait(until) = next { Some(until) } else { None };
+                debug_assert!(waits.is_none_or(|until| until > now));
+                return waits.into_iter().chain(host_waits).min().map_or(Started::Nothing, Started::Wakes);
             }
         };
+        let mut begin = now;
         if self.in_service.is_empty() {
             self.busy_since = now;
+            begin = stroke.map_or(now, |stroke| self.stroke(now, stroke));
         }
-        let begin = via.map_or(now, |sector| self.device.travel(now, sector));
         let mut service = self.device.serve(begin, &queued.request);
         service.seek += begin - now;
         debug_assert_eq!(
@@ -195,34 +185,16 @@ impl Drive {
         Started::Ends(end)
     }
 
-    /// Fills the command queue from the host's, then takes the next command out of it.
-    fn next_command(&mut self, now: Nanos, parts: &mut Vec<Queued>) -> Next {
-        let Some(commands) = &mut self.commands else { return Next::Nothing };
-        let mut held = Next::Nothing;
-        while commands.scheduler.len() + self.in_service.len() < commands.depth {
-            match self.scheduler.pop(now, &*self.device, parts) {
-                Next::Serve(queued) | Next::ServeAfter(_, queued) => {
-                    if !parts.is_empty() {
-                        commands.parts.push((queued.sequence, std::mem::take(parts)));
-                    }
-                    commands.scheduler.push(queued);
-                }
-                other => {
-                    held = other;
-                    break;
-                }
-            }
+    /// Moves the arm; a device without an end has no arm.
+    fn stroke(&mut self, now: Nanos, stroke: Stroke) -> Nanos {
+        let mut then = now;
+        if let (Stroke::ToEnd | Stroke::ToEndAndStart, Some(sectors)) = (stroke, self.device.capacity_sectors()) {
+            then = self.device.travel(then, sectors.saturating_sub(1));
         }
-        let next = match commands.scheduler.pop(now, &*self.device, parts) {
-            Next::Nothing => return held,
-            next => next,
-        };
-        if !commands.parts.is_empty() {
-            if let Next::Serve(queued) | Next::ServeAfter(_, queued) = next {
-                commands.unfold(queued, parts);
-            }
+        if let Stroke::ToStart | Stroke::ToEndAndStart = stroke {
+            then = self.device.travel(then, 0);
         }
-        next
+        then
     }
 
     /// Completes the request whose end has come at `now`: of several, the first to end, then the first to arrive.
@@ -240,27 +212,26 @@ impl Drive {
             .expect("finish is called once for each end that start returned");
         let InService { queued, mut parts, started, service } = self.in_service.swap_remove(index);
         assert_eq!(service.end, now, "finish is called at the end that start returned");
-        let finished = |part: &Queued| Finished {
-            request: part.request,
-            arrived: part.arrived,
-            service_time: now - started,
-            response_time: now - part.arrived,
-            buffer_hit: service.buffer_hit,
-        };
         self.count(now, &queued, started, &service);
-        self.scheduler.completed(now, &queued.request);
-        if let Some(commands) = &mut self.commands {
-            commands.scheduler.completed(now, &queued.request);
+        match &mut self.commands {
+            None => self.scheduler.completed(now, &queued),
+            Some(commands) => commands.completed(now, &queued, &mut parts, &mut *self.scheduler),
         }
         if parts.is_empty() {
-            self.count_part(now, &queued, started);
-            each(finished(&queued));
+            parts.push(queued);
         }
         parts.sort_unstable_by_key(|part| part.sequence);
-        for part in parts.drain(..) {
-            self.count_part(now, &part, started);
-            each(finished(&part));
+        for part in &parts {
+            self.count_part(now, part, started);
+            each(Finished {
+                request: part.request,
+                arrived: part.arrived,
+                service_time: now - started,
+                response_time: now - part.arrived,
+                buffer_hit: service.buffer_hit,
+            });
         }
+        parts.clear();
         self.spare.push(parts);
     }
 
@@ -283,6 +254,7 @@ impl Drive {
 
     #[inline]
     fn count_part(&mut self, now: Nanos, part: &Queued, started: Nanos) {
+        self.outstanding -= 1;
         self.done.parts += 1;
         self.done.queue += started - part.arrived;
         self.done.response += now - part.arrived;
@@ -292,9 +264,7 @@ impl Drive {
     #[inline]
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        let in_service: usize = self.in_service.iter().map(|each| each.parts.len().max(1)).sum();
-        let commands = self.commands.as_ref().map_or(0, CommandQueue::waiting);
-        (self.scheduler.len() + commands + in_service) as u32
+        self.outstanding
     }
 
     /// Whether the device serves anything.
@@ -312,26 +282,5 @@ impl Drive {
             statistics.busy += now - self.busy_since;
         }
         statistics
-    }
-}
-
-impl CommandQueue {
-    /// Requests of the host that wait in it.
-    fn waiting(&self) -> usize {
-        let merged: usize = self.parts.iter().map(|(_, parts)| parts.len() - 1).sum();
-        self.scheduler.len() + merged
-    }
-
-    /// Puts the host's requests behind a command into `parts`, which holds the commands that were merged into it,
-    /// if any.
-    fn unfold(&mut self, command: Queued, parts: &mut Vec<Queued>) {
-        let merged = if parts.is_empty() { vec![command] } else { std::mem::take(parts) };
-        for each in &merged {
-            match self.parts.iter().position(|(sequence, _)| *sequence == each.sequence) {
-                Some(index) => parts.extend(self.parts.swap_remove(index).1),
-                None if merged.len() > 1 => parts.push(*each),
-                None => {}
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@
 
 mod array;
 mod arrays;
+mod commands;
 mod device;
 pub mod diskspecs;
 mod drive;
@@ -24,8 +25,9 @@ mod schedulers;
 
 pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
 pub use arrays::{array, build_array, build_layout, ArrayKind, ArrayRow, JoinDisks, LayDisks, ARRAYS};
+pub use commands::CommandQueue;
 pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
-pub use drive::{CommandQueue, Drive, Finished, Started, Statistics};
+pub use drive::{Drive, Finished, Started, Statistics};
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::profile::overlay;
@@ -37,4 +39,7 @@ pub use registry::{
 pub use replay::{replay, rms_demerit, Timed};
 pub use schedulers::cscan::Cscan;
 pub use schedulers::fcfs::Fcfs;
-pub use schedulers::{Next, Queued, Scheduler};
+pub use schedulers::scan::Scan;
+pub use schedulers::sptf::Sptf;
+pub use schedulers::sstf::Sstf;
+pub use schedulers::{Next, Promise, Queued, Scheduler, Stroke};

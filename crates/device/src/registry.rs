@@ -5,8 +5,9 @@ use std::path::Path;
 use headstart_types::KeyError;
 use toml::Table;
 
+use crate::keys::Keys;
 use crate::models::{flash_keys, profile, uniform::Uniform};
-use crate::{Cscan, Device, Fcfs, Flash, Mechanical, Scheduler};
+use crate::{Cscan, Device, Fcfs, Flash, Mechanical, Scan, Scheduler, Sptf, Sstf};
 
 /// A device model that a scenario can name.
 pub struct Model {
@@ -109,16 +110,67 @@ pub static SCHEDULERS: &[SchedulerRow] = &[
         build: |keys| without_keys(keys, Fcfs::default()),
     },
     SchedulerRow {
-        name: "cscan",
-        summary: "upward by sector number, then again from the lowest",
+        name: "sstf",
+        summary: "shortest seek first: the sector nearest to the head",
         defaults: Table::new,
-        build: |keys| without_keys(keys, Cscan::default()),
+        build: |keys| without_keys(keys, Sstf::default()),
+    },
+    SchedulerRow {
+        name: "sptf",
+        summary: "shortest positioning time first, as the device reckons it; age_weight favours those that wait",
+        defaults: || Table::from_iter([("age_weight".to_owned(), 0.0.into())]),
+        build: |keys| Ok(Box::new(Sptf::new(age_weight(keys)?))),
+    },
+    SchedulerRow {
+        name: "scan",
+        summary: "the elevator: up and down by sector number, to the edges of the disk",
+        defaults: || Table::from_iter([("full_stroke".to_owned(), true.into())]),
+        build: |keys| Ok(Box::new(Scan::new(full_stroke(keys, true)?))),
+    },
+    SchedulerRow {
+        name: "look",
+        summary: "the elevator that turns at the last request",
+        defaults: Table::new,
+        build: |keys| without_keys(keys, Scan::new(false)),
+    },
+    SchedulerRow {
+        name: "cscan",
+        summary: "upward by sector number, then again from the lowest; full_stroke = true goes over the whole disk",
+        // full_stroke = false is not written into resolved scenarios: the golden results are older than the key.
+        defaults: Table::new,
+        build: |keys| Ok(Box::new(Cscan::new(full_stroke(keys, false)?))),
+    },
+    SchedulerRow {
+        name: "clook",
+        summary: "as cscan, never beyond the last request",
+        defaults: Table::new,
+        build: |keys| without_keys(keys, Cscan::new(false)),
     },
 ];
 
 fn without_keys(keys: Table, scheduler: impl Scheduler + 'static) -> Result<Box<dyn Scheduler>, KeyError> {
-    crate::keys::Keys::new(keys).finish(&[])?;
+    Keys::new(keys).finish(&[])?;
     Ok(Box::new(scheduler))
+}
+
+fn full_stroke(mut keys: Table, default: bool) -> Result<bool, KeyError> {
+    keys.entry("full_stroke").or_insert(default.into());
+    let mut keys = Keys::new(keys);
+    let full_stroke = keys.boolean("full_stroke")?;
+    keys.finish(&["full_stroke"])?;
+    Ok(full_stroke)
+}
+
+/// In millionths.
+fn age_weight(mut keys: Table) -> Result<u64, KeyError> {
+    const ALLOWED: &str = "a number from 0 to 1000";
+    let value = keys.remove("age_weight").unwrap_or(0.into());
+    Keys::new(keys).finish(&["age_weight"])?;
+    let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    match number {
+        Some(weight) if (0.0..=1000.0).contains(&weight) => Ok((weight * 1e6).round() as u64),
+        _ => Err(KeyError::new("age_weight", format!("{value} is outside"), ALLOWED)),
+    }
 }
 
 /// Why a device could not be built.

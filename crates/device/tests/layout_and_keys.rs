@@ -185,7 +185,7 @@ fn mistakes_in_a_scenario_name_their_key() {
     let expected = format!("scheduler: unknown scheduler \"elevator\"; allowed: {}", names.join(", "));
     assert_eq!(error.to_string(), expected);
     let error = build_scheduler("cscan", "merge = true".parse().unwrap()).err().unwrap();
-    assert_eq!(error.to_string(), "merge: unknown key; allowed: no keys here");
+    assert_eq!(error.to_string(), "merge: unknown key; allowed: full_stroke");
 }
 
 #[test]

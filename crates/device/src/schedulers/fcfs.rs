@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use headstart_types::Nanos;
 
-use super::{Next, Queued, Scheduler};
-use crate::Device;
+use super::{Next, Promise, Queued, Scheduler};
+use crate::{Device, Request};
 
 /// The queue in order of arrival.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ impl Scheduler for Fcfs {
         self.queue.len()
     }
 
-    fn overtaken_at_most(&self, waiting: usize) -> Option<usize> {
-        Some(waiting)
+    fn promise(&self, _request: &Request) -> Promise {
+        Promise::Overtaken { after: Nanos::ZERO, each: 1, more: 0 }
     }
 }

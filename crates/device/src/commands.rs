@@ -1,0 +1,91 @@
+//! The command queue of a drive: what it has taken from the host's scheduler and not finished.
+//!
+//! A command has a tag of the drive's own, by which what stands behind it is found again: the host's request, or
+//! several that the host's scheduler has merged. The drive's scheduler may merge commands in its turn.
+
+use headstart_types::Nanos;
+
+use crate::{Device, Next, Queued, Request, Scheduler};
+
+/// What the host's scheduler gave.
+#[derive(Debug)]
+struct Command {
+    queued: Queued,
+    /// What the host's scheduler merged into it; empty where it is one.
+    parts: Vec<Queued>,
+}
+
+/// The command queue of the drive itself.
+pub struct CommandQueue {
+    scheduler: Box<dyn Scheduler>,
+    depth: usize,
+    /// By tag; those of `free` are old.
+    commands: Vec<Command>,
+    free: Vec<usize>,
+    sequence: u64,
+    /// An empty list.
+    parts: Vec<Queued>,
+}
+
+impl CommandQueue {
+    /// A queue of `depth` commands (at least 1), those in service included, ordered by `scheduler`.
+    #[must_use]
+    pub fn new(scheduler: Box<dyn Scheduler>, depth: u32) -> Self {
+        let depth = depth.max(1) as usize;
+        Self { scheduler, depth, commands: Vec::new(), free: Vec::new(), sequence: 0, parts: Vec::new() }
+    }
+
+    /// What orders the commands.
+    pub(crate) fn scheduler(&mut self) -> &mut Box<dyn Scheduler> {
+        &mut self.scheduler
+    }
+
+    /// Takes commands from the host's scheduler while there is room; gives the instant up to which that one waits,
+    /// if it does.
+    pub(crate) fn fill(&mut self, now: Nanos, device: &dyn Device, host: &mut dyn Scheduler) -> Option<Nanos> {
+        while self.commands.len() - self.free.len() < self.depth {
+            match host.pop(now, device, &mut self.parts) {
+                Next::Serve(queued) | Next::ServeAfter(_, queued) => self.push(now, queued),
+                Next::Wait(until) => return Some(until),
+                Next::Nothing => return None,
+            }
+        }
+        None
+    }
+
+    fn push(&mut self, now: Nanos, queued: Queued) {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.commands.push(Command { queued, parts: Vec::new() });
+            self.commands.len() - 1
+        });
+        let command = &mut self.commands[tag];
+        command.queued = queued;
+        std::mem::swap(&mut command.parts, &mut self.parts);
+        let request = Request { tag: tag as u64, ..queued.request };
+        self.scheduler.push(Queued { request, arrived: now, sequence: self.sequence });
+        self.sequence += 1;
+    }
+
+    /// Tells both schedulers that `whole` has been served. `parts` holds the commands that were merged into it, if
+    /// any, and then the host's requests.
+    pub(crate) fn completed(&mut self, now: Nanos, whole: &Queued, parts: &mut Vec<Queued>, host: &mut dyn Scheduler) {
+        self.scheduler.completed(now, whole);
+        let merged = parts.len();
+        let mut complete = |tag: u64, parts: &mut Vec<Queued>| {
+            let command = &mut self.commands[tag as usize];
+            host.completed(now, &command.queued);
+            if command.parts.is_empty() {
+                parts.push(command.queued);
+            }
+            parts.append(&mut command.parts);
+            self.free.push(tag as usize);
+        };
+        for index in 0..merged {
+            complete(parts[index].request.tag, parts);
+        }
+        if merged == 0 {
+            complete(whole.request.tag, parts);
+        }
+        parts.drain(..merged);
+    }
+}
