@@ -6,9 +6,25 @@
 //! (the [`Replacement`](crate::Replacement) chooses the victims), and joins what is contiguous with the demand into
 //! one request. It is told of prefetched blocks that leave unused, and of those that were waited for.
 //!
-//! One file each. An algorithm that also chooses victims (SARC) implements both traits on one type.
+//! One file each, and one row in [`registry`]. An algorithm that also chooses victims (SARC) implements both traits
+//! on one type: [`Integrated`].
 
-use headstart_types::Nanos;
+mod linux_2_6;
+mod obl;
+mod ra;
+mod recent;
+pub mod registry;
+mod size;
+
+use headstart_types::{Block, Nanos};
+
+pub use linux_2_6::{Linux26, Trigger};
+pub use obl::{Obl, When};
+pub use ra::{Adaptive, Ra};
+pub use registry::{read_ahead, BuildReadAhead, ReadAheadContext, ReadAheadRow, READ_AHEADS};
+pub use size::Size;
+
+use crate::Replacement;
 
 /// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +40,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The block after the last.
+    /// The block after the last; at the end of the number space, the last number.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.first + u64::from(self.count)
+        self.first.saturating_add(u64::from(self.count))
     }
 }
 
@@ -65,6 +81,20 @@ pub struct Run {
     pub count: u32,
 }
 
+impl Run {
+    /// The blocks of `file` in `first..end`, as many as a run can hold.
+    #[must_use]
+    pub fn between(file: u32, first: u64, end: u64) -> Self {
+        Run { file, first, count: u32::try_from(end.saturating_sub(first)).unwrap_or(u32::MAX) }
+    }
+
+    /// The block after the last; at the end of the number space, the last number.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.first.saturating_add(u64::from(self.count))
+    }
+}
+
 /// What a read-ahead may look at beside the request.
 pub trait Cached {
     /// Whether the block is resident or on its way. False beyond the end.
@@ -86,6 +116,13 @@ pub trait ReadAhead: Send {
 
     /// A block has left the cache; `unused`: it had been prefetched and never asked for.
     fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
+}
+
+/// A read-ahead that is its own replacement: one state, seen through both traits.
+pub trait Integrated: ReadAhead + Replacement {
+    /// `block` is the block at `index` of `file`. The host says so before the first `inserted`, `referenced` or
+    /// `victim` that concerns the block; saying it again changes nothing.
+    fn placed(&mut self, block: Block, file: u32, index: u64);
 }
 
 /// No read-ahead.

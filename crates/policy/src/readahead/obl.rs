@@ -1,0 +1,59 @@
+//! One block lookahead: a reference to block i prefetches block i + 1.
+//!
+//! Source: A. J. Smith, "Cache Memories", ACM Computing Surveys 14(3), 1982, section 2.1, which names three moments:
+//! *always* (at each reference), on a *miss*, and *tagged* (at the first reference to a block since it was fetched,
+//! on demand or ahead). Tagged prefetches a sequential scan as fully as always, with fewer look-ups.
+//!
+//! What differs: a request of several blocks is as many references, of which only the last names a block beyond it.
+//! So the last block decides, and one block is prefetched at most for each request. A tagged block that was fetched
+//! on demand counts as referenced at once, so its tag is spent by the reference that missed, as in the paper.
+//! Cost: constant per request; no state at all. Not for fast devices, where one block ahead is always late, nor
+//! (with `when = "always"` or `"miss"`) for random reads, where each costs a second block.
+
+use serde::{Deserialize, Serialize};
+
+use headstart_types::Nanos;
+
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// When the next block is prefetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// At each reference.
+    Always,
+    /// When the reference misses.
+    Miss,
+    /// When the reference misses, and when it is the first to a prefetched block.
+    #[default]
+    Tagged,
+}
+
+/// One block lookahead.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Obl {
+    when: When,
+}
+
+impl Obl {
+    /// Prefetches the next block at these moments.
+    #[must_use]
+    pub fn new(when: When) -> Self {
+        Self { when }
+    }
+}
+
+impl ReadAhead for Obl {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], _: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let last = found.last().copied().unwrap_or(Found::Absent);
+        let now = match self.when {
+            When::Always => true,
+            When::Miss => last == Found::Absent,
+            When::Tagged => !matches!(last, Found::Ready | Found::Unready),
+        };
+        let next = asked.end();
+        if now && next > asked.first {
+            prefetch.push(Run::between(asked.file, next, next.saturating_add(1)));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! An amount to read ahead, as a user writes it: blocks, or bytes where the real system counts bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use headstart_types::{Bytes, KeyError};
+
+/// A number of blocks, or a size in bytes that becomes blocks once the block size is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// So many blocks.
+    Blocks(u64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Size {
+    /// What a user may write.
+    pub const ALLOWED: &'static str = "a whole number of blocks, or a size with a unit, such as \"128KiB\"";
+
+    /// 1 KiB = 1024 bytes.
+    #[must_use]
+    pub const fn kib(kib: u64) -> Self {
+        Size::Bytes(Bytes(kib << 10))
+    }
+
+    /// 1 MiB = 1024 KiB.
+    #[must_use]
+    pub const fn mib(mib: u64) -> Self {
+        Size::kib(mib << 10)
+    }
+
+    /// In blocks of `block_bytes`, the last one begun counted whole; at most 2^32 - 1, so that sums of a few fit.
+    #[must_use]
+    pub fn blocks(self, block_bytes: u64) -> u64 {
+        let blocks = match self {
+            Size::Blocks(blocks) => blocks,
+            Size::Bytes(bytes) => bytes.0.div_ceil(block_bytes.max(1)),
+        };
+        blocks.min(u64::from(u32::MAX))
+    }
+
+    /// The same, refused where it is less than one block.
+    ///
+    /// # Errors
+    /// It is zero.
+    pub fn some_blocks(self, key: &str, block_bytes: u64) -> Result<u64, KeyError> {
+        match self.blocks(block_bytes) {
+            0 => Err(KeyError::new(key, "0 is out of range", "at least one block")),
+            blocks => Ok(blocks),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Size::Blocks(blocks) => serializer.serialize_u64(*blocks),
+            Size::Bytes(bytes) => serializer.collect_str(bytes),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Size;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(Size::ALLOWED)
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, blocks: i64) -> Result<Size, E> {
+                let negative = || E::custom(format!("{blocks} is negative; allowed: {}", Size::ALLOWED));
+                u64::try_from(blocks).map(Size::Blocks).map_err(|_| negative())
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, blocks: u64) -> Result<Size, E> {
+                Ok(Size::Blocks(blocks))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
+                let refused = |problem| E::custom(format!("{problem}; allowed: {}", Size::ALLOWED));
+                text.parse().map(Size::Bytes).map_err(refused)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_whole_blocks() {
+        assert_eq!(Size::kib(128).blocks(4096), 32); // 131072 / 4096
+        assert_eq!(Size::kib(9).blocks(4096), 3); // 9216 / 4096 = 2.25, begun blocks count whole
+        assert_eq!(Size::Blocks(5).blocks(4096), 5);
+        assert_eq!(Size::Blocks(u64::MAX).blocks(4096), u64::from(u32::MAX));
+        assert!(Size::Blocks(0).some_blocks("degree", 4096).is_err());
+    }
+}

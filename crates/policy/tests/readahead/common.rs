@@ -1,0 +1,120 @@
+//! A level as small as can be: a set of cached blocks, each request looked up in it, each prefetch put into it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use headstart_policy::readahead::{
+    Asked, BuildReadAhead, Cached, Found, ReadAhead, ReadAheadContext, ReadAheadRow, Run,
+};
+use headstart_types::Nanos;
+use toml::Table;
+
+pub const BLOCK_BYTES: u64 = 4096;
+
+/// A cache of `frames` blocks, the oldest arrival evicted first, in which a prefetch arrives at once (or, with `late`,
+/// is on its way until it is asked for).
+pub struct Level {
+    pub frames: usize,
+    pub late: bool,
+    pub file_blocks: Option<u64>,
+    /// Whether it was prefetched and not asked for since.
+    pub cached: BTreeMap<(u32, u64), bool>,
+    pub order: VecDeque<(u32, u64)>,
+    pub now: u64,
+    /// Blocks fetched by prefetches.
+    pub prefetched: u64,
+    /// Blocks of requests that were absent.
+    pub missed: u64,
+}
+
+impl Cached for Level {
+    fn is_cached(&self, file: u32, index: u64) -> bool {
+        self.cached.contains_key(&(file, index))
+    }
+
+    fn file_blocks(&self, _: u32) -> Option<u64> {
+        self.file_blocks
+    }
+
+    fn frames(&self) -> u32 {
+        self.frames as u32
+    }
+}
+
+impl Level {
+    pub fn new(frames: usize) -> Self {
+        Self {
+            frames,
+            late: false,
+            file_blocks: None,
+            cached: BTreeMap::new(),
+            order: VecDeque::new(),
+            now: 0,
+            prefetched: 0,
+            missed: 0,
+        }
+    }
+
+    fn insert(&mut self, read_ahead: &mut dyn ReadAhead, file: u32, index: u64, prefetch: bool) {
+        if self.file_blocks.is_some_and(|blocks| index >= blocks) || self.is_cached(file, index) {
+            return;
+        }
+        if self.cached.len() == self.frames {
+            let (file, index) = self.order.pop_front().expect("as many as are cached");
+            let unused = self.cached.remove(&(file, index)).expect("cached");
+            read_ahead.evicted(file, index, unused);
+        }
+        self.cached.insert((file, index), prefetch);
+        self.order.push_back((file, index));
+        self.prefetched += u64::from(prefetch);
+    }
+
+    /// One request; gives the runs that it makes `read_ahead` name.
+    pub fn ask(&mut self, read_ahead: &mut dyn ReadAhead, asked: Asked) -> Vec<Run> {
+        let indices = || (0..u64::from(asked.count)).filter_map(|offset| asked.first.checked_add(offset));
+        let found: Vec<Found> = indices()
+            .map(|index| match self.cached.get(&(asked.file, index)) {
+                None => Found::Absent,
+                Some(false) => Found::Ready,
+                Some(true) if self.late => Found::UnreadyPrefetched,
+                Some(true) => Found::ReadyPrefetched,
+            })
+            .collect();
+        self.missed += found.iter().filter(|found| **found == Found::Absent).count() as u64;
+        let mut runs = Vec::new();
+        self.now += 1_000_000;
+        read_ahead.asked(Nanos(self.now), &asked, &found, self, &mut runs);
+        for index in indices() {
+            self.insert(read_ahead, asked.file, index, false);
+            if let Some(unused) = self.cached.get_mut(&(asked.file, index)) {
+                *unused = false;
+            }
+        }
+        for run in &runs {
+            for index in (run.first..run.end()).take(1 << 16) {
+                self.insert(read_ahead, run.file, index, true);
+            }
+        }
+        runs
+    }
+
+    /// A request of file 0, client 0; the runs as (first, count), empty ones left out.
+    pub fn read(&mut self, read_ahead: &mut dyn ReadAhead, first: u64, count: u32) -> Vec<(u64, u32)> {
+        let runs = self.ask(read_ahead, Asked { file: 0, first, count, client: 0 });
+        runs.iter().filter(|run| run.count > 0).map(|run| (run.first, run.count)).collect()
+    }
+}
+
+/// Builds a row with some keys, for blocks of 4 KiB.
+pub fn build(row: &ReadAheadRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
+    let keys: Table = keys.parse().expect("keys are TOML");
+    let context = ReadAheadContext { block_bytes: BLOCK_BYTES, frames };
+    match row.build {
+        BuildReadAhead::Apart(build) => build(keys, &context).unwrap(),
+        BuildReadAhead::WithReplacement(build) => build(keys, &context).unwrap(),
+    }
+}
+
+/// The same, by name.
+pub fn named(name: &str, keys: &str) -> Box<dyn ReadAhead> {
+    build(headstart_policy::readahead::read_ahead(name).unwrap(), keys, 1 << 16)
+}

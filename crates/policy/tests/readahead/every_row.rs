@@ -1,0 +1,110 @@
+//! What every read-ahead promises, whatever it is asked.
+
+use headstart_policy::readahead::{Asked, ReadAheadRow, READ_AHEADS};
+use proptest::prelude::*;
+
+use crate::common::{build, Level};
+
+fn one_request() -> impl Strategy<Value = Asked> {
+    let first = prop_oneof![
+        6 => 0u64..200,
+        2 => 1_000_000u64..1_000_040,
+        1 => (u64::MAX - 40)..=u64::MAX,
+        1 => any::<u64>(),
+    ];
+    let count = prop_oneof![8 => 1u32..9, 1 => 1u32..400];
+    (0u32..4, first, count, 0u32..3).prop_map(|(file, first, count, client)| Asked { file, first, count, client })
+}
+
+/// Requests at random, and runs of them one after another, forwards, backwards and strided.
+fn requests() -> impl Strategy<Value = Vec<Asked>> {
+    let run = (one_request(), 1usize..30, -9i64..9).prop_map(|(start, length, step)| {
+        let at = |number: usize| Asked { first: start.first.wrapping_add_signed(step * number as i64), ..start };
+        (0..length).map(at).collect::<Vec<_>>()
+    });
+    prop::collection::vec(run, 1..12).prop_map(|runs| runs.concat())
+}
+
+fn answers(
+    row: &ReadAheadRow,
+    frames: usize,
+    late: bool,
+    blocks: Option<u64>,
+    requests: &[Asked],
+) -> Vec<Vec<(u32, u64, u32)>> {
+    let mut read_ahead = build(row, "", frames as u32);
+    let mut level = Level { late, file_blocks: blocks, ..Level::new(frames) };
+    let answer = |asked: &Asked| {
+        level.ask(&mut *read_ahead, *asked).iter().map(|run| (run.file, run.first, run.count)).collect()
+    };
+    requests.iter().map(answer).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn survives_anything_and_is_deterministic(
+        requests in requests(), frames in 1usize..300, late: bool, blocks in prop::option::of(1u64..500),
+    ) {
+        for row in READ_AHEADS {
+            let first = answers(row, frames, late, blocks, &requests);
+            let again = answers(row, frames, late, blocks, &requests);
+            prop_assert_eq!(&first, &again, "{}", row.name);
+            for (asked, runs) in requests.iter().zip(&first) {
+                for (file, first, count) in runs {
+                    prop_assert_eq!(*file, asked.file, "{}: another file's blocks", row.name);
+                    prop_assert!(!row.only_ahead || *count == 0 || *first >= asked.end(),
+                        "{}: {:?} made it name {}", row.name, asked, first);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_random_read_is_spared(first in 1u64..1 << 40, file in 0u32..9) {
+        for row in READ_AHEADS.iter().filter(|row| row.spares_random) {
+            let (mut level, mut read_ahead) = (Level::new(1000), build(row, "", 1000));
+            let runs = level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0 });
+            // Naming the request's own block asks for nothing.
+            prop_assert!(runs.iter().all(|run| run.first >= first && run.end() <= first + 1), "{}: {runs:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_long_scan_is_prefetched_almost_whole() {
+    const BLOCKS: u64 = 60_000;
+    for row in READ_AHEADS {
+        let mut read_ahead = build(row, "", 30_000);
+        let mut level = Level { file_blocks: Some(BLOCKS), ..Level::new(30_000) };
+        for block in 0..BLOCKS {
+            level.read(&mut *read_ahead, block, 1);
+        }
+        // The file is twice the cache, and every window is far smaller; the start-up may miss.
+        assert!(level.missed <= BLOCKS / 100, "{}: {} of {BLOCKS} blocks missed", row.name, level.missed);
+        assert_eq!(level.missed + level.prefetched, BLOCKS, "{}: blocks fetched twice", row.name);
+    }
+}
+
+#[test]
+fn names_are_unique_and_defaults_build() {
+    for (number, row) in READ_AHEADS.iter().enumerate() {
+        assert!(READ_AHEADS[..number].iter().all(|other| other.name != row.name), "{} twice", row.name);
+        build(row, &toml::to_string(&(row.defaults)()).unwrap(), 10);
+    }
+}
+
+#[test]
+fn keys_are_checked() {
+    use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
+    for row in READ_AHEADS {
+        let context = ReadAheadContext { block_bytes: 4096, frames: 10 };
+        let keys: toml::Table = "nonsense = 1".parse().unwrap();
+        let error = match row.build {
+            BuildReadAhead::Apart(build) => build(keys, &context).err(),
+            BuildReadAhead::WithReplacement(build) => build(keys, &context).err(),
+        };
+        assert_eq!(error.expect("refused").key, "nonsense", "{}", row.name);
+    }
+}

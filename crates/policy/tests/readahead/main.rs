@@ -1,0 +1,5 @@
+//! Read-ahead policies against hand-worked request sequences and against what all of them promise.
+
+mod common;
+mod every_row;
+mod simple;
