@@ -4,10 +4,15 @@ mod diskspecs_files;
 
 use diskspecs_files::{changed, toy, Folder};
 use headstart_device::diskspecs::{import, import_disk, Imported};
+use headstart_device::{Device, Mechanical};
 use toml::{Table, Value};
 
+/// The profile, which must build a drive of the capacity that the import says.
 fn table(imported: &Imported) -> Table {
-    imported.profile.parse().unwrap_or_else(|error| panic!("{error}\n{}", imported.profile))
+    let table: Table = imported.profile.parse().unwrap_or_else(|error| panic!("{error}\n{}", imported.profile));
+    let drive = Mechanical::from_table(table.clone()).unwrap_or_else(|error| panic!("{error}\n{}", imported.profile));
+    assert_eq!(drive.capacity_sectors(), Some(imported.sectors));
+    table
 }
 
 fn parsed(text: &str) -> Table {

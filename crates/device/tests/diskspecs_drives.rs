@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use headstart_device::diskspecs::{import, Imported};
+use headstart_device::{Device, Mechanical};
 use toml::{Table, Value};
 
 fn folder() -> Option<PathBuf> {
@@ -15,8 +16,12 @@ fn folder() -> Option<PathBuf> {
     None
 }
 
+/// The profile, which must build a drive of the capacity that the import says.
 fn table(imported: &Imported) -> Table {
-    imported.profile.parse().unwrap()
+    let table: Table = imported.profile.parse().unwrap();
+    let drive = Mechanical::from_table(table.clone()).unwrap();
+    assert_eq!(drive.capacity_sectors(), Some(imported.sectors));
+    table
 }
 
 struct Drive {

@@ -26,6 +26,7 @@ mod seek;
 
 use std::path::{Path, PathBuf};
 
+use crate::{Device, Mechanical};
 pub use error::{ImportError, Place};
 use files::{InMemory, OnDisk};
 
@@ -68,12 +69,14 @@ pub fn import_disk(path: &Path, disk: &str) -> Result<Imported, ImportError> {
 /// As [`import`].
 ///
 /// # Panics
-/// What came out is no TOML: that is what fuzzing looks for.
+/// What came out is no profile that can be built, or one of another capacity: that is what fuzzing looks for.
 pub fn fuzz_import(content: &[u8]) -> Result<Imported, ImportError> {
     let parts = content.split(|byte| *byte == 0).enumerate();
     let files = parts.map(|(index, part)| (PathBuf::from(format!("f{index}")), part.to_vec())).collect();
     let imported = profile::import(&InMemory(files), Path::new("f0"), None)?;
     let table: toml::Table = imported.profile.parse().expect("an imported profile is TOML");
     assert_eq!(table["name"].as_str(), Some(imported.name.as_str()));
+    let drive = Mechanical::from_table(table).unwrap_or_else(|error| panic!("{error} in\n{}", imported.profile));
+    assert_eq!(drive.capacity_sectors(), Some(imported.sectors));
     Ok(imported)
 }
