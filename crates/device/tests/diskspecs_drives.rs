@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use headstart_device::diskspecs::{import, Imported};
-use headstart_device::{Device, Mechanical};
+use headstart_device::{build_device, Device, Mechanical, Request};
+use headstart_types::Nanos;
 use toml::{Table, Value};
 
 fn folder() -> Option<PathBuf> {
@@ -26,6 +27,8 @@ fn table(imported: &Imported) -> Table {
 
 struct Drive {
     file: &'static str,
+    /// The model that is shipped, typed in without the importer.
+    shipped: &'static str,
     name: &'static str,
     /// All of the profile that does not repeat, but for what the second reading compares.
     profile: &'static str,
@@ -38,6 +41,7 @@ struct Drive {
 const DRIVES: [Drive; 4] = [
     Drive {
         file: "cheetah9LP",
+        shipped: "seagate-cheetah-9lp",
         name: "SEAGATE_ST39102LW_validate",
         profile: "surfaces = 12
             rpm = 10045
@@ -58,6 +62,7 @@ const DRIVES: [Drive; 4] = [
     },
     Drive {
         file: "cheetah4LP",
+        shipped: "seagate-cheetah-4lp",
         name: "SEAGATE_ST34501N_validate",
         profile: "surfaces = 8
             rpm = 10033
@@ -79,6 +84,7 @@ const DRIVES: [Drive; 4] = [
     },
     Drive {
         file: "barracuda",
+        shipped: "seagate-barracuda-st32171w",
         name: "SEAGATE_ST32171W",
         profile: "surfaces = 5
             rpm = 7200
@@ -100,6 +106,7 @@ const DRIVES: [Drive; 4] = [
     },
     Drive {
         file: "atlas10k",
+        shipped: "quantum-atlas-10k",
         name: "QUANTUM_TORNADO_validate",
         profile: "surfaces = 6
             rpm = 10025
@@ -209,6 +216,33 @@ fn zones_and_seeks_against_a_second_reading() {
             let (left, right) = point.split_once(',').unwrap();
             assert_eq!(left.trim().parse::<i64>().ok(), distance.as_integer());
             assert_eq!(right.trim().parse::<f64>().ok(), time.as_float());
+        }
+    }
+}
+
+/// The imported drives and the shipped profiles serve random and sequential reads and writes in the same times.
+#[test]
+fn imported_and_shipped_drives_are_the_same() {
+    let Some(folder) = folder() else { return };
+    for drive in &DRIVES {
+        let imported = import(&folder.join(drive.file).with_extension("parv")).unwrap();
+        let mut imported = Mechanical::from_table(table(&imported)).unwrap();
+        let mut shipped = build_device(drive.shipped, Table::new()).unwrap();
+        assert_eq!(shipped.capacity_sectors(), Some(drive.block_count));
+        let (mut now, mut sector, mut state) = (Nanos::ZERO, 0, 42u64);
+        for index in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = state >> 33;
+            let count = 1 + random as u32 % 64;
+            // Two of three go on where the one before ended, and one of four is a write.
+            sector = if random % 3 == 0 { random * 2_862_933_555 % (drive.block_count - 5_000) } else { sector };
+            sector = sector.min(drive.block_count - 64);
+            let mut request = Request::read(sector, count, 0);
+            request.write = random % 4 == 1;
+            let [one, other] = [imported.serve(now, &request), shipped.serve(now, &request)];
+            assert_eq!(one.end, other.end, "{} request {index}: {request:?}", drive.file);
+            sector += u64::from(count);
+            now = one.end + Nanos(random % 7 * 1_000_000);
         }
     }
 }
