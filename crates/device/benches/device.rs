@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use headstart_device::{build_device, build_scheduler, Drive, Request, Started};
+use headstart_device::{build_array, build_device, build_scheduler, Device, Drive, Request, Started};
 use headstart_types::Nanos;
 use toml::Table;
 
@@ -31,11 +31,21 @@ fn report(what: &str, count: u64, mut round: impl FnMut()) {
     println!("{what:<44} {best:>7.1} ns");
 }
 
-fn serve(model: &str, what: &str, count: u64, mut sector: impl FnMut(u64) -> u64) {
+fn serve(model: &str, what: &str, count: u64, sector: impl FnMut(u64) -> u64) {
     let keys: Table = if model == "uniform" { "fetch_time = '2ms'".parse().unwrap() } else { Table::new() };
-    let mut device = build_device(model, keys).unwrap();
+    serve_by(build_device(model, keys).unwrap(), &format!("{model}, {what}"), count, sector);
+}
+
+fn array(kind: &str, member: &str, count: u64) {
+    let device = build_device(member, Table::new()).unwrap();
+    let device = build_array(kind, 5, device, 128, Table::new()).unwrap();
+    let mut state = 1;
+    serve_by(device, &format!("{kind} of 5 {member}, random"), count, |_| xorshift(&mut state) % 160_000 * 16);
+}
+
+fn serve_by(mut device: Box<dyn Device>, what: &str, count: u64, mut sector: impl FnMut(u64) -> u64) {
     let mut now = Nanos::ZERO;
-    report(&format!("serve, {model}, {what}"), count, || {
+    report(&format!("serve, {what}"), count, || {
         for index in 0..count {
             now = device.serve(now, &Request::read(sector(index), 16, index)).end;
         }
@@ -94,6 +104,11 @@ fn main() {
         let mut state = 1;
         serve(model, "8 KiB, sequential", count, |index| index % 160_000 * 16);
         serve(model, "8 KiB, random", count, move |_| xorshift(&mut state) % 100_000_000 * 16);
+    }
+    serve("object-store", "random", count, |index| index % 160_000 * 16);
+    for kind in ["mirror", "raid0", "raid5"] {
+        array(kind, "hp97560", count);
+        array(kind, "nvme", count);
     }
     for depth in [4, 16, 80, 2048] {
         queue("cscan", depth, count);

@@ -30,6 +30,7 @@ pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_B
 pub use drive::{Drive, Finished, Started, Statistics};
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
+pub use models::object_store::ObjectStore;
 pub use models::profile::overlay;
 pub use models::uniform::Uniform;
 pub use probe::{probe, Load, Pattern, Probed};

@@ -6,8 +6,8 @@ use headstart_types::KeyError;
 use toml::Table;
 
 use crate::keys::Keys;
-use crate::models::{flash_keys, profile, uniform::Uniform};
-use crate::{Cscan, Device, Fcfs, Flash, Mechanical, Scan, Scheduler, Sptf, Sstf};
+use crate::models::{flash_keys, object_store, profile, uniform::Uniform};
+use crate::{Cscan, Device, Fcfs, Flash, Mechanical, ObjectStore, Scan, Scheduler, Sptf, Sstf};
 
 /// A device model that a scenario can name.
 pub struct Model {
@@ -81,6 +81,13 @@ pub static MODELS: &[Model] = &[
         source: "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
         defaults: flash_keys::sata_ssd,
         build: |keys| Ok(Box::new(Flash::from_table(profile::overlay(flash_keys::sata_ssd(), keys))?)),
+    },
+    Model {
+        name: "object-store",
+        summary: "object store over the network: random time to the first byte, then a rate, on parallel connections",
+        source: "Amazon S3 User Guide, performance; guesses named in profiles/remote/object-store.toml",
+        defaults: object_store::object_store,
+        build: |keys| Ok(Box::new(ObjectStore::from_table(profile::overlay(object_store::object_store(), keys))?)),
     },
 ];
 

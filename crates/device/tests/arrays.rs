@@ -257,7 +257,8 @@ proptest! {
         let mut now = Nanos::ZERO;
         for (place, count, write) in load {
             let count = count.min(places.len() as u64);
-            let request = Request { write, ..Request::read(place % (places.len() as u64 - count + 1), count as u32, 0) };
+            let first = place % (places.len() as u64 - count + 1);
+            let request = Request { write, ..Request::read(first, count as u32, 0) };
             let end = array.serve(now, &request).end;
             let lines = std::mem::take(&mut *log.lock().unwrap());
             prop_assert!(lines.iter().all(|line| Some(line.0) != failed), "the failed disk is left alone");

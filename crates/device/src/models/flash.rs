@@ -16,8 +16,8 @@
 //! the controller, wear, heat. For the shape of such a drive, then, not for the third digit. After the structure of
 //! Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3, without its block management.
 //!
-//! Cost: a read within a page two or three divisions; others a step for each page, at most one for each channel
-//! (reads) or page (writes). No allocation after building, integers only. Memory: 8 bytes a channel, 8 a page of buffer.
+//! Cost: a read within a page two or three divisions; others a step for each page, of reads at most one for each
+//! channel. No allocation after building, integers only. Memory: 8 bytes a channel and a page of the buffer.
 
 use headstart_types::Nanos;
 

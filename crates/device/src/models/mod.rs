@@ -6,6 +6,7 @@ pub mod flash;
 pub mod flash_keys;
 pub mod geometry;
 pub mod mechanical;
+pub mod object_store;
 mod overhead;
 pub mod profile;
 pub mod rotation;

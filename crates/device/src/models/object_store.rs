@@ -1,0 +1,287 @@
+//! An object store: a random time to the first byte, then a steady rate, on each of several connections.
+//!
+//! The time to the first byte is log-normal, given by its median m and 99th percentile p: the logarithm is normal
+//! with mean ln m and deviation ln(p / m) / 2.326. Where p = m it is always m. Connections do not share anything;
+//! place and history do not matter. Requests are admitted at a limited rate, of reads and of writes each, with a
+//! second's worth in store (a token bucket, as the virtual scheduling algorithm of ITU-T I.371): what comes faster
+//! waits, where a real store would refuse and clients come again.
+//!
+//! Not modelled: setting up connections, windows that open slowly, refusals and retries, partitions that adapt, a
+//! network that the connections share, objects and their names.
+//!
+//! Deterministic: ChaCha8 from a seed, and logarithms, exponentials and sines that are the same on every machine.
+//! Cost: for every other request two random words, a logarithm and a sine; for each an exponential. Constant
+//! latency: none of it. Memory: a few hundred bytes.
+
+use headstart_types::{KeyError, Nanos};
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+use crate::keys::Keys;
+use crate::{Device, Request, Service, SECTOR_BYTES};
+
+const OBJECT_STORE: &str = include_str!("../../profiles/remote/object-store.toml");
+
+/// The 99th percentile of the standard normal distribution.
+const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
+
+/// No normal number that 53 random bits give is further from zero: sqrt(2 * 53 ln 2) = 8.571...
+const NORMAL_MAX: f64 = 8.58;
+
+/// No request waits longer for its first byte.
+const LATENCY_MAX: Nanos = Nanos(3_600_000_000_000);
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// The shipped numbers of `object-store`.
+#[must_use]
+pub fn object_store() -> Table {
+    OBJECT_STORE.parse().expect("the shipped profile is TOML")
+}
+
+/// An object store.
+#[derive(Debug, Clone)]
+pub struct ObjectStore {
+    latency: Latency,
+    bytes_per_second: u64,
+    connections: u32,
+    /// Of reads and of writes.
+    limits: [Limit; 2],
+    head_sector: u64,
+}
+
+impl ObjectStore {
+    /// The store of a complete set of keys.
+    ///
+    /// # Errors
+    /// The key that is missing, unknown, or has a value that no store can have.
+    pub fn from_table(table: Table) -> Result<Self, KeyError> {
+        const KNOWN: [&str; 6] = [
+            "latency",
+            "latency_p99",
+            "connection_bytes_per_second",
+            "connections",
+            "reads_per_second",
+            "writes_per_second",
+        ];
+        let mut keys = Keys::new(table);
+        let median = keys.time("latency")?;
+        let p99 = keys.time("latency_p99")?;
+        if p99 < median {
+            let problem = format!("{p99} is below the median");
+            return Err(KeyError::new("latency_p99", problem, format!("a time from {median}")));
+        }
+        let store = Self {
+            latency: Latency::new(median, p99),
+            bytes_per_second: keys.whole("connection_bytes_per_second", 1_000, 1_000_000_000_000)?,
+            connections: keys.whole("connections", 1, 65_536)? as u32,
+            limits: [
+                Limit::new(keys.whole("reads_per_second", 0, SECOND.0)?),
+                Limit::new(keys.whole("writes_per_second", 0, SECOND.0)?),
+            ],
+            head_sector: 0,
+        };
+        keys.finish(&KNOWN)?;
+        Ok(store)
+    }
+
+    /// Time of `sectors` sectors on a connection, rounded up.
+    #[inline]
+    fn transfer(&self, sectors: u32) -> Nanos {
+        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+        Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(self.bytes_per_second)) as u64)
+    }
+}
+
+impl Device for ObjectStore {
+    fn serve(&mut self, now: Nanos, request: &Request) -> Service {
+        let admitted = self.limits[usize::from(request.write)].admit(now);
+        let (overhead, transfer) = (self.latency.draw(), self.transfer(request.sectors));
+        self.head_sector = request.end();
+        Service {
+            end: admitted + overhead + transfer,
+            seek: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+            transfer,
+            overhead,
+            wait: admitted - now,
+            buffer_hit: false,
+        }
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        None
+    }
+
+    fn least_service(&self, sectors: u32) -> Nanos {
+        self.latency.least() + self.transfer(sectors)
+    }
+
+    /// The median for 8 KiB.
+    fn nominal_service(&self) -> Nanos {
+        self.latency.median + self.transfer(16)
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.connections
+    }
+
+    fn head_sector(&self) -> u64 {
+        self.head_sector
+    }
+
+    fn clone_box(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.latency.rng = ChaCha8Rng::seed_from_u64(seed);
+        self.latency.spare = None;
+    }
+}
+
+/// Draws times to the first byte.
+#[derive(Debug, Clone)]
+struct Latency {
+    median: Nanos,
+    /// Deviation of the logarithm; zero where the time is constant.
+    sigma: f64,
+    rng: ChaCha8Rng,
+    /// Normal numbers come in twos.
+    spare: Option<f64>,
+}
+
+impl Latency {
+    fn new(median: Nanos, p99: Nanos) -> Self {
+        let sigma = libm::log(p99.0 as f64 / median.0 as f64) / NORMAL_P99;
+        Self { median, sigma, rng: ChaCha8Rng::seed_from_u64(0), spare: None }
+    }
+
+    fn draw(&mut self) -> Nanos {
+        if self.sigma == 0.0 {
+            return self.median;
+        }
+        let normal = self.normal();
+        let drawn = self.median.0 as f64 * libm::exp(self.sigma * normal);
+        // The conversion saturates.
+        Nanos((drawn + 0.5) as u64).min(LATENCY_MAX)
+    }
+
+    /// A standard normal number, after Box and Muller, Annals of Mathematical Statistics 29(2), 1958.
+    fn normal(&mut self) -> f64 {
+        const SCALE: f64 = 1.0 / (1u64 << 53) as f64;
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        // In (0, 1], so that the logarithm is finite.
+        let radius = (-2.0 * libm::log(((self.rng.next_u64() >> 11) + 1) as f64 * SCALE)).sqrt();
+        let angle = std::f64::consts::TAU * ((self.rng.next_u64() >> 11) as f64 * SCALE);
+        let (sine, cosine) = libm::sincos(angle);
+        self.spare = Some(radius * sine);
+        radius * cosine
+    }
+
+    /// No draw is below this.
+    fn least(&self) -> Nanos {
+        if self.sigma == 0.0 {
+            return self.median;
+        }
+        Nanos((self.median.0 as f64 * libm::exp(-self.sigma * NORMAL_MAX)) as u64)
+    }
+}
+
+/// Admits so many requests a second, with a second's worth in store.
+#[derive(Debug, Clone)]
+struct Limit {
+    /// Time of one request; zero for no limit.
+    each: Nanos,
+    /// When all that has been admitted would be through at the steady rate.
+    through: Nanos,
+}
+
+impl Limit {
+    fn new(per_second: u64) -> Self {
+        let each = SECOND.0.checked_div(per_second).map_or(Nanos::ZERO, Nanos);
+        Self { each, through: Nanos::ZERO }
+    }
+
+    #[inline]
+    fn admit(&mut self, now: Nanos) -> Nanos {
+        let admitted = now.max(self.through.saturating_sub(SECOND - self.each));
+        self.through = self.through.max(admitted) + self.each;
+        admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share_below(sorted: &[u64], bound: f64) -> f64 {
+        sorted.partition_point(|drawn| (*drawn as f64) < bound) as f64 / sorted.len() as f64
+    }
+
+    #[test]
+    fn latencies_have_their_percentiles() {
+        for (median, p99) in [(100_000_000u64, 200_000_000u64), (30_000_000, 400_000_000), (1_000, 1_010)] {
+            let mut latency = Latency::new(Nanos(median), Nanos(p99));
+            let mut drawn: Vec<u64> = (0..400_000).map(|_| latency.draw().0).collect();
+            drawn.sort_unstable();
+            let (m, p) = (median as f64, p99 as f64);
+            // The percentiles that were asked for, their mirror images below the median, and one deviation.
+            let deviation = (p / m).powf(1.0 / 2.326_347_9);
+            for (bound, share) in [(m, 0.5), (p, 0.99), (m * m / p, 0.01), (m * deviation, 0.841_345)] {
+                // Three deviations of a count in 400,000, and a nanosecond's width where that is much.
+                let off = 3.0 * (share * (1.0 - share) / 400_000f64).sqrt() + if m < 1e6 { 0.06 } else { 0.0 };
+                let is = share_below(&drawn, bound);
+                assert!((is - share).abs() < off, "{median} to {p99}: {is} below {bound}, not {share}");
+            }
+            let sigma = (p / m).ln() / 2.326_347_9;
+            let mean = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
+            assert!((mean / (m * (sigma * sigma / 2.0).exp()) - 1.0).abs() < 0.01, "{mean}");
+            assert!(drawn[0] >= latency.least().0);
+        }
+    }
+
+    #[test]
+    fn pairs_of_normal_numbers_are_independent() {
+        let mut latency = Latency::new(Nanos(1), Nanos(2));
+        let drawn: Vec<f64> = (0..200_000).map(|_| latency.normal()).collect();
+        let moment = |power: i32| drawn.iter().map(|z| z.powi(power)).sum::<f64>() / drawn.len() as f64;
+        for (power, is, off) in [(1, 0.0, 0.01), (2, 1.0, 0.015), (3, 0.0, 0.03), (4, 3.0, 0.1)] {
+            assert!((moment(power) - is).abs() < off, "{power}: {}", moment(power));
+        }
+        for lag in [1, 2] {
+            let product = drawn.iter().zip(&drawn[lag..]).map(|(a, b)| a * b).sum::<f64>() / drawn.len() as f64;
+            assert!(product.abs() < 0.01, "{lag}: {product}");
+        }
+    }
+
+    #[test]
+    fn the_furthest_number_is_within_the_bound() {
+        let radius = (-2.0 * libm::log(1.0 / (1u64 << 53) as f64)).sqrt();
+        assert!(radius < NORMAL_MAX, "{radius}");
+        // As wide as can be asked for: no draw overflows.
+        let mut widest = Latency::new(Nanos(1), LATENCY_MAX);
+        assert!((0..10_000).all(|_| widest.draw() <= LATENCY_MAX));
+        assert_eq!(widest.least(), Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_limit_by_hand() {
+        // 4 a second, 4 in store: four at once, the fifth after 250 ms, the sixth after 500 ms.
+        let mut limit = Limit::new(4);
+        let at = |limit: &mut Limit, ms: u64| limit.admit(Nanos::from_millis(ms)).0 / 1_000_000;
+        let admitted: Vec<_> = (0..6).map(|_| at(&mut limit, 0)).collect();
+        assert_eq!(admitted, [0, 0, 0, 0, 250, 500]);
+        // At 1 s two more have come into store; at 5 s four again.
+        assert_eq!([1_000, 1_000, 1_000].map(|ms| at(&mut limit, ms)), [1_000, 1_000, 1_250]);
+        assert_eq!([5_000; 5].map(|ms| at(&mut limit, ms)), [5_000, 5_000, 5_000, 5_000, 5_250]);
+        let mut none = Limit::new(0);
+        assert!((0..100).all(|_| at(&mut none, 7) == 7));
+        // One at a time: no store beside the one.
+        let mut slow = Limit::new(1);
+        assert_eq!([0, 0, 0].map(|ms| at(&mut slow, ms)), [0, 1_000, 2_000]);
+    }
+}
