@@ -61,9 +61,10 @@ pub struct Service {
     pub seek: Nanos,
     /// Waiting for the first sector to come round.
     pub rotation: Nanos,
-    /// Reading or writing the media, waiting for a stream that is under way, and moving data over the bus.
+    /// Reading or writing the media, waiting for a stream that is under way, and moving data over the bus. A drive with
+    /// a segmented buffer counts here only what the media take, where they are needed, as DiskSim does.
     pub transfer: Nanos,
-    /// Controller time that nothing else hides.
+    /// Controller time that nothing else hides; with a segmented buffer, bus time after the media too.
     pub overhead: Nanos,
     /// Waiting within the device before it began: for buffered writes, a busy channel, a busy member of an array.
     pub wait: Nanos,

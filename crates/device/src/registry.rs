@@ -68,6 +68,34 @@ pub static MODELS: &[Model] = &[
         build: |keys| drive("quantum-atlas-10k", keys),
     },
     Model {
+        name: "ibm-0661",
+        summary: "IBM 0661 Lightning, 320 MB, 4318 rpm, no buffer",
+        source: "Holland and Gibson 1992; Lee and Katz 1993; overhead and bus guessed",
+        defaults: || profile::shipped("ibm-0661"),
+        build: |keys| drive("ibm-0661", keys),
+    },
+    Model {
+        name: "ibm-36gb-10k",
+        summary: "IBM 36.4 GB, 10,000 rpm, 37.3 MB/s as measured through Linux 2.6.10",
+        source: "averages of Li, Shen and Papathanasiou 2007; the rest guessed",
+        defaults: || profile::shipped("ibm-36gb-10k"),
+        build: |keys| drive("ibm-36gb-10k", keys),
+    },
+    Model {
+        name: "seagate-146gb-10k",
+        summary: "Seagate 146 GB, 10,000 rpm, 55.8 MB/s on average",
+        source: "averages of Li, Shen and Papathanasiou 2007; the rest guessed",
+        defaults: || profile::shipped("seagate-146gb-10k"),
+        build: |keys| drive("seagate-146gb-10k", keys),
+    },
+    Model {
+        name: "seagate-exos-x20",
+        summary: "Seagate Exos X20, 20 TB, 7200 rpm, 285 MB/s, 256 MB of cache",
+        source: "data sheet; zones, seek curve and cache management guessed",
+        defaults: || profile::shipped("seagate-exos-x20"),
+        build: |keys| drive("seagate-exos-x20", keys),
+    },
+    Model {
         name: "nvme",
         summary:
             "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",

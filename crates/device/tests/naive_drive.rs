@@ -83,7 +83,8 @@ impl Shape {
         let (skew, time) = if from.0 == to.0 {
             (self.skews[0], self.switch)
         } else {
-            (self.skews[1], (self.seek[0] + self.seek[1]).max(self.switch))
+            let arm = self.seek[0] + self.seek[1];
+            (self.skews[1], if self.surfaces > 1 { arm.max(self.switch) } else { arm })
         };
         let mut gap = u128::from(skew);
         while self.border(gap) < u128::from(time) {

@@ -10,8 +10,9 @@
 //! skew and whole turns, as on a real drive that has just missed the sector. Writes settle longer than reads: they
 //! have gaps, and so paths, of their own; the angles are the same.
 //!
-//! Sectors that hold no data (spares, slips: `sparing.rs`) pass the head like others. A sector that was remapped in
-//! the field lies elsewhere: a passage breaks at it, see [`Zone::run_end`].
+//! Sectors that hold no data (spares, slips: `sparing.rs`) pass the head like others, and a switch does not begin before
+//! they have; a profile's spares of a track or cylinder are few. A passage breaks at a sector that was remapped in the
+//! field, which lies elsewhere, and behind a slipped track, over which the head moves: see [`Zone::run_end`].
 
 use headstart_types::Nanos;
 
@@ -122,6 +123,8 @@ pub struct Zone {
     turning: (Vec<u64>, u64),
     /// (sector, physical sector) of the remapped, by sector.
     remapped: Vec<(u64, u64)>,
+    /// Sectors to which a passage cannot go on, rising: the remapped, those behind them, those behind slipped tracks.
+    breaks: Vec<u64>,
 }
 
 impl Zone {
@@ -169,9 +172,17 @@ impl Zone {
             sparing,
             turning,
             remapped: Vec::new(),
+            breaks: Vec::new(),
         };
-        let slip_sectors = if drive.sparing == Scheme::Tracks { track_sectors } else { 1 };
-        zone.remap(&shape.defects, slip_sectors);
+        let tracks = drive.sparing == Scheme::Tracks;
+        zone.remap(&shape.defects, if tracks { track_sectors } else { 1 });
+        zone.breaks = zone.remapped.iter().flat_map(|(sector, _)| [*sector, sector + 1]).collect();
+        if tracks {
+            let behind = |slip: &u64| first + zone.sparing.rank((slip + 1) * track_sectors);
+            zone.breaks.extend(shape.slips.iter().map(behind).collect::<Vec<_>>());
+        }
+        zone.breaks.sort_unstable();
+        zone.breaks.dedup();
         Some(zone)
     }
 
@@ -305,19 +316,15 @@ impl Zone {
         self.first + self.sparing.rank(track + within)
     }
 
-    /// Where a passage from `sector` on must end: at the zone's end, or at a sector that was remapped.
+    /// Where a passage from `sector` on must end: at the zone's end, or where it breaks before that.
     #[inline]
     #[must_use]
     pub fn run_end(&self, sector: u64) -> u64 {
-        if self.remapped.is_empty() {
+        if self.breaks.is_empty() {
             return self.end;
         }
-        let index = self.remapped.partition_point(|(remapped, _)| *remapped < sector);
-        match self.remapped.get(index) {
-            Some((remapped, _)) if *remapped == sector => sector + 1,
-            Some((remapped, _)) => *remapped,
-            None => self.end,
-        }
+        let index = self.breaks.partition_point(|sector_after| *sector_after <= sector);
+        self.breaks.get(index).map_or(self.end, |sector_after| (*sector_after).min(self.end))
     }
 
     /// Bytes a second of a read of the whole zone.

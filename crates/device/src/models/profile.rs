@@ -40,6 +40,10 @@ const SHIPPED: &[(&str, &str)] = &[
     ("seagate-cheetah-4lp", include_str!("../../profiles/seagate-cheetah-4lp.toml")),
     ("seagate-barracuda-st32171w", include_str!("../../profiles/seagate-barracuda-st32171w.toml")),
     ("quantum-atlas-10k", include_str!("../../profiles/quantum-atlas-10k.toml")),
+    ("ibm-0661", include_str!("../../profiles/ibm-0661.toml")),
+    ("ibm-36gb-10k", include_str!("../../profiles/ibm-36gb-10k.toml")),
+    ("seagate-146gb-10k", include_str!("../../profiles/seagate-146gb-10k.toml")),
+    ("seagate-exos-x20", include_str!("../../profiles/seagate-exos-x20.toml")),
 ];
 
 /// The shipped profile of the model `name`; empty for any other name.
@@ -131,7 +135,8 @@ fn arm_of(keys: &mut Keys) -> Result<Arm, KeyError> {
     }
     let seek = SeekTable::from_keys(keys.table("seek")?, cylinders as u32).map_err(|error| error.within("seek"))?;
     let next_cylinder = if cylinders > 1 { seek.time(1) } else { Nanos::ZERO };
-    let across = if mapping == Mapping::Forward { next_cylinder.max(head_switch) } else { next_cylinder };
+    let switches_heads = mapping == Mapping::Forward && surfaces > 1;
+    let across = if switches_heads { next_cylinder.max(head_switch) } else { next_cylinder };
     let settle = |time: Nanos| match time {
         Nanos::ZERO => time,
         _ => Nanos(time.0.saturating_add_signed(write_settle)),

@@ -63,6 +63,24 @@ struct Free {
     read: Option<u64>,
 }
 
+/// What the stream has come to: how far it is while it reads, where the head rests otherwise, and how far its
+/// segment is.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    progress: Option<Progress>,
+    rest: Place,
+    read: Option<(usize, u64)>,
+}
+
+/// What came of the turn before the first sector.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    /// When the last sector of the request had passed.
+    done: Nanos,
+    /// From where on the track has passed up to the request.
+    kept: Option<u64>,
+}
+
 impl Segmented {
     /// An empty buffer.
     pub fn new(buffer: Buffer) -> Self {
@@ -86,7 +104,7 @@ impl Segmented {
         let service = if request.write {
             self.write(parameters, now, request, progress)
         } else {
-            match self.hit(request, progress) {
+            match self.hit(request, progress, None) {
                 Some(segment) => self.read_hit(parameters, now, request, segment, progress),
                 None => self.read_miss(parameters, now, request, progress),
             }
@@ -95,28 +113,39 @@ impl Segmented {
         service
     }
 
+    /// What the stream has come to at `now`.
+    #[inline]
+    fn look(&self, parameters: &Parameters, now: Nanos) -> Look {
+        let Some(reading) = &self.reading else { return Look { progress: None, rest: self.rest, read: None } };
+        let zone = &parameters.arm.zones[reading.stream.zone];
+        if reading.stream.has_stopped(zone, now) {
+            let read = Some((reading.segment, reading.stream.stop()));
+            return Look { progress: None, rest: reading.stream.stopped_at(zone), read };
+        }
+        let progress = reading.stream.progress(zone, now);
+        Look { progress: Some(progress), rest: self.rest, read: Some((reading.segment, progress.end)) }
+    }
+
     /// Brings the segment of the stream up to `now`; how far the stream is, while it reads.
     #[inline]
     fn settle(&mut self, parameters: &Parameters, now: Nanos) -> Option<Progress> {
-        let reading = self.reading.as_ref()?;
-        let zone = &parameters.arm.zones[reading.stream.zone];
-        if reading.stream.has_stopped(zone, now) {
-            self.rest = reading.stream.stopped_at(zone);
-            self.segments.read_to(reading.segment, reading.stream.stop());
-            self.reading = None;
-            return None;
+        let Look { progress, rest, read } = self.look(parameters, now);
+        if let Some((segment, end)) = read {
+            self.segments.read_to(segment, end);
         }
-        let progress = reading.stream.progress(zone, now);
-        self.segments.read_to(reading.segment, progress.end);
-        Some(progress)
+        if progress.is_none() {
+            self.reading = None;
+            self.rest = rest;
+        }
+        progress
     }
 
-    /// When the head is free for something else than its stream.
+    /// When the head is free for something else than its stream, and where, if it would rest at `rest` by itself.
     #[inline]
-    fn free(&self, parameters: &Parameters, now: Nanos, progress: Option<Progress>) -> Free {
+    fn free(&self, parameters: &Parameters, now: Nanos, progress: Option<Progress>, rest: Place) -> Free {
         let waiting = now.max(self.written);
         let (Some(reading), Some(progress)) = (&self.reading, progress) else {
-            return Free { at: waiting, head: self.rest, read: None };
+            return Free { at: waiting, head: rest, read: None };
         };
         let arm = &parameters.arm;
         let leave = if progress.end < reading.at_least {
@@ -133,7 +162,7 @@ impl Segmented {
 
     /// Breaks the stream off.
     fn break_off(&mut self, parameters: &Parameters, now: Nanos, progress: Option<Progress>) -> Free {
-        let free = self.free(parameters, now, progress);
+        let free = self.free(parameters, now, progress, self.rest);
         if let (Some(reading), Some(read)) = (self.reading.take(), free.read) {
             self.segments.read_to(reading.segment, read);
         }
@@ -141,13 +170,13 @@ impl Segmented {
         free
     }
 
-    /// The segment that serves `request`, if its first sector is there.
+    /// The segment that serves `request`, if its first sector is there; `read` says how far the stream's segment is.
     #[inline]
-    fn hit(&self, request: &Request, progress: Option<Progress>) -> Option<usize> {
+    fn hit(&self, request: &Request, progress: Option<Progress>, read: Option<(usize, u64)>) -> Option<usize> {
         if !self.buffer.caching {
             return None;
         }
-        if let Some(segment) = self.segments.find(request.sector, request.end(), self.buffer.hit_on_written) {
+        if let Some(segment) = self.segments.find(request.sector, request.end(), self.buffer.hit_on_written, read) {
             return Some(segment);
         }
         let (reading, progress) = (self.reading.as_ref()?, progress?);
@@ -280,28 +309,27 @@ impl Segmented {
         let segment = self.segments.take(self.buffer.read_segments(), |index| holds(pending, index));
         self.segments.set(segment, request.sector, request.sector, false);
         let passage = self.fetch(parameters, start, segment, (request.sector, request));
-        let (begun, mut done) = (passage.first, passage.done);
-        if self.buffer.read_before || self.buffer.zero_latency[0] {
-            done = self.around(parameters, segment, request, &passage, Access::Read);
+        let around = self.around(parameters, request, &passage, Access::Read);
+        if let Some(kept) = around.kept.filter(|_| self.buffer.read_before) {
+            self.segments.keep_from(segment, kept);
         }
+        let done = around.done;
         let wanted = self.buffer.watermark(request.sectors);
         let marked = match wanted {
-            0 | 1 => begun,
+            0 | 1 => passage.first,
             _ if wanted >= u64::from(request.sectors) => done,
             _ => self.marked(parameters, request, &passage, wanted).min(done),
         };
         let back = overheads.first_reselect + overheads.data_preparation;
         let transfers = marked.max(ready + overheads.read_disconnect[after]) + back;
-        let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]);
+        let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]) + overheads.read_completion;
         if self.buffer.drop_requested {
             self.segments.drop_before(segment, request.end());
         }
-        let overhead = overheads.read_miss[after] + back.min(end - done) + overheads.read_completion;
-        let end = end + overheads.read_completion;
         let Passage { seek, rotation, .. } = passage;
-        let wait = start - ready;
-        let transfer = end - now - overhead - wait - seek - rotation;
-        Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: false }
+        let transfer = done - start - seek - rotation;
+        let overhead = overheads.read_miss[after] + (end - done);
+        Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }
     }
 
     /// When the first `wanted` sectors of a passage have been read.
@@ -315,48 +343,36 @@ impl Segmented {
         zone.rotation.time(zone.rotation.after(passage.last.begun, ticks))
     }
 
-    /// What passed while the head waited for the first sector on its track: what lies before it is kept, and what
-    /// of the request lies behind the place where the head came down need not be waited for again. Says when the
-    /// last sector has passed.
-    fn around(
-        &mut self,
-        parameters: &Parameters,
-        segment: usize,
-        request: &Request,
-        passage: &Passage,
-        access: Access,
-    ) -> Nanos {
+    /// What passed while the head waited for the first sector on its track: what lies before it is in, and what of
+    /// the request lies behind the place where the head came down need not be waited for again.
+    #[inline]
+    fn around(&self, parameters: &Parameters, request: &Request, passage: &Passage, access: Access) -> Around {
+        let zero_latency = self.buffer.zero_latency[access as usize];
+        if !zero_latency && !self.buffer.read_before {
+            return Around { done: passage.done, kept: None };
+        }
         let arm = &parameters.arm;
-        let index = if passage.last.from == request.sector { passage.last.zone } else { arm.zone_of(request.sector) };
-        let zone = &arm.zones[index];
-        let waited = zone.rotation.least(passage.rotation).saturating_sub(1);
+        let whole = passage.last.from == request.sector && passage.last.end == request.end();
+        let zone = &arm.zones[if whole { passage.last.zone } else { arm.zone_of(request.sector) }];
+        let waited = zone.rotation.least(passage.rotation).saturating_sub(1).min(zone.track_sectors - 1);
         let within = zone.within_track(request.sector);
-        let waited = waited.min(zone.track_sectors - 1);
-        let keep = access == Access::Read && self.buffer.read_before;
-        if waited <= within {
-            if keep {
-                self.segments.keep_from(segment, zone.sector_within(request.sector, within - waited));
-            }
-            return passage.done;
-        }
-        if keep {
-            self.segments.keep_from(segment, zone.sector_within(request.sector, 0));
-        }
-        // The head came down `skipped` sectors behind the first.
+        let kept = Some(zone.sector_within(request.sector, within.saturating_sub(waited)));
+        // It came down behind the first sector, by so many.
         let skipped = zone.track_sectors - waited;
-        let passed = passage.last.end == request.end() && passage.last.from == request.sector;
-        let length = zone.path(request.end() - 1) + 1 - zone.path(request.sector);
-        let on_track = within + length <= zone.track_sectors;
-        if self.buffer.zero_latency[access as usize] && passed && on_track && skipped < length {
-            return zone.rotation.time(zone.rotation.after(passage.last.begun, skipped));
-        }
-        passage.done
+        let length = zone.path(request.end().min(zone.end) - 1) + 1 - zone.path(request.sector);
+        let on_track = whole && within + length <= zone.track_sectors;
+        let done = if zero_latency && waited > within && on_track && skipped < length {
+            zone.rotation.time(zone.rotation.after(passage.last.begun, skipped))
+        } else {
+            passage.done
+        };
+        Around { done, kept }
     }
 
     fn write(&mut self, parameters: &Parameters, now: Nanos, request: &Request, progress: Option<Progress>) -> Service {
         let free = self.break_off(parameters, now, progress);
         let service = match self.buffer.reporting {
-            Reporting::Media => self.write_through(parameters, now, request, free.at),
+            Reporting::Media => self.write_through(parameters, now, request, &free),
             Reporting::Append | Reporting::Buffer => self.write_behind(parameters, now, request, free.at),
         };
         self.write_end = request.end();
@@ -369,12 +385,12 @@ impl Segmented {
         let overhead = overheads.write_hit[usize::from(self.after_write)] + overheads.data_preparation;
         let ready = now + overhead;
         let bus = parameters.bus.time(request.sectors, true);
-        let append = self.appends(request);
+        let append = self.appends(now, request);
         let begun = match append {
             Some(_) => ready,
             None => ready.max(self.room(now)),
         };
-        let passage = self.pass_written(parameters, request, begun.max(free), (begun, bus), Nanos::ZERO);
+        let passage = self.pass_written(parameters, request, self.rest, begun.max(free), (begun, bus), Nanos::ZERO);
         self.pending.retain(|pending| pending.done > begun);
         let done = passage.done;
         let segment = match append {
@@ -395,9 +411,9 @@ impl Segmented {
         Service { end, seek, rotation, transfer: bus, overhead, wait: begun - ready, buffer_hit: true }
     }
 
-    /// The segment of the last pending write, if `request` goes on where that ends and fits.
-    fn appends(&self, request: &Request) -> Option<usize> {
-        let last = self.pending.last()?.segment;
+    /// The segment of the last write that is not out at `now`, if `request` goes on where that ends and fits.
+    fn appends(&self, now: Nanos, request: &Request) -> Option<usize> {
+        let last = self.pending.last().filter(|pending| pending.done > now)?.segment;
         let goes_on = self.buffer.combine && self.segments.end(last) == request.sector;
         let fits = || request.end() - self.segments.start(last) <= self.buffer.size;
         (goes_on && fits()).then_some(last)
@@ -406,8 +422,12 @@ impl Segmented {
     /// From when on a write segment is free.
     fn room(&self, now: Nanos) -> Nanos {
         let most = if self.buffer.reporting == Reporting::Append { 1 } else { self.buffer.write_segments };
-        let full = (self.pending.len() + 1).checked_sub(most).filter(|over| *over > 0);
-        full.map_or(now, |over| self.pending[over - 1].done)
+        // They are out in their order: so many must be before there is room for one more.
+        let over = (self.pending.iter().filter(|pending| pending.done > now).count() + 1).saturating_sub(most);
+        match over {
+            0 => now,
+            _ => self.pending[self.pending.len() - most].done,
+        }
     }
 
     fn segment_for_write(&mut self, request: &Request) -> usize {
@@ -418,9 +438,10 @@ impl Segmented {
 
     /// Writes `request` to the media from `time` on, where its data cross the bus from `begun` on.
     fn pass_written(
-        &mut self,
+        &self,
         parameters: &Parameters,
         request: &Request,
+        head: Place,
         time: Nanos,
         (begun, bus): (Nanos, Nanos),
         least_seek: Nanos,
@@ -431,18 +452,20 @@ impl Segmented {
         let media = Nanos(zone.rotation.span(u64::from(request.sectors) - 1));
         let not_before = (begun + parameters.bus_sector[1]).max((begun + bus).saturating_sub(media));
         let to = zone.locate(request.sector, Access::Write).1;
-        let short = least_seek.saturating_sub(arm.movement(self.rest, to, Access::Write));
+        let short = least_seek.saturating_sub(arm.movement(head, to, Access::Write));
         let run = (request.sector, request.end());
-        let mut passage = arm.pass((time + short, not_before), self.rest, run, Access::Write);
+        let mut passage = arm.pass((time + short, not_before), head, run, Access::Write);
         passage.seek += short;
-        if self.buffer.zero_latency[1] && passage.first >= not_before {
-            passage.done = self.around(parameters, 0, request, &passage, Access::Write);
+        // In whatever order, if all has crossed the bus when the head comes down.
+        if time + passage.seek >= begun + bus {
+            passage.done = self.around(parameters, request, &passage, Access::Write).done;
         }
         passage
     }
 
-    /// A write that is done when it is on the media.
-    fn write_through(&mut self, parameters: &Parameters, now: Nanos, request: &Request, free: Nanos) -> Service {
+    /// A write that is done when it is on the media, with the head free at `free.head` from `free.at` on: how it is
+    /// served, where the head is then, and from when on.
+    fn through(&self, parameters: &Parameters, now: Nanos, request: &Request, free: &Free) -> (Service, Passage) {
         let overheads = &parameters.overheads;
         let bus = parameters.bus.time(request.sectors, true);
         let follows = self.after_write && self.write_end == request.sector;
@@ -460,27 +483,49 @@ impl Segmented {
             }
         };
         let ready = now + command;
-        let begun = (now + crossing + overheads.data_preparation).max(free);
+        let begun = (now + crossing + overheads.data_preparation).max(free.at);
         let least_seek = if follows { Nanos::ZERO } else { overheads.minimum_seek };
-        let start = ready.max(free);
-        let passage = self.pass_written(parameters, request, start, (begun, bus), least_seek);
-        let done = passage.done.max(begun + bus + leaving);
+        let start = ready.max(free.at);
+        let passage = self.pass_written(parameters, request, free.head, start, (begun, bus), least_seek);
+        let end = passage.done.max(begun + bus + leaving) + back + overheads.write_completion;
+        let Passage { seek, rotation, done, .. } = passage;
+        let transfer = done - start - seek - rotation;
+        let overhead = command + (end - done);
+        (Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }, passage)
+    }
+
+    fn write_through(&mut self, parameters: &Parameters, now: Nanos, request: &Request, free: &Free) -> Service {
+        let (service, passage) = self.through(parameters, now, request, free);
         let segment = self.segment_for_write(request);
         self.segments.written(segment, request.sector, request.end());
         self.rest = passage.head;
         self.written = passage.done;
-        let tail = back + overheads.write_completion;
-        let end = done + tail;
-        let Passage { seek, rotation, .. } = passage;
-        let (overhead, wait) = (command + tail, start - ready);
-        let transfer = end - now - overhead - wait - seek - rotation;
-        Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: false }
+        service
     }
 
     /// See [`crate::Device::positioning`].
     pub fn positioning(&self, parameters: &Parameters, now: Nanos, request: &Request) -> Nanos {
-        let mut then = self.clone();
-        let service = then.serve(parameters, now, request);
+        let Look { progress, rest, read } = self.look(parameters, now);
+        let after = usize::from(self.after_write);
+        if !request.write {
+            if self.hit(request, progress, read).is_some() {
+                return Nanos::ZERO;
+            }
+            let free = self.free(parameters, now, progress, rest);
+            let ready = now + parameters.overheads.read_miss[after];
+            let start = ready.max(free.at);
+            let run = (request.sector, request.sector + 1);
+            let passage = parameters.arm.pass((start, Nanos::ZERO), free.head, run, Access::Read);
+            return start - ready + passage.seek + passage.rotation;
+        }
+        if self.buffer.reporting != Reporting::Media {
+            let overheads = &parameters.overheads;
+            let ready = now + overheads.write_hit[after] + overheads.data_preparation;
+            let room = if self.appends(now, request).is_some() { now } else { self.room(now) };
+            return room.saturating_sub(ready);
+        }
+        let free = self.free(parameters, now, progress, rest);
+        let service = self.through(parameters, now, request, &free).0;
         service.wait + service.seek + service.rotation
     }
 

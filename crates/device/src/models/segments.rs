@@ -205,6 +205,14 @@ struct Segment {
     used: u64,
 }
 
+impl Segment {
+    #[inline]
+    fn extend(&mut self, end: u64, size: u64) {
+        self.end = self.end.max(end);
+        self.start = self.start.max(self.end.saturating_sub(size));
+    }
+}
+
 /// All segments.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
@@ -220,10 +228,15 @@ impl Segments {
     }
 
     /// The segment that holds `sector`: one that holds all before `end` if there is one, and of those the last used.
+    /// `read` is a segment that is further than it says.
     #[inline]
-    pub fn find(&self, sector: u64, end: u64, written: bool) -> Option<usize> {
+    pub fn find(&self, sector: u64, end: u64, written: bool, read: Option<(usize, u64)>) -> Option<usize> {
         let mut best = None;
         for (index, segment) in self.list.iter().enumerate() {
+            let mut segment = *segment;
+            if let Some((_, end)) = read.filter(|(read, _)| *read == index) {
+                segment.extend(end, self.size);
+            }
             if segment.start <= sector && sector < segment.end && (written || !segment.written) {
                 let merit = (segment.end >= end, segment.used);
                 if best.is_none_or(|(_, most)| merit > most) {
@@ -282,9 +295,7 @@ impl Segments {
     /// The segment now ends at `end`; what no longer fits is overwritten, oldest first.
     #[inline]
     pub fn read_to(&mut self, index: usize, end: u64) {
-        let segment = &mut self.list[index];
-        segment.end = segment.end.max(end);
-        segment.start = segment.start.max(segment.end.saturating_sub(self.size));
+        self.list[index].extend(end, self.size);
     }
 
     /// The segment also holds what lies from `start` on, as far as it fits.

@@ -1,0 +1,76 @@
+//! What the sources of the shipped profiles print, against what the drives then do.
+
+use headstart_device::{build_device, Device, Mechanics};
+use toml::Table;
+
+fn drive(model: &str) -> (Box<dyn Device>, Mechanics) {
+    let device = build_device(model, Table::new()).unwrap();
+    let mechanics = device.mechanics().unwrap();
+    (device, mechanics)
+}
+
+fn near(what: &str, value: f64, expected: f64, tolerance: f64) {
+    assert!((value / expected - 1.0).abs() <= tolerance, "{what}: {value} against {expected}");
+}
+
+/// Mean over even places of the lesser of media rate and `limit`, in bytes a second.
+fn mean_rate(mechanics: &Mechanics, limit: f64) -> f64 {
+    let sectors: u64 = mechanics.bands.iter().map(|band| band.sectors).sum();
+    let weigh = |band: &headstart_device::Band| band.sectors as f64 * band.bytes_per_second.min(limit);
+    mechanics.bands.iter().map(weigh).sum::<f64>() / sectors as f64
+}
+
+#[test]
+fn competitive_prefetching() {
+    // Li, Shen and Papathanasiou 2007, section 5: 37.3 MB/s, 7.53 ms + 3.00 ms, 393 KB.
+    let (_, ibm) = drive("ibm-36gb-10k");
+    near("rate", mean_rate(&ibm, 37.5e6), 37.3e6, 0.01);
+    near("seek", ibm.mean_seek_ns(), 7.53e6, 0.01);
+    let depth = mean_rate(&ibm, 37.5e6) * (ibm.mean_seek_ns() + ibm.revolution().0 as f64 / 2.0) / 1e9;
+    near("depth", depth, 393e3, 0.01);
+    // 55.8 MB/s, 7.98 ms with half a turn, 446 KB.
+    let (_, seagate) = drive("seagate-146gb-10k");
+    let rate = mean_rate(&seagate, f64::INFINITY);
+    near("rate", rate, 55.8e6, 0.01);
+    let switch = seagate.mean_seek_ns() + seagate.revolution().0 as f64 / 2.0;
+    near("switch", switch, 7.98e6, 0.01);
+    near("depth", rate * switch / 1e9, 446e3, 0.01);
+}
+
+#[test]
+fn lightning() {
+    // Holland and Gibson 1992: 2 ms least, 12.5 ms on average, 25 ms at most; 13.9 ms a turn; 320 MB.
+    let (device, mechanics) = drive("ibm-0661");
+    near("capacity", device.capacity_sectors().unwrap() as f64 * 512.0, 320e6, 0.03);
+    near("turn", mechanics.revolution().0 as f64, 13.9e6, 0.001);
+    near("mean seek", mechanics.mean_seek_ns(), 12.5e6, 0.03);
+    near("longest seek", mechanics.seek[948].0 as f64, 25e6, 0.03);
+}
+
+#[test]
+fn exos() {
+    let (device, mechanics) = drive("seagate-exos-x20");
+    assert_eq!(device.capacity_sectors(), Some(20_000_588_955_648 / 512));
+    near("outermost rate", mechanics.bands[0].bytes_per_second, 285e6, 0.01);
+}
+
+#[test]
+fn extracted_drives() {
+    // Block counts as the drives report them; the zones hold a little more.
+    for (model, sectors) in [
+        ("seagate-cheetah-9lp", 17_783_240),
+        ("seagate-cheetah-4lp", 8_887_200),
+        ("seagate-barracuda-st32171w", 4_110_000),
+        ("quantum-atlas-10k", 17_938_986),
+    ] {
+        let (device, mechanics) = drive(model);
+        assert_eq!(device.capacity_sectors(), Some(sectors), "{model}");
+        let held: u64 = mechanics.bands.iter().map(|band| band.sectors).sum();
+        assert!((1.0..1.03).contains(&(held as f64 / sectors as f64)), "{model}: {held}");
+    }
+    // 10,045 rpm past 254 sectors of 512 bytes: 21.8 MB/s without switches; 97 sectors of skew, 133 every twelfth track:
+    // 12 * 254 of 12 * 254 + 11 * 97 + 133 sectors are data.
+    let (_, cheetah) = drive("seagate-cheetah-9lp");
+    let raw = 10_045.0 / 60.0 * 254.0 * 512.0;
+    near("rate", cheetah.bands[0].bytes_per_second, raw * 3048.0 / 4248.0, 0.001);
+}
