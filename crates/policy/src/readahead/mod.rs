@@ -9,19 +9,25 @@
 //! One file each, and one row in [`registry`]. An algorithm that also chooses victims (SARC) implements both traits
 //! on one type: [`Integrated`].
 
+mod amp;
+mod linux;
 mod linux_2_6;
 mod obl;
 mod ra;
 mod recent;
 pub mod registry;
+mod sarc;
 mod size;
 
 use headstart_types::{Block, Nanos};
 
+pub use amp::Amp;
+pub use linux::Linux;
 pub use linux_2_6::{Linux26, Trigger};
 pub use obl::{Obl, When};
 pub use ra::{Adaptive, Ra};
 pub use registry::{read_ahead, BuildReadAhead, ReadAheadContext, ReadAheadRow, READ_AHEADS};
+pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
 
 use crate::Replacement;

@@ -46,13 +46,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.at.len()
     }
 
-    #[cfg(test)]
     /// The value of `key`, without counting as a use.
     pub fn peek(&self, key: K) -> Option<&V> {
         self.at.get(&key).map(|at| &self.nodes[*at as usize].value)
     }
 
-    #[cfg(test)]
     /// The value of `key`, which is now the most recently used.
     pub fn get(&mut self, key: K) -> Option<&mut V> {
         let at = *self.at.get(&key)?;

@@ -9,7 +9,7 @@ use headstart_types::{typed_keys, KeyError};
 use super::linux_2_6::Trigger;
 use super::obl::When;
 use super::ra::Adaptive;
-use super::{Integrated, Linux26, Obl, Ra, ReadAhead, Size};
+use super::{Amp, Integrated, Linux, Linux26, Obl, Ra, ReadAhead, Sarc, SarcSetting, Size};
 
 /// What a host tells about the level that a read-ahead is built for.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +90,46 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             Ok(Box::new(Linux26::new(min, max, keys.trigger, keys.files as usize)))
         }),
     },
+    ReadAheadRow {
+        name: "sarc",
+        summary: "groups of fixed size ahead of sequential blocks, which share the cache with random ones by utility",
+        source: "Gill and Modha, USENIX 2005; zhang-pfc, section 2.2",
+        only_ahead: true,
+        spares_random: true,
+        defaults: defaults::<SarcKeys>,
+        build: BuildReadAhead::WithReplacement(|keys, context| {
+            let setting = typed_keys::<SarcKeys>(keys)?.setting(context)?;
+            Ok(Box::new(Sarc::new(context.frames, setting)))
+        }),
+    },
+    ReadAheadRow {
+        name: "amp",
+        summary: "a degree and a trigger distance for each stream, grown by use, shrunk by waste",
+        source: "Gill and Bathen, FAST 2007",
+        only_ahead: true,
+        spares_random: true,
+        defaults: defaults::<AmpKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: AmpKeys = typed_keys(keys)?;
+            let max_degree = keys.max_degree.some_blocks("max_degree", context.block_bytes)?;
+            Ok(Box::new(Amp::new(context.frames, u64::from(keys.threshold), max_degree)))
+        }),
+    },
+    ReadAheadRow {
+        name: "linux",
+        summary: "the kernel's on-demand read-ahead: a window that ramps up, renewed at a marked page",
+        source: "Linux 6.12, mm/readahead.c and mm/filemap.c",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<LinuxKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: LinuxKeys = typed_keys(keys)?;
+            let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
+            let request_max = keys.max_request.blocks(context.block_bytes);
+            at_least_one("files", keys.files)?;
+            Ok(Box::new(Linux::new(max, request_max, keys.files as usize, context.frames as usize)))
+        }),
+    },
 ];
 
 /// The row of read-ahead `name`.
@@ -167,5 +207,76 @@ struct Linux26Keys {
 impl Default for Linux26Keys {
     fn default() -> Self {
         Self { min: Size::Blocks(3), max: Size::Blocks(32), trigger: Trigger::default(), files: FILES }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SarcKeys {
+    /// p.
+    degree: Size,
+    /// g.
+    trigger: Size,
+    threshold: u32,
+    /// dL as a part of the frames.
+    bottom: f64,
+    large_ratio: u32,
+}
+
+impl Default for SarcKeys {
+    fn default() -> Self {
+        Self { degree: Size::Blocks(8), trigger: Size::Blocks(4), threshold: 2, bottom: 0.02, large_ratio: 20 }
+    }
+}
+
+impl SarcKeys {
+    fn setting(self, context: &ReadAheadContext) -> Result<SarcSetting, KeyError> {
+        let degree = self.degree.blocks(context.block_bytes);
+        if degree < 2 {
+            return Err(KeyError::new("degree", format!("{degree} is out of range"), "at least two blocks"));
+        }
+        let trigger = self.trigger.some_blocks("trigger", context.block_bytes)?;
+        if trigger >= degree {
+            let allowed = format!("less than degree, {degree} blocks");
+            return Err(KeyError::new("trigger", format!("{trigger} blocks reach past the group"), allowed));
+        }
+        if !(self.bottom > 0.0 && self.bottom <= 0.5) {
+            let problem = format!("{} is out of range", self.bottom);
+            return Err(KeyError::new("bottom", problem, "a part of the frames, above 0 and at most 0.5"));
+        }
+        let bottom = (self.bottom * f64::from(context.frames)).ceil() as usize;
+        let threshold = at_least_one("threshold", self.threshold)?;
+        let large_ratio = u64::from(at_least_one("large_ratio", self.large_ratio)?);
+        Ok(SarcSetting { degree, trigger, threshold, bottom: bottom.max(1), large_ratio })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AmpKeys {
+    /// APT, in blocks.
+    threshold: u32,
+    max_degree: Size,
+}
+
+impl Default for AmpKeys {
+    fn default() -> Self {
+        Self { threshold: 4, max_degree: Size::Blocks(256) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LinuxKeys {
+    /// The device's read_ahead_kb.
+    read_ahead: Size,
+    /// The device's max_sectors_kb: a request larger than `read_ahead` is read in pieces of up to this.
+    max_request: Size,
+    files: u32,
+}
+
+impl Default for LinuxKeys {
+    fn default() -> Self {
+        Self { read_ahead: Size::kib(128), max_request: Size::kib(1280), files: FILES }
     }
 }

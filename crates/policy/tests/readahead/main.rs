@@ -1,5 +1,8 @@
 //! Read-ahead policies against hand-worked request sequences and against what all of them promise.
 
+mod amp;
 mod common;
 mod every_row;
+mod linux;
+mod sarc;
 mod simple;

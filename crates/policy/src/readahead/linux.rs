@@ -1,0 +1,192 @@
+//! The read-ahead of the present Linux kernel: decided on demand, renewed at a marked page.
+//!
+//! Source: Linux 6.12, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra) and mm/filemap.c (filemap_get_pages).
+//! The state of an open file is its last window, `start..start + size`, whose last `async_size` blocks begin with a
+//! marked one.
+//!
+//! ```text
+//! absent block    at 0, or oversize (more than max), or following the last request: initial window there
+//!                 else as many cached blocks before it as the request is long, or fewer: random, no read-ahead
+//!                 else a stream that the state has forgotten: window of (blocks before + request), mark on its last
+//! marked block    where the state expects it: the next window follows the last; twice or four times its size
+//!                 elsewhere (streams interleaved): next window from the first block that is absent after it, sized by
+//!                 its distance plus the request, and that doubled
+//! initial size    n = request rounded up to a power of two; 4 n if n <= max/32, 2 n if n <= max/4, else max
+//! next size       4 n if n < max/16, 2 n if n <= max/2, else max; all of it behind the mark
+//! ```
+//!
+//! With max = 32 pages (read_ahead_kb = 128) a reader of single pages from 0 gets 4, 8, 16, 32, 32 ... pages, marked at
+//! 1, 4, 12, 28, 60. For a request over max, max is raised to its size, up to max_sectors_kb. A request is worked through as filemap does:
+//! windows are opened until it is covered, so a mark inside it is hit at once.
+//!
+//! What differs: a page is a block of the level. "Following" means at the end of the last request or one block after,
+//! as the kernel's byte position gives it for whole pages. Left out: large folios and their alignment, mmap
+//! read-around, fadvise and madvise, congestion of the cgroup, the shrinking of windows after misses of earlier
+//! kernels. Marks live in the pages there; here in a map of at most as many as the level has frames.
+//! Cost: constant per block, up to max look-ups for an absent block away from the last request; 80 bytes an open file
+//! (file and client), of at most `files`, the least recently read forgotten first. Not for reads that are sequential
+//! in pieces shorter than a window: each piece at its end has up to max blocks too many.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// The read-ahead state of an open file, in blocks.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// First block of the last window.
+    start: u64,
+    size: u64,
+    /// The last blocks of the window, from its marked one.
+    async_size: u64,
+    /// The block after the last request; `None` before the first.
+    previous: Option<u64>,
+}
+
+/// On-demand read-ahead.
+#[derive(Debug)]
+pub struct Linux {
+    max: u64,
+    request_max: u64,
+    files: Recent<(u32, u32), State>,
+    marks: Recent<(u32, u64), ()>,
+}
+
+/// One request on its way through the pages.
+struct Pass<'a> {
+    asked: &'a Asked,
+    cached: &'a dyn Cached,
+    max: u64,
+    /// Windows of this request, which are cached as far as it is concerned: `opened.0..opened.1`.
+    opened: (u64, u64),
+}
+
+impl Pass<'_> {
+    fn is_cached(&self, index: u64) -> bool {
+        (self.opened.0..self.opened.1).contains(&index) || self.cached.is_cached(self.asked.file, index)
+    }
+
+    /// How many blocks before `index` are cached without a gap, up to `max`.
+    fn cached_before(&self, index: u64) -> u64 {
+        (1..=self.max.min(index)).take_while(|back| self.is_cached(index - back)).count() as u64
+    }
+
+    /// How many blocks after `index` are cached without a gap, up to `max`.
+    fn cached_after(&self, index: u64) -> u64 {
+        let after = |ahead: &u64| index.checked_add(*ahead).is_some_and(|at| self.is_cached(at));
+        (1..=self.max).take_while(after).count() as u64
+    }
+
+    /// The kernel's get_init_ra_size.
+    fn initial_size(&self, request: u64) -> u64 {
+        match request.next_power_of_two() {
+            size if size <= self.max / 32 => size * 4,
+            size if size <= self.max / 4 => size * 2,
+            _ => self.max,
+        }
+    }
+
+    /// The kernel's get_next_ra_size.
+    fn next_size(&self, size: u64) -> u64 {
+        match size {
+            size if size < self.max / 16 => size * 4,
+            size if size <= self.max / 2 => size * 2,
+            _ => self.max,
+        }
+    }
+
+    /// An absent block at `index` with `request` blocks still to read. True: a window is to be opened.
+    fn absent(&self, state: &mut State, index: u64, request: u64) -> bool {
+        let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
+        if index == 0 || request > self.max || follows {
+            let size = self.initial_size(request);
+            let async_size = if size > request { size - request } else { size / 2 };
+            (state.start, state.size, state.async_size) = (index, size, async_size);
+            return true;
+        }
+        let before = self.cached_before(index);
+        if before <= request {
+            return false;
+        }
+        // Cached from the start of the file: a long stream.
+        let trace = if before == index { before * 2 } else { before };
+        (state.start, state.size, state.async_size) = (index, (trace + request).min(self.max), 1);
+        true
+    }
+
+    /// The marked block at `index` with `request` blocks still to read. True: a window is to be opened.
+    fn marked(&self, state: &mut State, index: u64, request: u64) -> bool {
+        let expected = state.start.saturating_add(state.size - state.async_size);
+        if state.size > 0 && index == expected {
+            state.start = state.start.saturating_add(state.size);
+            state.size = self.next_size(state.size);
+        } else {
+            let distance = self.cached_after(index) + 1;
+            if distance > self.max {
+                return false;
+            }
+            state.start = index.saturating_add(distance);
+            state.size = self.next_size(distance + request);
+        }
+        state.async_size = state.size;
+        true
+    }
+}
+
+impl Linux {
+    /// Windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
+    /// for a cache of `frames` blocks.
+    #[must_use]
+    pub fn new(max: u64, request_max: u64, files: usize, frames: usize) -> Self {
+        Self { max: max.max(1), request_max, files: Recent::new(files), marks: Recent::new(frames) }
+    }
+
+    /// Names the window, as far as it is in the file, and marks its block unless that is cached already.
+    fn open(&mut self, pass: &mut Pass<'_>, state: &State, prefetch: &mut Vec<Run>) {
+        let file = pass.asked.file;
+        let end = state.start.saturating_add(state.size).min(pass.cached.file_blocks(file).unwrap_or(u64::MAX));
+        let mark = state.start.saturating_add(state.size - state.async_size);
+        if mark < end && state.async_size > 0 && !pass.is_cached(mark) {
+            self.marks.get_or_default((file, mark));
+        }
+        if state.start < end {
+            prefetch.push(Run::between(file, state.start, end));
+            let touches = state.start <= pass.opened.1 && pass.opened.0 <= end && pass.opened.0 < pass.opened.1;
+            pass.opened = match touches {
+                true => (pass.opened.0.min(state.start), pass.opened.1.max(end)),
+                false => (state.start, end),
+            };
+        }
+    }
+}
+
+impl ReadAhead for Linux {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let key = (asked.file, asked.client);
+        let mut state = *self.files.get_or_default(key);
+        let count = u64::from(asked.count);
+        let max = if count > self.max { self.max.max(self.request_max.min(count)) } else { self.max };
+        let mut pass = Pass { asked, cached, max, opened: (0, 0) };
+        let mut random_to = 0;
+        for (index, found) in (asked.first..asked.end()).zip(found) {
+            let request = asked.end() - index;
+            if !found.is_hit() && !pass.is_cached(index) && index >= random_to {
+                if pass.absent(&mut state, index, request) {
+                    self.open(&mut pass, &state, prefetch);
+                } else {
+                    random_to = asked.end();
+                }
+            }
+            if self.marks.remove((asked.file, index)).is_some() && pass.marked(&mut state, index, request) {
+                self.open(&mut pass, &state, prefetch);
+            }
+        }
+        state.previous = Some(asked.end());
+        *self.files.get_or_default(key) = state;
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
+        self.marks.remove((file, index));
+    }
+}

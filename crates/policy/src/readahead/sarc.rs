@@ -1,0 +1,297 @@
+//! SARC: sequential prefetching and replacement in one, with a list for sequential blocks and one for the rest.
+//!
+//! Source: B. S. Gill and D. S. Modha, "SARC: Sequential Prefetching in Adaptive Replacement Cache", USENIX 2005,
+//! sections II-A to II-C and III; zhang-pfc section 2.2 (fixed degree p and trigger distance g).
+//!
+//! ```text
+//! counter of n:  1 if n - 1 is not cached, else min(threshold, 1 + counter of n - 1); set at n's first reference
+//! miss on n:     n to RANDOM; if its counter is the threshold (a sequential miss), n to n + p - 1 to SEQ instead
+//! trigger:       the block g before the end of a prefetched group; its reference moves what is left of the group
+//!                to the recent end of SEQ and prefetches the next p blocks
+//! evict:         from SEQ if it is longer than desired, else from RANDOM; the older of the two list ends while
+//!                either list is shorter than dL
+//! desired size:  each hit in the last dL blocks of RANDOM raises it by one if 2 s dL / |SEQ| > 1, else lowers it; s
+//!                counts the sequential misses since the last such hit
+//! ```
+//!
+//! The left side of that comparison is the marginal utility of SEQ in units of RANDOM's. What differs, or is our
+//! reading: a block is the paper's track. A request is worked through block by block, so a large one may trigger
+//! several groups. Steps of one block, dL = 2 % of the frames, a desired size of half the frames at first, threshold
+//! 2, p = 8 and g = 4 are settings of ours (AMP's authors found g = p / 2 best). A workload that never hits the end
+//! of RANDOM would never adapt: a sequential miss while the left side exceeds `large_ratio` raises the size too. The
+//! destage and free-queue threads are the host's business.
+//! Cost: constant per block plus p per group; 28 bytes a block of the universe, 16 a listed one, about 80 for each of
+//! at most 2 * frames + 1024 blocks that pages are kept of. Not for strides or
+//! backward scans, which it takes for random.
+
+use headstart_types::{Block, Nanos, Outcome, Position};
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, Integrated, ReadAhead, Run};
+use crate::lists::Lists;
+use crate::{Replacement, View};
+
+const SEQ: usize = 0;
+/// RANDOM without its end.
+const TOP: usize = 1;
+/// The least recently used dL blocks of RANDOM.
+const BOTTOM: usize = 2;
+
+/// SARC's parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SarcSetting {
+    /// p: blocks of a prefetched group, at least 2.
+    pub degree: u64,
+    /// g: the trigger is so many blocks before the end of its group; at least 1, below `degree`.
+    pub trigger: u64,
+    /// A block is sequential when the counter reaches this; at least 1, and then every miss is.
+    pub threshold: u32,
+    /// dL: blocks at the end of RANDOM whose hits are watched, at least 1.
+    pub bottom: usize,
+    /// A sequential miss raises the desired size while SEQ is so many times more useful than RANDOM.
+    pub large_ratio: u64,
+}
+
+/// What is known about a block that is cached, on its way, or about to be.
+#[derive(Debug, Clone, Copy, Default)]
+struct Page {
+    /// 0: not referenced since it was fetched.
+    counter: u32,
+    sequential: bool,
+    /// Where the group ends that this block triggers the successor of; 0: it is no trigger.
+    group_end: u64,
+    block: Option<Block>,
+}
+
+/// Sequential prefetching in adaptive replacement cache.
+#[derive(Debug)]
+pub struct Sarc {
+    setting: SarcSetting,
+    frames: usize,
+    lists: Lists<3>,
+    /// By block: when it was last put at the recent end of its list.
+    stamps: Vec<u64>,
+    /// By block: its file and index.
+    places: Vec<(u32, u64)>,
+    clock: u64,
+    pages: Recent<(u32, u64), Page>,
+    /// How long SEQ should be, 0 to `frames`.
+    desired: usize,
+    /// s: sequential misses since the last hit at the end of RANDOM.
+    sequential_misses: u64,
+}
+
+impl Sarc {
+    /// For a cache of `frames` frames.
+    #[must_use]
+    pub fn new(frames: u32, setting: SarcSetting) -> Self {
+        let frames = frames as usize;
+        Self {
+            setting,
+            frames,
+            lists: Lists::new(),
+            stamps: Vec::new(),
+            places: Vec::new(),
+            clock: 0,
+            // Groups may be named that never arrive; twice the frames leaves them room to be forgotten first.
+            pages: Recent::new(2 * frames + 1024),
+            desired: frames / 2,
+            sequential_misses: 0,
+        }
+    }
+
+    /// How long SEQ should be, in blocks.
+    #[must_use]
+    pub fn desired(&self) -> usize {
+        self.desired
+    }
+
+    /// How long SEQ and RANDOM are, in blocks.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, usize) {
+        (self.lists.len(SEQ), self.lists.len(TOP) + self.lists.len(BOTTOM))
+    }
+
+    fn put_last(&mut self, list: usize, block: Block) {
+        self.lists.move_to_back(list, block);
+        self.clock += 1;
+        self.stamps[block.index()] = self.clock;
+        self.refill_bottom();
+    }
+
+    /// Keeps the dL oldest blocks of RANDOM in BOTTOM.
+    fn refill_bottom(&mut self) {
+        while self.lists.len(BOTTOM) < self.setting.bottom {
+            let Some(block) = self.lists.front(TOP) else { break };
+            self.lists.move_to_back(BOTTOM, block);
+        }
+    }
+
+    /// 2 s dL against |SEQ|: the two sides of the paper's comparison, without the division.
+    fn utilities(&self) -> (u64, u64) {
+        (2 * self.sequential_misses * self.setting.bottom as u64, self.lists.len(SEQ) as u64)
+    }
+
+    fn hit_at_the_end_of_random(&mut self) {
+        let (sequential, random) = self.utilities();
+        self.desired =
+            if sequential > random { (self.desired + 1).min(self.frames) } else { self.desired.saturating_sub(1) };
+        self.sequential_misses = 0;
+    }
+
+    fn missed_sequentially(&mut self) {
+        self.sequential_misses += 1;
+        let (sequential, random) = self.utilities();
+        if sequential > self.setting.large_ratio.saturating_mul(random) {
+            self.desired = (self.desired + 1).min(self.frames);
+        }
+    }
+
+    /// The counter of the block at `index`, from the one before it, which is cached if `follows`.
+    fn count(&self, file: u32, index: u64, follows: bool) -> u32 {
+        match index.checked_sub(1) {
+            Some(before) if follows => {
+                let counter = self.pages.peek((file, before)).map_or(0, |page| page.counter);
+                (counter + 1).min(self.setting.threshold)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Makes the blocks from `first` a group of SEQ, up to the end of the file; says where it ends.
+    fn group(&mut self, file: u32, first: u64, cached: &dyn Cached) -> u64 {
+        let full = first.saturating_add(self.setting.degree);
+        let end = full.min(cached.file_blocks(file).unwrap_or(u64::MAX));
+        for index in first..end {
+            let known = cached.is_cached(file, index);
+            let page = self.pages.get_or_default((file, index));
+            if !known {
+                *page = Page { sequential: true, block: page.block, ..Page::default() };
+            }
+        }
+        if end == full && end > first {
+            self.pages.get_or_default((file, end - self.setting.trigger)).group_end = end;
+        }
+        end
+    }
+
+    /// Moves the blocks of SEQ in `first..end` to its recent end.
+    fn renew(&mut self, file: u32, first: u64, end: u64) {
+        for index in first..end {
+            let block = self.pages.peek((file, index)).and_then(|page| page.block);
+            if let Some(block) = block.filter(|block| self.lists.list_of(*block) == Some(SEQ)) {
+                self.put_last(SEQ, block);
+            }
+        }
+    }
+
+    fn oldest(&self, list: usize, view: &View<'_>) -> Option<Block> {
+        self.lists.iter(list).find(|block| view.state(*block).is_evictable())
+    }
+
+    /// The block to evict.
+    fn choose(&self, view: &View<'_>) -> Option<Block> {
+        let seq = self.oldest(SEQ, view);
+        let random = self.oldest(BOTTOM, view).or_else(|| self.oldest(TOP, view));
+        let (Some(from_seq), Some(from_random)) = (seq, random) else { return seq.or(random) };
+        let (seq_len, random_len) = self.lengths();
+        let prefer_seq = if seq_len.min(random_len) < self.setting.bottom {
+            self.stamps[from_seq.index()] < self.stamps[from_random.index()]
+        } else {
+            seq_len > self.desired
+        };
+        Some(if prefer_seq { from_seq } else { from_random })
+    }
+
+    fn forget(&mut self, block: Block) {
+        self.lists.remove(block);
+        self.refill_bottom();
+        self.pages.remove(self.places[block.index()]);
+    }
+}
+
+impl ReadAhead for Sarc {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let file = asked.file;
+        // What this request has put into groups so far. The groups of one request leave no gap.
+        let (mut begins, mut planned) = (u64::MAX, 0);
+        let mut follows = asked.first.checked_sub(1).is_some_and(|before| cached.is_cached(file, before));
+        for (index, found) in (asked.first..asked.end()).zip(found) {
+            let hit = found.is_hit() || index < planned;
+            let counter = self.count(file, index, follows);
+            let page = self.pages.get_or_default((file, index));
+            if !hit {
+                *page = Page { block: page.block, ..Page::default() };
+            }
+            if page.counter == 0 {
+                page.counter = counter;
+            }
+            let (counter, group_end) = (page.counter, std::mem::take(&mut page.group_end));
+            if !hit && counter == self.setting.threshold {
+                self.missed_sequentially();
+                (begins, planned) = (begins.min(index), planned.max(self.group(file, index, cached)));
+                self.pages.get_or_default((file, index)).counter = counter;
+            } else if hit && group_end > 0 {
+                self.renew(file, index, group_end);
+                (begins, planned) = (begins.min(group_end), planned.max(self.group(file, group_end, cached)));
+            }
+            follows = true;
+        }
+        let first = begins.max(asked.end());
+        if first < planned {
+            prefetch.push(Run::between(file, first, planned));
+        }
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
+        self.pages.remove((file, index));
+    }
+}
+
+impl Replacement for Sarc {
+    fn grow(&mut self, blocks: usize) {
+        self.lists.grow(blocks);
+        if blocks > self.stamps.len() {
+            self.stamps.resize(blocks, 0);
+            self.places.resize(blocks, (u32::MAX, u64::MAX));
+        }
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.lists.warm(blocks);
+    }
+
+    fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
+        let victim = self.choose(view)?;
+        self.forget(victim);
+        Some(victim)
+    }
+
+    fn inserted(&mut self, block: Block) {
+        let sequential = self.pages.peek(self.places[block.index()]).is_some_and(|page| page.sequential);
+        self.put_last(if sequential { SEQ } else { TOP }, block);
+    }
+
+    fn referenced(&mut self, _position: Position, block: Block, outcome: Outcome) {
+        if outcome == Outcome::Miss {
+            return;
+        }
+        match self.lists.list_of(block) {
+            Some(SEQ) => self.put_last(SEQ, block),
+            Some(BOTTOM) => {
+                self.hit_at_the_end_of_random();
+                self.put_last(TOP, block);
+            }
+            Some(_) => self.put_last(TOP, block),
+            None => {}
+        }
+    }
+}
+
+impl Integrated for Sarc {
+    fn placed(&mut self, block: Block, file: u32, index: u64) {
+        self.grow(block.index() + 1);
+        self.places[block.index()] = (file, index);
+        self.pages.get_or_default((file, index)).block = Some(block);
+    }
+}

@@ -1,0 +1,137 @@
+//! The kernel's windows and marks.
+
+use headstart_policy::readahead::Asked;
+
+use crate::common::{named, Level};
+
+/// The requests of `blocks` single blocks from `first` that made something be named, with what.
+fn triggers(
+    level: &mut Level,
+    linux: &mut dyn headstart_policy::ReadAhead,
+    first: u64,
+    blocks: u64,
+) -> Vec<(u64, u64, u32)> {
+    let mut named = Vec::new();
+    for block in first..first + blocks {
+        named.extend(level.read(linux, block, 1).into_iter().map(|(first, count)| (block, first, count)));
+    }
+    named
+}
+
+#[test]
+fn windows_of_4_8_16_32_pages_from_the_start_of_a_file() {
+    // max = 128 KiB / 4 KiB = 32. Block 0: initial, 1 <= 32/32, so 4 blocks, 0..4, of which 4 - 1 = 3 are read ahead:
+    // mark at 1. 1: next window at 4, 4 <= 16, so 8, mark at 4. 4: 16 at 12. 12: 32 at 28. 28: at 60, max.
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", ""));
+    let named = triggers(&mut level, &mut *linux, 0, 100);
+    assert_eq!(named, [(0, 0, 4), (1, 4, 8), (4, 12, 16), (12, 28, 32), (28, 60, 32), (60, 92, 32), (92, 124, 32)]);
+    assert_eq!(level.missed, 1);
+}
+
+#[test]
+fn a_larger_device_ramps_up_by_four_first() {
+    // max = 1 MiB = 256: initial 1 <= 8: 4; 4 < 16: 16; 16 is not below 16, 16 <= 128: 32; 64; 128; 256.
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", "read_ahead = \"1MiB\""));
+    let sizes: Vec<_> = triggers(&mut level, &mut *linux, 0, 700).into_iter().map(|(_, _, size)| size).collect();
+    assert_eq!(sizes, [4, 16, 32, 64, 128, 256, 256, 256]);
+}
+
+#[test]
+fn the_first_window_depends_on_the_request() {
+    // (request, window) from block 0, max 32: up to 1: x 4; up to 8: rounded up, x 2; above: 32.
+    for (request, window) in [(1, 4), (2, 4), (3, 8), (4, 8), (5, 16), (8, 16), (9, 32), (32, 32)] {
+        let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+        assert_eq!(level.read(&mut *linux, 0, request)[0], (0, window), "{request}");
+    }
+}
+
+#[test]
+fn a_request_that_fills_its_window_hits_its_own_mark() {
+    // 32 blocks from 0: window 0..32, not larger than the request, so half of it lies behind the mark: 16, which the
+    // request reads at once: next window 32..64, marked at 32.
+    let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+    assert_eq!(level.read(&mut *linux, 0, 32), [(0, 32), (32, 32)]);
+    assert_eq!(level.read(&mut *linux, 32, 1), [(64, 32)]);
+}
+
+#[test]
+fn oversize_requests_are_read_at_once_up_to_the_device_limit() {
+    // 64 blocks at 1000, never read before. max for them is min(64, 1280 KiB = 320) = 64, which they do not exceed:
+    // random. 64 more follow: window 1064..1128, mark at 1096, which the request reads: 64 more.
+    let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+    assert_eq!(level.read(&mut *linux, 1000, 64), []);
+    assert_eq!(level.read(&mut *linux, 1064, 64), [(1064, 64), (1128, 64)]);
+    // With a limit of 32 blocks they exceed it, so they are sequential by themselves: windows of 32 follow one another until the request is covered: 2000, mark 2016;
+    // 2032, mark 2032; 2064, marked at 2064.
+    let (mut level, mut linux) = (Level::new(1000), named("linux", "max_request = 32"));
+    assert_eq!(level.read(&mut *linux, 2000, 64), [(2000, 32), (2032, 32), (2064, 32)]);
+}
+
+#[test]
+fn random_reads_are_left_alone_and_the_second_of_two_in_a_row_is_not() {
+    let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+    assert_eq!(level.read(&mut *linux, 500, 1), []);
+    assert_eq!(level.read(&mut *linux, 100, 1), []);
+    // 101 follows: initial window of 4, mark at 102.
+    assert_eq!(level.read(&mut *linux, 101, 1), [(101, 4)]);
+    assert_eq!(level.read(&mut *linux, 102, 1), [(105, 8)]);
+    // 300 and 302: one block skipped still follows (byte position of the end against the page asked for).
+    assert_eq!(level.read(&mut *linux, 300, 1), []);
+    assert_eq!(level.read(&mut *linux, 302, 1), [(302, 4)]);
+    assert_eq!(level.read(&mut *linux, 250, 1), []);
+    assert_eq!(level.read(&mut *linux, 253, 1), []);
+}
+
+#[test]
+fn interleaved_streams_of_one_open_file_go_on_at_their_marks() {
+    // Stream A at 0.., stream B at 1000.., alternating. A 0: 0..4, mark 1. B 1000: random (no neighbours). A 1: the
+    // state is still A's: 4..12, mark 4. B 1001: the last request was A's, but one cached block before it is not more
+    // than the request: random. A 2; B 1002: two cached before it: a trace, window of 2 + 1 = 3 from 1002, async 1,
+    // mark at 1004, and the state is B's. A 3. A 4 is marked but not where the state expects it: the first absent
+    // block after it is 12, 8 further; (8 + 1) * 2 = 18 from 12, mark at 12; the state is A's again. B 1004, marked:
+    // absent from 1005, 1 further; (1 + 1): 2 is not below 32/16: 4 from 1005.
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", ""));
+    let order = [0, 1000, 1, 1001, 2, 1002, 3, 1003, 4, 1004];
+    let runs: Vec<_> = order.iter().map(|block| level.read(&mut *linux, *block, 1)).collect();
+    let none = Vec::new;
+    let expected = [
+        vec![(0, 4)],
+        none(),
+        vec![(4, 8)],
+        none(),
+        none(),
+        vec![(1002, 3)],
+        none(),
+        none(),
+        vec![(12, 18)],
+        vec![(1005, 4)],
+    ];
+    assert_eq!(runs, expected);
+}
+
+#[test]
+fn open_files_are_apart() {
+    // Two clients of one file, at 10 and at 50 by turns: each follows its own.
+    let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+    let mut ask = |client, first| level.ask(&mut *linux, Asked { file: 0, first, count: 1, client }).len();
+    assert_eq!([ask(0, 10), ask(1, 50), ask(0, 11), ask(1, 51)], [0, 0, 1, 1]);
+}
+
+#[test]
+fn the_end_of_the_file_cuts_the_window_and_takes_the_mark_with_it() {
+    // 10 blocks: 0..4 marked at 1; 1: 4..10 of 4..12, marked at 4; 4: nothing of 12..28 is in the file.
+    let (mut level, mut linux) = (Level { file_blocks: Some(10), ..Level::new(1000) }, named("linux", ""));
+    assert_eq!(triggers(&mut level, &mut *linux, 0, 10), [(0, 0, 4), (1, 4, 6)]);
+    assert_eq!((level.missed, level.prefetched), (1, 9));
+}
+
+#[test]
+fn an_evicted_mark_is_gone() {
+    // 0..4 with the mark on 1. A cache of 4 frames: a random read of 700 evicts 0, 800 evicts 1.
+    let (mut level, mut linux) = (Level::new(4), named("linux", ""));
+    level.read(&mut *linux, 0, 1);
+    level.read(&mut *linux, 700, 1);
+    level.read(&mut *linux, 800, 1);
+    // 1 is absent, random: none cached before it.
+    assert_eq!(level.read(&mut *linux, 1, 1), []);
+}
