@@ -21,8 +21,8 @@
 //! of RANDOM would never adapt: a sequential miss while the left side exceeds `large_ratio` raises the size too. The
 //! destage and free-queue threads are the host's business.
 //! Cost: constant per block plus p per group; 28 bytes a block of the universe, 16 a listed one, about 80 for each of
-//! at most 2 * frames + 1024 blocks that pages are kept of. Not for strides or
-//! backward scans, which it takes for random.
+//! at most 2 * frames + 1024 blocks that are cached or named. Not for strides or backward scans, which it takes for
+//! random.
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
