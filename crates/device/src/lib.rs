@@ -39,6 +39,7 @@ pub use registry::{
 };
 pub use replay::{replay, rms_demerit, Timed};
 pub use schedulers::cscan::Cscan;
+pub use schedulers::deadline::Deadline;
 pub use schedulers::fcfs::Fcfs;
 pub use schedulers::scan::Scan;
 pub use schedulers::sptf::Sptf;

@@ -7,7 +7,8 @@ use toml::Table;
 
 use crate::keys::Keys;
 use crate::models::{flash_keys, object_store, profile, uniform::Uniform};
-use crate::{Cscan, Device, Fcfs, Flash, Mechanical, ObjectStore, Scan, Scheduler, Sptf, Sstf};
+use crate::schedulers::{cscan::Cscan, deadline::Deadline, fcfs::Fcfs, scan::Scan, sptf::Sptf, sstf::Sstf};
+use crate::{Device, Flash, Mechanical, ObjectStore, Scheduler};
 
 /// A device model that a scenario can name.
 pub struct Model {
@@ -180,6 +181,12 @@ pub static SCHEDULERS: &[SchedulerRow] = &[
         summary: "as cscan, never beyond the last request",
         defaults: Table::new,
         build: |keys| without_keys(keys, Cscan::new(false)),
+    },
+    SchedulerRow {
+        name: "deadline",
+        summary: "Linux 2.6's deadline: batches by sector with merging, reads first, expiries",
+        defaults: Deadline::defaults,
+        build: |keys| Ok(Box::new(Deadline::from_keys(keys)?)),
     },
 ];
 

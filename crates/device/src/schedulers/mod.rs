@@ -1,7 +1,9 @@
 //! Schedulers: which queued request a free device serves next. One file a family, one row a name in the registry.
 
 pub mod cscan;
+pub mod deadline;
 pub mod fcfs;
+mod merging;
 pub mod scan;
 mod sorted;
 pub mod sptf;

@@ -45,7 +45,6 @@ impl<T: Copy> Sorted<T> {
     }
 
     #[inline]
-    #[allow(dead_code)]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -174,7 +173,6 @@ impl<T: Copy> Sorted<T> {
 
     /// The member with the least key.
     #[inline]
-    #[allow(dead_code)]
     pub(super) fn first(&self) -> Option<(Key, T)> {
         self.at_or_after((0, 0))
     }

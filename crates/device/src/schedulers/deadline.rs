@@ -1,0 +1,173 @@
+//! Deadline, as in Linux 2.6: sorted batches of reads or of writes, and a time by which each request is looked at.
+//!
+//! Reads and writes are queued apart, by place and by age. The scheduler goes upward from the request served last
+//! while that is sequential, at most `batch` requests, and then chooses anew: reads before writes, except that
+//! writes passed over `writes_starved` times come first; of the direction chosen, the eldest if it has waited
+//! longer than its expiry (`read_expire`, `write_expire`), else the next by place, else the lowest. Requests that
+//! touch are merged (see `merging.rs`).
+//!
+//! After block/deadline-iosched.c of 2.6.18. Later versions differ: 2.6.24 starts from the eldest, not from the
+//! lowest, after a change of direction or the last by place; still later ones let a batch go on over gaps. As in
+//! 2.6.18, the next by place is found when a request is dispatched, and what comes later is not it. Time there passes in ticks of 1 to 10 ms, here in nanoseconds. Left out: the plug, which holds back
+//! the first requests to an idle disk for up to 3 ms to merge them, and barriers.
+//!
+//! `priority = "demand-first"` is ours: prefetches, which Linux does not tell from other reads, are passed over
+//! while a read waits for which somebody waits, even within a batch and when they have expired. They may starve.
+//! A demand read that touches a queued prefetch takes that along.
+//!
+//! Expiry is no deadline: an expired request waits for its elders, a batch or more each (see [`Promise`]).
+//! O(log n) for each request; nothing is allocated once warm.
+
+use headstart_types::{KeyError, Nanos};
+use toml::Table;
+
+use super::merging::{Handle, MergeQueue, Rules, PREFETCHES, READS, WRITES};
+use super::{Next, Promise, Queued, Scheduler};
+use crate::keys::Keys;
+use crate::{Device, Request};
+
+/// Linux's deadline scheduler.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    queue: MergeQueue,
+    /// By lane.
+    expire: [Nanos; 3],
+    batch: u32,
+    writes_starved: u32,
+    demand_first: bool,
+    /// Requests of this batch so far; `batch` more for each that was not sequential.
+    batching: u32,
+    /// How often reads were preferred to writes that waited.
+    starved: u32,
+    /// Where the request served last ended.
+    last_end: u64,
+}
+
+impl Deadline {
+    /// Linux's defaults, with our priorities off.
+    #[must_use]
+    pub fn defaults() -> Table {
+        let mut table = Table::new();
+        for (key, value) in [("read_expire", "500ms"), ("write_expire", "5s")] {
+            table.insert(key.into(), value.into());
+        }
+        // fifo_batch; BLK_DEF_MAX_SECTORS, 512 KiB.
+        for (key, value) in [("batch", 16), ("writes_starved", 2), ("max_sectors", 1024)] {
+            table.insert(key.into(), value.into());
+        }
+        for key in ["merge", "front_merges"] {
+            table.insert(key.into(), true.into());
+        }
+        table.insert("priority".into(), "none".into());
+        table
+    }
+
+    /// An empty queue from `keys` laid over the defaults.
+    ///
+    /// # Errors
+    /// The key that is malformed or unknown.
+    pub fn from_keys(keys: Table) -> Result<Self, KeyError> {
+        let defaults = Self::defaults();
+        let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+        let mut table = defaults.clone();
+        table.extend(keys);
+        let mut keys = Keys::new(table);
+        let reads = keys.time_or_zero("read_expire")?;
+        let writes = keys.time_or_zero("write_expire")?;
+        let batch = keys.whole("batch", 1, 1_000_000)? as u32;
+        let writes_starved = keys.whole("writes_starved", 0, 1_000_000)? as u32;
+        let sectors_max = keys.whole("max_sectors", 1, u32::MAX.into())? as u32;
+        let merge = keys.boolean("merge")?;
+        let front_merges = keys.boolean("front_merges")? && merge;
+        const PRIORITIES: &str = "\"none\" or \"demand-first\"";
+        let demand_first = match keys.text("priority", PRIORITIES)?.as_str() {
+            "none" => false,
+            "demand-first" => true,
+            other => return Err(KeyError::new("priority", format!("\"{other}\" is neither"), PRIORITIES)),
+        };
+        keys.finish(&known)?;
+        let rules = Rules { back_merges: merge, front_merges, sectors_max, classes: demand_first };
+        let queue = MergeQueue::new(rules);
+        let expire = [reads, reads, writes];
+        Ok(Self { queue, expire, batch, writes_starved, demand_first, batching: 0, starved: 0, last_end: 0 })
+    }
+
+    /// The lane of reads to serve from: what is waited for comes first.
+    fn read_lane(&self) -> Option<usize> {
+        [READS, PREFETCHES].into_iter().find(|lane| self.queue.has(*lane))
+    }
+
+    /// The next request of a batch that may go on.
+    fn batched(&mut self) -> Option<Handle> {
+        let lane = (0..3).find(|lane| self.queue.next(*lane).is_some())?;
+        let next = self.queue.next(lane)?;
+        if self.last_end != self.queue.whole(next).request.sector {
+            self.batching = self.batching.saturating_add(self.batch);
+        }
+        let preempted = lane == PREFETCHES && self.queue.has(READS);
+        (self.batching < self.batch && !preempted).then_some(next)
+    }
+
+    /// The lane of a new batch.
+    fn choose_lane(&mut self) -> Option<usize> {
+        let writes = self.queue.has(WRITES).then_some(WRITES);
+        if let Some(reads) = self.read_lane() {
+            if writes.is_none() {
+                return Some(reads);
+            }
+            self.starved += 1;
+            if self.starved <= self.writes_starved {
+                return Some(reads);
+            }
+        }
+        self.starved = 0;
+        writes
+    }
+
+    fn choose(&mut self, now: Nanos) -> Option<Handle> {
+        if let Some(next) = self.batched() {
+            self.batching += 1;
+            return Some(next);
+        }
+        let lane = self.choose_lane()?;
+        let eldest = self.queue.eldest(lane)?;
+        if now > self.queue.whole(eldest).arrived + self.expire[lane] {
+            self.batching = 1;
+            return Some(eldest);
+        }
+        if let Some(next) = self.queue.next(lane) {
+            // The batch is not counted anew: the choice of direction comes round after each.
+            self.batching = self.batching.saturating_add(1);
+            return Some(next);
+        }
+        self.batching = 1;
+        self.queue.at_or_above(lane, 0)
+    }
+}
+
+impl Scheduler for Deadline {
+    fn push(&mut self, queued: Queued) {
+        self.queue.push(queued);
+    }
+
+    fn pop(&mut self, now: Nanos, _device: &dyn Device, parts: &mut Vec<Queued>) -> Next {
+        let Some(handle) = self.choose(now) else { return Next::Nothing };
+        let whole = self.queue.take(handle, parts);
+        self.last_end = whole.request.end();
+        Next::Serve(whole)
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Once expired, a request is the next of its direction but for its elders. Each of them, and it itself, may
+    /// wait for as many batches of the other direction as that may have in a row, and for the rest of a batch.
+    fn promise(&self, request: &Request) -> Promise {
+        if request.prefetch && self.demand_first || !request.write && self.writes_starved == 0 {
+            return Promise::Nothing;
+        }
+        let each = (self.writes_starved.max(1) as usize + 1) * self.batch as usize;
+        Promise::Overtaken { after: self.expire[if request.write { WRITES } else { READS }], each, more: each }
+    }
+}
