@@ -18,6 +18,7 @@ TITLES = {
     "replacements": "Replacement, where a policy leaves it open",
     "coordinators": "Coordinators between levels",
     "devices": "Devices",
+    "arrays": "Arrays of devices",
     "schedulers": "Schedulers",
     "formats": "Trace formats",
     "workloads": "Workload generators",

@@ -22,6 +22,8 @@ COMMANDS = [
     ("reproduce",),
     ("device", "show"),
     ("device", "plot"),
+    ("device", "replay"),
+    ("device", "import-diskspecs"),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "generate"),

@@ -55,3 +55,17 @@ def device_show(name: str, *, keys: str = "{}") -> str:
 
 def device_survey(name: str, *, keys: str = "{}") -> str:
     """Return the curves of a device's picture."""
+
+def device_import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> str:
+    """Return the profile of a drive that DiskSim's parameter files describe."""
+
+def device_replay(
+    name: str,
+    trace: str | PathLike[str],
+    *,
+    keys: str = "{}",
+    format: str = "auto",
+    limit: int | None = None,
+    on_progress: Callable[[float, int], object] | None = None,
+) -> str:
+    """Replay a trace on a device; return the times."""

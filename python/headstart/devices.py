@@ -1,7 +1,9 @@
-"""Devices: what one is made of and how it answers.
+"""Devices: what one is made of, how it answers, what it makes of a trace.
 
     drive = headstart.device("hp97560")
     drive.capacity_bytes, drive.mechanics.seek_ns.mean, drive.random_read_8kib.mean_ns
+    replay = headstart.devices.replay("seagate-cheetah-9lp", "cheetah9LP.trace.xz")
+    replay.modelled.reads.p99_ns, replay.rms_demerit_ns["all"]
 
 A device is named by its row of `headstart list devices`, or by the path of a profile. Times are whole nanoseconds,
 sizes bytes, rates bytes a second. The core does the work without the GIL.
@@ -14,6 +16,7 @@ from os import PathLike, fspath
 from typing import Any, Self
 
 from headstart import _core
+from headstart.simulation import Progress
 
 SCHEMA = 1
 """Version of the shape of `Device.to_dict()`."""
@@ -137,6 +140,77 @@ class Survey:
     """The same of random 4 KiB reads and writes, by queue depth."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Times:
+    """Service times of some requests, exactly; a percentile is the least time that so many do not exceed."""
+
+    requests: int
+    mean_ns: int = 0
+    p50_ns: int = 0
+    p90_ns: int = 0
+    p99_ns: int = 0
+    max_ns: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimesByKind:
+    """Service times of all requests, of reads and writes, and of those that began in the model's buffer or did not."""
+
+    all: Times
+    reads: Times
+    writes: Times
+    buffer_hits: Times
+    others: Times
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What a device made of a trace, and the measured times beside it where the trace has them."""
+
+    device: str
+    trace: str
+    pace: str
+    """When requests were issued, in words."""
+    requests: int
+    elapsed_ns: int
+    """By the model, to the end of the last request."""
+    modelled: TimesByKind
+    measured: TimesByKind | None
+    parts_ns_mean: dict[str, int]
+    """Of the modelled service time: `seek_ns`, `rotation_ns`, `transfer_ns`, `overhead_ns`, `wait_ns`."""
+    rms_demerit_ns: dict[str, int] | None
+    """Root mean square of the distance between the cumulative curves of measured and modelled times (Ruemmler and
+    Wilkes 1994): of `all`, `reads`, `writes`, `buffer_hits`, `others`."""
+    curves: dict[str, list[int] | None]
+    """`modelled_ns` and `measured_ns`: the times at 1001 even levels of the cumulative curves, 0 to 1."""
+
+    @property
+    def demerit_share(self) -> float | None:
+        """The demerit of all requests as a share of the measured mean; `None` without measured times."""
+        if self.measured is None or self.rms_demerit_ns is None or not self.measured.all.mean_ns:
+            return None
+        return self.rms_demerit_ns["all"] / self.measured.all.mean_ns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the replay as `headstart device replay --json` prints it."""
+        return {"schema": SCHEMA, "version": _core.__version__, **dataclasses.asdict(self)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Imported:
+    """A drive read from DiskSim's parameter files."""
+
+    name: str
+    profile: str
+    """TOML, with the origin of each group of numbers beside it."""
+    warnings: tuple[str, ...]
+    """What changes the drive's times and is not modelled, and what looked odd; one line each."""
+    files: tuple[str, ...]
+    """What was read."""
+    sectors: int
+    """Sectors of 512 bytes."""
+
+
 def device(name: str | PathLike[str], *, keys: Keys | None = None) -> Device:
     """Return what a device is made of and how it answers; `keys` are laid over its own.
 
@@ -155,6 +229,44 @@ def survey(name: str | PathLike[str], *, keys: Keys | None = None) -> Survey:
     found = json.loads(_core.device_survey(fspath(name), keys=_text(keys)))
     found["zones"] = [Zone(**zone) for zone in found.get("zones", ())]
     return Survey(**{curve: tuple(points) for curve, points in found.items()})
+
+
+def replay(
+    name: str | PathLike[str],
+    trace: str | PathLike[str],
+    *,
+    format: str = "auto",
+    keys: Keys | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Replay:
+    """Serve the requests of a trace, one at a time, on a device.
+
+    The trace carries addresses, and all its requests go to one device. With think times, or issue and service
+    times, the next request is issued when the one before it is done and the recorded pause is over; with issue times
+    alone at those times, first come first served; without times back to back. `limit` is the requests at most.
+
+    Raises:
+        HeadstartError: The device, its profile, a key or the trace is at fault; a request lies beyond the device.
+    """
+    text = _core.device_replay(fspath(name), trace, keys=_text(keys), format=format, limit=limit, on_progress=progress)
+    fields = json.loads(text)
+    for side in ("modelled", "measured"):
+        if fields[side] is not None:
+            fields[side] = TimesByKind(**{kind: Times(**times) for kind, times in fields[side].items()})
+    return Replay(device=fspath(name), trace=fspath(trace), **fields)
+
+
+def import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> Imported:
+    """Return the profile of the drive that DiskSim's parameter file (.parv, .diskspecs, .model) describes.
+
+    Files that it names are read too. `disk` names one of several.
+
+    Raises:
+        HeadstartError: A file cannot be read or is wrong at a line; there are several disks and none is named.
+    """
+    fields = json.loads(_core.device_import_diskspecs(path, disk=disk))
+    return Imported(**{**fields, "warnings": tuple(fields["warnings"]), "files": tuple(fields["files"])})
 
 
 def _text(keys: Keys | None) -> str:

@@ -1,6 +1,6 @@
 //! Every registry in one table: what `headstart list` and the docs show.
 
-use headstart_device::{MODELS, SCHEDULERS};
+use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
 use pyo3::prelude::*;
@@ -36,6 +36,14 @@ pub fn catalog() -> String {
         MODELS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
     let schedulers: Vec<Value> =
         SCHEDULERS.iter().map(|each| row(each.name, each.summary, "", &(each.defaults)())).collect();
+    let arrays: Vec<Value> = ARRAYS
+        .iter()
+        .map(|each| {
+            let mut value = row(each.name, each.summary, each.source, &none);
+            value["independent"] = json!(each.is_independent());
+            value
+        })
+        .collect();
     let formats: Vec<Value> = FORMATS
         .iter()
         .map(|each| {
@@ -51,6 +59,7 @@ pub fn catalog() -> String {
         "replacements": replacements,
         "coordinators": [],
         "devices": devices,
+        "arrays": arrays,
         "schedulers": schedulers,
         "formats": formats,
         "workloads": workloads,

@@ -1,7 +1,8 @@
 //! Devices: what one is made of, how it answers, what it does with a trace.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use headstart_device::diskspecs::{self, Imported};
 use headstart_device::{
     build_device, build_scheduler, model, overlay, probe, Band, Device, DeviceError, Load, Mechanics, Pattern, Probed,
 };
@@ -31,14 +32,14 @@ const DEPTHS: std::ops::RangeInclusive<u32> = 0..=8;
 const SEEK_POINTS: usize = 1_500;
 
 /// A device, its keys with every default, and where they come from.
-struct Named {
-    device: Box<dyn Device>,
+pub(crate) struct Named {
+    pub(crate) device: Box<dyn Device>,
     keys: Table,
     summary: Option<&'static str>,
     source: Option<&'static str>,
 }
 
-fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
+pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
     let problem = |error: serde_json::Error| KeyError::new("keys", error.to_string(), "texts, numbers, lists, tables");
     let over: Table = serde_json::from_str(over).map_err(problem)?;
     let device = build_device(name, over.clone())?;
@@ -60,7 +61,8 @@ fn run(device: &dyn Device, load: &Load) -> Result<Probed, DeviceError> {
     Ok(probe(device.clone_box(), build_scheduler("fcfs", Table::new())?, load))
 }
 
-fn rounded(ns: f64) -> u64 {
+/// To whole nanoseconds.
+pub(crate) fn rounded(ns: f64) -> u64 {
     ns.round() as u64
 }
 
@@ -150,6 +152,23 @@ fn parts(probed: &Probed) -> Value {
         "overhead_ns": mean(statistics.overhead),
         "wait_ns": mean(statistics.wait),
     })
+}
+
+/// The profile of a drive that DiskSim's parameter files describe, as JSON: `name`, `profile` (TOML), `warnings`, `files`,
+/// `sectors`. `disk` names one of several.
+#[pyfunction]
+#[pyo3(signature = (path, *, disk=None))]
+pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>) -> PyResult<String> {
+    let imported = py.allow_threads(|| {
+        let imported = match disk {
+            Some(disk) => diskspecs::import_disk(&path, disk),
+            None => diskspecs::import(&path),
+        };
+        imported.map_err(to_python)
+    });
+    let Imported { name, profile, warnings, files, sectors } = imported?;
+    let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+    Ok(json!({"name": name, "profile": profile, "warnings": warnings, "files": files, "sectors": sectors}).to_string())
 }
 
 /// What a picture of a device shows, as JSON: the seek curve (`distance_cylinders`, `ns`) and the zones where it has

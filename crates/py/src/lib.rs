@@ -6,6 +6,7 @@
 mod catalog;
 mod devices;
 mod errors;
+mod replay;
 mod simulation;
 mod traces;
 
@@ -18,6 +19,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_survey, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::device_import_diskspecs, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;

@@ -1,4 +1,4 @@
-"""`headstart device`: what a device is made of, its picture."""
+"""`headstart device`: what a device is made of, its picture, replays of measured requests, import."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -195,3 +195,85 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
 
     watched(f"drawing {name}", draw)
     tell_written(png, html)
+
+
+@app.command("replay")
+def replay(
+    name: Name,
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace with addresses; best one that was measured.")],
+    settings: Set = None,
+    format: options.Format = "auto",
+    limit: Annotated[int | None, typer.Option(min=1, help="Requests at most.")] = None,
+    json: options.Json = None,
+    png: Png = None,
+    html: options.Html = None,
+) -> None:
+    """Serve a trace's requests one at a time on a device: service times, their parts, and how far from the measured.
+
+    Where the trace holds service times, the RMS demerit is the root mean square of the distance between the two
+    cumulative curves of service times; --png and --html draw both.
+
+    Example: headstart device replay seagate-cheetah-9lp cheetah9LP.trace.xz --png cheetah9LP.png
+    """
+    output.check_targets(json, png, html)
+    if png is not None or html is not None:
+        charts.altair("device replay")
+    keys = keys_of(settings)
+    done = watched(
+        f"replaying {trace}",
+        lambda tell: devices.replay(name, trace, format=format, keys=keys, limit=limit, progress=tell),
+    )
+    if png is not None or html is not None:
+        chart = report.replay_chart(done)
+        if png is not None:
+            output.write_bytes(Path(png), charts.png(chart))
+        if html is not None:
+            output.write_text(Path(html), report.replay_page(done, chart))
+    if json is not None:
+        output.write_json(json, output.as_json(done.to_dict()))
+    if json != "-":
+        print_replay(output.console(), done)
+        tell_written(png, html)
+
+
+def print_replay(console: Console, done: devices.Replay) -> None:
+    """Print a replay for people."""
+    console.print(report.replay_title(done), style="bold", markup=False)
+    console.print(f"{done.requests:,} requests, issued {done.pace}", markup=False)
+    console.print()
+    table = Table(title="service times in ms", title_justify="left", title_style="dim", box=None, pad_edge=False)
+    for index, column in enumerate(report.REPLAY_HEADER):
+        table.add_column(column, justify="left" if index < 2 else "right", no_wrap=True)
+    for row in report.replay_rows(done):
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+    parts = ((part.removesuffix("_ns"), time) for part, time in done.parts_ns_mean.items())
+    said = ", ".join(f"{part} {output.duration(time)}" for part, time in parts if time)
+    console.print(f"modelled mean {output.duration(done.modelled.all.mean_ns)}: {said}")
+    if done.rms_demerit_ns is not None:
+        share = "" if done.demerit_share is None else f", {done.demerit_share:.1%} of the measured mean"
+        console.print(f"RMS demerit {done.rms_demerit_ns['all'] / 1e6:.3f} ms{share}", style="bold")
+
+
+@app.command("import-diskspecs")
+def import_diskspecs(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .parv, .diskspecs or .model file of DiskSim.")],
+    disk: Annotated[str | None, typer.Option("--name", metavar="DISK", help="Which one of several disks.")] = None,
+    out: Annotated[str, typer.Option("--out", metavar="FILE|-", help="The profile to write; stdout with -.")] = "-",
+) -> None:
+    """Turn DiskSim's parameters of a drive into a profile. Files that FILE sources are read too.
+
+    What the profile cannot say and changes times is told on stderr, line by line.
+
+    Example: headstart device import-diskspecs cheetah9LP.parv --out cheetah9LP.toml
+    """
+    output.check_targets(out)
+    imported = watched(f"reading {file}", lambda _: devices.import_diskspecs(file, disk=disk))
+    for warning in imported.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if out == "-":
+        typer.echo(imported.profile, nl=False)
+    else:
+        output.write_text(Path(out), imported.profile)
+        tell_written(out)

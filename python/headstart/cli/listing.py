@@ -20,6 +20,7 @@ class Registry(enum.StrEnum):
     REPLACEMENTS = "replacements"
     COORDINATORS = "coordinators"
     DEVICES = "devices"
+    ARRAYS = "arrays"
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     WORKLOADS = "workloads"
@@ -29,7 +30,7 @@ def list_registry(
     which: Annotated[Registry, typer.Argument(metavar="REGISTRY", help=", ".join(Registry))],
     json: options.Json = None,
 ) -> None:
-    """List policies, replacements, coordinators, devices, schedulers, formats or workloads.
+    """List policies, replacements, coordinators, devices, arrays, schedulers, formats or workloads.
 
     Example: headstart list policies
     """

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.devices import Device, Survey
+from headstart.devices import Device, Replay, Survey
 from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, log_ticks, styled, svg
 from headstart.report.page import page, table
 
@@ -158,3 +159,83 @@ def device_page(device: Device, chart: "Chart", facts: dict[str, str]) -> str:
         ]
         body += ["<h2>Zones</h2>", table(header, (("", (str(index), *row)) for index, row in enumerate(rows)))]
     return page(device.title, body)
+
+
+def replay_chart(replay: Replay) -> "Chart":
+    """Return both cumulative curves of service times in one plot, measured and modelled.
+
+    Raises:
+        HeadstartError: `headstart[report]` is not installed.
+    """
+    alt = altair("replay")
+    series = [name for name in ("measured", "modelled") if replay.curves[f"{name}_ns"]]
+    points = []
+    for name in series:
+        times = replay.curves[f"{name}_ns"] or []
+        levels = max(len(times) - 1, 1)
+        points += [{"series": name, "ms": ns / 1e6, "share": level / levels} for level, ns in enumerate(times)]
+    colours, dashes = (alt.Scale(domain=series, range=each[: len(series)]) for each in (COLOURS, DASHES))
+    legend = alt.Legend(symbolType="stroke", symbolSize=500) if len(series) > 1 else None
+    title = alt.TitleParams(replay_title(replay), subtitle=replay_subtitle(replay), fontSize=14, frame="group")
+    chart = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(strokeWidth=2, interpolate="step-after")
+        .encode(
+            x=alt.X("ms:Q", title="service time (ms)", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=10)),
+            y=alt.Y("share:Q", title="share of the requests", axis=alt.Axis(format=".0%", tickCount=6)),
+            color=alt.Color("series:N", title=None, sort=series, scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("series:N", title=None, sort=series, scale=dashes, legend=legend),
+            order="share:Q",
+        )
+        .properties(width=1.4 * WIDTH, height=1.2 * HEIGHT, title=title)
+    )
+    return styled(chart)
+
+
+def replay_title(replay: Replay) -> str:
+    """Return what was replayed on what, in a line."""
+    return f"{Path(replay.trace).name} on {Path(replay.device).name}"
+
+
+def replay_subtitle(replay: Replay) -> str:
+    """Return the mean times and the demerit, in a line."""
+    modelled = f"{replay.requests:,} requests, modelled mean {replay.modelled.all.mean_ns / 1e6:.3f} ms"
+    if replay.measured is None or replay.rms_demerit_ns is None:
+        return modelled
+    demerit = f"RMS demerit {replay.rms_demerit_ns['all'] / 1e6:.3f} ms"
+    share = "" if replay.demerit_share is None else f" ({replay.demerit_share:.1%})"
+    return f"{modelled}, measured {replay.measured.all.mean_ns / 1e6:.3f} ms, {demerit}{share}"
+
+
+def replay_rows(replay: Replay) -> list[tuple[str, ...]]:
+    """Return a line of figures for each kind of request, modelled and measured; times in ms."""
+    rows = []
+    for kind in ("all", "reads", "writes", "buffer_hits", "others"):
+        for side in ("modelled", "measured"):
+            times = getattr(getattr(replay, side), kind, None)
+            if times is None or not times.requests:
+                continue
+            demerit = replay.rms_demerit_ns if side == "modelled" else None
+            figures = (times.mean_ns, times.p50_ns, times.p90_ns, times.p99_ns, times.max_ns)
+            said = [f"{ns / 1e6:,.3f}" for ns in figures]
+            last = f"{demerit[kind] / 1e6:,.3f}" if demerit is not None else ""
+            rows.append((kind.replace("_", " "), side, f"{times.requests:,}", *said, last))
+    return rows
+
+
+REPLAY_HEADER = ("requests", "", "number", "mean", "50 %", "90 %", "99 %", "max", "RMS demerit")
+
+
+def replay_page(replay: Replay, chart: "Chart") -> str:
+    """Return the page: both cumulative curves, and the figures of each kind of request."""
+    rows = (("", tuple(escape(cell) for cell in row)) for row in replay_rows(replay))
+    parts = ", ".join(f"{name.removesuffix('_ns')} {ns / 1e6:.3f}" for name, ns in replay.parts_ns_mean.items() if ns)
+    body = [
+        f"<p>{escape(replay_subtitle(replay))}</p>",
+        f"<figure>{svg(chart)}</figure>",
+        "<p>Service times in ms</p>",
+        table(REPLAY_HEADER, rows),
+        f"<p>Modelled mean in parts (ms): {escape(parts)}</p>",
+        f"<p>Issued {escape(replay.pace)}</p>",
+    ]
+    return page(replay_title(replay), body)
