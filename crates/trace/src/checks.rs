@@ -20,6 +20,13 @@ impl Checks {
     /// Checks `record`, whose time is as recorded, and moves its time to the trace's origin.
     #[inline]
     pub(crate) fn admit(&mut self, record: &mut Record, objects: bool) -> Result<(), String> {
+        self.admit_time(record)?;
+        extent(record, objects)
+    }
+
+    /// The part of [`Checks::admit`] that depends on the records before.
+    #[inline]
+    pub(crate) fn admit_time(&mut self, record: &mut Record) -> Result<(), String> {
         let time_ns = record.time.0;
         if self.count == 0 {
             self.origin_ns = time_ns;
@@ -28,12 +35,6 @@ impl Checks {
         }
         self.last_ns = time_ns;
         record.time = Nanos(time_ns - self.origin_ns);
-        if record.size == 0 {
-            return Err("the size is 0; allowed: 1 byte or more".to_owned());
-        }
-        if !objects && record.offset.checked_add(record.size).is_none() {
-            return Err(format!("offset {} + size {} is too large; allowed: below 2^64", record.offset, record.size));
-        }
         self.count += 1;
         Ok(())
     }
@@ -42,6 +43,18 @@ impl Checks {
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
+}
+
+/// The part of [`Checks::admit`] that a record alone decides: where it lies.
+#[inline]
+pub(crate) fn extent(record: &Record, objects: bool) -> Result<(), String> {
+    if record.size == 0 {
+        return Err("the size is 0; allowed: 1 byte or more".to_owned());
+    }
+    if !objects && record.offset.checked_add(record.size).is_none() {
+        return Err(format!("offset {} + size {} is too large; allowed: below 2^64", record.offset, record.size));
+    }
+    Ok(())
 }
 
 /// The problem of a trace without records.

@@ -18,6 +18,7 @@ mod hash;
 mod info;
 mod lines;
 mod number;
+mod order;
 mod packed;
 mod record;
 mod registry;

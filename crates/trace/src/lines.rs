@@ -3,7 +3,8 @@
 //!
 //! Cost: one `memchr` a line. Memory: one buffer of 256 KiB, growing up to the longest line allowed.
 
-use crate::checks::{Checks, EMPTY};
+use crate::checks::{extent, Checks, EMPTY};
+use crate::order::Order;
 use crate::{Carries, FileEntry, Place, Record, RecordReader, Source, TraceError, BATCH};
 
 /// What is read at once.
@@ -69,6 +70,11 @@ impl Lines {
         Ok(read > 0)
     }
 
+    /// As [`RecordReader::progress`].
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        self.source.progress()
+    }
+
     /// An error in the last line handed out.
     #[cold]
     pub(crate) fn bad(&self, problem: String) -> TraceError {
@@ -94,6 +100,14 @@ pub(crate) trait LineParser: Send {
     fn note(&self) -> Option<&'static str> {
         None
     }
+    /// As [`RecordReader::skipped`].
+    fn skipped(&self) -> u64 {
+        0
+    }
+    /// How many records may be held back to put them in order of issue; 0 where the format is in order.
+    fn window(&self) -> usize {
+        0
+    }
     /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
     /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String>;
@@ -105,13 +119,44 @@ pub(crate) struct LineReader<P> {
     parser: P,
     objects: bool,
     checks: Checks,
+    /// Where the format has a window.
+    order: Option<Order>,
 }
 
 impl<P: LineParser> LineReader<P> {
     /// Reads the rest of `lines`.
     pub(crate) fn new(lines: Lines, parser: P) -> Self {
         let objects = parser.carries().objects;
-        Self { lines, parser, objects, checks: Checks::default() }
+        let order = (parser.window() > 0).then(|| Order::new(parser.window()));
+        Self { lines, parser, objects, checks: Checks::default(), order }
+    }
+
+    /// Takes the record of a line and hands out the one whose turn it is, if any.
+    #[inline]
+    fn admit(&mut self, mut record: Record, into: &mut Vec<Record>) -> Result<(), String> {
+        if let Some(order) = &mut self.order {
+            extent(&record, self.objects)?;
+            let Some(mut next) = order.push(record)? else { return Ok(()) };
+            self.checks.admit_time(&mut next)?;
+            into.push(next);
+        } else {
+            self.checks.admit(&mut record, self.objects)?;
+            into.push(record);
+        }
+        Ok(())
+    }
+
+    /// Hands out what is still held back; at the end of the lines.
+    fn drain(&mut self, into: &mut Vec<Record>) -> Result<(), TraceError> {
+        while into.len() < BATCH {
+            let Some(mut record) = self.order.as_mut().and_then(Order::pop) else { break };
+            self.checks.admit_time(&mut record).map_err(|problem| self.lines.bad(problem))?;
+            into.push(record);
+        }
+        if self.checks.is_empty() {
+            return Err(self.lines.source.bad(Place::File, EMPTY.to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -129,32 +174,30 @@ impl<P: LineParser> RecordReader for LineReader<P> {
     }
 
     fn note(&self) -> Option<&'static str> {
-        self.parser.note()
+        let reordered = self.order.as_ref().is_some_and(Order::reordered);
+        self.parser.note().or(reordered.then_some("some records stood out of order and were put in order of issue"))
+    }
+
+    fn skipped(&self) -> u64 {
+        self.parser.skipped()
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.len() < BATCH {
             let Some(line) = self.lines.next()? else {
-                if self.checks.is_empty() {
-                    return Err(self.lines.source.bad(Place::File, EMPTY.to_owned()));
-                }
+                self.drain(into)?;
                 break;
             };
-            match self.parser.parse(line) {
-                Ok(None) => {}
-                Ok(Some(mut record)) => {
-                    self.checks.admit(&mut record, self.objects).map_err(|problem| self.lines.bad(problem))?;
-                    into.push(record);
-                }
-                Err(problem) => return Err(self.lines.bad(problem)),
-            }
+            let parsed = self.parser.parse(line);
+            let admitted = parsed.and_then(|record| record.map_or(Ok(()), |record| self.admit(record, into)));
+            admitted.map_err(|problem| self.lines.bad(problem))?;
         }
         Ok(!into.is_empty())
     }
 
     fn progress(&self) -> (u64, u64) {
-        self.lines.source.progress()
+        self.lines.progress()
     }
 }
 

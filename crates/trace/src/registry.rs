@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use crate::formats::{csv, headstart, lirs, lis, measured, oracle_general};
+use crate::formats::{
+    alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, oracle_general, replayer, spc,
+    systor, tencent, u32_blocks, vscsi,
+};
 use crate::{Carries, RecordReader, Source, TraceError};
 
 /// How well a file fits a format.
@@ -44,9 +47,28 @@ pub struct Format {
     pub open: fn(Source) -> Result<Box<dyn RecordReader>, TraceError>,
 }
 
-/// All formats. Where several fit a file equally well, the first is taken.
-pub static FORMATS: &[Format] =
-    &[headstart::FORMAT, csv::FORMAT, measured::FORMAT, lis::FORMAT, lirs::FORMAT, oracle_general::FORMAT];
+/// All formats. Where several fit a file equally well, the first is taken: CSV formats with a header of their own
+/// stand before `csv`.
+pub static FORMATS: &[Format] = &[
+    headstart::FORMAT,
+    msr::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    systor::FORMAT,
+    dbench::FORMAT,
+    csv::FORMAT,
+    fio::FORMAT,
+    blkparse::FORMAT,
+    spc::FORMAT,
+    disksim::FORMAT,
+    replayer::FORMAT,
+    measured::FORMAT,
+    lis::FORMAT,
+    lirs::FORMAT,
+    vscsi::FORMAT,
+    oracle_general::FORMAT,
+    u32_blocks::FORMAT,
+];
 
 /// Opens the trace at `path`. `format` is the name of a row of [`FORMATS`], or "auto".
 ///

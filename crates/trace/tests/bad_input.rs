@@ -33,14 +33,18 @@ fn wrong_fields_name_line_column_and_what_is_allowed() {
         ("0,R,1,0,0,0,1", "headstart", ", line 2: the size is 0; allowed: 1 byte or more"),
         ("-1,R,1,0,0,1,1", "headstart", ", line 2: \"-1\" in column time is negative; allowed: a time, 0 or more"),
         ("NaN,R,1,0,0,1,1", "headstart", ", line 2: \"NaN\" in column time is not finite; allowed: a time, 0 or more"),
-        ("0,X,1,0,0,1,1", "headstart", ", line 2: \"X\" in column op is no operation; allowed: R, W, read, write"),
+        (
+            "0,X,1,0,0,1,1",
+            "headstart",
+            ", line 2: \"X\" in column op is no operation; allowed: R, W, read, write, SCSI 28, 2a",
+        ),
         (
             "0,R,4294967296,0,0,1,1",
             "headstart",
             ", line 2: \"4294967296\" in column pid is too large; allowed: 0 to 4294967295",
         ),
         ("0,R,1,0,0,1", "headstart", ", line 2: \"0,R,1,0,0,1\" has 6 columns; allowed: 7"),
-        ("0,R,1,0,0,1,1,1", "headstart", ", line 2: there are more columns than in the header; allowed: 7"),
+        ("0,R,1,0,0,1,1,1", "headstart", ", line 2: \"0,R,1,0,0,1,1,1\" has more than 7 columns; allowed: 7"),
         (
             "0,R,1,0,18446744073709551615,1,1",
             "csv",
@@ -167,7 +171,8 @@ fn missing_files_directories_and_unknown_formats() {
     let error = headstart_trace::open(&directory, "auto").err().unwrap().to_string();
     assert!(error.ends_with("is a directory; allowed: a trace file"), "{error}");
     let path = file(&directory, "x.bin", b"neither this nor that\n");
-    let names = "allowed: auto, headstart, csv, measured, lis, lirs, oracleGeneral";
+    let names: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();
+    let names = format!("allowed: auto, {}", names.join(", "));
     let error = headstart_trace::open(&path, "auto").err().unwrap().to_string();
     assert!(error.ends_with(&format!("the format is not recognised; name it; {names}")), "{error}");
     let error = headstart_trace::open(&path, "spc2").err().unwrap().to_string();

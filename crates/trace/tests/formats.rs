@@ -8,14 +8,32 @@ use headstart_types::Nanos;
 
 /// A small valid trace of each format: file name, content, number of records.
 fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
-    let binary = [oracle(7, 3, 100, 3), oracle(7, 9, 50, -1), oracle(9, 3, 100, -1)].concat();
+    let objects = [oracle(7, 3, 100, 3), oracle(7, 9, 50, -1), oracle(9, 3, 100, -1)].concat();
+    let commands = [common::vscsi_1(1, 0x2a, 512, 8, 5), common::vscsi_1(2, 0x28, 4096, 9, 7)].concat();
     vec![
         ("headstart", "a.csv", b"time,op,pid,file,offset,size,dur_us\n0.000000,R,1,0,0,4096,35\n".to_vec(), 1),
+        ("msr", "m.csv", b"128166372003061629,hm,1,Read,383496192,32768,413\n".to_vec(), 1),
+        ("alibaba", "l.csv", b"64,R,126703661056,4096,1577808000000046\n".to_vec(), 1),
+        ("tencent", "n.csv", b"1538323199,12910952,128,0,1063\n1538323200,8,8,1,1064\n".to_vec(), 2),
+        (
+            "systor17",
+            "s.csv",
+            b"Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,4,8192,4096\n".to_vec(),
+            1,
+        ),
+        ("dbench", "client.txt", b"# a client\n0.5 WRITE3 \"/f\" 0 1024 0 0x00000000\n".to_vec(), 1),
         ("csv", "b.csv", b"time_us,lba,nsect\n5,8,16\n6,24,1\n".to_vec(), 2),
+        ("fio", "f.log", b"fio version 3 iolog\n2 /f add\n9 /f read 0 4096\n".to_vec(), 1),
+        ("blkparse", "b.txt", b"  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n".to_vec(), 1),
+        ("spc", "u.spc", b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.5\n".to_vec(), 2),
+        ("disksim", "p.trace", b"15849.28847 0 6198696 8 0\n15850.5 0 6198704 2048 1\n".to_vec(), 2),
+        ("replayer", "q.trace", b"0.000 0 11562803200 4096 1\n".to_vec(), 1),
         ("measured", "m.trace", b"R Hit 8 4 500.00000 100.00000\n".to_vec(), 1),
         ("lis", "c.lis", b"\n10 2 0 0\n".to_vec(), 1),
         ("lirs", "d.trace", b"0\n1\n*\n0\n\n".to_vec(), 3),
-        ("oracleGeneral", "e.oracleGeneral.bin", binary, 3),
+        ("vscsi", "v.vscsi", commands, 2),
+        ("oracleGeneral", "e.oracleGeneral.bin", objects, 3),
+        ("u32", "w.trace", (0..99u32).flat_map(|index| (index * 7 % 50).to_le_bytes()).collect(), 99),
     ]
 }
 

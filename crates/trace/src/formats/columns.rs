@@ -1,9 +1,13 @@
-//! Comma-separated columns with a header: which column is what, by name, and how a line becomes a record.
+//! Columns: which is what, by the names of a header or as a format lays down, and how a line becomes a record.
 //!
-//! Fields may be quoted; a quoted field may not hold a line end. Columns of unknown names are not read.
+//! Comma-separated fields may be quoted; a quoted field may not hold a line end. Columns of unknown names are not
+//! read.
+
+use std::borrow::Cow;
 
 use headstart_types::Nanos;
 
+use super::scsi;
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::{Carries, Record};
 
@@ -11,16 +15,24 @@ use crate::{Carries, Record};
 const COLUMNS_MAX: usize = 64;
 /// Size of an object where there is no size column.
 const OBJECT_BYTES_NOMINAL: u64 = 4096;
-const SECTOR_BYTES: u64 = 512;
+/// Size of a sector, in every format that counts in sectors.
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     /// Issue time, in units of so many nanoseconds.
     Time(u64),
     Duration(u64),
     Think(u64),
-    Op,
+    /// R, W, read or write; under a header also the code of a SCSI command in hexadecimal.
+    Op {
+        scsi: bool,
+    },
+    /// 0 or 1; this one is a read.
+    OpDigit(u8),
+    /// Flags in hexadecimal, of which bit 0 says that it is a read.
+    Flags,
     Process,
     File,
     /// Address, in units of so many bytes.
@@ -39,7 +51,7 @@ const ROLES: &[(&str, Role)] = &[
     ("duration", Role::Duration(1_000_000_000)),
     ("service", Role::Duration(1_000_000_000)),
     ("think", Role::Think(1_000_000_000)),
-    ("op", Role::Op),
+    ("op", Role::Op { scsi: true }),
     ("pid", Role::Process),
     ("file", Role::File),
     ("dev", Role::File),
@@ -76,6 +88,18 @@ impl Role {
         units.iter().find_map(|(suffix, unit_ns)| with_unit(suffix, *unit_ns)).unwrap_or(Role::Ignored)
     }
 
+    /// Whether a field looks like one of this kind.
+    fn resembles(self, field: &[u8]) -> bool {
+        match self {
+            Role::Op { scsi } => is_write(field, "", scsi).is_ok(),
+            Role::OpDigit(read) => is_write_digit(field, "", read).is_ok(),
+            Role::Flags => hexadecimal(field, "").is_ok(),
+            Role::Ignored => !field.is_empty(),
+            Role::Duration(_) if field.is_empty() => true,
+            _ => field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| b"0123456789.-+eE".contains(byte)),
+        }
+    }
+
     /// Two columns of one kind are ambiguous.
     fn same_kind(self, other: Role) -> bool {
         let is_place = |role| matches!(role, Role::Address(_) | Role::Object);
@@ -84,11 +108,22 @@ impl Role {
     }
 }
 
-/// A header, understood.
+/// What stands between two fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separator {
+    Comma,
+    /// One or more spaces or tabulators.
+    Space,
+}
+
+/// The columns of a trace, understood.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    names: Vec<String>,
+    names: Vec<Cow<'static, str>>,
     roles: Vec<Role>,
+    separator: Separator,
+    /// Whether a line may have further columns, which are not read.
+    more: bool,
     /// Size of a record where there is no size column.
     size_default: u64,
 }
@@ -99,8 +134,8 @@ impl Columns {
         let text = std::str::from_utf8(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
         let wrong = |what: &str| format!("the header {} {what}; allowed: {HEADER_ALLOWED}", shown(line));
         let text = text.map_err(|_| wrong("is not UTF-8"))?;
-        let names: Vec<String> =
-            text.split(',').map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect();
+        let names: Vec<Cow<str>> =
+            text.split(',').map(|name| name.trim().trim_matches('"').to_ascii_lowercase().into()).collect();
         if names.len() > COLUMNS_MAX {
             return Err(wrong(&format!("has more than {COLUMNS_MAX} columns")));
         }
@@ -118,7 +153,13 @@ impl Columns {
             Some(Role::Address(unit)) => *unit,
             Some(_) => OBJECT_BYTES_NOMINAL,
         };
-        Ok(Self { names, roles, size_default })
+        Ok(Self { names, roles, separator: Separator::Comma, more: false, size_default })
+    }
+
+    /// The columns that a format lays down. The caller guarantees a place and a size among them.
+    pub(super) fn fixed(columns: &[(&'static str, Role)], separator: Separator, more: bool) -> Self {
+        let (names, roles) = columns.iter().map(|(name, role)| (Cow::Borrowed(*name), *role)).unzip();
+        Self { names, roles, separator, more, size_default: 0 }
     }
 
     fn has(&self, wanted: impl Fn(&Role) -> bool) -> bool {
@@ -133,7 +174,7 @@ impl Columns {
             think: self.has(|role| matches!(role, Role::Think(_))),
             processes: self.has(|role| *role == Role::Process),
             files: self.has(|role| *role == Role::File),
-            writes: self.has(|role| *role == Role::Op),
+            writes: self.has(|role| matches!(role, Role::Op { .. } | Role::OpDigit(_) | Role::Flags)),
             addresses: self.has(|role| matches!(role, Role::Address(_))),
             objects: self.has(|role| *role == Role::Object),
         }
@@ -152,41 +193,59 @@ impl Columns {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
+        match self.separator {
+            Separator::Space => self.fill(line, spaced(line)),
+            Separator::Comma if memchr::memchr(b'"', line).is_some() => self.fill(line, unquoted(line)?.iter()),
+            Separator::Comma => self.fill(line, line.split(|&byte| byte == b',')),
+        }
+        .map(Some)
+    }
+
+    /// Whether a line looks like one of these, whatever its numbers are: as many fields, each of its kind. What is
+    /// wrong with a number is then told by reading, not by "the format is not recognised".
+    pub(super) fn resembles(&self, line: &[u8]) -> bool {
+        let fields: Vec<&[u8]> = match self.separator {
+            Separator::Space => spaced(line).collect(),
+            Separator::Comma => line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect(),
+        };
+        let count = self.roles.len();
+        (fields.len() == count || self.more && fields.len() > count)
+            && self.roles.iter().zip(fields).all(|(role, field)| role.resembles(field))
+    }
+
+    #[inline]
+    fn fill<'a>(&self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Record, String> {
         let mut record = Record { size: self.size_default, ..Record::default() };
         let mut count = 0;
-        if memchr::memchr(b'"', line).is_some() {
-            for field in &unquoted(line)? {
-                self.set(&mut record, count, field)?;
-                count += 1;
+        for field in fields {
+            match self.roles.get(count) {
+                Some(role) => self.set(&mut record, *role, count, field)?,
+                None if self.more => break,
+                None => return Err(format!("{} has more than {count} columns; allowed: {count}", shown(line))),
             }
-        } else {
-            for field in line.split(|&byte| byte == b',') {
-                self.set(&mut record, count, field)?;
-                count += 1;
-            }
+            count += 1;
         }
         if count < self.roles.len() {
             return Err(format!("{} has {count} columns; allowed: {}", shown(line), self.roles.len()));
         }
-        Ok(Some(record))
+        Ok(record)
     }
 
     #[inline]
-    fn set(&self, record: &mut Record, index: usize, field: &[u8]) -> Result<(), String> {
-        let Some(role) = self.roles.get(index) else {
-            return Err(format!("there are more columns than in the header; allowed: {}", self.roles.len()));
-        };
-        let name = self.names[index].as_str();
+    fn set(&self, record: &mut Record, role: Role, index: usize, field: &[u8]) -> Result<(), String> {
+        let name = &*self.names[index];
         match role {
-            Role::Time(unit_ns) => record.time = Nanos(nanos(field, name, *unit_ns)?),
-            Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, *unit_ns)?),
-            Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, *unit_ns)?),
-            Role::Op => record.write = is_write(field, name)?,
+            Role::Time(unit_ns) => record.time = Nanos(nanos(field, name, unit_ns)?),
+            Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
+            Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
+            Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
+            Role::OpDigit(read) => record.write = is_write_digit(field, name, read)?,
+            Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
             Role::Process => record.pid = whole_u32(field, name)?,
             Role::File => record.file = whole_u32(field, name)?,
-            Role::Address(unit) => record.offset = scaled(field, name, *unit)?,
+            Role::Address(unit) => record.offset = scaled(field, name, unit)?,
             Role::Object => record.offset = whole(field, name)?,
-            Role::Size(unit) => record.size = scaled(field, name, *unit)?,
+            Role::Size(unit) => record.size = scaled(field, name, unit)?,
             Role::Ignored => {}
         }
         Ok(())
@@ -194,22 +253,55 @@ impl Columns {
 }
 
 #[inline]
-fn scaled(field: &[u8], column: &str, unit: u64) -> Result<u64, String> {
+pub(super) fn scaled(field: &[u8], column: &str, unit: u64) -> Result<u64, String> {
     let value = whole(field, column)?;
     let too_large = || format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / unit);
     value.checked_mul(unit).ok_or_else(too_large)
 }
 
 #[inline]
-fn is_write(field: &[u8], column: &str) -> Result<bool, String> {
+fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
     let op = field.trim_ascii();
     match op {
-        b"R" | b"r" => Ok(false),
-        b"W" | b"w" => Ok(true),
-        _ if op.eq_ignore_ascii_case(b"read") => Ok(false),
-        _ if op.eq_ignore_ascii_case(b"write") => Ok(true),
-        _ => Err(format!("{} in column {column} is no operation; allowed: R, W, read, write", shown(field))),
+        b"R" | b"r" => return Ok(false),
+        b"W" | b"w" => return Ok(true),
+        _ if op.eq_ignore_ascii_case(b"read") => return Ok(false),
+        _ if op.eq_ignore_ascii_case(b"write") => return Ok(true),
+        _ => {}
     }
+    let code = std::str::from_utf8(op).ok().filter(|op| scsi && op.len() == 2);
+    let code = code.and_then(|op| u16::from_str_radix(op, 16).ok());
+    let more = if scsi { ", SCSI 28, 2a" } else { "" };
+    let wrong = || format!("{} in column {column} is no operation; allowed: R, W, read, write{more}", shown(field));
+    code.and_then(scsi::is_write).ok_or_else(wrong)
+}
+
+#[inline]
+fn is_write_digit(field: &[u8], column: &str, read: u8) -> Result<bool, String> {
+    match field.trim_ascii() {
+        &[digit @ (b'0' | b'1')] => Ok(digit != read),
+        _ => {
+            let (read, write) = if read == b'0' { (0, 1) } else { (1, 0) };
+            let allowed = format!("allowed: {read} for read, {write} for write");
+            Err(format!("{} in column {column} is no operation; {allowed}", shown(field)))
+        }
+    }
+}
+
+/// A whole number of at most 64 bits in hexadecimal, "0x" before it or not.
+#[inline]
+pub(super) fn hexadecimal(field: &[u8], column: &str) -> Result<u64, String> {
+    let text = field.trim_ascii();
+    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    let number = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+    let wrong = || format!("{} in column {column} is not hexadecimal; allowed: up to 16 digits", shown(field));
+    number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(wrong)
+}
+
+/// The fields of a line between spaces.
+#[inline]
+pub(super) fn spaced(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
 /// The fields of a line with quotes in it.

@@ -5,9 +5,10 @@
 //! record. Some files begin or end with blank lines, which are passed over.
 //! Of the published traces OLTP is renumbered; there neighbours in number are not neighbours on disk.
 
+use super::columns::{scaled, spaced};
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::number::{shown, whole};
+use crate::number::shown;
 use crate::{Carries, Fit, Format, Record};
 
 /// Size of a page.
@@ -33,13 +34,9 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Lis))),
 };
 
-fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
-}
-
 fn detect(name: &str, head: &[u8]) -> Fit {
     let four_numbers = |line: &[u8]| {
-        fields(line).count() == 4 && fields(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
+        spaced(line).count() == 4 && spaced(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
     };
     Fit::of(first_lines(head, four_numbers), name.ends_with(".lis"))
 }
@@ -57,7 +54,7 @@ impl LineParser for Lis {
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
-        let mut fields = fields(line);
+        let mut fields = spaced(line);
         let Some(start) = fields.next() else { return Ok(None) };
         let Some(count) = fields.next() else {
             return Err(format!("{} has 1 column; allowed: 4, \"start count ignored number\"", shown(line)));
@@ -70,12 +67,7 @@ impl LineParser for Lis {
                 others + 2
             ));
         }
-        let pages = |field, column| {
-            let pages = whole(field, column)?;
-            pages.checked_mul(PAGE_BYTES).ok_or_else(|| {
-                format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / PAGE_BYTES)
-            })
-        };
+        let pages = |field, column| scaled(field, column, PAGE_BYTES);
         Ok(Some(Record { offset: pages(start, "start")?, size: pages(count, "count")?, ..Record::default() }))
     }
 }

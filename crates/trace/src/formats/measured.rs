@@ -10,13 +10,12 @@
 
 use headstart_types::Nanos;
 
+use super::columns::{scaled, spaced, SECTOR_BYTES};
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::number::{nanos, shown, whole};
+use crate::number::{nanos, shown};
 use crate::{Carries, Fit, Format, Record};
 
-/// Size of a sector.
-const SECTOR_BYTES: u64 = 512;
 /// Times are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
 
@@ -43,14 +42,10 @@ pub(crate) const FORMAT: Format = Format {
 /// What a line must be, for error texts.
 const LINE: &str = "6, \"R|W Hit|Miss sector sectors service_us next_us\"";
 
-fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
-}
-
 /// By the two words alone, so that a wrong number is told as one.
 fn detect(_name: &str, head: &[u8]) -> Fit {
     let begins_right = |line: &[u8]| {
-        let mut fields = fields(line);
+        let mut fields = spaced(line);
         matches!(fields.next(), Some(b"R" | b"W")) && matches!(fields.next(), Some(b"Hit" | b"Miss"))
     };
     Fit::of(first_lines(head, begins_right), false)
@@ -73,7 +68,7 @@ impl LineParser for Measured {
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         let mut columns: [&[u8]; 6] = [b""; 6];
         let mut count = 0;
-        for field in fields(line) {
+        for field in spaced(line) {
             if let Some(column) = columns.get_mut(count) {
                 *column = field;
             }
@@ -94,12 +89,7 @@ impl LineParser for Measured {
         if !matches!(cache, b"Hit" | b"Miss") {
             return Err(format!("{} in column cache is unknown; allowed: Hit, Miss", shown(cache)));
         }
-        let bytes = |field, column| {
-            let sectors = whole(field, column)?;
-            sectors.checked_mul(SECTOR_BYTES).ok_or_else(|| {
-                format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / SECTOR_BYTES)
-            })
-        };
+        let bytes = |field, column| scaled(field, column, SECTOR_BYTES);
         let (offset, size) = (bytes(sector, "sector")?, bytes(sectors, "sectors")?);
         let (duration, think) = (nanos(service, "service", TIME_UNIT_NS)?, nanos(next, "next", TIME_UNIT_NS)?);
         let record = Record {

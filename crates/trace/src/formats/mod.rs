@@ -1,13 +1,31 @@
-//! One file per trace format. `columns` is what the two CSV formats share, `files` their file table.
+//! One file per trace format, and what they share: `columns` turns a line into a record, `fixed` makes a format of
+//! columns in a fixed order, `files` is the file table of the CSV formats, `names` numbers names, `scsi` and `bytes`
+//! are for binary records.
 
+pub(crate) mod alibaba;
+pub(crate) mod blkparse;
+mod bytes;
 mod columns;
 pub(crate) mod csv;
+pub(crate) mod dbench;
+pub(crate) mod disksim;
 mod files;
+pub(crate) mod fio;
+mod fixed;
 pub(crate) mod headstart;
 pub(crate) mod lirs;
 pub(crate) mod lis;
 pub(crate) mod measured;
+pub(crate) mod msr;
+mod names;
 pub(crate) mod oracle_general;
+pub(crate) mod replayer;
+mod scsi;
+pub(crate) mod spc;
+pub(crate) mod systor;
+pub(crate) mod tencent;
+pub(crate) mod u32_blocks;
+pub(crate) mod vscsi;
 
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
 

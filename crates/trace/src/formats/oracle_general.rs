@@ -7,6 +7,7 @@
 
 use headstart_types::Nanos;
 
+use super::bytes::{u32_at, u64_at};
 use crate::packed::{PackedReader, RecordParser};
 use crate::{Carries, Fit, Format, Record};
 
@@ -55,22 +56,6 @@ fn plausible(head: &[u8]) -> bool {
         count += 1;
     }
     count > 0
-}
-
-/// The caller guarantees 4 bytes from `at`.
-#[inline]
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(word)
-}
-
-/// The caller guarantees 8 bytes from `at`.
-#[inline]
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
 }
 
 struct OracleGeneral;

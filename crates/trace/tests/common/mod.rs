@@ -59,6 +59,20 @@ pub fn oracle(time: u32, object: u64, size: u32, next: i64) -> Vec<u8> {
     [&time.to_le_bytes()[..], &object.to_le_bytes(), &size.to_le_bytes(), &next.to_le_bytes()].concat()
 }
 
+/// One record of the format vscsi, version 1.
+pub fn vscsi_1(serial: u32, command: u16, bytes: u32, sector: u64, time_us: u64) -> Vec<u8> {
+    let words = [serial.to_le_bytes(), bytes.to_le_bytes(), 1u32.to_le_bytes()].concat();
+    [&words[..], &command.to_le_bytes(), &0x100u16.to_le_bytes(), &sector.to_le_bytes(), &time_us.to_le_bytes()]
+        .concat()
+}
+
+/// One record of the format vscsi, version 2.
+pub fn vscsi_2(serial: u32, command: u16, bytes: u32, sector: u64, times_us: [u64; 2]) -> Vec<u8> {
+    let words = [serial.to_le_bytes(), bytes.to_le_bytes(), 1u32.to_le_bytes()].concat();
+    let times = times_us.map(u64::to_le_bytes).concat();
+    [&command.to_le_bytes()[..], &0x200u16.to_le_bytes(), &words, &sector.to_le_bytes(), &times].concat()
+}
+
 /// A file of the sample traces that lie beside the checkout, or a loud note that it is not there.
 pub fn sample(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);

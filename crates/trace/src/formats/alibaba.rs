@@ -1,0 +1,40 @@
+//! `alibaba`: "device_id,opcode,offset,length,timestamp" a line, as in the block traces of Alibaba Cloud.
+//!
+//! Source: Li, Wang, Lee, Shi: "An in-depth analysis of cloud block storage workloads in large-scale production",
+//! IISWC 2020, and the description of its traces. R or W; offset and length in bytes; microseconds since 1970. The
+//! device is the file. The traces have no header; one that repeats the names is passed over.
+
+use super::columns::{Role, Separator};
+use super::fixed::Layout;
+use crate::{Carries, Format};
+
+static LAYOUT: Layout = Layout {
+    columns: &[
+        ("device_id", Role::File),
+        ("opcode", Role::Op { scsi: false }),
+        ("offset", Role::Address(1)),
+        ("length", Role::Size(1)),
+        ("timestamp", Role::Time(1_000)),
+    ],
+    separator: Separator::Comma,
+    more: false,
+    reorder: true,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "alibaba",
+    summary: "\"device_id,opcode,offset,length,timestamp\" a line, bytes, us; the device is the file",
+    source: "Li et al., Alibaba Cloud block traces, IISWC 2020",
+    carries: Carries {
+        time: true,
+        duration: false,
+        think: false,
+        processes: false,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect: |name, head| LAYOUT.detect(name, head, None),
+    open: |source| LAYOUT.open(source),
+};

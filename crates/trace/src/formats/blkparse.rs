@@ -1,0 +1,171 @@
+//! `blkparse`: the text that blkparse prints in its default format of what blktrace saw in the block layer.
+//!
+//! Source: blkparse(1) and the blktrace user guide. A line is "major,minor cpu sequence seconds pid action type
+//! sector + sectors [process]"; sectors are of 512 bytes. The summary at the end, messages and lines of other actions
+//! (plugging, merging, remapping, splitting, ...) are passed over.
+//!
+//! **Which action makes a request.** One request shows up in several lines. The first of these that is found in the
+//! first [`SURVEY`] lines is taken for the request, everywhere in the trace:
+//!
+//! 1. `Q`, queued: what file systems and programs asked for, before merging and scheduling, which are ours to do;
+//! 2. `D`, issued to the driver: what the device was asked for; requeued requests count each time;
+//! 3. `C`, completed, where there is nothing else: the time is that of the end then.
+//!
+//! **Service time** is from there to the completion (Q to C, D to C) that covers the request's last sector on the same
+//! device and in the same direction: merged requests end together, a split one with its last part. A request without
+//! completion has 0. Requests are handed out in order of issue, so those behind one that is not complete wait, up to
+//! [`OPEN_MAX`] of them.
+//!
+//! A type with D is a discard; it and what has no sectors (a flush) is left out. Otherwise W writes and R reads. The
+//! device is the file, as major * 2^20 + minor. Processes are carried, except by completions.
+//! Cost: logarithmic in the requests in flight. Memory: the requests in flight.
+
+mod event;
+mod pairing;
+
+use std::collections::VecDeque;
+
+use event::{Action, Event};
+use pairing::Pairing;
+
+use super::columns::SECTOR_BYTES;
+use super::first_lines;
+use crate::checks::{extent, Checks, EMPTY};
+use crate::lines::Lines;
+use crate::order::{Order, WINDOW};
+use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
+
+/// Lines of queueing, issue and completion that decide what a request is.
+const SURVEY: usize = 4096;
+/// The problem of a text without events.
+const NO_EVENTS: &str = "no line is of a request; allowed: blkparse's default format, with Q, D or C";
+/// Most requests that wait for a completion.
+const OPEN_MAX: usize = 65_536;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "blkparse's default text; Q, else D, else C is the request, its C the end; the device is the file",
+    source: "blkparse(1)",
+    carries: Carries {
+        time: true,
+        duration: true,
+        think: false,
+        processes: true,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect: |_, head| Fit::of(first_lines(head, event::resembles), false),
+    open: |source| Ok(Box::new(Blkparse::open(source)?)),
+};
+
+struct Blkparse {
+    lines: Lines,
+    /// What was read ahead to decide.
+    ahead: VecDeque<Event>,
+    /// What makes a request.
+    request: Action,
+    completions: bool,
+    pairing: Pairing,
+    order: Order,
+    checks: Checks,
+    /// Whether all lines are read.
+    ended: bool,
+}
+
+impl Blkparse {
+    fn open(source: Source) -> Result<Self, TraceError> {
+        let problem = if source.head().is_empty() { EMPTY } else { NO_EVENTS };
+        let empty = source.bad(Place::File, problem.to_owned());
+        let mut lines = Lines::new(source);
+        let mut ahead = VecDeque::new();
+        while ahead.len() < SURVEY {
+            let Some(event) = next_event(&mut lines)? else { break };
+            ahead.push_back(event);
+        }
+        let has = |action: Action| ahead.iter().any(|event| event.action == action);
+        let actions = [Action::Queued, Action::Issued, Action::Completed];
+        let request = actions.into_iter().find(|action| has(*action)).ok_or(empty)?;
+        Ok(Self {
+            lines,
+            request,
+            completions: request != Action::Completed && has(Action::Completed),
+            ahead,
+            pairing: Pairing::new(OPEN_MAX),
+            order: Order::new(WINDOW),
+            checks: Checks::default(),
+            ended: false,
+        })
+    }
+
+    /// The next record in order of issue.
+    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            if let Some(record) = self.pairing.pop(self.ended || !self.completions) {
+                if let Some(next) = self.order.push(record).map_err(|problem| self.lines.bad(problem))? {
+                    return Ok(Some(next));
+                }
+            } else if self.ended {
+                return Ok(self.order.pop());
+            } else {
+                self.step()?;
+            }
+        }
+    }
+
+    /// Takes one more event of the trace.
+    fn step(&mut self) -> Result<(), TraceError> {
+        let event = match self.ahead.pop_front() {
+            Some(event) => Some(event),
+            None => next_event(&mut self.lines)?,
+        };
+        match event {
+            None => self.ended = true,
+            Some(event) if event.action == self.request => {
+                let record = event.record(self.request != Action::Completed);
+                extent(&record, false).map_err(|problem| self.lines.bad(problem))?;
+                self.pairing.begin(record);
+            }
+            Some(event) if event.action == Action::Completed => self.pairing.complete(&event),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The next line that matters.
+fn next_event(lines: &mut Lines) -> Result<Option<Event>, TraceError> {
+    loop {
+        let Some(line) = lines.next()? else { return Ok(None) };
+        match event::parse(line) {
+            Ok(None) => {}
+            Ok(event) => return Ok(event),
+            Err(problem) => return Err(lines.bad(problem)),
+        }
+    }
+}
+
+impl RecordReader for Blkparse {
+    fn carries(&self) -> Carries {
+        Carries { duration: self.completions, processes: self.request != Action::Completed, ..FORMAT.carries }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        SECTOR_BYTES
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while into.len() < BATCH {
+            let Some(mut record) = self.next()? else { break };
+            self.checks.admit_time(&mut record).map_err(|problem| self.lines.bad(problem))?;
+            into.push(record);
+        }
+        Ok(!into.is_empty())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.lines.progress()
+    }
+}

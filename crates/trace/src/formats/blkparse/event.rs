@@ -1,0 +1,107 @@
+//! One line of blkparse's default format: "major,minor cpu sequence seconds pid action type sector + sectors".
+
+use headstart_types::Nanos;
+
+use crate::formats::columns::{scaled, spaced, SECTOR_BYTES};
+use crate::number::{nanos, shown, whole, whole_u32};
+use crate::Record;
+
+/// The actions that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Queued,
+    Issued,
+    Completed,
+}
+
+/// A line that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Event {
+    pub action: Action,
+    pub time: Nanos,
+    /// major * 2^20 + minor.
+    pub device: u32,
+    pub pid: u32,
+    pub write: bool,
+    /// In bytes, both; the size is not zero.
+    pub offset: u64,
+    pub size: u64,
+}
+
+impl Event {
+    /// The request that begins here, with its process or without.
+    pub fn record(&self, process: bool) -> Record {
+        Record {
+            time: self.time,
+            offset: self.offset,
+            size: self.size,
+            pid: if process { self.pid } else { 0 },
+            file: self.device,
+            write: self.write,
+            ..Record::default()
+        }
+    }
+}
+
+/// Whether a line looks like one of blkparse: "major,minor cpu sequence seconds.ns pid action", whatever it is of.
+pub(super) fn resembles(line: &[u8]) -> bool {
+    let digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    let mut fields = spaced(line);
+    fields.next().is_some_and(|field| device(field).is_ok())
+        && fields.by_ref().take(2).all(digits)
+        && fields.next().is_some_and(|field| field.split(|&byte| byte == b'.').all(digits))
+        && fields.next().is_some_and(digits)
+        && fields.next().is_some_and(|action| action.len() <= 2 && action.iter().all(u8::is_ascii_alphabetic))
+}
+
+/// The event of a line; `None` where it is of something else.
+pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
+    let mut fields = spaced(line);
+    // The summary begins its lines with words.
+    let Some(first) = fields.next().filter(|first| first[0].is_ascii_digit()) else { return Ok(None) };
+    let mut columns = [&b""[..]; 6];
+    for column in &mut columns {
+        *column = fields.next().unwrap_or_default();
+    }
+    let [_cpu, _sequence, seconds, pid, action, kind] = columns;
+    let action = match action {
+        b"Q" => Action::Queued,
+        b"D" => Action::Issued,
+        b"C" => Action::Completed,
+        b"" => return Err(format!("{} has no action; allowed: {LINE}", shown(line))),
+        _ => return Ok(None),
+    };
+    let write = kind.contains(&b'W');
+    if kind.contains(&b'D') || !write && !kind.contains(&b'R') {
+        return Ok(None);
+    }
+    // What has no "+" is no request for blocks: a flush, or a command that was passed through.
+    let (Some(sector), Some(b"+"), Some(sectors)) = (fields.next(), fields.next(), fields.next()) else {
+        return Ok(None);
+    };
+    let size = scaled(sectors, "sectors", SECTOR_BYTES)?;
+    let event = Event {
+        action,
+        time: Nanos(nanos(seconds, "time", 1_000_000_000)?),
+        device: device(first)?,
+        pid: whole_u32(pid, "pid")?,
+        write,
+        offset: scaled(sector, "sector", SECTOR_BYTES)?,
+        size,
+    };
+    Ok((size > 0).then_some(event))
+}
+
+/// What a line must be, for error texts.
+const LINE: &str = "\"major,minor cpu sequence seconds pid action type sector + sectors\"";
+
+/// "major,minor" as Linux numbers devices within: 12 bits of major, 20 of minor.
+fn device(field: &[u8]) -> Result<u32, String> {
+    let wrong = || format!("{} in column device is no device; allowed: major,minor", shown(field));
+    let comma = memchr::memchr(b',', field).ok_or_else(wrong)?;
+    let (major, minor) = (whole(&field[..comma], "device"), whole(&field[comma + 1..], "device"));
+    match (major, minor) {
+        (Ok(major @ ..0x1000), Ok(minor @ ..0x10_0000)) => Ok((major << 20 | minor) as u32),
+        _ => Err(wrong()),
+    }
+}

@@ -1,0 +1,65 @@
+//! `replayer`: "time device offset size read" a line, the input of the trace replayers of flash-array studies.
+//!
+//! Source: Hao et al., LinnOS, OSDI 2020, and Li et al., IODA, SOSP 2021: the descriptions of their replayers.
+//! Milliseconds; offset and size in bytes; 1 reads, 0 writes. The device is the file.
+//! DiskSim's ASCII format looks the same but counts in blocks. What tells them apart is that offsets and sizes in
+//! bytes are multiples of 512, all of them.
+
+use super::columns::{spaced, Role, Separator, SECTOR_BYTES};
+use super::fixed::Layout;
+use crate::number::whole;
+use crate::{Carries, Fit, Format};
+
+static LAYOUT: Layout = Layout {
+    columns: &[
+        ("time", Role::Time(1_000_000)),
+        ("device", Role::File),
+        ("offset", Role::Address(1)),
+        ("size", Role::Size(1)),
+        ("read", Role::OpDigit(b'1')),
+    ],
+    separator: Separator::Space,
+    more: false,
+    reorder: true,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "replayer",
+    summary: "\"time device offset size read\" a line, ms, bytes; the device is the file",
+    source: "Hao et al., LinnOS, OSDI 2020",
+    carries: Carries {
+        time: true,
+        duration: false,
+        think: false,
+        processes: false,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect,
+    open: |source| LAYOUT.open(source),
+};
+
+fn detect(name: &str, head: &[u8]) -> Fit {
+    if in_bytes(head) == Some(true) {
+        LAYOUT.detect(name, head, None)
+    } else {
+        Fit::No
+    }
+}
+
+/// Whether the third and fourth column of the whole lines of `head` count bytes; `None` where no line has a time with
+/// a decimal point before them: five whole numbers could be of anything.
+pub(super) fn in_bytes(head: &[u8]) -> Option<bool> {
+    let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |last| &head[..last]);
+    let multiple = |field: &[u8]| whole(field, "").is_ok_and(|value| value % SECTOR_BYTES == 0);
+    let (mut point, mut bytes) = (false, true);
+    for line in whole_lines.split(|&byte| byte == b'\n') {
+        let mut fields = spaced(line);
+        let Some(time) = fields.next() else { continue };
+        point |= time.contains(&b'.');
+        bytes &= fields.skip(1).take(2).all(multiple);
+    }
+    point.then_some(bytes)
+}

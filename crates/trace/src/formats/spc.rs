@@ -1,0 +1,40 @@
+//! `spc`: "ASU,LBA,size,opcode,timestamp" a line, as in the traces of the UMass repository (Financial, WebSearch).
+//!
+//! Source: Storage Performance Council, SPC Trace File Format Specification, revision 1.0.1, 2002. The address counts
+//! sectors of 512 bytes from the start of the application storage unit (ASU), the size bytes; R or W in either case;
+//! seconds since the first request, in order. Further fields may follow and are not read. The ASU is the file.
+
+use super::columns::{Role, Separator, SECTOR_BYTES};
+use super::fixed::Layout;
+use crate::{Carries, Format};
+
+static LAYOUT: Layout = Layout {
+    columns: &[
+        ("ASU", Role::File),
+        ("LBA", Role::Address(SECTOR_BYTES)),
+        ("size", Role::Size(1)),
+        ("opcode", Role::Op { scsi: false }),
+        ("timestamp", Role::Time(1_000_000_000)),
+    ],
+    separator: Separator::Comma,
+    more: true,
+    reorder: false,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "spc",
+    summary: "\"ASU,LBA,size,opcode,timestamp\" a line, 512-byte sectors, s; the ASU is the file",
+    source: "Storage Performance Council, trace file format 1.0.1",
+    carries: Carries {
+        time: true,
+        duration: false,
+        think: false,
+        processes: false,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect: |name, head| LAYOUT.detect(name, head, Some(".spc")),
+    open: |source| LAYOUT.open(source),
+};

@@ -1,0 +1,78 @@
+//! `systor17`: "Timestamp,Response,IOType,LUN,Offset,Size" under that header, traces of virtual desktops.
+//!
+//! Source: Lee et al., "Understanding storage traffic characteristics on enterprise virtual desktop infrastructure",
+//! SYSTOR 2017, and the description of its traces (SNIA IOTTA). Seconds since 1970 and response time in seconds, both
+//! good to the microsecond; R or W; offset and size in bytes. The LUN is the file. A request whose response the
+//! tracer lost has no type, and some no response time: such are left out and counted.
+
+use super::columns::{Role, Separator};
+use super::fixed::{Fixed, Layout};
+use crate::lines::{LineParser, LineReader, Lines};
+use crate::{Carries, Format, Record};
+
+static LAYOUT: Layout = Layout {
+    columns: &[
+        ("Timestamp", Role::Time(1_000_000_000)),
+        ("Response", Role::Duration(1_000_000_000)),
+        ("IOType", Role::Op { scsi: false }),
+        ("LUN", Role::File),
+        ("Offset", Role::Address(1)),
+        ("Size", Role::Size(1)),
+    ],
+    separator: Separator::Comma,
+    more: false,
+    reorder: true,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "systor17",
+    summary: "\"Timestamp,Response,IOType,LUN,Offset,Size\" a line, s, bytes; the LUN is the file",
+    source: "Lee et al., SYSTOR 2017",
+    carries: Carries {
+        time: true,
+        duration: true,
+        think: false,
+        processes: false,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect: |name, head| LAYOUT.detect(name, head, None),
+    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Systor(LAYOUT.parser())))),
+};
+
+struct Systor(Fixed);
+
+/// Whether the line is of a request without an answer: an empty second or third column.
+fn unanswered(line: &[u8]) -> bool {
+    let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).skip(1);
+    fields.next().is_some_and(<[u8]>::is_empty) || fields.next().is_some_and(<[u8]>::is_empty)
+}
+
+impl LineParser for Systor {
+    fn carries(&self) -> Carries {
+        self.0.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.0.unit_bytes()
+    }
+
+    fn skipped(&self) -> u64 {
+        self.0.skipped()
+    }
+
+    fn window(&self) -> usize {
+        self.0.window()
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        if unanswered(line) {
+            self.0.skip();
+            return Ok(None);
+        }
+        self.0.parse(line)
+    }
+}

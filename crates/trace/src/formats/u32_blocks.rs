@@ -1,0 +1,62 @@
+//! `u32`: block numbers, 32 bits each, little endian, and nothing else.
+//!
+//! The barest form in which block traces are handed out; nobody defined it. Numbers say nothing about distance on
+//! disk unless their author says so, hence they are objects; the size of one, 4 KiB, is nominal.
+//! Such a file has no mark. It is recognised last of all, where there are [`RECOGNISED_MIN`] numbers or more, zero
+//! bytes among them (text has none), and all are below 2^28, which of arbitrary bytes is not to be expected.
+
+use super::bytes::u32_at;
+use crate::packed::{PackedReader, RecordParser};
+use crate::{Carries, Fit, Format, Record};
+
+const RECORD_BYTES: usize = 4;
+/// Size of a block, for turning counts into bytes.
+const BLOCK_BYTES_NOMINAL: u64 = 4096;
+/// Blocks up to a tebibyte's are recognised; larger numbers can be read where the format is named.
+const BLOCK_MAX: u32 = 1 << 28;
+/// Shorter files must be named. A guess.
+const RECOGNISED_MIN: usize = 64;
+
+const CARRIES: Carries = Carries {
+    time: false,
+    duration: false,
+    think: false,
+    processes: false,
+    files: false,
+    writes: false,
+    addresses: false,
+    objects: true,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "u32",
+    summary: "binary block numbers, 4 bytes each, little endian",
+    source: "in common use",
+    carries: CARRIES,
+    detect,
+    open: |source| Ok(Box::new(PackedReader::new(source, U32))),
+};
+
+fn detect(_name: &str, head: &[u8]) -> Fit {
+    let below = head.chunks_exact(RECORD_BYTES).all(|bytes| u32_at(bytes, 0) < BLOCK_MAX);
+    Fit::of(head.len() >= RECOGNISED_MIN * RECORD_BYTES && below && memchr::memchr(0, head).is_some(), false)
+}
+
+struct U32;
+
+impl RecordParser for U32 {
+    const RECORD_BYTES: usize = RECORD_BYTES;
+
+    fn carries(&self) -> Carries {
+        CARRIES
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        BLOCK_BYTES_NOMINAL
+    }
+
+    #[inline]
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<Record>, String> {
+        Ok(Some(Record { offset: u32_at(bytes, 0).into(), size: BLOCK_BYTES_NOMINAL, ..Record::default() }))
+    }
+}
