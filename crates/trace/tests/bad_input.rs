@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{file, gzip, oracle, records, scratch, xz, zstd};
+use common::{file, gzip, oracle, records, scratch, vscsi_1, xz, zstd};
 use headstart_trace::{TraceError, FORMATS};
 
 const HEADER: &str = "time,op,pid,file,offset,size,dur_us\n";
@@ -109,6 +109,61 @@ fn wrong_lines_of_the_other_text_formats() {
     let named = |content: &[u8]| error("wrong_measured", "x.trace", content, "measured");
     assert_eq!(named(b"X Hit 8 4 5 1\n"), ", line 1: \"X\" in column op is no operation; allowed: R, W");
     assert_eq!(named(b"R Hot 8 4 5 1\n"), ", line 1: \"Hot\" in column cache is unknown; allowed: Hit, Miss");
+}
+
+#[test]
+fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
+    // format, a line that is right, one that is wrong, the error of the second line
+    let cases: &[(&str, &str, &str, &str)] = &[
+        ("spc", "0,1,512,R,0", "0,1,512,X,0", "\"X\" in column opcode is no operation; allowed: R, W, read, write"),
+        ("spc", "0,1,512,R,0", "0,1,512,R", "\"0,1,512,R\" has 4 columns; allowed: 5"),
+        ("spc", "0,1,512,R,2", "0,1,512,R,1", "the time is 1s earlier than in the record before; allowed: times that never decrease"),
+        ("spc", "0,1,512,R,0", "0,36028797018963968,512,R,0", "\"36028797018963968\" in column LBA is too large; allowed: 0 to 36028797018963967"),
+        ("msr", "5,h,0,Read,0,1,1", "5,h,x,Read,0,1,1", "\"x\" in column DiskNumber is not a whole number; allowed: 0 or more"),
+        ("msr", "5,h,0,Read,0,1,1", "5,h,0,Read,0,1,-1", "\"-1\" in column ResponseTime is negative; allowed: a time, 0 or more"),
+        ("alibaba", "0,R,0,1,5", "0,R,0,1,5,6", "\"0,R,0,1,5,6\" has more than 5 columns; allowed: 5"),
+        ("tencent", "5,8,8,0,1", "5,8,8,2,1", "\"2\" in column IOType is no operation; allowed: 0 for read, 1 for write"),
+        ("replayer", "5.0 0 0 512 1", "5.0 0 0 512 2", "\"2\" in column read is no operation; allowed: 1 for read, 0 for write"),
+        ("disksim", "5.0 0 7 1 1", "5.0 0 7 1 g", "\"g\" in column flags is not hexadecimal; allowed: up to 16 digits"),
+        ("systor17", "5,1,R,0,0,1", "5,1,R,0,-7,1", "\"-7\" in column Offset is negative; allowed: 0 or more"),
+        ("fio", "fio version 2 iolog", "/f reed 0 1", "\"reed\" in column action is unknown; allowed: read, write, add, open, close, sync, datasync, trim, wait"),
+        ("fio", "fio version 2 iolog", "/f read 0", "\"/f read 0\" has 3 columns; allowed: \"file action\" or \"file action offset length\""),
+        ("fio", "fio version 3 iolog", "5 /f", "\"5 /f\" has too few columns; allowed: \"us file action\" or \"us file action offset length\""),
+        ("fio", "fio version 3 iolog", "5 /f wait 7", "the action wait is of version 2; allowed in version 3: time stamps"),
+        ("fio", "fio version 3 iolog", "x /f read 0 1", "\"x\" in column time is not a number; allowed: a time, 0 or more"),
+        ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8,0 1 1 0.5 9 Q R x + 8 [x]", "\"x\" in column sector is not a whole number; allowed: 0 or more"),
+        ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8 1 1 0.5 9 Q R 8 + 8 [x]", "\"8\" in column device is no device; allowed: major,minor"),
+        ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8,0 1 1 0.5", "\"8,0 1 1 0.5\" has no action; allowed: \"major,minor cpu sequence seconds pid action type sector + sectors\""),
+        ("dbench", "READ \"/f\" 0 1 *", "READ \"/f\" * 1 *", "\"*\" in column offset is not a whole number; allowed: 0 or more"),
+        ("dbench", "READ \"/f\" 0 1 *", "READ \"/f\" 0 *", "\"READ\" has 3 arguments; allowed: 4, \"name\" offset size status"),
+        ("dbench", "READ \"/f\" 0 1 *", "ReadX 7 0 1 1 *", "handle \"7\" is not open; allowed: one that NTCreateX opened"),
+        ("dbench", "1.5 READ \"/f\" 0 1 *", "READ \"/f\" 0 1 *", "the line has no time; allowed: a time on every line, or none"),
+    ];
+    for (format, right, wrong, expected) in cases {
+        let content = format!("{right}\n{wrong}\n");
+        let found = error("wrong_blocks", "trace", content.as_bytes(), format);
+        assert_eq!(found, format!(", line 2: {expected}"), "{format}");
+    }
+    let first = error("wrong_blocks", "trace", b"fio version 1\n", "fio");
+    let allowed = "allowed: fio version 2 iolog, fio version 3 iolog";
+    assert_eq!(first, format!(", line 1: the first line \"fio version 1\" is wrong; {allowed}"));
+    assert!(error("wrong_blocks", "trace", b"a\nb\n", "blkparse").starts_with(": no line is of a request; allowed"));
+}
+
+#[test]
+fn wrong_records_of_virtual_disks() {
+    let bad = |content: &[u8]| error("wrong_vscsi", "x.vscsi", content, "vscsi");
+    let [first, second] = [vscsi_1(1, 0x28, 512, 1, 5), vscsi_1(2, 0x28, 512, 1, 4)];
+    assert!(bad(&[&first[..], &second].concat()).starts_with(", record 2: the time is 1us earlier"));
+    assert_eq!(
+        bad(&vscsi_1(1, 0x28, 512, 1 << 55, 5)),
+        ", record 1: sector 36028797018963968 is too large; allowed: 0 to 36028797018963967"
+    );
+    assert!(
+        bad(&vscsi_1(1, 0x28, 512, 1, u64::MAX)).contains("record 1: the time of 18446744073709551615 us is too large")
+    );
+    assert!(bad(&[&first[..], &[0; 32]].concat()).starts_with(", record 2: the version is 0; allowed: 1"));
+    assert!(bad(&first[..31]).starts_with(", record 1: the trace ends inside a record: 31 bytes of 32"));
 }
 
 #[test]
