@@ -10,25 +10,40 @@
 //! on one type: [`Integrated`].
 
 mod amp;
+mod fsspec_readahead;
+mod innodb;
+mod keys;
 mod linux;
 mod linux_2_6;
+mod mountpoint_s3;
 mod obl;
+mod postgres;
 mod ra;
 mod recent;
 pub mod registry;
+mod rocksdb;
 mod sarc;
 mod size;
+mod stride;
+mod zfs;
 
 use headstart_types::{Block, Nanos};
 
 pub use amp::Amp;
+pub use fsspec_readahead::FsspecReadahead;
+pub use innodb::InnoDb;
 pub use linux::Linux;
 pub use linux_2_6::{Linux26, Trigger};
+pub use mountpoint_s3::{MountpointS3, MountpointSetting};
 pub use obl::{Obl, When};
+pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
 pub use registry::{read_ahead, BuildReadAhead, ReadAheadContext, ReadAheadRow, READ_AHEADS};
+pub use rocksdb::RocksDb;
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
+pub use stride::Stride;
+pub use zfs::{Zfs, ZfsSetting};
 
 use crate::Replacement;
 

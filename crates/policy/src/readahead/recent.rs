@@ -41,6 +41,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         Self { capacity, at, nodes: Vec::new(), unused: Vec::new(), oldest: NONE, newest: NONE }
     }
 
+    /// The value of `key` to change, without counting as a use.
+    pub fn peek_mut(&mut self, key: K) -> Option<&mut V> {
+        self.at.get(&key).map(|at| &mut self.nodes[*at as usize].value)
+    }
+
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.at.len()

@@ -1,15 +1,17 @@
 //! Every read-ahead by name: one row each. Help, docs and the conformance tests iterate the table.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use headstart_types::{typed_keys, KeyError};
 
-use super::linux_2_6::Trigger;
-use super::obl::When;
-use super::ra::Adaptive;
-use super::{Amp, Integrated, Linux, Linux26, Obl, Ra, ReadAhead, Sarc, SarcSetting, Size};
+use super::keys::{
+    at_least_one, defaults, AmpKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
+    PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
+};
+use super::{
+    Amp, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead, RocksDb, Sarc,
+    Stride, Zfs,
+};
 
 /// What a host tells about the level that a read-ahead is built for.
 #[derive(Debug, Clone, Copy)]
@@ -130,6 +132,106 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             Ok(Box::new(Linux::new(max, request_max, keys.files as usize, context.frames as usize)))
         }),
     },
+    ReadAheadRow {
+        name: "stride",
+        summary: "requests at a constant distance, predicted once two distances agree",
+        source: "Baer and Chen, IEEE Transactions on Computers 44(5), 1995",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<StrideKeys>,
+        build: BuildReadAhead::Apart(|keys, _| {
+            let keys: StrideKeys = typed_keys(keys)?;
+            let degree = at_least_one("degree", keys.degree)?;
+            Ok(Box::new(Stride::new(degree, at_least_one("files", keys.files)? as usize)))
+        }),
+    },
+    ReadAheadRow {
+        name: "rocksdb",
+        summary: "8 KiB from the third sequential read on, doubled up to 256 KiB",
+        source: "RocksDB 11.1, table/block_based/block_prefetcher.cc",
+        only_ahead: true,
+        spares_random: true,
+        defaults: defaults::<RocksDbKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: RocksDbKeys = typed_keys(keys)?;
+            let initial = keys.initial.some_blocks("initial", context.block_bytes)?;
+            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            Ok(Box::new(RocksDb::new(initial, max, keys.reads, at_least_one("files", keys.files)? as usize)))
+        }),
+    },
+    ReadAheadRow {
+        name: "zfs",
+        summary: "zfetch: up to 8 streams a file, the distance doubles to 4 MiB and creeps to 64 MiB",
+        source: "OpenZFS 2.3, module/zfs/dmu_zfetch.c",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<ZfsKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: ZfsKeys = typed_keys(keys)?;
+            let files = at_least_one("files", keys.files)? as usize;
+            Ok(Box::new(Zfs::new(keys.setting(context)?, files)))
+        }),
+    },
+    ReadAheadRow {
+        name: "innodb",
+        summary: "linear read-ahead: the next extent of 64 pages after one read in order, 56 pages at least",
+        source: "MySQL 8.4, storage/innobase/buf/buf0rea.cc",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<InnoDbKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: InnoDbKeys = typed_keys(keys)?;
+            if keys.threshold > 64 {
+                return Err(KeyError::new("threshold", format!("{} is out of range", keys.threshold), "0 to 64"));
+            }
+            let extents = at_least_one("extents", keys.extents)? as usize;
+            Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
+        }),
+    },
+    ReadAheadRow {
+        name: "postgres",
+        summary: "read stream: a distance that doubles with each read of a scan and shrinks with each hit",
+        source: "PostgreSQL 18, src/backend/storage/aio/read_stream.c",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<PostgresKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: PostgresKeys = typed_keys(keys)?;
+            let combine = keys.io_combine_limit.some_blocks("io_combine_limit", context.block_bytes)?;
+            if keys.effective_io_concurrency > 1000 {
+                let problem = format!("{} is out of range", keys.effective_io_concurrency);
+                return Err(KeyError::new("effective_io_concurrency", problem, "0 to 1000"));
+            }
+            let files = at_least_one("files", keys.files)? as usize;
+            Ok(Box::new(Postgres::new(combine, keys.effective_io_concurrency, files)))
+        }),
+    },
+    ReadAheadRow {
+        name: "mountpoint-s3",
+        summary: "a window of 1.125 MiB ahead of the reader, doubled whenever he waits, anew after a seek",
+        source: "mountpoint-s3 1.20, mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
+        only_ahead: true,
+        spares_random: false,
+        defaults: defaults::<MountpointKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: MountpointKeys = typed_keys(keys)?;
+            let files = at_least_one("files", keys.files)? as usize;
+            Ok(Box::new(MountpointS3::new(keys.setting(context)?, context.frames, files)))
+        }),
+    },
+    ReadAheadRow {
+        name: "fsspec-readahead",
+        summary: "5 MiB beyond each read that leaves the buffer of the last one",
+        source: "fsspec 2025.9, fsspec/caching.py, ReadAheadCache",
+        only_ahead: true,
+        spares_random: false,
+        defaults: defaults::<FsspecKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FsspecKeys = typed_keys(keys)?;
+            let blocks = keys.block_size.blocks(context.block_bytes);
+            Ok(Box::new(FsspecReadahead::new(blocks, at_least_one("files", keys.files)? as usize)))
+        }),
+    },
 ];
 
 /// The row of read-ahead `name`.
@@ -139,144 +241,4 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
 pub fn read_ahead(name: &str) -> Result<&'static ReadAheadRow, KeyError> {
     let unknown = || KeyError::unknown("name", "read-ahead", name, READ_AHEADS.iter().map(|row| row.name));
     READ_AHEADS.iter().find(|row| row.name == name).ok_or_else(unknown)
-}
-
-fn defaults<K: Default + Serialize + DeserializeOwned>() -> Table {
-    Table::try_from(K::default()).expect("keys are plain values")
-}
-
-fn at_least_one(key: &str, value: u32) -> Result<u32, KeyError> {
-    match value {
-        0 => Err(KeyError::new(key, "0 is out of range", "a whole number from 1")),
-        value => Ok(value),
-    }
-}
-
-/// State is kept for so many files (or open files: file and client) unless a key says otherwise.
-const FILES: u32 = 65_536;
-
-#[derive(Serialize, Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct OblKeys {
-    when: When,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct RaKeys {
-    /// P, in blocks; the first P if adaptive.
-    degree: u32,
-    adaptive: bool,
-    period: u32,
-    high: u32,
-    low: u32,
-    max_degree: u32,
-}
-
-impl Default for RaKeys {
-    fn default() -> Self {
-        Self { degree: 4, adaptive: false, period: 16, high: 12, low: 8, max_degree: 64 }
-    }
-}
-
-impl RaKeys {
-    fn build(self) -> Result<Ra, KeyError> {
-        at_least_one("period", self.period)?;
-        at_least_one("max_degree", self.max_degree)?;
-        if self.low > self.high {
-            return Err(KeyError::new("low", format!("{} is above high", self.low), format!("at most {}", self.high)));
-        }
-        if self.adaptive && self.degree > self.max_degree {
-            let allowed = format!("at most max_degree, {}", self.max_degree);
-            return Err(KeyError::new("degree", format!("{} is above max_degree", self.degree), allowed));
-        }
-        let adaptive = Adaptive { period: self.period, high: self.high, low: self.low, max_degree: self.max_degree };
-        Ok(Ra::new(self.degree, self.adaptive.then_some(adaptive)))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Linux26Keys {
-    min: Size,
-    max: Size,
-    trigger: Trigger,
-    files: u32,
-}
-
-impl Default for Linux26Keys {
-    fn default() -> Self {
-        Self { min: Size::Blocks(3), max: Size::Blocks(32), trigger: Trigger::default(), files: FILES }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct SarcKeys {
-    /// p.
-    degree: Size,
-    /// g.
-    trigger: Size,
-    threshold: u32,
-    /// dL as a part of the frames.
-    bottom: f64,
-    large_ratio: u32,
-}
-
-impl Default for SarcKeys {
-    fn default() -> Self {
-        Self { degree: Size::Blocks(8), trigger: Size::Blocks(4), threshold: 2, bottom: 0.02, large_ratio: 20 }
-    }
-}
-
-impl SarcKeys {
-    fn setting(self, context: &ReadAheadContext) -> Result<SarcSetting, KeyError> {
-        let degree = self.degree.blocks(context.block_bytes);
-        if degree < 2 {
-            return Err(KeyError::new("degree", format!("{degree} is out of range"), "at least two blocks"));
-        }
-        let trigger = self.trigger.some_blocks("trigger", context.block_bytes)?;
-        if trigger >= degree {
-            let allowed = format!("less than degree, {degree} blocks");
-            return Err(KeyError::new("trigger", format!("{trigger} blocks reach past the group"), allowed));
-        }
-        if !(self.bottom > 0.0 && self.bottom <= 0.5) {
-            let problem = format!("{} is out of range", self.bottom);
-            return Err(KeyError::new("bottom", problem, "a part of the frames, above 0 and at most 0.5"));
-        }
-        let bottom = (self.bottom * f64::from(context.frames)).ceil() as usize;
-        let threshold = at_least_one("threshold", self.threshold)?;
-        let large_ratio = u64::from(at_least_one("large_ratio", self.large_ratio)?);
-        Ok(SarcSetting { degree, trigger, threshold, bottom: bottom.max(1), large_ratio })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct AmpKeys {
-    /// APT, in blocks.
-    threshold: u32,
-    max_degree: Size,
-}
-
-impl Default for AmpKeys {
-    fn default() -> Self {
-        Self { threshold: 4, max_degree: Size::Blocks(256) }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LinuxKeys {
-    /// The device's read_ahead_kb.
-    read_ahead: Size,
-    /// The device's max_sectors_kb: a request larger than `read_ahead` is read in pieces of up to this.
-    max_request: Size,
-    files: u32,
-}
-
-impl Default for LinuxKeys {
-    fn default() -> Self {
-        Self { read_ahead: Size::kib(128), max_request: Size::kib(1280), files: FILES }
-    }
 }

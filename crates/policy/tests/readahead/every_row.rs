@@ -81,8 +81,9 @@ fn a_long_scan_is_prefetched_almost_whole() {
         for block in 0..BLOCKS {
             level.read(&mut *read_ahead, block, 1);
         }
-        // The file is twice the cache, and every window is far smaller; the start-up may miss.
-        assert!(level.missed <= BLOCKS / 100, "{}: {} of {BLOCKS} blocks missed", row.name, level.missed);
+        // The file is twice the cache, and every window is far smaller; the start-up may miss, and those that read
+        // ahead only at a miss miss once a window.
+        assert!(level.missed <= BLOCKS / 50, "{}: {} of {BLOCKS} blocks missed", row.name, level.missed);
         assert_eq!(level.missed + level.prefetched, BLOCKS, "{}: blocks fetched twice", row.name);
     }
 }

@@ -6,3 +6,4 @@ mod every_row;
 mod linux;
 mod sarc;
 mod simple;
+mod systems;

@@ -1,0 +1,49 @@
+//! fsspec's "readahead" cache: each read that leaves the buffer fetches itself and a block size beyond.
+//!
+//! Source: fsspec 2025.9, fsspec/caching.py (ReadAheadCache); block_size 5 MiB (AbstractBufferedFile).
+//!
+//! An open file has one buffer. A read inside it costs nothing. One that begins inside and ends beyond keeps the rest
+//! of the buffer's blocks and fetches from the buffer's end to the read's end and 5 MiB further; any other fetches
+//! itself and 5 MiB. What was fetched is the new buffer. What differs: there it is one synchronous request, here the
+//! level joins the read and what lies behind it if both are contiguous; and the level remembers more than the one
+//! buffer, so that a seek back may hit where fsspec would fetch again. Left out: nothing else; fsspec's other caches
+//! (bytes, blocks, background) are not this one.
+//! Cost: constant per request; 60 bytes an open file (file and client), of at most `files`, the least recently read
+//! forgotten first. Not for random reads of large files: each pays 5 MiB.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// One buffer for each open file.
+#[derive(Debug)]
+pub struct FsspecReadahead {
+    blocks: u64,
+    /// First block of the buffer and the one after its last.
+    buffers: Recent<(u32, u32), (u64, u64)>,
+}
+
+impl FsspecReadahead {
+    /// Reads `blocks` beyond each read, for `files` open files.
+    #[must_use]
+    pub fn new(blocks: u64, files: usize) -> Self {
+        Self { blocks, buffers: Recent::new(files) }
+    }
+}
+
+impl ReadAhead for FsspecReadahead {
+    fn asked(&mut self, _: Nanos, asked: &Asked, _: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let buffer = self.buffers.get_or_default((asked.file, asked.client));
+        let (start, end) = *buffer;
+        if asked.first >= start && asked.end() <= end {
+            return;
+        }
+        let first = if (start..end).contains(&asked.first) { end } else { asked.first };
+        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
+        *buffer = (first, asked.end().saturating_add(self.blocks).min(size));
+        if asked.end() < buffer.1 {
+            prefetch.push(Run::between(asked.file, asked.end(), buffer.1));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! InnoDB's linear read-ahead: an extent that has been read in order brings in the next one whole.
+//!
+//! Source: MySQL 8.4, storage/innobase/buf/buf0rea.cc (buf_read_ahead_linear) and buf0buf.cc; the parameter
+//! innodb_read_ahead_threshold (56).
+//!
+//! The first access since it was loaded to the last page of an extent of 64 pages (to the first, for scans downwards)
+//! looks at the whole extent: a page fails if it has not been accessed, or was first accessed before the accessed page
+//! ahead of it (after it, downwards). With at most 64 - 56 = 8 failures the next extent (the one before) is read, if it
+//! is whole. The extent is smaller in a buffer pool under 1056 pages: the next power of two from a 32nd of it.
+//!
+//! What differs: a page's neighbours in the file are taken for its neighbours in the B-tree (InnoDB looks at the page's
+//! own links, and does nothing where the two differ). The times are numbers of accesses, so none are equal. Left out:
+//! random read-ahead, off by default; the limit of pending reads.
+//! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`, the least
+//! recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// Linear read-ahead.
+#[derive(Debug)]
+pub struct InnoDb {
+    /// Pages of an extent, a power of two.
+    area: u64,
+    /// So many pages may fail.
+    failures: u64,
+    accesses: u64,
+    /// By file and number of the extent: of each page the number of its first access since it was loaded, or 0.
+    extents: Recent<(u32, u64), Vec<u64>>,
+}
+
+impl InnoDb {
+    /// For a buffer pool of `frames` pages; state for `extents` extents.
+    #[must_use]
+    pub fn new(frames: u32, threshold: u32, extents: usize) -> Self {
+        let area = u64::from((frames / 32).max(2).next_power_of_two().min(64));
+        let failures = u64::from(64u32.saturating_sub(threshold)).min(area);
+        Self { area, failures, accesses: 0, extents: Recent::new(extents) }
+    }
+
+    /// Notes an access; whether it is the first since the page was loaded.
+    fn access(&mut self, file: u32, index: u64, absent: bool) -> bool {
+        self.accesses += 1;
+        let times = self.extents.get_or_default((file, index / self.area));
+        times.resize(self.area as usize, 0);
+        let time = &mut times[(index % self.area) as usize];
+        let first = *time == 0 || absent;
+        if first {
+            *time = self.accesses;
+        }
+        first
+    }
+
+    /// Whether few enough pages of the extent fail.
+    fn in_order(&self, file: u32, extent: u64, upwards: bool) -> bool {
+        let Some(times) = self.extents.peek((file, extent)) else { return false };
+        let (mut failed, mut before) = (0, 0);
+        for time in times {
+            let ordered = before == 0 || (*time > before) == upwards;
+            failed += u64::from(*time == 0 || !ordered);
+            if *time > 0 {
+                before = *time;
+            }
+        }
+        failed <= self.failures
+    }
+}
+
+impl ReadAhead for InnoDb {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let file = asked.file;
+        for (index, found) in (asked.first..asked.end()).zip(found) {
+            let first = self.access(file, index, *found == Found::Absent);
+            let (extent, page) = (index / self.area, index % self.area);
+            // As there, the first page of an extent is tried downwards only.
+            let upwards = page != 0;
+            if !first || (upwards && page != self.area - 1) || !self.in_order(file, extent, upwards) {
+                continue;
+            }
+            let next = if upwards { extent.checked_add(1) } else { extent.checked_sub(1) };
+            let start = next.and_then(|next| next.checked_mul(self.area));
+            let Some((start, end)) = start.and_then(|start| Some((start, start.checked_add(self.area)?))) else {
+                continue;
+            };
+            if cached.file_blocks(file).is_none_or(|blocks| end <= blocks) {
+                prefetch.push(Run::between(file, start, end));
+            }
+        }
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
+        // Only a look: an extent whose pages leave is not one that is used.
+        let page = (index % self.area) as usize;
+        if let Some(time) = self.extents.peek_mut((file, index / self.area)).and_then(|times| times.get_mut(page)) {
+            *time = 0;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Mountpoint for Amazon S3: a window ahead of the reader that doubles whenever the reader has to wait.
+//!
+//! Source: mountpoint-s3 1.20, mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs.
+//!
+//! The first read of an open file starts a download at its offset with a window of 1 MiB + 128 KiB (1 MiB reads plus
+//! the kernel's own read-ahead). Once less than half of the window is left before the reader, it is extended to a whole
+//! window from him. A part that is not there when he comes doubles the window, up to 2 GiB. He may seek forward within
+//! the window (waiting for at most 16 MiB that are still to come) and back by up to 1 MiB of what he has read; any
+//! other seek drops the download and begins anew with the first window.
+//!
+//! What differs: "not there" is a block on its way, or absent though within the window. The memory limiter, which
+//! scales windows down, is left out; in its place a window is at most half the frames of the level. Left out: parts
+//! and their alignment, the disk cache, one reader served by several downloads.
+//! Cost: constant per request; 90 bytes an open file (file and client), of at most `files`, the least recently read
+//! forgotten first. Not for random reads: each pays for a first window.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// The prefetcher's parameters, in blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct MountpointSetting {
+    /// The first window.
+    pub initial: u64,
+    /// Windows grow no further.
+    pub max: u64,
+    /// A wait multiplies the window by this, at least 1.
+    pub multiplier: u64,
+    /// A seek forward waits for at most so many blocks.
+    pub forward: u64,
+    /// A seek back reaches at most so many blocks.
+    pub backward: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Download {
+    /// Where it began.
+    start: u64,
+    /// The block that a sequential reader takes next.
+    next: u64,
+    /// The window ends here.
+    end: u64,
+    /// The preferred window; 0: no download.
+    window: u64,
+}
+
+/// Windows of downloads.
+#[derive(Debug)]
+pub struct MountpointS3 {
+    setting: MountpointSetting,
+    files: Recent<(u32, u32), Download>,
+}
+
+impl MountpointS3 {
+    /// For a level of `frames` frames, state for `files` open files.
+    #[must_use]
+    pub fn new(setting: MountpointSetting, frames: u32, files: usize) -> Self {
+        let most = u64::from(frames / 2).max(1);
+        let setting = MountpointSetting {
+            initial: setting.initial.min(most),
+            max: setting.max.max(setting.initial).min(most),
+            ..setting
+        };
+        Self { setting, files: Recent::new(files) }
+    }
+
+    /// Whether the download can go on at `first`.
+    fn reaches(setting: &MountpointSetting, download: &Download, first: u64, found: &[Found]) -> bool {
+        if download.window == 0 {
+            return false;
+        }
+        if first >= download.next {
+            let soon = first < download.next.saturating_add(setting.forward);
+            let there = matches!(found.first(), Some(Found::Ready | Found::ReadyPrefetched));
+            return first == download.next || (first < download.end && (soon || there));
+        }
+        first >= download.start && download.next - first <= setting.backward
+    }
+}
+
+impl ReadAhead for MountpointS3 {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let setting = &self.setting;
+        let download = self.files.get_or_default((asked.file, asked.client));
+        if !Self::reaches(setting, download, asked.first, found) {
+            let end = asked.first.saturating_add(setting.initial);
+            *download = Download { start: asked.first, next: asked.end(), end, window: setting.initial };
+            if asked.end() < end {
+                prefetch.push(Run::between(asked.file, asked.end(), end));
+            }
+        } else if !found.iter().all(|found| matches!(found, Found::Ready | Found::ReadyPrefetched)) {
+            download.window = download.window.saturating_mul(setting.multiplier).min(setting.max);
+        }
+        download.next = asked.end();
+        let left = download.end.saturating_sub(download.next);
+        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
+        if left < download.window / 2 && download.end < size || left == 0 {
+            let from = download.end.max(download.next);
+            download.end = download.next.saturating_add(download.window).max(download.end);
+            if from < download.end {
+                prefetch.push(Run::between(asked.file, from, download.end));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! ZFS's zfetch: several streams for each file, a distance that doubles fast and then grows only when it must.
+//!
+//! Source: OpenZFS 2.3, module/zfs/dmu_zfetch.c, and the zfetch_* parameters of man zfs(4).
+//!
+//! A read that begins where a stream stands (or one block before) advances it. One that begins a little further ahead
+//! (max_reorder) is kept as a future range, and the stream jumps over holes once they are at most a quarter
+//! (hole_shift) of what it jumps. One just behind is ignored. Any other begins a stream at its end, in place of one
+//! that has not been hit for 2 s (max_reap), or, with all 8 taken, for 1 s (min_reap); else none. Each hit makes the
+//! distance at least the read's size, doubles it up to 4 MiB (min_distance), and then adds an eighth, up to 64 MiB
+//! (max_distance), if a prefetched block came later than its reader. What lies within the distance is prefetched.
+//!
+//! What differs: a block of the level is a record. Lateness is seen at the read, not at the end of the I/O. Left out:
+//! prefetch of indirect blocks, the brake while prefetches hold a sixteenth of the ARC, the condition that the stream
+//! must have missed the dbuf cache, the wait for parallel callers.
+//! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most `files`
+//! files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// Future ranges of a stream; more are dropped.
+const RANGES: usize = 9;
+
+/// zfetch's parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct ZfsSetting {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Up to here the distance doubles, in bytes.
+    pub min_distance: u64,
+    /// It grows no further, in bytes.
+    pub max_distance: u64,
+    /// So far from a stream a read still belongs to it, in blocks.
+    pub max_reorder: u64,
+    /// Holes may be 1 / 2^hole_shift of what is jumped over.
+    pub hole_shift: u32,
+    /// Streams of a file, at least 1.
+    pub streams: usize,
+    /// A stream without a hit for so long may be replaced.
+    pub min_reap: Nanos,
+    /// And for so long is deleted.
+    pub max_reap: Nanos,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Stream {
+    /// The block that is expected next.
+    at: u64,
+    /// Future ranges, relative to `at`, in order and apart.
+    ranges: Vec<(u64, u64)>,
+    /// When it was last hit, in ns; may lie before the start of time.
+    hit_at: i128,
+    /// Bytes.
+    distance: u64,
+    /// The block after the last that was prefetched.
+    prefetched: u64,
+}
+
+impl Stream {
+    /// Advances by `blocks` and by the future ranges that these reach; says by how many.
+    fn hit(&mut self, mut blocks: u64) -> u64 {
+        for (start, end) in &self.ranges {
+            if *start > blocks {
+                break;
+            }
+            blocks = blocks.max(*end);
+        }
+        self.ranges.retain(|(start, _)| *start > blocks);
+        self.ranges.iter_mut().for_each(|range| *range = (range.0 - blocks, range.1 - blocks));
+        self.at = self.at.saturating_add(blocks);
+        blocks
+    }
+
+    /// Notes a read of `start..end` ahead; advances if the holes have become few, and says by how many blocks.
+    fn future(&mut self, start: u64, end: u64, hole_shift: u32) -> u64 {
+        let (start, end) = (start - self.at, end - self.at);
+        let joins = |range: &(u64, u64)| range.0 <= end && range.1 >= start;
+        if !self.ranges.iter().any(joins) && self.ranges.len() == RANGES {
+            return 0;
+        }
+        let joined: Vec<_> = self.ranges.iter().copied().filter(joins).collect();
+        self.ranges.retain(|range| !joins(range));
+        let merged = joined.iter().fold((start, end), |all, range| (all.0.min(range.0), all.1.max(range.1)));
+        let place = self.ranges.partition_point(|range| range.0 < merged.0);
+        self.ranges.insert(place, merged);
+        let (mut holes, mut from, mut filled) = (0, 0, 0);
+        for (start, end) in &self.ranges {
+            holes += start - from;
+            from = *end;
+            if hole_shift < 16 && holes <= end >> hole_shift {
+                filled = *end;
+            }
+        }
+        if filled > 0 {
+            self.hit(filled)
+        } else {
+            0
+        }
+    }
+}
+
+/// What a read is to the streams of its file.
+enum Match {
+    /// So many blocks of stream number.
+    Hit(usize, u64),
+    Behind,
+    None,
+}
+
+/// zfetch.
+#[derive(Debug)]
+pub struct Zfs {
+    setting: ZfsSetting,
+    files: Recent<u32, Vec<Stream>>,
+}
+
+impl Zfs {
+    /// With streams for `files` files.
+    #[must_use]
+    pub fn new(setting: ZfsSetting, files: usize) -> Self {
+        Self { setting, files: Recent::new(files) }
+    }
+
+    fn find(setting: &ZfsSetting, streams: &mut [Stream], first: u64, end: u64, now: i128) -> Match {
+        let exact = |stream: &Stream| stream.at == first || first.checked_add(1) == Some(stream.at);
+        if let Some(number) = streams.iter().position(exact) {
+            let blocks = end.saturating_sub(streams[number].at);
+            return Match::Hit(number, streams[number].hit(blocks));
+        }
+        let oldest_active = now - i128::from(setting.max_reap.0);
+        for (number, stream) in streams.iter_mut().enumerate() {
+            if first > stream.at {
+                if end <= stream.at.saturating_add(setting.max_reorder) {
+                    return Match::Hit(number, stream.future(first, end, setting.hole_shift));
+                }
+            } else if end >= stream.at {
+                let blocks = end - stream.at;
+                return Match::Hit(number, stream.hit(blocks));
+            } else if end.saturating_add(setting.max_reorder) > stream.at && stream.hit_at >= oldest_active {
+                stream.hit_at = now;
+                return Match::Behind;
+            }
+        }
+        Match::None
+    }
+
+    /// Begins a stream at `at`, if there is room or an old one to replace.
+    fn create(setting: &ZfsSetting, streams: &mut Vec<Stream>, at: u64, now: i128, file_blocks: Option<u64>) {
+        let max_reap = now - i128::from(setting.max_reap.0);
+        let min_reap = now - i128::from(setting.min_reap.0);
+        streams.retain(|stream| stream.hit_at >= max_reap);
+        // Small files have fewer streams, so that these need not overlap.
+        let apart = |blocks: u64| blocks.saturating_mul(setting.block_bytes) / setting.max_distance.max(1);
+        let most = file_blocks.map_or(u64::MAX, apart).min(setting.streams as u64).max(1);
+        if streams.len() as u64 >= most {
+            let oldest = (0..streams.len()).min_by_key(|number| streams[*number].hit_at);
+            match oldest.filter(|number| streams[*number].hit_at < min_reap) {
+                Some(number) => drop(streams.remove(number)),
+                None => return,
+            }
+        }
+        // It may be replaced at once, until its first hit.
+        streams.insert(0, Stream { at, hit_at: min_reap, prefetched: at, ..Stream::default() });
+    }
+
+    /// Grows the distance after a hit of `blocks`.
+    fn grow(setting: &ZfsSetting, stream: &mut Stream, blocks: u64, late: bool) {
+        let bytes = blocks.saturating_mul(setting.block_bytes);
+        if stream.distance < bytes {
+            stream.distance = bytes;
+        } else if stream.distance < setting.min_distance {
+            stream.distance *= 2;
+        } else if late {
+            stream.distance += stream.distance / 8;
+        }
+        stream.distance = stream.distance.min(setting.max_distance);
+    }
+}
+
+impl ReadAhead for Zfs {
+    fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let file_blocks = cached.file_blocks(asked.file);
+        if file_blocks.is_some_and(|blocks| blocks < 3) {
+            return;
+        }
+        let (setting, now) = (&self.setting, i128::from(now.0));
+        let streams = self.files.get_or_default(asked.file);
+        let last = file_blocks.map_or(u64::MAX, |blocks| blocks - 1);
+        let (number, blocks) = match Self::find(setting, streams, asked.first, asked.end(), now) {
+            Match::Hit(number, blocks) => (number, blocks),
+            Match::Behind => return,
+            Match::None => {
+                if asked.end() < last {
+                    Self::create(setting, streams, asked.end(), now, file_blocks);
+                }
+                return;
+            }
+        };
+        let stream = &mut streams[number];
+        stream.hit_at = now;
+        if blocks == 0 {
+            return;
+        }
+        if stream.at >= last {
+            streams.remove(number);
+            return;
+        }
+        Self::grow(setting, stream, blocks, found.contains(&Found::UnreadyPrefetched));
+        let first = stream.prefetched.max(stream.at);
+        stream.prefetched = first.max(stream.at.saturating_add(stream.distance / setting.block_bytes.max(1)));
+        if first < stream.prefetched {
+            prefetch.push(Run::between(asked.file, first, stream.prefetched));
+        }
+    }
+}
