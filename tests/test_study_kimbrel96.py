@@ -111,7 +111,13 @@ def test_scanned_parameters_say_so(rows: list[Row]) -> None:
 def test_what_cannot_be_computed_is_said(rows: list[Row]) -> None:
     missing = row(rows, "table2", "xds")
     assert missing.ours is None
-    assert "IBM 0661" in missing.note
+    assert "lost" in missing.note
+
+
+def test_the_other_simulators_drive_stands_beside_its_column(rows: list[Row]) -> None:
+    lightning = [each for each in rows if each.item == "table2" and "IBM 0661" in each.quantity]
+    assert len(lightning) == 8
+    assert all("its read-ahead is ours" in each.note and each.verdict in ("agrees", "differs") for each in lightning)
 
 
 def test_published_figures_name_their_place() -> None:
