@@ -72,7 +72,7 @@ def table2(study: Study) -> Steps:
         rows += [
             number(
                 "table2",
-                f"synth on the CMU simulator (IBM 0661), {count(disks)}, {name}: elapsed (s)",
+                f"CMU simulator (IBM 0661), synth on {count(disks)} by {name}: elapsed (s)",
                 published=paper.TABLE_2_SYNTH_CMU_S[name][disks - 1],
                 ours=cell.outcome.elapsed_s,
                 tolerance=TOLERANCE_LIGHTNING,
