@@ -40,6 +40,11 @@ impl CommandQueue {
         &mut self.scheduler
     }
 
+    /// See [`Scheduler::merges_up_to`].
+    pub(crate) fn merges_up_to(&self) -> u32 {
+        self.scheduler.merges_up_to()
+    }
+
     /// Takes commands from the host's scheduler while there is room; gives the instant up to which that one waits,
     /// if it does.
     pub(crate) fn fill(&mut self, now: Nanos, device: &dyn Device, host: &mut dyn Scheduler) -> Option<Nanos> {

@@ -137,6 +137,12 @@ impl Drive {
         &*self.device
     }
 
+    /// The most sectors that the queues may merge into one request of the device; zero where nothing is merged.
+    #[must_use]
+    pub fn merges_up_to(&self) -> u32 {
+        self.scheduler.merges_up_to().max(self.commands.as_ref().map_or(0, CommandQueue::merges_up_to))
+    }
+
     /// Queues `request` at `now`. The caller guarantees that it lies within the capacity.
     #[inline]
     pub fn submit(&mut self, now: Nanos, request: Request) {

@@ -76,6 +76,9 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at));
     }
     let blocks: Arc<[Block]> = chunk.blocks.into();
+    let drive = &storage.drives()[0];
+    // A merged request brings several blocks, and takes no less than one of them would.
+    let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
     Ok(elapsed_lower_bound(&Work {
         references: &blocks,
         frames: references.frames,
@@ -84,8 +87,8 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
         driver: scenario.host.driver_overhead,
-        least_service: storage.drives()[0].device().least_service(storage.block_sectors()),
-        at_once: storage.drives()[0].device().concurrency(),
+        least_service: drive.device().least_service(storage.block_sectors()),
+        at_once: drive.device().concurrency().saturating_mul(merged),
     }))
 }
 

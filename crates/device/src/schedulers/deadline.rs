@@ -161,6 +161,10 @@ impl Scheduler for Deadline {
         self.queue.len()
     }
 
+    fn merges_up_to(&self) -> u32 {
+        self.queue.merges_up_to()
+    }
+
     /// Once expired, a request is the next of its direction but for its elders. Each of them, and it itself, may
     /// wait for as many batches of the other direction as that may have in a row, and for the rest of a batch.
     fn promise(&self, request: &Request) -> Promise {

@@ -85,6 +85,14 @@ impl MergeQueue {
         Self { rules, entries, unused, lanes: Default::default(), next: [None; 3], len: 0 }
     }
 
+    pub(super) fn merges_up_to(&self) -> u32 {
+        if self.rules.back_merges || self.rules.front_merges {
+            self.rules.sectors_max
+        } else {
+            0
+        }
+    }
+
     /// Requests that wait; parts count each.
     pub(super) fn len(&self) -> usize {
         self.len

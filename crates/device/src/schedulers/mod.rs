@@ -94,6 +94,11 @@ pub trait Scheduler: Send {
     /// What `pop` has given has been served; merged ones come whole. Called before the device is free for the next.
     fn completed(&mut self, _now: Nanos, _queued: &Queued) {}
 
+    /// The most sectors of a merged request; zero for one that never merges.
+    fn merges_up_to(&self) -> u32 {
+        0
+    }
+
     /// What this request may count on.
     fn promise(&self, _request: &Request) -> Promise {
         Promise::Nothing
