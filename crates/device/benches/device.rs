@@ -93,6 +93,24 @@ fn drive(depth: u64, count: u64) {
     });
 }
 
+/// Random reads through a first come, first served queue, one at a time.
+fn fcfs(model: &str, count: u64) {
+    let scheduler = build_scheduler("fcfs", Table::new()).unwrap();
+    let mut drive = Drive::new(build_device(model, Table::new()).unwrap(), scheduler);
+    let (mut now, mut state) = (Nanos::ZERO, 1);
+    report(&format!("drive, {model}, random, fcfs"), count, || {
+        for index in 0..count {
+            drive.submit(now, Request::read(xorshift(&mut state) % 1_000_000 * 16, 16, index));
+            while let Started::Ends(end) = drive.start(now) {
+                now = end;
+                drive.finish(now, |finished| {
+                    black_box(finished);
+                });
+            }
+        }
+    });
+}
+
 fn main() {
     let count = if std::env::args().any(|argument| argument == "--bench") { 2_000_000 } else { 2_000 };
     let mut state = 1;
@@ -110,6 +128,9 @@ fn main() {
         array(kind, "hp97560", count);
         array(kind, "nvme", count);
     }
+    serve("seagate-cheetah-9lp", "random", count, move |_| xorshift(&mut state) % 1_000_000 * 16);
+    serve("seagate-cheetah-9lp", "sequential", count, |index| index % 1_000_000 * 16);
+    fcfs("seagate-cheetah-9lp", count);
     for depth in [4, 16, 80, 2048] {
         queue("cscan", depth, count);
     }

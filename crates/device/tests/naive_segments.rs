@@ -1,7 +1,7 @@
 //! Zones with spares, slips and serpentines, and the segmented buffer, against second implementations that walk
 //! sector by sector and instant by instant; and what must always hold. Small drives, so that borders come often.
 
-use headstart_device::{Device, Mechanical, Request};
+use headstart_device::{Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 use toml::Table;
@@ -345,5 +345,108 @@ proptest! {
             prop_assert_eq!(positioning, service.wait + service.seek + service.rotation);
             (now, next) = (end, request.end());
         }
+    }
+}
+
+/// Whatever a segmented buffer may be told to do.
+fn segmented() -> impl Strategy<Value = String> {
+    let counts = (1u64..5, 4u64..90, 1u64..4, 0u64..3, 0u64..40);
+    let choices = (0usize..5, 0usize..3, prop::array::uniform10(any::<bool>()), 0u32..3);
+    (counts, choices).prop_map(|((segments, size, writes, minimum, maximum), (ahead, reporting, flags, mark))| {
+        let ahead = ["none", "track", "cylinder", "segment", "next-track"][ahead];
+        let reporting = ["media", "append", "buffer"][reporting];
+        let mut text = format!(
+            "segments = {segments}\nsegment_sectors = {size}\nwrite_segments = {}\nread_ahead = '{ahead}'
+            write_reporting = '{reporting}'\nread_ahead_minimum = {}\nread_watermark = {}\n",
+            writes.min(segments),
+            minimum.min(size),
+            f64::from(mark) / 2.0
+        );
+        if maximum > 0 {
+            text += &format!("read_ahead_maximum = {}\n", maximum.min(size));
+        }
+        let names = [
+            "keep_requested",
+            "drop_requested",
+            "read_ahead_on_hit",
+            "read_before",
+            "zero_latency_read",
+            "zero_latency_write",
+            "combine_writes",
+            "hit_on_written",
+            "hit_under_way",
+            "stop_within_sector",
+        ];
+        for (name, flag) in names.iter().zip(flags) {
+            text += &format!("{name} = {flag}\n");
+        }
+        text + &format!("write_segment_apart = {}\n", segments > 1 && flags[0] && flags[1])
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the buffer does: time goes on, the parts sum, nothing is faster than the bound, what positioning says
+    /// then comes, a copy does the same, what was just read or written is there, and what never was is not.
+    #[test]
+    fn whatever_the_buffer_does(shape in shapes(segmented()), steps in steps(60)) {
+        let mut device: Box<dyn Device> = Box::new(Mechanical::from_table(shape.profile()).unwrap());
+        let capacity = device.capacity_sectors().unwrap();
+        let turn = 60_000_000_000 / shape.rpm + 1;
+        let mut touched = vec![false; capacity as usize];
+        let (mut now, mut next) = (Nanos::ZERO, 0);
+        for (pause, place, length, kind) in steps {
+            let length = length.min(capacity);
+            let sector = if kind % 3 == 0 { next } else { place } % (capacity - length + 1);
+            let request = Request { write: kind >= 160, ..Request::read(sector, length as u32, 0) };
+            now += Nanos(if kind % 2 == 0 { pause } else { pause / 100 });
+            if kind % 16 == 5 {
+                let there = device.travel(now, sector);
+                prop_assert!(there >= now);
+                now = there;
+            }
+            let positioning = device.positioning(now, &request);
+            let mut twin = device.clone_box();
+            let service = device.serve(now, &request);
+            prop_assert_eq!(twin.serve(now, &request), service);
+            let Service { end, seek, rotation, transfer, overhead, wait, .. } = service;
+            prop_assert_eq!(now + wait + seek + rotation + transfer + overhead, end, "{:?} {:?}", request, service);
+            prop_assert!(end >= now + device.least_service(length as u32));
+            prop_assert_eq!(positioning, wait + seek + rotation, "{:?} {:?}", request, service);
+            prop_assert!(rotation.0 <= turn || request.write, "{:?}", service);
+            // A hit on a sector that no request or read-ahead can have touched would be a hit on nothing: the head never
+            // reads further than a segment (or two tracks) past a request, nor before its track.
+            if service.buffer_hit && !request.write {
+                prop_assert!(touched[sector as usize], "{:?}", request);
+            }
+            let reach = 90 + 2 * 40;
+            let from = sector.saturating_sub(40) as usize;
+            let to = (request.end() + reach).min(capacity) as usize;
+            touched[from..to].fill(true);
+            (now, next) = (end, request.end());
+        }
+    }
+
+    /// A read that was just served is served again from the buffer, where a segment holds all that is read ahead.
+    #[test]
+    fn what_was_read_is_there(
+        shape in shapes(segmented()), place in 0u64..1 << 40, length in 1u64..4, pause in 0u64..40_000_000,
+    ) {
+        let roomy = |line: &str| if line.starts_with("segment_sectors") { "segment_sectors = 200\n" } else { line }.to_owned();
+        let buffer: String = shape.buffer.split_inclusive('\n').map(roomy).collect();
+        let buffer = buffer.replace("drop_requested = true", "drop_requested = false");
+        let shape = Shape { buffer, ..shape };
+        let mut device = Mechanical::from_table(shape.profile()).unwrap();
+        let capacity = device.capacity_sectors().unwrap();
+        let sector = place % (capacity - length + 1);
+        let request = Request::read(sector, length as u32, 0);
+        let first = device.serve(Nanos(pause), &request);
+        prop_assert!(!first.buffer_hit);
+        let again = device.serve(first.end, &request);
+        prop_assert!(again.buffer_hit, "{:?}", again);
+        // Overhead and bus, nothing else.
+        let expected = shape.overheads[0] + shape.bus * length;
+        prop_assert_eq!((again.end - first.end).0, expected);
     }
 }

@@ -354,7 +354,7 @@ impl Segmented {
         let arm = &parameters.arm;
         let whole = passage.last.from == request.sector && passage.last.end == request.end();
         let zone = &arm.zones[if whole { passage.last.zone } else { arm.zone_of(request.sector) }];
-        let waited = zone.rotation.least(passage.rotation).saturating_sub(1).min(zone.track_sectors - 1);
+        let waited = (zone.rotation.least(passage.rotation + Nanos(1)) - 1).min(zone.track_sectors - 1);
         let within = zone.within_track(request.sector);
         let kept = Some(zone.sector_within(request.sector, within.saturating_sub(waited)));
         // It came down behind the first sector, by so many.

@@ -1,0 +1,183 @@
+//! The segmented buffer on a small drive, every number worked out by hand.
+//!
+//! 6000 rpm: a turn is 10 ms. 100 sectors a track, so a sector passes in 0.1 ms, and sector s of track 0 begins at
+//! s / 10 ms of a turn. One surface, skew 10: track 1 begins 1 ms later, at 11 ms. A seek by d cylinders takes
+//! 0.5 ms + 0.1 ms d, so that a move to the next, 0.6 ms, fits the skew. The bus takes 0.02 ms a sector. Overheads in
+//! ms after a read: hit 0.1, miss 0.3, buffered write 0.2, written through 0.4; after a write twice that.
+
+use headstart_device::{build_device, Device, Mechanical, Request, Service};
+use headstart_types::Nanos;
+use toml::Table;
+
+fn drive(buffer: &str) -> Mechanical {
+    let profile = format!(
+        "name = 'small'
+        rpm = 6000
+        surfaces = 1
+        head_switch = '0.1ms'
+        nominal_service = '8ms'
+        zones = [{{cylinders = 50, sectors_per_track = 100, track_skew = 10, cylinder_skew = 10}}]
+        seek = {{form = 'sum', constant = '0.5ms', linear = '0.1ms', root = '0ms'}}
+        bus = {{sector_time = '0.02ms'}}
+        [controller]
+        read_hit_after_read = '0.1ms'
+        read_hit_after_write = '0.2ms'
+        read_miss_after_read = '0.3ms'
+        read_miss_after_write = '0.6ms'
+        write_hit_after_read = '0.2ms'
+        write_hit_after_write = '0.4ms'
+        write_miss_after_read = '0.4ms'
+        write_miss_after_write = '0.8ms'
+        [buffer]
+        {buffer}"
+    );
+    Mechanical::from_table(profile.parse::<Table>().unwrap()).unwrap()
+}
+
+const TWO: &str = "segments = 2\nsegment_sectors = 50\nread_ahead = 'segment'\nwrite_reporting = 'buffer'\n";
+
+fn ms(ms: f64) -> Nanos {
+    Nanos::from_millis_f64(ms)
+}
+
+fn read(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
+    device.serve(ms(at), &Request::read(sector, sectors, 0))
+}
+
+fn write(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
+    device.serve(ms(at), &Request::write(sector, sectors, 0))
+}
+
+#[test]
+fn a_miss_then_hits_behind_it() {
+    let mut device = drive(TWO);
+    // Miss: ready at 0.3; sector 10 begins at 1.0, four have passed at 1.4, the last crosses the bus by 1.42.
+    let miss = read(&mut device, 0.0, 10, 4);
+    assert_eq!((miss.end, miss.seek, miss.rotation), (ms(1.42), Nanos::ZERO, ms(0.7)));
+    assert_eq!((miss.transfer, miss.overhead, miss.buffer_hit), (ms(0.4), ms(0.32), false));
+    // At 1.75 sectors 14, 15 and 16 are in: 14 and 15 are a whole hit, 0.1 + 2 * 0.02.
+    let hit = read(&mut device, 1.75, 14, 2);
+    assert_eq!((hit.end, hit.overhead, hit.transfer, hit.buffer_hit), (ms(1.89), ms(0.1), ms(0.04), true));
+    // At 1.95 sectors up to 18 are in; 20 and 21 are not: a miss, though the head is near. Sector 19 passes until 2.0;
+    // ready at 2.25, sector 20 has begun at 2.0 and comes again at 12.0.
+    let near = read(&mut device, 1.95, 20, 2);
+    assert_eq!((near.end, near.rotation, near.buffer_hit), (ms(12.22), ms(9.75), false));
+}
+
+#[test]
+fn a_partial_hit_waits_for_the_media() {
+    let mut device = drive(TWO);
+    read(&mut device, 0.0, 10, 4);
+    // At 2.05 sectors up to 19 are in. Of 18..26 the last has passed at 2.6: bus until 2.62.
+    let part = read(&mut device, 2.05, 18, 8);
+    assert_eq!((part.end, part.buffer_hit), (ms(2.62), true));
+    // The read-ahead goes on to 26 + 50: sector 75 has passed at 7.6. At 9.0 it has stopped; 70..75 are there,
+    // 76..80 are fetched from 9.3 on: sector 76 begins at 17.6, sector 79 has passed at 18.0.
+    let more = read(&mut device, 9.0, 70, 10);
+    assert_eq!((more.end, more.buffer_hit), (ms(18.02), true));
+}
+
+#[test]
+fn segments_are_given_up_in_turn() {
+    let mut device = drive(TWO);
+    for (at, sector) in [(0.0, 10), (100.0, 1010), (200.0, 2010)] {
+        assert!(!read(&mut device, at, sector, 4).buffer_hit);
+    }
+    // 10.. was used longest ago and is gone; 1010.. is there.
+    assert!(read(&mut device, 300.0, 1020, 4).buffer_hit);
+    assert!(!read(&mut device, 400.0, 20, 4).buffer_hit);
+    assert!(!read(&mut device, 500.0, 2020, 4).buffer_hit);
+}
+
+#[test]
+fn a_write_goes_out_behind_the_hosts_back() {
+    let mut device = drive(TWO);
+    // 0.2 and ten sectors on the bus. On the media: the arm moves from 0.2 to 1.7 (10 cylinders); sector 1000 lies at
+    // 10 * 10 sectors of skew, angle 0, and begins at 10.0: out at 11.0.
+    let first = write(&mut device, 0.0, 1000, 10);
+    assert_eq!((first.end, first.transfer, first.wait, first.buffer_hit), (ms(0.4), ms(0.2), Nanos::ZERO, true));
+    // What was written is read from the buffer at once: 0.2 after a write, 4 * 0.02.
+    let back = read(&mut device, 1.0, 1004, 4);
+    assert_eq!((back.end, back.buffer_hit), (ms(1.28), true));
+    // A read elsewhere waits for the media until 11.0, from where it is ready at 2.3. Back to cylinder 0 takes 1.5:
+    // at 12.5 sector 30 is still to come, at 13.0.
+    let elsewhere = read(&mut device, 2.0, 30, 1);
+    assert_eq!((elsewhere.wait, elsewhere.seek, elsewhere.rotation), (ms(8.7), ms(1.5), ms(0.5)));
+    assert_eq!(elsewhere.end, ms(13.12));
+}
+
+#[test]
+fn writes_wait_for_a_free_segment_or_share_one() {
+    let mut device = drive(&format!("{TWO}write_segments = 1\n"));
+    write(&mut device, 0.0, 1000, 10); // out at 11.0, as above
+                                       // 1010 goes on where that ends: it shares the segment, and its data follow on the media until 11.5.
+    let on = write(&mut device, 0.5, 1010, 5);
+    assert_eq!((on.end, on.wait), (ms(1.0), Nanos::ZERO)); // 0.4 after a write, 5 * 0.02
+                                                           // Elsewhere: ready at 1.4, but there is room at 11.5 only.
+    let off = write(&mut device, 1.0, 3000, 5);
+    assert_eq!((off.end, off.wait), (ms(11.6), ms(10.1)));
+    // With two write segments there is room at once.
+    let mut device = drive(TWO);
+    write(&mut device, 0.0, 1000, 10);
+    assert_eq!(write(&mut device, 1.0, 3000, 5).end, ms(1.5));
+}
+
+#[test]
+fn a_write_to_the_media() {
+    let mut device = drive(&TWO.replace("'buffer'", "'media'"));
+    // Ready at 0.4; sector 30 begins at 3.0, 33 has passed at 3.4.
+    let through = write(&mut device, 0.0, 30, 4);
+    assert_eq!((through.end, through.rotation, through.buffer_hit), (ms(3.4), ms(2.6), false));
+    // 34 follows: ready at 4.2, it comes round at 13.4.
+    assert_eq!(write(&mut device, 3.4, 34, 4).end, ms(13.8));
+}
+
+#[test]
+fn what_passes_before_the_request_is_kept() {
+    let mut device = drive(&format!("{TWO}read_before = true\n"));
+    // The head is ready at 0.3: sectors 3 to 39 pass before 40. A segment of 50 holds 40..44 and what lies before.
+    assert_eq!(read(&mut device, 0.0, 40, 4).end, ms(4.42));
+    assert!(read(&mut device, 4.42, 3, 4).buffer_hit);
+    // Not without it.
+    let mut device = drive(TWO);
+    read(&mut device, 0.0, 40, 4);
+    assert!(!read(&mut device, 4.42, 20, 4).buffer_hit);
+}
+
+#[test]
+fn sectors_in_the_order_in_which_they_pass() {
+    let wide = TWO.replace("50", "200").replace("'segment'", "'none'").replace("'buffer'", "'media'");
+    let wide = format!("{wide}zero_latency_read = true\nzero_latency_write = true\n");
+    let mut device = drive(&wide);
+    // Ready at 0.3 over sector 3: sectors 3 to 99 pass first, then 0 to 2: all are in at 10.3. The bus takes them in their
+    // order from 10.1 on, when sector 0 is in: 100 * 0.02.
+    let track = read(&mut device, 0.0, 0, 100);
+    assert_eq!((track.end, track.rotation, track.transfer), (ms(12.1), ms(9.7), ms(0.3)));
+    // Ready at 14.4 over sector 44 with all data across by then (14.0 + 0.4 + ... + 40 * 0.02 = 15.2): not yet, so it
+    // waits for sector 30, at 23.0, and is out at 27.0.
+    assert_eq!(write(&mut device, 14.0, 30, 40).end, ms(27.0));
+    // After a seek by 20 cylinders from 28.8 to 31.3, angle 13, with four sectors across at 28.88: track 20 begins at angle
+    // 200, so its sector 11 passes at angle 11 and its sector 13 now. 13 and 14 pass first, then 11 and 12, until 41.3.
+    let split = write(&mut device, 28.0, 2011, 4);
+    assert_eq!((split.seek, split.end), (ms(2.5), ms(41.3)));
+}
+
+#[test]
+fn the_arm_travels() {
+    let mut device = drive(TWO);
+    read(&mut device, 0.0, 10, 4);
+    // The read-ahead is broken off at the end of the sector that passes at 2.05: 2.1; 20 cylinders take 2.5 ms.
+    assert_eq!(device.travel(ms(2.05), 2050), ms(4.6));
+    // Sector 2050 lies at 20 * 10 + 50: angle 50. Ready at 5.0 when it begins.
+    let there = read(&mut device, 4.7, 2050, 1);
+    assert_eq!((there.seek, there.rotation), (Nanos::ZERO, Nanos::ZERO));
+    assert!(read(&mut device, 10.0, 12, 4).buffer_hit);
+}
+
+#[test]
+fn a_profile_of_each_kind_builds() {
+    for buffer in ["size = '0KiB'\nread_ahead = false", "size = '64KiB'\nread_ahead = true", TWO] {
+        assert_eq!(drive(buffer).capacity_sectors(), Some(5000));
+    }
+    assert!(build_device("small.toml", Table::new()).is_err());
+}
