@@ -1,0 +1,213 @@
+//! The reads of a drive with a segmented buffer: hits, misses and reading ahead.
+
+use headstart_types::Nanos;
+
+use super::{holds, Reading, Segmented};
+use crate::models::arm::Passage;
+use crate::models::geometry::Access;
+use crate::models::mechanical::Parameters;
+use crate::models::stream::{Progress, Stream};
+use crate::{Request, Service};
+
+/// What came of the turn before the first sector.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around {
+    /// When the last sector of the request had passed.
+    pub(super) done: Nanos,
+    /// From where on the track has passed up to the request.
+    kept: Option<u64>,
+}
+
+impl Segmented {
+    pub(super) fn read_hit(
+        &mut self,
+        parameters: &Parameters,
+        now: Nanos,
+        request: &Request,
+        segment: usize,
+        progress: Option<Progress>,
+    ) -> Service {
+        let Parameters { overheads, bus_sector, .. } = parameters;
+        let after = usize::from(self.after_write);
+        let held = self.segments.end(segment);
+        let part = held < request.end();
+        let overhead =
+            if part && !self.buffer.partial_hit { overheads.read_miss[after] } else { overheads.read_hit[after] }
+                + overheads.data_preparation;
+        let ready = now + overhead;
+        let mut end = ready + parameters.bus.time(request.sectors, false);
+        let streams = self.reading.as_ref().is_some_and(|reading| reading.segment == segment);
+        let mut free = now.max(self.written);
+        if streams {
+            self.read_on(parameters, request);
+        } else if self.reading.is_some() {
+            free = self.break_off(parameters, now, progress).at;
+        }
+        if part {
+            let done = if streams {
+                self.follow(parameters, now, request)
+            } else {
+                let from = (now + overheads.read_miss[after]).max(free);
+                self.fetch(parameters, from, segment, (held, request)).done
+            };
+            let back = if done > ready { overheads.first_reselect + overheads.data_preparation } else { Nanos::ZERO };
+            end = end.max(done + back + bus_sector[0]);
+        } else if !streams && self.buffer.read_ahead_on_hit {
+            self.read_ahead_again(parameters, ready.max(free), segment, request);
+        }
+        self.segments.touch(segment);
+        if self.buffer.drop_requested {
+            self.segments.drop_before(segment, request.end());
+        }
+        let overhead = overhead + overheads.read_completion;
+        let end = end + overheads.read_completion;
+        let [seek, rotation, wait] = [Nanos::ZERO; 3];
+        Service { end, seek, rotation, transfer: end - now - overhead, overhead, wait, buffer_hit: true }
+    }
+
+    /// Lets the stream go on as far as a hit by `request` allows.
+    fn read_on(&mut self, parameters: &Parameters, request: &Request) {
+        let Some(reading) = &mut self.reading else { return };
+        let zone = &parameters.arm.zones[reading.stream.zone];
+        let start = self.segments.start(reading.segment);
+        let limit = self.buffer.limit(&parameters.arm, request, start).min(zone.run_end(reading.stream.first()));
+        reading.stream.raise(limit);
+        reading.at_least = reading.at_least.max((request.end() + self.buffer.minimum).min(limit));
+    }
+
+    /// When the stream has read all of `request`; where it must end before that, the head goes on elsewhere.
+    fn follow(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> Nanos {
+        let Some(reading) = &mut self.reading else { return now };
+        let zone = &parameters.arm.zones[reading.stream.zone];
+        let reached = request.end().min(reading.stream.stop());
+        let segment = reading.segment;
+        let done = reading.stream.read_to(zone, reached, (u64::MAX, Nanos::ZERO)).max(now);
+        self.segments.read_to(segment, reached);
+        if reached == request.end() {
+            return done;
+        }
+        self.rest = zone.locate(reached - 1, Access::Read).1;
+        self.fetch(parameters, done, segment, (reached, request)).done
+    }
+
+    /// Reads `from..request.end()` into `segment`, from `time` on, and on from there.
+    #[inline]
+    fn fetch(
+        &mut self,
+        parameters: &Parameters,
+        time: Nanos,
+        segment: usize,
+        (from, request): (u64, &Request),
+    ) -> Passage {
+        let passage = parameters.arm.pass((time, Nanos::ZERO), self.rest, (from, request.end()), Access::Read);
+        self.rest = passage.head;
+        self.segments.read_to(segment, request.end());
+        let piece = &passage.last;
+        let start = self.segments.start(segment);
+        let limit = self.buffer.limit(&parameters.arm, request, start);
+        let stop = limit.min(parameters.arm.zones[piece.zone].run_end(piece.from)).max(piece.end);
+        let at_least = (piece.end + self.buffer.minimum).min(stop);
+        self.reading = (stop > piece.end).then(|| {
+            let stream = Stream::new(piece, stop, passage.done);
+            Reading { segment, stream, at_least }
+        });
+        passage
+    }
+
+    /// Reads ahead from a stopped segment, from `time` on, until it is one sector further at least.
+    fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
+        let held = self.segments.end(segment);
+        let limit = self.buffer.limit(&parameters.arm, request, self.segments.start(segment));
+        if held < limit {
+            let next = Request::read(held, 1, 0);
+            self.fetch(parameters, time, segment, (held, &next));
+            self.segments.set_end(segment, held);
+            if let Some(reading) = &mut self.reading {
+                let zone = &parameters.arm.zones[reading.stream.zone];
+                reading.stream.raise(limit.min(zone.run_end(held)));
+            }
+        }
+    }
+
+    pub(super) fn read_miss(
+        &mut self,
+        parameters: &Parameters,
+        now: Nanos,
+        request: &Request,
+        progress: Option<Progress>,
+    ) -> Service {
+        let Parameters { overheads, bus_sector, bus, .. } = parameters;
+        let after = usize::from(self.after_write);
+        let free = self.break_off(parameters, now, progress);
+        let ready = now + overheads.read_miss[after];
+        let start = ready.max(free.at);
+        let pending = &self.pending;
+        let segment = self.segments.take(self.buffer.read_segments(), |index| holds(pending, index));
+        self.segments.set(segment, request.sector, request.sector, false);
+        let passage = self.fetch(parameters, start, segment, (request.sector, request));
+        let around = self.around(parameters, request, &passage, Access::Read);
+        if let Some(kept) = around.kept.filter(|_| self.buffer.read_before) {
+            self.segments.keep_from(segment, kept);
+        }
+        let done = around.done;
+        let wanted = self.buffer.watermark(request.sectors);
+        let marked = match wanted {
+            0 | 1 => passage.first,
+            _ if wanted >= u64::from(request.sectors) => done,
+            _ => self.marked(parameters, request, &passage, wanted).min(done),
+        };
+        let back = overheads.first_reselect + overheads.data_preparation;
+        let transfers = marked.max(ready + overheads.read_disconnect[after]) + back;
+        let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]) + overheads.read_completion;
+        if self.buffer.drop_requested {
+            self.segments.drop_before(segment, request.end());
+        }
+        let Passage { seek, rotation, .. } = passage;
+        let transfer = done - start - seek - rotation;
+        let overhead = overheads.read_miss[after] + (end - done);
+        Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }
+    }
+
+    /// When the first `wanted` sectors of a passage have been read.
+    fn marked(&self, parameters: &Parameters, request: &Request, passage: &Passage, wanted: u64) -> Nanos {
+        let zone = &parameters.arm.zones[passage.last.zone];
+        let sector = request.sector + wanted - 1;
+        if sector < passage.last.from {
+            return passage.first;
+        }
+        let ticks = zone.path(sector) + 1 - zone.path(passage.last.from);
+        zone.rotation.time(zone.rotation.after(passage.last.begun, ticks))
+    }
+
+    /// What passed while the head waited for the first sector on its track: what lies before it is in, and what of
+    /// the request lies behind the place where the head came down need not be waited for again.
+    #[inline]
+    pub(super) fn around(
+        &self,
+        parameters: &Parameters,
+        request: &Request,
+        passage: &Passage,
+        access: Access,
+    ) -> Around {
+        let zero_latency = self.buffer.zero_latency[access as usize];
+        if !zero_latency && !self.buffer.read_before {
+            return Around { done: passage.done, kept: None };
+        }
+        let arm = &parameters.arm;
+        let whole = passage.last.from == request.sector && passage.last.end == request.end();
+        let zone = &arm.zones[if whole { passage.last.zone } else { arm.zone_of(request.sector) }];
+        let waited = (zone.rotation.least(passage.rotation + Nanos(1)) - 1).min(zone.track_sectors - 1);
+        let within = zone.within_track(request.sector);
+        let kept = Some(zone.sector_within(request.sector, within.saturating_sub(waited)));
+        // It came down behind the first sector, by so many.
+        let skipped = zone.track_sectors - waited;
+        let length = zone.path(request.end().min(zone.end) - 1) + 1 - zone.path(request.sector);
+        let on_track = whole && within + length <= zone.track_sectors;
+        let done = if zero_latency && waited > within && on_track && skipped < length {
+            zone.rotation.time(zone.rotation.after(passage.last.begun, skipped))
+        } else {
+            passage.done
+        };
+        Around { done, kept }
+    }
+}
