@@ -4,7 +4,7 @@
 //! *scheduler* orders the queue in front of it. A [`Drive`] joins the two and counts; it is what a simulator
 //! holds, one for each disk. A *layout* says on which disk and at which sector a block of the volume lies.
 //!
-//! [`replay`] sends requests that were timed on a real drive, and [`rms_demerit`] says how far the model is off.
+//! [`replay()`] sends requests that were timed on a real drive, and [`rms_demerit`] says how far the model is off.
 //!
 //! Adding a device is a new file under `models/` (or only a TOML profile of the mechanical model) and a row in
 //! [`MODELS`]; adding a scheduler is a file under `schedulers/` and a row in [`SCHEDULERS`].
