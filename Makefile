@@ -63,7 +63,7 @@ fmt: setup ## format all code
 golden-update: ## write the golden results anew; look at the difference before you commit
 	HEADSTART_UPDATE_GOLDEN=1 cargo test --workspace --locked golden
 
-bench: setup ## references per second and peak memory, beside libcachesim where it can be installed
+bench: setup ## references and drive requests per second and peak memory, beside libcachesim where it can be installed
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5
 	$(BIN)/python benches/bench.py
 

@@ -1,4 +1,4 @@
-"""References per second and peak memory, each beside its goal, in one run on one machine.
+"""References or requests per second and peak memory, each beside its goal, in one run on one machine.
 
 Every figure is measured in a process of its own: wall time of the simulation as a user starts it (reading the trace,
 hashing it and making the result included), peak resident memory of that process. Times are the best of several
@@ -6,7 +6,8 @@ rounds, taken in turn, because other work on the machine only ever adds to them.
 
 Goals: LRU demand at least twice libcachesim's `process_trace` on the same 20-million-request trace; forestall and
 aggressive 2 million references a second, reverse aggressive 0.5 million, on `synth` lengthened to 2 million references
-on 4 HP 97560 drives. Run with `make bench`.
+on 4 HP 97560 drives; 2 million random reads of 8 KiB a second on one Cheetah 9LP behind a queue of 8, first come first
+served, on one thread (DiskSim: about 0.03 million). Run with `make bench`.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ ZIPF_CACHE = 100_000
 SYNTH_PASSES = 1_000
 SYNTH_REFERENCES = SYNTH_PASSES * 2_000
 PEER = "libcachesim"
+DRIVE = "seagate-cheetah-9lp"
+DRIVE_REQUESTS = 4_000_000
+DRIVE_DEPTH = 8
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One round of one benchmark: references, wall seconds, peak resident bytes, and a figure to check it by."""
+    """One round of one benchmark: references or requests, wall seconds, peak resident bytes, and a check."""
 
     references: int
     seconds: float
@@ -92,6 +96,12 @@ SYNTH_POLICIES: dict[str, tuple[dict[str, Any], float]] = {
 }
 
 
+def drive() -> tuple[int, int]:
+    """Random reads on one drive; returns (requests, mean response in us)."""
+    found = headstart.devices.probe(DRIVE, requests=DRIVE_REQUESTS, depth=DRIVE_DEPTH, scheduler="fcfs")
+    return DRIVE_REQUESTS, found.response_ns_mean // 1_000
+
+
 def measure_here(name: str, trace: str) -> Measurement:
     """Runs one benchmark in this process."""
     start = time.perf_counter()
@@ -99,6 +109,8 @@ def measure_here(name: str, trace: str) -> Measurement:
         references, check = lru(trace)
     elif name == PEER:
         references, check = peer(trace)
+    elif name == DRIVE:
+        references, check = drive()
     else:
         references, check = synth(SYNTH_POLICIES[name][0])
     seconds = time.perf_counter() - start
@@ -114,25 +126,28 @@ def measure(name: str, trace: str) -> Measurement:
     return Measurement(**json.loads(done.stdout.splitlines()[-1]))
 
 
+def words_of(name: str) -> tuple[str, float, str]:
+    """What a benchmark is called, its goal in references a second (0 for none), and what its check counts."""
+    if name in ("lru", PEER):
+        return f"{name} (zipf trace)", 0.0, "misses"
+    if name == DRIVE:
+        return f"{name} (random reads)", 2e6, "us mean response"
+    return f"{name} (synth, 4 disks)", SYNTH_POLICIES[name][1], "fetches"
+
+
 def show(best: dict[str, Measurement]) -> None:
     """Prints the table."""
-    table = Table(title="References per second (best round) and peak memory")
-    for column in ("benchmark", "references", "seconds", "million/s", "goal", "peak MiB", "check"):
+    table = Table(title="References or requests per second (best round) and peak memory")
+    for column in ("benchmark", "number", "seconds", "million/s", "goal", "peak MiB", "check"):
         table.add_column(column, justify="left" if column == "benchmark" else "right")
-    ours = best["lru"]
     for name, each in best.items():
-        rate = each.references / each.seconds
-        goal = "-"
+        label, goal_per_s, counted = words_of(name)
+        goal = f"{goal_per_s / 1e6:g}" if goal_per_s else "-"
         if name == "lru" and PEER in best:
-            ratio = best[PEER].seconds / ours.seconds
-            goal = f"{ratio:.2f} x {PEER} (goal 2)"
-        elif SYNTH_POLICIES.get(name, ({}, 0.0))[1]:
-            goal = f"{SYNTH_POLICIES[name][1] / 1e6:g}"
-        label = f"{name} (zipf trace)" if name in ("lru", PEER) else f"{name} (synth, 4 disks)"
-        check = f"{each.check:,} {'misses' if name in ('lru', PEER) else 'fetches'}"
-        peak = f"{each.peak_bytes / 2**20:.0f}"
-        table.add_row(label, f"{each.references:,}", f"{each.seconds:.2f}", f"{rate / 1e6:.2f}", goal, peak, check)
-    Console(width=120).print(table)
+            goal = f"{best[PEER].seconds / each.seconds:.2f} x {PEER} (goal 2)"
+        figures = (f"{each.references:,}", f"{each.seconds:.2f}", f"{each.references / each.seconds / 1e6:.2f}")
+        table.add_row(label, *figures, goal, f"{each.peak_bytes / 2**20:.0f}", f"{each.check:,} {counted}")
+    Console(width=150).print(table)
 
 
 def main() -> None:
@@ -145,7 +160,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(vars(measure_here(arguments.one, arguments.trace))))
         return
-    names = ["lru", *SYNTH_POLICIES]
+    names = ["lru", *SYNTH_POLICIES, DRIVE]
     if importlib.util.find_spec(PEER):
         names.insert(1, PEER)
     else:

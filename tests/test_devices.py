@@ -97,6 +97,22 @@ def test_a_uniform_device_by_hand() -> None:
         assert point["response_ns_mean"] == pytest.approx(mean_ns, rel=1e-6)
 
 
+def test_probes_of_a_uniform_device_by_hand() -> None:
+    found = devices.probe("uniform", keys=KEYS["uniform"], requests=10, depth=4, request_bytes=1000)
+    # Responses 2, 4, 6 ms and seven times 8 ms; 1000 bytes are two sectors.
+    assert (found.request_bytes, found.depth) == (1024, 4)
+    assert (found.response_ns_mean, found.response_ns_p50, found.response_ns_max) == (6_800_000, 8_000_000, 8_000_000)
+    assert (found.requests_per_s, found.bytes_per_s) == (500, 512_000)
+    loads = [
+        devices.probe("hp97560", requests=500, depth=32, scheduler=each, seed=3) for each in ("fcfs", "cscan", "cscan")
+    ]
+    assert loads[1] == loads[2]
+    assert loads[1].requests_per_s > loads[0].requests_per_s
+    for wrong in ({"depth": 0}, {"requests": 0}, {"request_bytes": 0}, {"seed": -1}, {"scheduler": "lift"}):
+        with pytest.raises(headstart.HeadstartError, match=next(iter(wrong))):
+            devices.probe("hp97560", **wrong)
+
+
 def test_a_profile_of_ones_own(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(PROFILE.read_text().replace('"HP 97560"', '"Mine"'))
     done = run("device", "show", "mine.toml", "--set", "buffer.size=64KiB", "--json", "-")

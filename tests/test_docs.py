@@ -67,6 +67,19 @@ def test_python_of_the_readme_runs(folder: Path) -> None:
     assert "demand:min" in done.stdout
 
 
+def test_the_page_on_devices_shows_what_runs(folder: Path) -> None:
+    """Its Python runs, and its commands are commands; the traces that some of them name are examples."""
+    text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+    (program,) = fenced(text, "python")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stdout.startswith("HP 97560 1374216192 ")
+    for line in (line for block in fenced(text, "sh") for line in block.splitlines()):
+        words = [str(COMMAND), *shlex.split(line)[1:]]
+        run = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+        missing = any(word.endswith((".trace", ".trace.xz", ".parv", "my-drive.toml")) for word in words)
+        assert (run.returncode, "No such file" in run.stderr) == ((2, True) if missing else (0, False)), line
+
+
 def test_generated_docs_are_up_to_date() -> None:
     words = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -53,6 +53,19 @@ def trace_generate(
 def device_show(name: str, *, keys: str = "{}") -> str:
     """Return what a device is made of and how it answers."""
 
+def device_probe(
+    name: str,
+    *,
+    keys: str = "{}",
+    requests: int = 20_000,
+    sectors: int = 16,
+    depth: int = 1,
+    write: bool = False,
+    scheduler: str = "fcfs",
+    seed: int = 1,
+) -> str:
+    """Return how a device answers a steady random load."""
+
 def device_survey(name: str, *, keys: str = "{}") -> str:
     """Return the curves of a device's picture."""
 

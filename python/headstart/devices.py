@@ -141,6 +141,21 @@ class Survey:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Probe:
+    """How a device answered a steady random load."""
+
+    request_bytes: int
+    """Whole sectors of 512."""
+    depth: int
+    response_ns_mean: int
+    response_ns_p50: int
+    response_ns_p99: int
+    response_ns_max: int
+    requests_per_s: float
+    bytes_per_s: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Times:
     """Service times of some requests, exactly; a percentile is the least time that so many do not exceed."""
 
@@ -229,6 +244,44 @@ def survey(name: str | PathLike[str], *, keys: Keys | None = None) -> Survey:
     found = json.loads(_core.device_survey(fspath(name), keys=_text(keys)))
     found["zones"] = [Zone(**zone) for zone in found.get("zones", ())]
     return Survey(**{curve: tuple(points) for curve, points in found.items()})
+
+
+def probe(
+    name: str | PathLike[str],
+    *,
+    keys: Keys | None = None,
+    requests: int = 20_000,
+    request_bytes: int = 8192,
+    depth: int = 1,
+    write: bool = False,
+    scheduler: str = "fcfs",
+    seed: int = 1,
+) -> Probe:
+    """Serve `requests` requests at random places, `depth` of them outstanding at all times; the same for each seed.
+
+    Raises:
+        HeadstartError: The device, its profile, a key or a number is at fault.
+    """
+    for what, number in (("requests", requests), ("depth", depth), ("request_bytes", request_bytes), ("seed", seed)):
+        least, most = (0, 2**63) if what == "seed" else (1, 2**32)
+        if not least <= number < most:
+            raise _core.HeadstartError(
+                f"{what}: {number} is outside; allowed: a whole number from {least} to {most - 1}"
+            )
+    sectors = -(-request_bytes // 512)
+    text = _core.device_probe(
+        fspath(name),
+        keys=_text(keys),
+        requests=requests,
+        sectors=sectors,
+        depth=depth,
+        write=write,
+        scheduler=scheduler,
+        seed=seed,
+    )
+    fields = json.loads(text)
+    fields.pop("name")
+    return Probe(**fields)
 
 
 def replay(

@@ -154,6 +154,38 @@ fn parts(probed: &Probed) -> Value {
     })
 }
 
+/// How a device behind `scheduler` answers `requests` random requests of `sectors` sectors, `depth` of them outstanding
+/// at all times, as JSON.
+#[pyfunction]
+#[pyo3(signature = (name, *, keys="{}", requests=20_000, sectors=16, depth=1, write=false, scheduler="fcfs", seed=1))]
+#[allow(clippy::too_many_arguments)] // They are Python's, by name.
+pub fn device_probe(
+    py: Python<'_>,
+    name: &str,
+    keys: &str,
+    requests: u32,
+    sectors: u32,
+    depth: u32,
+    write: bool,
+    scheduler: &str,
+    seed: u64,
+) -> PyResult<String> {
+    let above_zero = |key: &str, number: u32| match number {
+        0 => Err(to_python(KeyError::new(key, "is 0", "a whole number from 1"))),
+        _ => Ok(()),
+    };
+    [("requests", requests), ("sectors", sectors), ("depth", depth)]
+        .into_iter()
+        .try_for_each(|(key, number)| above_zero(key, number))?;
+    py.allow_threads(|| {
+        let device = named(name, keys)?.device;
+        let queue = build_scheduler(scheduler, Table::new())?;
+        let load = Load { write, ..Load::random(fitting(&*device, sectors), requests, seed).at_depth(depth) };
+        Ok(point(&probe(device, queue, &load), &load, scheduler).to_string())
+    })
+    .map_err(|error: DeviceError| to_python(error))
+}
+
 /// The profile of a drive that DiskSim's parameter files describe, as JSON: `name`, `profile` (TOML), `warnings`, `files`,
 /// `sectors`. `disk` names one of several.
 #[pyfunction]
@@ -220,7 +252,9 @@ fn point(probed: &Probed, load: &Load, name: &str) -> Value {
         "request_bytes": u64::from(load.sectors) * headstart_device::SECTOR_BYTES,
         "depth": load.depth,
         "response_ns_mean": rounded(probed.mean_ns()),
+        "response_ns_p50": probed.percentile(50),
         "response_ns_p99": probed.percentile(99),
+        "response_ns_max": probed.percentile(100),
         "requests_per_s": probed.requests_per_second(),
         "bytes_per_s": probed.bytes_per_second(),
     })

@@ -18,6 +18,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::device_probe, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_survey, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_import_diskspecs, module)?)?;
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;

@@ -24,14 +24,14 @@ def device_chart(device: Device, survey: Survey) -> "Chart":
         HeadstartError: `headstart[report]` is not installed.
     """
     alt = altair("plot")
-    rows = [_arm_panels(alt, survey)] if survey.zones else _load_panels(alt, survey)
+    rows = [_arm_panels(alt, device, survey)] if survey.zones else _load_panels(alt, survey)
     lines = (alt.hconcat(*row, spacing=36).resolve_scale(color="independent", strokeDash="independent") for row in rows)
     return styled(
         alt.vconcat(*lines, spacing=28).properties(title=alt.TitleParams(device.title, fontSize=16, offset=14))
     )
 
 
-def _arm_panels(alt: Any, survey: Survey) -> list[Any]:
+def _arm_panels(alt: Any, device: Device, survey: Survey) -> list[Any]:
     points = [{"cylinders": point["distance_cylinders"], "ms": point["ns"] / 1e6} for point in survey.seek]
     seek = (
         alt.Chart(alt.Data(values=points))
@@ -44,7 +44,7 @@ def _arm_panels(alt: Any, survey: Survey) -> list[Any]:
         )
     )
     rate = (
-        alt.Chart(alt.Data(values=_ends(survey)))
+        alt.Chart(alt.Data(values=_ends(device, survey)))
         .mark_line(color=COLOURS[1], strokeWidth=2)
         .encode(
             x=alt.X(
@@ -62,12 +62,13 @@ def _arm_panels(alt: Any, survey: Survey) -> list[Any]:
     return [_panel(alt, seek, "Seek curve"), _panel(alt, rate, "Transfer rate by place")]
 
 
-def _ends(survey: Survey) -> list[dict[str, float]]:
-    """Return both ends of each zone, in order."""
+def _ends(device: Device, survey: Survey) -> list[dict[str, float]]:
+    """Return both ends of each zone, in order; a drive may tell of fewer sectors than its zones hold."""
+    capacity = (device.capacity_bytes or 0) // SECTOR_BYTES
     ends: list[dict[str, float]] = []
     for zone in survey.zones:
         for sector in (zone.first_sector, zone.first_sector + zone.sectors):
-            place = sector * SECTOR_BYTES / 1e9
+            place = min(sector, capacity) * SECTOR_BYTES / 1e9
             ends.append({"order": len(ends), "gb": place, "mb_per_s": zone.bytes_per_s / 1e6})
     return ends
 
