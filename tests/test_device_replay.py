@@ -141,7 +141,7 @@ def test_mistakes(run: Run, tmp_path: Path) -> None:
     )
     one_line(run("device", "replay", "hp97560", "none.trace", "--png", "out.png"), "none.trace")
     one_line(run("device", "replay", "hp9756", "far.trace"), '"hp9756"', "hp97560")
-    one_line(run("device", "replay", "hp97560", "far.trace", "--format", "spc"), '"spc"', "measured")
+    one_line(run("device", "replay", "hp97560", "far.trace", "--format", "nonesuch"), '"nonesuch"', "measured")
     (tmp_path / "long.trace").write_text("R Hit 0 4 1 9000000000000000\nR Hit 0 4 1 1\n")
     one_line(run("device", "replay", "hp97560", "long.trace"), "long.trace, record 2", "146 years")
     (tmp_path / "bad.parv").write_text("disksim_global Global {\n  Init Seed = \n")
