@@ -11,8 +11,8 @@
 //! What differs: a page's neighbours in the file are taken for its neighbours in the B-tree (InnoDB looks at the page's
 //! own links, and does nothing where the two differ). The times are numbers of accesses, so none are equal. Left out:
 //! random read-ahead, off by default; the limit of pending reads.
-//! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`, the least
-//! recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
+//! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`
+//! and one a frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
 
 use headstart_types::Nanos;
 

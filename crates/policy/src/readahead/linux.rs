@@ -16,8 +16,9 @@
 //! ```
 //!
 //! With max = 32 pages (read_ahead_kb = 128) a reader of single pages from 0 gets 4, 8, 16, 32, 32 ... pages, marked at
-//! 1, 4, 12, 28, 60. For a request over max, max is raised to its size, up to max_sectors_kb. A request is worked through as filemap does:
-//! windows are opened until it is covered, so a mark inside it is hit at once.
+//! 1, 4, 12, 28, 60. For a request over max, max is raised to its size, up to max_sectors_kb. A
+//! request is worked through as filemap does: windows are opened until it is covered, so a mark inside it is hit at
+//! once.
 //!
 //! What differs: a page is a block of the level. "Following" means at the end of the last request or one block after,
 //! as the kernel's byte position gives it for whole pages. Left out: large folios and their alignment, mmap

@@ -137,7 +137,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_queue_of_pairs(capacity in 1usize..5, steps in prop::collection::vec((0u8..4, 0u32..8), 1..200)) {
+        fn behaves_like_a_queue_of_pairs(
+            capacity in 1usize..5, steps in prop::collection::vec((0u8..4, 0u32..8), 1..200),
+        ) {
             let mut fast = Recent::<u32, u32>::new(capacity);
             let mut naive: Vec<(u32, u32)> = Vec::new();
             for (number, (what, key)) in steps.into_iter().enumerate() {

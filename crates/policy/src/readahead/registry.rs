@@ -184,7 +184,8 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             if keys.threshold > 64 {
                 return Err(KeyError::new("threshold", format!("{} is out of range", keys.threshold), "0 to 64"));
             }
-            let extents = at_least_one("extents", keys.extents)? as usize;
+            // Each extent worth remembering has a page in the pool.
+            let extents = at_least_one("extents", keys.extents)?.min(context.frames) as usize;
             Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
         }),
     },

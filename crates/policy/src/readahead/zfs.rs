@@ -12,8 +12,8 @@
 //! What differs: a block of the level is a record. Lateness is seen at the read, not at the end of the I/O. Left out:
 //! prefetch of indirect blocks, the brake while prefetches hold a sixteenth of the ARC, the condition that the stream
 //! must have missed the dbuf cache, the wait for parallel callers.
-//! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most `files`
-//! files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
+//! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most
+//! `files` files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
 
 use headstart_types::Nanos;
 

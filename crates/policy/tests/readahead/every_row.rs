@@ -109,3 +109,25 @@ fn keys_are_checked() {
         assert_eq!(error.expect("refused").key, "nonsense", "{}", row.name);
     }
 }
+
+#[test]
+fn state_beyond_the_limit_is_forgotten() {
+    // Two files read by turns with room for the state of one: neither is ever seen to be read in sequence. With room
+    // for two both are.
+    for row in READ_AHEADS.iter().filter(|row| row.spares_random && (row.defaults)().contains_key("files")) {
+        let named = |files: u32| {
+            let (mut level, mut read_ahead) = (Level::new(1000), build(row, &format!("files = {files}"), 1000));
+            let requests =
+                (100..110u64).flat_map(|first| [0, 1].map(|file| Asked { file, first, count: 1, client: 0 }));
+            let beyond = |asked: Asked| {
+                let runs = level.ask(&mut *read_ahead, asked);
+                runs.iter().any(|run| run.count > 0 && (run.first > asked.first || run.end() > asked.end()))
+            };
+            requests.map(beyond).filter(|named| *named).count()
+        };
+        // Linux sees by the cached blocks before a request that it is one of a stream, without any state.
+        let traces = if row.name == "linux" { 2 } else { 0 };
+        assert!(named(1) <= 8 * traces, "{}: {}", row.name, named(1));
+        assert!(named(2) > 0, "{}", row.name);
+    }
+}

@@ -61,7 +61,8 @@ fn oversize_requests_are_read_at_once_up_to_the_device_limit() {
     let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
     assert_eq!(level.read(&mut *linux, 1000, 64), []);
     assert_eq!(level.read(&mut *linux, 1064, 64), [(1064, 64), (1128, 64)]);
-    // With a limit of 32 blocks they exceed it, so they are sequential by themselves: windows of 32 follow one another until the request is covered: 2000, mark 2016;
+    // With a limit of 32 blocks they exceed it, so they are sequential by themselves: windows of 32 follow one another
+    // until the request is covered: 2000, mark 2016;
     // 2032, mark 2032; 2064, marked at 2064.
     let (mut level, mut linux) = (Level::new(1000), named("linux", "max_request = 32"));
     assert_eq!(level.read(&mut *linux, 2000, 64), [(2000, 32), (2032, 32), (2064, 32)]);

@@ -165,8 +165,10 @@ fn fsspec_reads_a_block_size_beyond_what_leaves_its_buffer() {
     let (mut level, mut fsspec) = (Level::new(1000), named("fsspec-readahead", "block_size = 4"));
     assert_eq!(scan(&mut level, &mut *fsspec, 10..15), [(10, 11, 4)]); // the buffer is 10..15
     assert_eq!(level.read(&mut *fsspec, 14, 2), [(16, 4)]); // 14 is inside: the buffer is 15..20
-    assert_eq!(level.read(&mut *fsspec, 14, 1), [(15, 4)]); // 14 has gone: anew, 14..19
-                                                            // 5 MiB of 4 KiB by default; another client has a buffer of its own.
+                                                            // 14 has gone: anew, 14..19.
+    assert_eq!(level.read(&mut *fsspec, 14, 1), [(15, 4)]);
+
+    // 5 MiB of 4 KiB by default; another client has a buffer of its own.
     let mut fsspec = named("fsspec-readahead", "");
     assert_eq!(level.read(&mut *fsspec, 0, 1), [(1, 1280)]);
     assert_eq!(level.ask(&mut *fsspec, Asked { file: 0, first: 1, count: 1, client: 1 })[0].count, 1280);
