@@ -3,7 +3,7 @@
 //! A read-ahead sees each request at its level as a run of consecutive blocks of one file, with how each block was
 //! found, and answers with runs to prefetch. It names blocks by their place in the file, so that it can name blocks
 //! that nobody has asked for yet; the level passes over what is cached, under way or beyond the end, finds frames
-//! (the [`Replacement`](crate::Replacement) chooses the victims), and joins what is contiguous with the demand into
+//! (the [`Replacement`] chooses the victims), and joins what is contiguous with the demand into
 //! one request. It is told of prefetched blocks that leave unused, and of those that were waited for.
 //!
 //! One file each, and one row in [`registry`]. An algorithm that also chooses victims (SARC) implements both traits
