@@ -40,6 +40,7 @@ pub use registry::{
     build_device, build_scheduler, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
 };
 pub use replay::{replay, rms_demerit, Timed};
+pub use schedulers::anticipatory::Anticipatory;
 pub use schedulers::cscan::Cscan;
 pub use schedulers::deadline::Deadline;
 pub use schedulers::fcfs::Fcfs;

@@ -7,7 +7,9 @@ use toml::Table;
 
 use crate::keys::Keys;
 use crate::models::{flash_keys, object_store, profile, uniform::Uniform};
-use crate::schedulers::{cscan::Cscan, deadline::Deadline, fcfs::Fcfs, scan::Scan, sptf::Sptf, sstf::Sstf};
+use crate::schedulers::{
+    anticipatory::Anticipatory, cscan::Cscan, deadline::Deadline, fcfs::Fcfs, scan::Scan, sptf::Sptf, sstf::Sstf,
+};
 use crate::{Device, Flash, Mechanical, ObjectStore, Scheduler};
 
 /// A device model that a scenario can name.
@@ -187,6 +189,18 @@ pub static SCHEDULERS: &[SchedulerRow] = &[
         summary: "Linux 2.6's deadline: batches by sector with merging, reads first, expiries",
         defaults: Deadline::defaults,
         build: |keys| Ok(Box::new(Deadline::from_keys(keys)?)),
+    },
+    SchedulerRow {
+        name: "anticipatory",
+        summary: "Linux 2.6's anticipatory: waits a moment for the next read of a process, where that is known",
+        defaults: Anticipatory::defaults,
+        build: |keys| Ok(Box::new(Anticipatory::from_keys(keys, false)?)),
+    },
+    SchedulerRow {
+        name: "anticipatory-blind",
+        summary: "as anticipatory, taking all requests for one process's, as below virtual machines and file servers",
+        defaults: Anticipatory::defaults,
+        build: |keys| Ok(Box::new(Anticipatory::from_keys(keys, true)?)),
     },
 ];
 

@@ -117,7 +117,6 @@ impl MergeQueue {
     }
 
     /// The highest that starts below `sector`; the earliest of several.
-    #[allow(dead_code)]
     pub(super) fn below(&self, lane: usize, sector: u64) -> Option<Handle> {
         let starts = &self.lanes[lane].starts;
         let ((sector, _), _) = starts.before((sector, 0))?;

@@ -1,8 +1,11 @@
 //! Schedulers: which queued request a free device serves next. One file a family, one row a name in the registry.
 
+pub mod anticipatory;
+mod batches;
 pub mod cscan;
 pub mod deadline;
 pub mod fcfs;
+mod history;
 mod merging;
 pub mod scan;
 mod sorted;

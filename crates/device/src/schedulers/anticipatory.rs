@@ -1,0 +1,340 @@
+//! Anticipatory: after a process's read the disk waits a moment for its next, since that is likely to be near.
+//!
+//! A process that reads one block after another, thinking in between, never has two requests queued; a scheduler
+//! that conserves work leaves it for another's request, far away, each time (S. Iyer and P. Druschel, "Anticipatory
+//! scheduling: a disk scheduling framework to overcome deceptive idleness in synchronous I/O", SOSP 2001). This one
+//! keeps the device idle for up to `wait` from the end of a read, while requests of others wait, if the process
+//! tends to come back in time. It stops waiting when a request of that process comes, when a read of another comes
+//! that is near (what counts as near grows while it waits) or nearer than the process's usual distance, or when the
+//! time is over.
+//!
+//! After Linux 2.6.18, block/as-iosched.c. Reads and writes go in batches, by time (see `batches.rs`). Within a
+//! batch: the nearest ahead, or one behind by at most 2^20 sectors if it is less than half as far away, else the
+//! lowest. The eldest comes first when it has waited for `read_expire` or `write_expire`, looked at once in that
+//! time. Requests that touch are merged (see `merging.rs`). Differences: the next by place is sought when it is
+//! wanted, not kept; a read that is merged counts as its process's too; time is in nanoseconds, not ticks; writes
+//! are never synchronous. Processes never exit as far as we know: instead of what 2.6.18 makes of exits stands an
+//! earlier 2.6's rule, that new processes are not waited for while most new ones have stayed away.
+//!
+//! It works only where the process is known: a request without one is never waited for. The blind variant takes all
+//! requests for one process's, as a scheduler below a virtual machine or a file server sees them (li07 section 3.2;
+//! Jones et al., USENIX 2006): whatever is queued is then "of the same process", and it never waits.
+//!
+//! No promise: a stream of near reads holds the device for a batch, and expiry lets one request through at a time.
+//! O(log n) for each request, O(log processes) more.
+
+use headstart_types::{KeyError, Nanos};
+use toml::Table;
+
+use super::batches::Batches;
+use super::history::History;
+use super::merging::{Handle, MergeQueue, Pushed, Rules, READS, WRITES};
+use super::{Next, Queued, Scheduler};
+use crate::keys::Keys;
+use crate::{Device, Request};
+
+/// Sectors behind which a request is not near.
+const BACK_MAX: u64 = 1 << 20;
+
+/// A way back counts as so many times as long.
+const BACK_PENALTY: u64 = 2;
+
+/// Sectors around the last read's end that are near at once; twice as many after each millisecond of waiting.
+const NEAR: u64 = 8192;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    /// Not waiting.
+    Off,
+    /// Waiting for the read in service, to wait for its process's next then.
+    AwaitsEnd,
+    /// Waiting for the process's next read.
+    AwaitsNext,
+    /// Waited; the next request is served, whatever it is.
+    Over,
+}
+
+/// Linux's anticipatory scheduler.
+#[derive(Debug, Clone)]
+pub struct Anticipatory {
+    queue: MergeQueue,
+    history: History,
+    settings: Settings,
+    status: Status,
+    /// Of the request dispatched last, if it was a read.
+    process: Option<u32>,
+    /// When a request of that process has ended since.
+    ended: Option<Nanos>,
+    /// By lane: where the last dispatched ended.
+    last_end: [u64; 3],
+    /// By lane: when expiry was looked at last.
+    checked: [Nanos; 3],
+    batches: Batches,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    wait: Nanos,
+    expire: [Nanos; 3],
+    blind: bool,
+}
+
+impl Anticipatory {
+    /// Linux's defaults.
+    #[must_use]
+    pub fn defaults() -> Table {
+        let mut table = Table::new();
+        let times = [("read_expire", "125ms"), ("write_expire", "250ms"), ("read_batch", "500ms")];
+        for (key, value) in [("wait", "6ms")].into_iter().chain(times).chain([("write_batch", "125ms")]) {
+            table.insert(key.into(), value.into());
+        }
+        table.insert("merge".into(), true.into());
+        table.insert("max_sectors".into(), 1024.into());
+        table
+    }
+
+    /// An empty queue from `keys` laid over the defaults; `blind` to processes.
+    ///
+    /// # Errors
+    /// The key that is malformed or unknown.
+    pub fn from_keys(keys: Table, blind: bool) -> Result<Self, KeyError> {
+        let defaults = Self::defaults();
+        let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+        let mut table = defaults.clone();
+        table.extend(keys);
+        let mut keys = Keys::new(table);
+        let reads = keys.time_or_zero("read_expire")?;
+        let expire = [reads, reads, keys.time_or_zero("write_expire")?];
+        let wait = keys.time_or_zero("wait")?;
+        let (read_batch, write_batch) = (keys.time_or_zero("read_batch")?, keys.time_or_zero("write_batch")?);
+        let merge = keys.boolean("merge")?;
+        let sectors_max = keys.whole("max_sectors", 1, u32::MAX.into())? as u32;
+        keys.finish(&known)?;
+        let settings = Settings { wait, expire, blind };
+        let rules = Rules { back_merges: merge, front_merges: merge, sectors_max, classes: false };
+        Ok(Self {
+            queue: MergeQueue::new(rules),
+            history: History::default(),
+            settings,
+            status: Status::Off,
+            process: None,
+            ended: None,
+            last_end: [0; 3],
+            checked: [Nanos::ZERO; 3],
+            batches: Batches::new(read_batch, write_batch),
+        })
+    }
+
+    fn process_of(&self, request: &Request) -> Option<u32> {
+        if self.settings.blind {
+            Some(0)
+        } else {
+            request.process
+        }
+    }
+
+    /// The next of a lane by place.
+    fn by_place(&self, lane: usize) -> Option<Handle> {
+        let last = self.last_end[lane];
+        let sector = |handle: &Handle| self.queue.whole(*handle).request.sector;
+        let ahead = self.queue.at_or_above(lane, last);
+        let behind = self.queue.below(lane, last).filter(|behind| last - sector(behind) <= BACK_MAX);
+        match (ahead, behind) {
+            (Some(ahead), Some(behind)) => {
+                let back = (last - sector(&behind)) * BACK_PENALTY;
+                Some(if back < sector(&ahead) - last { behind } else { ahead })
+            }
+            (None, None) => self.queue.at_or_above(lane, 0),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Whether the eldest of a lane has expired; asked once in the time of an expiry.
+    fn has_expired(&mut self, lane: usize, now: Nanos) -> bool {
+        let expire = self.settings.expire[lane];
+        if now - self.checked[lane] < expire {
+            return false;
+        }
+        self.checked[lane] = now;
+        self.queue.eldest(lane).is_some_and(|eldest| now > self.queue.whole(eldest).arrived + expire)
+    }
+
+    /// Whether a read lies near the last one, or nearer than the process's own are wont to.
+    fn is_near(&self, now: Nanos, process: u32, request: &Request) -> bool {
+        let waited = match (self.status, self.ended) {
+            (Status::Off, _) | (_, None) => Nanos::ZERO,
+            (_, Some(ended)) => now - ended,
+        };
+        let waited_ms = waited.0 / 1_000_000;
+        if waited_ms > 20 || waited > self.settings.wait {
+            return true;
+        }
+        let (last, next, near) = (self.last_end[READS], request.sector, NEAR << waited_ms);
+        let around = last <= next.saturating_add(near / 2) && next <= last.saturating_add(near);
+        around || self.history.seeks(process) > last.abs_diff(next)
+    }
+
+    /// Whether it is no use to wait for `process` any longer, now that `next` could be served.
+    fn is_in_vain(&mut self, now: Nanos, process: u32, next: Option<&Queued>) -> bool {
+        if next.is_some_and(|next| self.process_of(&next.request) == Some(process))
+            || self.ended.is_some_and(|ended| now >= ended + self.settings.wait)
+            || self.history.has_queued(process)
+        {
+            return true;
+        }
+        if let Some(next) = next.filter(|next| !next.request.write) {
+            if self.is_near(now, process, &next.request) {
+                // Two that work together on one place: the one's read counts as the other's.
+                self.history.reads(process, now, &next.request);
+                return true;
+            }
+        }
+        self.history.thinks_too_long(process, self.settings.wait)
+    }
+
+    /// Starts or continues to wait, if that pays; gives what to answer then.
+    fn anticipate(&mut self, now: Nanos, next: Option<Handle>) -> Option<Next> {
+        let process = self.process?;
+        let next = next.map(|next| *self.queue.whole(next));
+        if self.settings.wait == Nanos::ZERO
+            || self.status == Status::Over
+            || self.is_in_vain(now, process, next.as_ref())
+        {
+            return None;
+        }
+        Some(self.wait_from(self.ended))
+    }
+
+    fn wait_from(&mut self, ended: Option<Nanos>) -> Next {
+        match ended {
+            Some(ended) => {
+                self.status = Status::AwaitsNext;
+                Next::Wait(ended + self.settings.wait)
+            }
+            None => {
+                self.status = Status::AwaitsEnd;
+                Next::Nothing
+            }
+        }
+    }
+
+    /// What to serve, or the answer where nothing is to be served now.
+    fn choose(&mut self, now: Nanos) -> Result<Handle, Next> {
+        let (reads, writes) = (self.queue.has(READS), self.queue.has(WRITES));
+        self.batches.look(reads, writes);
+        if !(reads || writes) || self.batches.must_wait() {
+            return Err(Next::Nothing);
+        }
+        if let Status::AwaitsEnd | Status::AwaitsNext = self.status {
+            return Err(self.wait_from(self.ended));
+        }
+        if !(reads && writes && self.batches.is_over(now)) {
+            let lane = self.batches.lane;
+            let chosen = self.by_place(lane);
+            if lane == READS {
+                if self.has_expired(READS, now) {
+                    return self.queue.eldest(READS).ok_or(Next::Nothing);
+                }
+                if let Some(next) = self.anticipate(now, chosen) {
+                    return Err(next);
+                }
+            }
+            if let Some(chosen) = chosen {
+                if reads && !writes {
+                    self.batches.extend(now);
+                }
+                return Ok(self.expired_or(chosen, now));
+            }
+        }
+        self.batches.turn(reads, writes);
+        let lane = self.batches.lane;
+        let chosen = if lane == READS {
+            self.checked[READS] = now;
+            self.queue.eldest(READS)
+        } else {
+            self.by_place(WRITES)
+        };
+        if self.batches.must_wait() {
+            return Err(Next::Nothing);
+        }
+        chosen.map(|chosen| self.expired_or(chosen, now)).ok_or(Next::Nothing)
+    }
+
+    fn expired_or(&mut self, chosen: Handle, now: Nanos) -> Handle {
+        let lane = self.batches.lane;
+        let eldest = if self.has_expired(lane, now) { self.queue.eldest(lane) } else { None };
+        eldest.unwrap_or(chosen)
+    }
+}
+
+impl Scheduler for Anticipatory {
+    fn push(&mut self, queued: Queued) {
+        let process = self.process_of(&queued.request);
+        if let (Some(process), false) = (process, queued.request.write) {
+            self.history.reads(process, queued.arrived, &queued.request);
+        }
+        match self.queue.push(queued) {
+            Pushed::Added => process.into_iter().for_each(|process| self.history.queued(process)),
+            Pushed::Merged => {}
+            Pushed::Closed(lost) => {
+                let lost = if self.settings.blind { Some(0) } else { lost };
+                lost.into_iter().for_each(|process| self.history.merged(process));
+            }
+        }
+        if let (Status::AwaitsEnd | Status::AwaitsNext, Some(awaited)) = (self.status, self.process) {
+            if self.is_in_vain(queued.arrived, awaited, Some(&queued)) {
+                self.status = Status::Over;
+            }
+        }
+    }
+
+    fn pop(&mut self, now: Nanos, _device: &dyn Device, parts: &mut Vec<Queued>) -> Next {
+        let over = self.ended.is_some_and(|ended| now >= ended + self.settings.wait);
+        if let (Status::AwaitsNext, true, Some(process)) = (self.status, over, self.process) {
+            self.history.stayed_away(process);
+            self.status = Status::Over;
+        }
+        let handle = match self.choose(now) {
+            Ok(handle) => handle,
+            Err(next) => return next,
+        };
+        let whole = self.queue.take(handle, parts);
+        let process = self.process_of(&whole.request);
+        process.into_iter().for_each(|process| self.history.dispatched(process));
+        self.last_end[if whole.request.write { WRITES } else { READS }] = whole.request.end();
+        self.process = process.filter(|_| !whole.request.write);
+        self.batches.dispatched(now, whole.request.write);
+        self.status = Status::Off;
+        self.ended = None;
+        Next::Serve(whole)
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn completed(&mut self, now: Nanos, queued: &Queued) {
+        let read = !queued.request.write;
+        self.batches.completed(now, !read);
+        let Some(process) = self.process_of(&queued.request) else { return };
+        self.history.ended(process, now, read);
+        if self.process == Some(process) {
+            self.ended = Some(now);
+            if self.status == Status::AwaitsEnd {
+                self.status = Status::AwaitsNext;
+            }
+        }
+    }
+
+    fn merges_up_to(&self) -> u32 {
+        self.queue.merges_up_to()
+    }
+
+    fn idles_at_most(&self) -> Nanos {
+        if self.settings.blind {
+            Nanos::ZERO
+        } else {
+            self.settings.wait
+        }
+    }
+}
