@@ -100,7 +100,7 @@ scenarios = st.fixed_dictionaries(
         "cache": st.fixed_dictionaries({"blocks": st.integers(4, 50)}),
         "policy": st.sampled_from(
             [
-                *({"name": "demand", "replacement": each} for each in ("lru", "fifo", "arc", "min")),
+                *({"name": "demand", "replacement": each} for each in ("lru", "arc", "min", "lirs", "lfu")),
                 *({"name": each} for each in ("fixed-horizon", "aggressive", "reverse-aggressive", "forestall")),
                 {"name": "forestall", "hints": {"window": 10}},
                 {"name": "aggressive", "hints": {"fraction": 0.5, "seed": 3}},

@@ -13,7 +13,9 @@ struct Node {
     previous: u32,
     next: u32,
     block: Block,
-    list: u32,
+    list: u16,
+    /// The owner's own note on the block.
+    tag: u16,
 }
 
 /// `LISTS` lists over the same blocks, each from its front (oldest) to its back (newest).
@@ -59,6 +61,34 @@ impl<const LISTS: usize> Lists<LISTS> {
         (node != NONE).then(|| self.nodes[node as usize].list as usize)
     }
 
+    /// The list that `block` is in, and its tag.
+    #[inline]
+    pub fn find(&self, block: Block) -> Option<(usize, u16)> {
+        let node = self.nodes.get(self.node_of[block.index()] as usize)?;
+        Some((node.list as usize, node.tag))
+    }
+
+    /// The tag of `block`, which is in a list. It is 0 when a block enters and moves with it from list to list.
+    #[inline]
+    pub fn tag(&mut self, block: Block) -> &mut u16 {
+        let at = self.node_of[block.index()];
+        &mut self.nodes[at as usize].tag
+    }
+
+    /// The block behind `block`, which is in a list, that is, the next newer one.
+    #[inline]
+    pub fn after(&self, block: Block) -> Option<Block> {
+        let next = self.nodes[self.node_of[block.index()] as usize].next;
+        self.nodes.get(next as usize).map(|node| node.block)
+    }
+
+    /// The block before `block`, which is in a list.
+    #[inline]
+    pub fn before(&self, block: Block) -> Option<Block> {
+        let previous = self.nodes[self.node_of[block.index()] as usize].previous;
+        self.nodes.get(previous as usize).map(|node| node.block)
+    }
+
     #[inline]
     pub fn front(&self, list: usize) -> Option<Block> {
         (self.front[list] != NONE).then(|| self.nodes[self.front[list] as usize].block)
@@ -74,20 +104,58 @@ impl<const LISTS: usize> Lists<LISTS> {
         })
     }
 
+    /// From the back to the front.
+    pub fn iter_back(&self, list: usize) -> impl Iterator<Item = Block> + '_ {
+        let mut at = self.back[list];
+        std::iter::from_fn(move || {
+            let node = (at != NONE).then(|| self.nodes[at as usize])?;
+            at = node.previous;
+            Some(node.block)
+        })
+    }
+
     /// Reads the nodes of `blocks` and their neighbours.
     pub fn warm(&self, blocks: &[Block]) {
         let nodes = || blocks.iter().filter_map(|block| self.nodes.get(self.node_of[block.index()] as usize));
         // First the nodes, then what they point to: two rounds of reads that do not wait for each other.
         std::hint::black_box(nodes().fold(0, |sum: u32, node| sum ^ node.next));
-        let neighbour = |at: u32| self.nodes.get(at as usize).map_or(0, |node| node.list);
+        let neighbour = |at: u32| self.nodes.get(at as usize).map_or(0, |node| u32::from(node.list));
         std::hint::black_box(nodes().fold(0, |sum, node| sum ^ neighbour(node.previous) ^ neighbour(node.next)));
     }
 
     /// Appends `block`, which is in no list.
     #[inline]
     pub fn push_back(&mut self, list: usize, block: Block) {
+        let at = self.node(block);
+        self.link_back(list, at);
+    }
+
+    /// Puts `block`, which is in no list, right behind `anchor`, which is in one; without an anchor at the front of
+    /// `list`.
+    pub fn insert_after(&mut self, anchor: Option<Block>, list: usize, block: Block) {
+        let at = self.node(block);
+        let (previous, next) = match anchor.map(|anchor| self.node_of[anchor.index()]) {
+            None => (NONE, self.front[list]),
+            Some(previous) => (previous, self.nodes[previous as usize].next),
+        };
+        let node = &mut self.nodes[at as usize];
+        (node.previous, node.next, node.list) = (previous, next, list as u16);
+        match previous {
+            NONE => self.front[list] = at,
+            _ => self.nodes[previous as usize].next = at,
+        }
+        match next {
+            NONE => self.back[list] = at,
+            _ => self.nodes[next as usize].previous = at,
+        }
+        self.len[list] += 1;
+    }
+
+    /// A node for `block`, which is in no list.
+    #[inline]
+    fn node(&mut self, block: Block) -> u32 {
         debug_assert!(self.list_of(block).is_none(), "{block:?} is in a list already");
-        let fresh = Node { previous: NONE, next: NONE, block, list: list as u32 };
+        let fresh = Node { previous: NONE, next: NONE, block, list: 0, tag: 0 };
         let at = match self.unused.pop() {
             Some(at) => {
                 self.nodes[at as usize] = fresh;
@@ -99,7 +167,7 @@ impl<const LISTS: usize> Lists<LISTS> {
             }
         };
         self.node_of[block.index()] = at;
-        self.link_back(list, at);
+        at
     }
 
     /// Takes `block` out of the list that it is in, if any; says which.
@@ -135,7 +203,7 @@ impl<const LISTS: usize> Lists<LISTS> {
     fn link_back(&mut self, list: usize, at: u32) {
         let back = self.back[list];
         let node = &mut self.nodes[at as usize];
-        (node.previous, node.next, node.list) = (back, NONE, list as u32);
+        (node.previous, node.next, node.list) = (back, NONE, list as u16);
         match back {
             NONE => self.front[list] = at,
             _ => self.nodes[back as usize].next = at,

@@ -8,8 +8,9 @@ use toml::Table;
 use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position};
 
 use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
-use crate::replacement;
-use crate::{Hints, OnLine, Policy, Replacement};
+use crate::{Hints, Policy};
+
+pub use crate::replacement::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
 
 /// What a host tells about the level that a policy is built for.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct Context {
     pub disk_of: Arc<[Disk]>,
     /// The replacement of a policy that leaves it open.
     pub replacement: &'static ReplacementRow,
+    /// Its keys.
+    pub replacement_keys: Table,
     /// Disclosed references; `None` if the row does not ask for them.
     pub hints: Option<Arc<Hints>>,
     /// The devices' typical service time of one block.
@@ -62,20 +65,6 @@ pub struct PolicyRow {
     pub build: Build,
 }
 
-/// A replacement's row.
-pub struct ReplacementRow {
-    /// The name in scenarios.
-    pub name: &'static str,
-    /// One line for help.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Whether it needs disclosed references.
-    pub hinted: bool,
-    /// Joins it to demand fetching. One row, one monomorphic policy: its calls are inlined.
-    pub on_demand: fn(&Context) -> Box<dyn Policy>,
-}
-
 /// The policies.
 pub static POLICIES: &[PolicyRow] = &[
     PolicyRow {
@@ -88,7 +77,8 @@ pub static POLICIES: &[PolicyRow] = &[
         computed: &[],
         build: |keys, context| {
             typed_keys::<NoKeys>(keys)?;
-            Ok((context.replacement.on_demand)(context))
+            (context.replacement.on_demand)(context.replacement_keys.clone(), context)
+                .map_err(|error| error.within("replacement"))
         },
     },
     PolicyRow {
@@ -160,40 +150,6 @@ pub static POLICIES: &[PolicyRow] = &[
     },
 ];
 
-/// The replacement policies.
-pub static REPLACEMENTS: &[ReplacementRow] = &[
-    ReplacementRow {
-        name: "lru",
-        summary: "evict the block whose last reference is oldest",
-        source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
-        hinted: false,
-        on_demand: |context| on_demand(replacement::Lru::new(&context.initial, context.disk_of.len())),
-    },
-    ReplacementRow {
-        name: "fifo",
-        summary: "evict the block that arrived first",
-        source: "folklore; Belady, IBM Systems Journal 5(2), 1966",
-        hinted: false,
-        on_demand: |context| on_demand(replacement::Fifo::new(&context.initial, context.disk_of.len())),
-    },
-    ReplacementRow {
-        name: "arc",
-        summary: "balance recency against frequency by what was evicted too soon",
-        source: "Megiddo and Modha, FAST 2003",
-        hinted: false,
-        on_demand: |context| on_demand(replacement::Arc::new(context.frames, &context.initial, context.disk_of.len())),
-    },
-    ReplacementRow {
-        name: "min",
-        summary: "evict the block whose next reference is furthest away (off-line optimum)",
-        source: "Belady, IBM Systems Journal 5(2), 1966",
-        hinted: true,
-        on_demand: |context| {
-            on_demand(replacement::Min::new(context_hints(context), &context.initial, context.disk_of.len()))
-        },
-    },
-];
-
 /// The row of policy `name`.
 ///
 /// # Errors
@@ -201,15 +157,6 @@ pub static REPLACEMENTS: &[ReplacementRow] = &[
 pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
     let unknown = || KeyError::unknown("name", "policy", name, POLICIES.iter().map(|row| row.name));
     POLICIES.iter().find(|row| row.name == name).ok_or_else(unknown)
-}
-
-/// The row of replacement `name`.
-///
-/// # Errors
-/// There is none; lists the names.
-pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
-    let unknown = || KeyError::unknown("replacement", "replacement", name, REPLACEMENTS.iter().map(|row| row.name));
-    REPLACEMENTS.iter().find(|row| row.name == name).ok_or_else(unknown)
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -285,10 +232,6 @@ fn defaults<K: Default + Serialize>() -> Table {
 
 fn context_hints(context: &Context) -> Arc<Hints> {
     context.hints.clone().expect("the host gives hints to rows that are `hinted`")
-}
-
-fn on_demand<R: Replacement + 'static>(replacement: R) -> Box<dyn Policy> {
-    Box::new(OnLine::new(replacement))
 }
 
 fn hinted<S: Strategy + 'static>(context: &Context, strategy: S) -> Box<dyn Policy> {

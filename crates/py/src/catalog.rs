@@ -27,7 +27,7 @@ pub fn catalog() -> String {
     let replacements: Vec<Value> = REPLACEMENTS
         .iter()
         .map(|each| {
-            let mut value = row(each.name, each.summary, each.source, &none);
+            let mut value = row(each.name, each.summary, each.source, &(each.defaults)());
             value["hinted"] = json!(each.hinted);
             value
         })

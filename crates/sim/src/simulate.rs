@@ -118,6 +118,7 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         disks: scenario.device.disks() as usize,
         disk_of: references.universe.disk_of.clone().into(),
         replacement,
+        replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
         nominal_service: device.nominal_service(),
         uniform,

@@ -8,44 +8,17 @@ mod naive;
 use std::path::PathBuf;
 
 use bridge::report;
+use headstart_policy::registry::{Context, ReplacementRow, REPLACEMENTS};
+use headstart_policy::{BlockState, Replacement, View};
+use headstart_types::{Block, Disk, Nanos, Outcome};
 use naive::random::Random;
+use naive::replacement::Model;
 use naive::Instance;
 
-/// Random strings in the test.
+/// Random strings through the whole system.
 const COUNT: u64 = 3_000;
-
-/// The least recently used block leaves. The oldest of `cache` stands first.
-fn lru_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
-    let (mut cache, mut misses) = (initial.to_vec(), 0);
-    for block in refs {
-        match cache.iter().position(|other| other == block) {
-            Some(at) => drop(cache.remove(at)),
-            None => {
-                misses += 1;
-                if cache.len() == frames {
-                    cache.remove(0);
-                }
-            }
-        }
-        cache.push(*block);
-    }
-    misses
-}
-
-/// The block that has been there longest leaves.
-fn fifo_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
-    let (mut cache, mut misses) = (initial.to_vec(), 0);
-    for block in refs {
-        if !cache.contains(block) {
-            misses += 1;
-            if cache.len() == frames {
-                cache.remove(0);
-            }
-            cache.push(*block);
-        }
-    }
-    misses
-}
+/// Random strings with read-ahead, pins and removals, for each policy.
+const EVENT_STRINGS: u64 = 20_000;
 
 /// The block whose next use is furthest away leaves.
 fn min_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
@@ -62,92 +35,6 @@ fn min_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
         }
     }
     misses
-}
-
-/// ARC by the cases of Megiddo and Modha, FAST 2003, Figure 4. The least recently used page stands first in each
-/// list. As in the library, the two ratios are whole numbers.
-#[derive(Default)]
-struct NaiveArc {
-    c: usize,
-    p: usize,
-    t1: Vec<usize>,
-    t2: Vec<usize>,
-    b1: Vec<usize>,
-    b2: Vec<usize>,
-}
-
-/// Takes `page` out of a list; whether it was there.
-fn take(list: &mut Vec<usize>, page: usize) -> bool {
-    let at = list.iter().position(|other| *other == page);
-    at.map(|at| list.remove(at)).is_some()
-}
-
-impl NaiveArc {
-    /// Whether `x` hits.
-    fn request(&mut self, x: usize) -> bool {
-        // Case I: in T1 or T2.
-        if take(&mut self.t1, x) || take(&mut self.t2, x) {
-            self.t2.push(x);
-            return true;
-        }
-        let (b1, b2) = (self.b1.len(), self.b2.len());
-        if self.b1.contains(&x) {
-            // Case II.
-            let delta = if b1 >= b2 { 1 } else { b2 / b1 };
-            self.p = (self.p + delta).min(self.c);
-            self.replace(x);
-            take(&mut self.b1, x);
-            self.t2.push(x);
-        } else if self.b2.contains(&x) {
-            // Case III.
-            let delta = if b2 >= b1 { 1 } else { b1 / b2 };
-            self.p = self.p.saturating_sub(delta);
-            self.replace(x);
-            take(&mut self.b2, x);
-            self.t2.push(x);
-        } else {
-            self.case_iv(x);
-        }
-        false
-    }
-
-    /// In no list.
-    fn case_iv(&mut self, x: usize) {
-        let l1 = self.t1.len() + self.b1.len();
-        let all = l1 + self.t2.len() + self.b2.len();
-        if l1 == self.c {
-            // Case A.
-            if self.t1.len() < self.c {
-                self.b1.remove(0);
-                self.replace(x);
-            } else {
-                self.t1.remove(0);
-            }
-        } else if all >= self.c {
-            // Case B.
-            if all == 2 * self.c {
-                self.b2.remove(0);
-            }
-            self.replace(x);
-        }
-        self.t1.push(x);
-    }
-
-    fn replace(&mut self, x: usize) {
-        let t1 = self.t1.len();
-        if t1 > 0 && (t1 > self.p || (self.b2.contains(&x) && t1 == self.p)) {
-            let page = self.t1.remove(0);
-            self.b1.push(page);
-        } else {
-            let page = self.t2.remove(0);
-            self.b2.push(page);
-        }
-    }
-}
-
-fn arc_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
-    let mut arc = NaiveArc { c: frames, t1: initial.to_vec(), ..NaiveArc::default() };
-    refs.iter().filter(|block| !arc.request(**block)).count() as u64
 }
 
 /// Stretches of a loop, of uniform references, and of a hot set, so that ARC's target moves both ways.
@@ -171,16 +58,168 @@ fn string(random: &mut Random) -> Instance {
 
 #[test]
 fn misses_equal_those_of_the_plainest_models() {
-    type Model = fn(&[usize], usize, &[usize]) -> u64;
-    let models: [(&str, Model); 4] =
-        [("lru", lru_misses), ("fifo", fifo_misses), ("min", min_misses), ("arc", arc_misses)];
     for seed in 0..COUNT {
         let i = bridge::canonical(&string(&mut Random::new(seed)));
-        for (name, model) in models {
-            let report = report(&i, &format!("name = \"demand\", replacement = \"{name}\""));
-            let expected = model(&i.refs, i.frames, &i.initial);
-            assert_eq!(report.counts.misses, expected, "seed {seed}, {name}: {i:?}");
-            assert_eq!(report.counts.demand_fetches, expected, "seed {seed}, {name}");
+        for row in REPLACEMENTS {
+            let report = report(&i, &format!("name = \"demand\", replacement = \"{}\"", row.name));
+            let expected = match row.name {
+                "min" => min_misses(&i.refs, i.frames, &i.initial),
+                name => naive::replacement::misses(name, &i.refs, i.frames, &i.initial),
+            };
+            assert_eq!(report.counts.misses, expected, "seed {seed}, {}: {i:?}", row.name);
+            assert_eq!(report.counts.demand_fetches, expected, "seed {seed}, {}", row.name);
+        }
+    }
+}
+
+/// What `row` is built from.
+fn context(row: &'static ReplacementRow, frames: usize, initial: &[usize], blocks: usize) -> Context {
+    Context {
+        frames: frames as u32,
+        initial: initial.iter().map(|block| Block(*block as u32)).collect(),
+        disks: 1,
+        disk_of: vec![Disk(0); blocks].into(),
+        replacement: row,
+        replacement_keys: (row.defaults)(),
+        hints: None,
+        nominal_service: Nanos(1),
+        uniform: true,
+        mean_compute: Nanos(1),
+        constant_compute: true,
+    }
+}
+
+fn build(row: &'static ReplacementRow, frames: usize, initial: &[usize], blocks: usize) -> Box<dyn Replacement> {
+    let context = context(row, frames, initial, blocks);
+    (row.build)(context.replacement_keys.clone(), &context).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A cache whose fetches end when it is told, with read-ahead, pins and removals; two of one policy hear the same.
+struct Cache<'a> {
+    states: Vec<BlockState>,
+    free: usize,
+    fast: Box<dyn Replacement>,
+    model: &'a mut dyn Model,
+}
+
+impl Cache<'_> {
+    fn view(states: &[BlockState]) -> View<'_> {
+        View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[] }
+    }
+
+    /// Issues a fetch of an absent block if there is a frame for it.
+    fn fetch(&mut self, block: usize) -> bool {
+        if self.free > 0 {
+            self.free -= 1;
+        } else {
+            let states = &self.states;
+            let victim = self.fast.victim(Block(block as u32), &Self::view(states)).map(|victim| victim.index());
+            let expected = self.model.victim(block, &|block| states[block].is_evictable());
+            assert_eq!(victim, expected, "the victim for {block}");
+            let Some(victim) = victim else {
+                assert!(!states.iter().any(|state| state.is_evictable()), "a block could have gone");
+                return false;
+            };
+            assert!(states[victim].is_evictable(), "{victim} is no victim");
+            self.states[victim] = BlockState::ABSENT;
+        }
+        self.states[block] = BlockState::in_flight(false);
+        true
+    }
+
+    fn arrive(&mut self, block: usize) {
+        self.states[block] = self.states[block].arrived();
+        self.fast.inserted(Block(block as u32));
+        self.model.inserted(block);
+    }
+
+    fn reference(&mut self, block: usize, outcome: Outcome) {
+        self.fast.referenced(0, Block(block as u32), outcome);
+        self.model.referenced(block);
+    }
+
+    /// One step of a random life.
+    fn step(&mut self, random: &mut Random, wanted: usize) {
+        let block = random.below(self.states.len());
+        let state = self.states[block];
+        match random.below(10) {
+            0 | 1 if state.is_absent() => drop(self.fetch(block)),
+            0..=2 if state.is_in_flight() => self.arrive(block),
+            3 if state.is_resident() => self.states[block] = state.pinned(!state.is_pinned()),
+            4 if state.is_evictable() => {
+                self.fast.removed(Block(block as u32));
+                self.model.removed(block);
+                self.states[block] = BlockState::ABSENT;
+                self.free += 1;
+            }
+            _ => self.demand(wanted),
+        }
+    }
+
+    fn demand(&mut self, block: usize) {
+        let state = self.states[block];
+        if state.is_resident() {
+            self.reference(block, Outcome::HitReady);
+        } else if state.is_in_flight() {
+            self.arrive(block);
+            self.reference(block, Outcome::HitUnready);
+        } else if self.fetch(block) {
+            self.arrive(block);
+            self.reference(block, Outcome::Miss);
+        }
+    }
+}
+
+/// Read-ahead, pins and removals mixed into reference strings: the same victims as the model's, one by one.
+#[test]
+fn victims_equal_those_of_the_plainest_models() {
+    for row in REPLACEMENTS.iter().filter(|row| !row.hinted) {
+        for seed in 0..EVENT_STRINGS {
+            let mut random = Random::new(seed);
+            let i = bridge::canonical(&string(&mut random));
+            let blocks = i.disk_of.len();
+            let mut states = vec![BlockState::ABSENT; blocks];
+            i.initial.iter().for_each(|block| states[*block] = BlockState::resident());
+            let mut model = naive::replacement::model(row.name, i.frames, &i.initial);
+            let fast = build(row, i.frames, &i.initial, blocks);
+            let free = i.frames - i.initial.len();
+            let mut cache = Cache { states, free, fast, model: &mut *model };
+            let life = std::panic::AssertUnwindSafe(|| i.refs.iter().for_each(|block| cache.step(&mut random, *block)));
+            if std::panic::catch_unwind(life).is_err() {
+                panic!("{}, seed {seed}: see above; {i:?}", row.name);
+            }
+        }
+    }
+}
+
+/// A policy that has nothing to give is as it was: one that was asked in vain goes on like one that was not.
+#[test]
+fn asking_in_vain_changes_nothing() {
+    for row in REPLACEMENTS.iter().filter(|row| !row.hinted) {
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let i = bridge::canonical(&string(&mut random));
+            let blocks = i.disk_of.len();
+            let mut twins = [0, 1].map(|_| build(row, i.frames, &[], blocks));
+            let (mut states, mut free) = (vec![BlockState::ABSENT; blocks], i.frames);
+            for block in i.refs {
+                let number = Block(block as u32);
+                let outcome = if states[block].is_resident() { Outcome::HitReady } else { Outcome::Miss };
+                if outcome == Outcome::Miss {
+                    let pinned: Vec<BlockState> = states.iter().map(|state| state.pinned(true)).collect();
+                    if free == 0 {
+                        assert_eq!(twins[0].victim(number, &Cache::view(&pinned)), None, "{}", row.name);
+                        let victims = twins.each_mut().map(|twin| twin.victim(number, &Cache::view(&states)));
+                        assert_eq!(victims[0], victims[1], "{}, seed {seed}", row.name);
+                        states[victims[0].expect("a block leaves").index()] = BlockState::ABSENT;
+                        free += 1;
+                    }
+                    free -= 1;
+                    states[block] = BlockState::resident();
+                    twins.iter_mut().for_each(|twin| twin.inserted(number));
+                }
+                twins.iter_mut().for_each(|twin| twin.referenced(0, number, outcome));
+            }
         }
     }
 }

@@ -42,7 +42,9 @@ def show(console: Console, result: simulation.Result) -> None:
     """Print a result for people."""
     policy = result.scenario["policy"]
     device = result.scenario["device"]
-    replacement = f" with {policy['replacement']}" if "replacement" in policy else ""
+    replacement = policy.get("replacement", "")
+    replacement = replacement["name"] if isinstance(replacement, dict) else replacement
+    replacement = f" with {replacement}" if replacement else ""
     console.print(
         f"{policy['name']}{replacement}, {result.levels[0]['blocks']:,} blocks of cache, "
         f"{device['count']} x {device['model']['name']}"

@@ -84,6 +84,7 @@ impl System {
             disks: self.disks,
             disk_of: self.disk_of(),
             replacement,
+            replacement_keys: (replacement.defaults)(),
             hints: Some(Arc::new(Hints { blocks: self.blocks(), disclosure })),
             nominal_service: Nanos(self.service_ns_max),
             uniform: self.uniform,

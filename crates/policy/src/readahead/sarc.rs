@@ -286,6 +286,10 @@ impl Replacement for Sarc {
             None => {}
         }
     }
+
+    fn removed(&mut self, block: Block) {
+        self.forget(block);
+    }
 }
 
 impl Integrated for Sarc {

@@ -10,12 +10,13 @@
 //! replace:          the front of T1 (to B1) if |T1| > target, or = target on a B2 hit; else of T2 (to B2)
 //! ```
 //!
-//! What differs: the paper has no time. Here the victim leaves when the fetch is issued and the block enters
-//! T1 or T2 when it arrives; the reference that missed is served then and is not a second one. The paper's
-//! ratios are whole numbers here (integer division, as in the authors' released code). When the preferred
-//! list has no evictable block (all pinned) the other one gives. A block that enters into a free frame is
-//! looked up in the ghost lists too, though they are empty until the cache has been full once.
-//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe.
+//! What differs: the paper has no time and no read-ahead. Here the victim leaves, and the target learns, when the
+//! fetch is issued; the block enters T1 when it arrives and, if it was in B1 or B2, moves on to T2 with its first
+//! reference (see [`super`]); the first reference of a prefetched block that was in neither makes it the newest of
+//! T1. The paper's ratios are whole numbers here (integer division, as in the authors' released code). When the
+//! preferred list has no evictable block (all pinned) the other one gives.
+//! Cost: constant per event; 16 bytes a listed block (there are up to twice as many as frames), 4 a block of the
+//! universe. Not for a loop a little longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).
 
 use headstart_types::{Block, Outcome, Position};
 
@@ -26,25 +27,31 @@ const T1: usize = 0;
 const T2: usize = 1;
 const B1: usize = 2;
 const B2: usize = 3;
+/// In flight, and in a ghost list when the fetch was issued.
+const RETURNING: usize = 4;
+
+/// Tags: referenced since it arrived; not yet, and new; not yet, and in B1 or B2 before.
+const SEEN: u16 = 0;
+const NEW: u16 = 1;
+const FROM_B1: u16 = 2;
+const FROM_B2: u16 = 3;
 
 /// Adaptive replacement cache.
 #[derive(Debug)]
 pub struct Arc {
-    lists: Lists<4>,
+    lists: Lists<5>,
     frames: usize,
     /// The paper's p: how many frames T1 should have, 0 to `frames`.
     target: usize,
-    /// Blocks in flight that were in a ghost list when their fetch was issued: they enter T2.
-    returning: Vec<Block>,
 }
 
 impl Arc {
     /// A cache of `frames` frames that holds `initial`, oldest first, each seen once.
     #[must_use]
     pub fn new(frames: u32, initial: &[Block], blocks: usize) -> Self {
-        let mut arc = Self { lists: Lists::new(), frames: frames as usize, target: 0, returning: Vec::new() };
+        let mut arc = Self { lists: Lists::new(), frames: frames as usize, target: 0 };
         arc.grow(blocks);
-        initial.iter().for_each(|block| arc.inserted(*block));
+        initial.iter().for_each(|block| arc.lists.push_back(T1, *block));
         arc
     }
 
@@ -53,34 +60,63 @@ impl Arc {
         self.lists.iter(list).find(|block| view.state(*block).is_evictable())
     }
 
-    /// The paper's REPLACE: evicts into a ghost list.
-    fn replace(&mut self, in_b2: bool, view: &View<'_>) -> Option<Block> {
+    /// Whom the paper's REPLACE evicts.
+    fn replace(&self, target: usize, in_b2: bool, view: &View<'_>) -> Option<Block> {
         let t1 = self.lists.len(T1);
-        let from_t1 = t1 > 0 && (t1 > self.target || (in_b2 && t1 == self.target));
-        let order = if from_t1 { [(T1, B1), (T2, B2)] } else { [(T2, B2), (T1, B1)] };
-        order.into_iter().find_map(|(list, ghost)| {
-            let victim = self.oldest(list, view)?;
-            self.lists.move_to_back(ghost, victim);
-            Some(victim)
-        })
+        let from_t1 = t1 > 0 && (t1 > target || (in_b2 && t1 == target));
+        let order = if from_t1 { [T1, T2] } else { [T2, T1] };
+        order.into_iter().find_map(|list| self.oldest(list, view))
+    }
+
+    /// Evicts into a ghost list; a block that has not been referenced goes back to where it came from.
+    fn remember(&mut self, victim: Block) {
+        let ghost = match self.lists.find(victim) {
+            Some((T2, _)) | Some((_, FROM_B2)) => B2,
+            Some((_, NEW)) => {
+                self.lists.remove(victim);
+                return;
+            }
+            _ => B1,
+        };
+        *self.lists.tag(victim) = SEEN;
+        self.lists.move_to_back(ghost, victim);
+    }
+
+    /// Cases II and III of the paper: `incoming` is in a ghost list.
+    fn make_room_for_ghost(&mut self, incoming: Block, from: usize, view: &View<'_>) -> Option<Block> {
+        let (b1, b2) = (self.lists.len(B1), self.lists.len(B2));
+        let (target, tag) = match from {
+            B1 => ((self.target + (b2 / b1).max(1)).min(self.frames), FROM_B1),
+            _ => (self.target.saturating_sub((b1 / b2).max(1)), FROM_B2),
+        };
+        let victim = self.replace(target, from == B2, view)?;
+        self.target = target;
+        *self.lists.tag(incoming) = tag;
+        self.lists.move_to_back(RETURNING, incoming);
+        self.remember(victim);
+        Some(victim)
     }
 
     /// Case IV of the paper: `incoming` is in no list.
     fn make_room_for_new(&mut self, view: &View<'_>) -> Option<Block> {
         let l1 = self.lists.len(T1) + self.lists.len(B1);
         let all = l1 + self.lists.len(T2) + self.lists.len(B2);
-        if l1 >= self.frames {
-            if self.lists.len(T1) < self.frames {
-                self.lists.pop_front(B1);
-            } else {
-                let victim = self.oldest(T1, view)?;
+        if l1 >= self.frames && self.lists.len(B1) == 0 {
+            if let Some(victim) = self.oldest(T1, view) {
                 self.lists.remove(victim);
                 return Some(victim);
             }
+        }
+        let victim = self.replace(self.target, false, view)?;
+        if self.lists.find(victim) == Some((T1, NEW)) {
+            // It leaves no ghost: `incoming` takes its place in L1.
+        } else if l1 >= self.frames {
+            self.lists.pop_front(B1);
         } else if all >= 2 * self.frames {
             self.lists.pop_front(B2);
         }
-        self.replace(false, view)
+        self.remember(victim);
+        Some(victim)
     }
 }
 
@@ -94,36 +130,29 @@ impl Replacement for Arc {
     }
 
     fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block> {
-        let (b1, b2) = (self.lists.len(B1), self.lists.len(B2));
         match self.lists.list_of(incoming) {
-            Some(B1) => {
-                self.target = (self.target + (b2 / b1).max(1)).min(self.frames);
-                self.lists.remove(incoming);
-                self.returning.push(incoming);
-                self.replace(false, view)
-            }
-            Some(B2) => {
-                self.target = self.target.saturating_sub((b1 / b2).max(1));
-                self.lists.remove(incoming);
-                self.returning.push(incoming);
-                self.replace(true, view)
-            }
+            Some(ghost @ (B1 | B2)) => self.make_room_for_ghost(incoming, ghost, view),
             _ => self.make_room_for_new(view),
         }
     }
 
     fn inserted(&mut self, block: Block) {
-        let ghost = self.lists.remove(block).is_some();
-        let returning = self.returning.iter().position(|other| *other == block);
-        if let Some(index) = returning {
-            self.returning.swap_remove(index);
-        }
-        self.lists.push_back(if ghost || returning.is_some() { T2 } else { T1 }, block);
+        let tag = match self.lists.find(block) {
+            None => NEW,
+            Some((B1, _)) => FROM_B1,
+            Some((B2, _)) => FROM_B2,
+            Some((_, tag)) => tag,
+        };
+        self.lists.move_to_back(T1, block);
+        *self.lists.tag(block) = tag;
     }
 
-    fn referenced(&mut self, _position: Position, block: Block, outcome: Outcome) {
-        if outcome != Outcome::Miss {
-            self.lists.move_to_back(T2, block);
-        }
+    fn referenced(&mut self, _position: Position, block: Block, _outcome: Outcome) {
+        let tag = std::mem::replace(self.lists.tag(block), SEEN);
+        self.lists.move_to_back(if tag == NEW { T1 } else { T2 }, block);
+    }
+
+    fn removed(&mut self, block: Block) {
+        self.lists.remove(block);
     }
 }

@@ -41,4 +41,8 @@ impl Replacement for Fifo {
     }
 
     fn referenced(&mut self, _position: Position, _block: Block, _outcome: Outcome) {}
+
+    fn removed(&mut self, block: Block) {
+        self.arrivals.remove(block);
+    }
 }

@@ -47,4 +47,8 @@ impl Replacement for Lru {
     fn referenced(&mut self, _position: Position, block: Block, _outcome: Outcome) {
         self.recency.move_to_back(0, block);
     }
+
+    fn removed(&mut self, block: Block) {
+        self.recency.remove(block);
+    }
 }

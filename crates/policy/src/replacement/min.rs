@@ -47,4 +47,8 @@ impl Replacement for Min {
         self.residents.served(position, block);
         self.residents.disclose(position + 1, |_, _| {});
     }
+
+    fn removed(&mut self, block: Block) {
+        self.residents.remove(block);
+    }
 }

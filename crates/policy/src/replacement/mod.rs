@@ -1,17 +1,42 @@
 //! Replacement policies: which block leaves when a frame is needed.
+//!
+//! An arrival is not a reference. A block that read-ahead has brought in enters where new blocks enter; its first
+//! reference counts as the one that would have missed without read-ahead, so that a policy which tells blocks seen
+//! once from blocks seen again does so alike with and without read-ahead. A block that leaves before it has been
+//! referenced leaves as it came: unknown, or remembered if the policy remembered it before. Under demand fetching
+//! all this comes to what the papers say.
 
 mod arc;
+mod clock;
 mod fifo;
+mod first_victims;
+mod lfu;
+mod lirs;
 mod lru;
 mod min;
+mod mru;
+mod rows;
+mod s3_fifo;
+mod sieve;
+mod two_q;
 
 use headstart_types::{Block, Outcome, Position};
 
 pub use arc::Arc;
+pub use clock::Clock;
 pub use fifo::Fifo;
+pub use first_victims::FirstVictims;
+pub use lfu::Lfu;
+pub use lirs::Lirs;
 pub use lru::Lru;
 pub use min::Min;
+pub use mru::Mru;
+pub use rows::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
+pub use s3_fifo::S3Fifo;
+pub use sieve::Sieve;
+pub use two_q::TwoQ;
 
+use crate::lists::Lists;
 use crate::View;
 
 /// A replacement policy. It tracks resident blocks only; blocks in flight cannot be victims.
@@ -22,15 +47,90 @@ pub trait Replacement: Send {
     /// See [`Policy::warm`](crate::Policy::warm).
     fn warm(&self, _blocks: &[Block]) {}
 
-    /// Chooses the block that makes way for `incoming` and forgets it as a resident.
+    /// Chooses the block that makes way for `incoming` and forgets it as a resident. Blocks that are not evictable
+    /// are passed over and keep their place.
     ///
-    /// The caller guarantees that no frame is free and that `incoming` is absent. `None`: no resident block is
-    /// evictable, that is, all frames are in flight or pinned.
+    /// The caller guarantees that no frame is free and that `incoming` is absent, and fetches it in place of the
+    /// victim. `None`: no resident block is evictable, that is, all frames are in flight or pinned; nothing has
+    /// changed then, and the caller may ask again or let it be.
     fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block>;
 
-    /// `block` has arrived in the cache.
+    /// `block` has arrived in the cache, by a demand fetch, ahead of one, or from another level.
     fn inserted(&mut self, block: Block);
 
     /// The resident `block` has been handed to the process as reference `position`.
     fn referenced(&mut self, position: Position, block: Block, outcome: Outcome);
+
+    /// The resident `block` leaves, and not by [`victim`](Self::victim): a coordinator has taken it out or evicts it
+    /// first ([`FirstVictims`]). It is forgotten whole, its past too: that it left says nothing about the cache's size.
+    fn removed(&mut self, block: Block);
+}
+
+/// The first evictable block from the front of `list` that `spare` does not spare, given its tag. Those that it spares
+/// go to the back; blocks that are not evictable are passed over and stay where they are.
+///
+/// `spare` lets each block go after a bounded number of calls.
+fn second_chance<const LISTS: usize>(
+    lists: &mut Lists<LISTS>,
+    list: usize,
+    view: &View<'_>,
+    spare: impl Fn(&mut u16) -> bool,
+) -> Option<Block> {
+    let mut at = lists.front(list);
+    while let Some(block) = at {
+        at = lists.after(block);
+        if !view.state(block).is_evictable() {
+            continue;
+        }
+        if !spare(lists.tag(block)) {
+            return Some(block);
+        }
+        lists.move_to_back(list, block);
+        // The last one comes round to itself.
+        at = at.or(Some(block));
+    }
+    None
+}
+
+#[cfg(test)]
+mod by_hand {
+    use super::Replacement;
+    use crate::{BlockState, View};
+    use headstart_types::{Block, Outcome};
+
+    const BLOCKS: usize = 26;
+
+    /// A cache of `frames` frames without time: `M` (miss) or `H` (hit) for each reference of `text`, where each
+    /// letter is a block; `+x` brings x in ahead of its reference, `-x` takes it out.
+    pub fn outcomes(mut replacement: impl Replacement, frames: usize, text: &str) -> String {
+        let mut states = [BlockState::ABSENT; BLOCKS];
+        let (mut found, mut sign) = (String::new(), ' ');
+        replacement.grow(BLOCKS);
+        for letter in text.chars().filter(|letter| *letter != ' ') {
+            if letter == '+' || letter == '-' {
+                sign = letter;
+                continue;
+            }
+            let block = Block(letter as u32 - 'a' as u32);
+            let held = states[block.index()].is_resident();
+            if sign == '-' {
+                replacement.removed(block);
+                states[block.index()] = BlockState::ABSENT;
+            } else if !held {
+                if states.iter().filter(|state| state.is_resident()).count() == frames {
+                    let view = View { cursor: 0, free: 0, blocks: &states, outstanding: &[], disk_of: &[] };
+                    let victim = replacement.victim(block, &view).expect("all are evictable");
+                    states[victim.index()] = BlockState::ABSENT;
+                }
+                states[block.index()] = BlockState::resident();
+                replacement.inserted(block);
+            }
+            if sign == ' ' {
+                replacement.referenced(0, block, if held { Outcome::HitReady } else { Outcome::Miss });
+                found.push(if held { 'H' } else { 'M' });
+            }
+            sign = ' ';
+        }
+        found
+    }
 }

@@ -1,6 +1,6 @@
 //! Section `[policy]`.
 
-use headstart_policy::registry;
+use headstart_policy::registry::{self, ReplacementRow};
 use headstart_types::{typed_keys, KeyError};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -12,6 +12,8 @@ pub struct PolicyKeys {
     pub name: &'static str,
     /// A row of the registry, for policies that leave it open.
     pub replacement: &'static str,
+    /// The replacement's own keys.
+    pub replacement_keys: Table,
     /// Partial disclosure; `None` discloses everything.
     pub hints: Option<HintsKeys>,
     /// The policy's own keys.
@@ -60,10 +62,14 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
         let problem = format!("{} chooses its victims itself", row.name);
         return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
     }
-    let replacement = text(&mut table, "replacement", "lru");
-    let replacement_row = registry::replacement(&replacement?)?;
+    let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"))?;
     if row.open_replacement {
-        resolved.insert("replacement".into(), replacement_row.name.into());
+        let name = Value::from(replacement_row.name);
+        let value = match replacement_keys.is_empty() {
+            true => name,
+            false => Table::from_iter([("name".to_owned(), name)].into_iter().chain(replacement_keys.clone())).into(),
+        };
+        resolved.insert("replacement".into(), value);
     }
     let hints = match table.remove("hints") {
         None => None,
@@ -84,7 +90,28 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let mut own = (row.defaults)();
     own.extend(table);
     resolved.extend(own.clone());
-    Ok((PolicyKeys { name: row.name, replacement: replacement_row.name, hints, keys: own }, resolved))
+    let replacement = replacement_row.name;
+    Ok((PolicyKeys { name: row.name, replacement, replacement_keys, hints, keys: own }, resolved))
+}
+
+/// A replacement is a name, or a table with a name and keys of its own.
+fn read_replacement(value: Option<Value>) -> Result<(&'static ReplacementRow, Table), KeyError> {
+    let (name, given) = match value {
+        None => ("lru".to_owned(), Table::new()),
+        Some(Value::String(name)) => (name, Table::new()),
+        Some(Value::Table(mut table)) => {
+            let name = text(&mut table, "name", "lru").map_err(|error| error.within("replacement"))?;
+            (name, table)
+        }
+        Some(other) => {
+            let problem = format!("{other} is no replacement");
+            return Err(KeyError::new("replacement", problem, "a name in quotes, or {name = \"...\", ...}"));
+        }
+    };
+    let row = registry::replacement(&name)?;
+    let mut keys = (row.defaults)();
+    keys.extend(given);
+    Ok((row, keys))
 }
 
 /// Takes a string out of a table.

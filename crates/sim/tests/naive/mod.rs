@@ -20,6 +20,7 @@ mod fixed_horizon;
 mod forestall;
 mod optimum;
 pub mod random;
+pub mod replacement;
 mod reverse_aggressive;
 
 pub use aggressive::aggressive;

@@ -1,0 +1,230 @@
+//! LIRS: what is used again soon after its last use stays; recency decides only among the rest.
+//!
+//! Source: S. Jiang and X. Zhang, "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy to Improve
+//! Buffer Cache Performance", SIGMETRICS 2002, section 3.3 and Figure 2.
+//!
+//! ```text
+//! S: blocks by their last reference; its bottom (front) is always LIR.  Q: the resident HIR blocks.
+//! LIR block:             to the top of S; if it was the bottom, prune
+//! HIR block in S:        to the top of S, becomes LIR, leaves Q; if there are more LIR blocks than frames for them,
+//!                        the bottom of S becomes HIR at the back of Q; prune
+//! HIR block not in S:    to the top of S and to the back of Q
+//! miss:                  the front of Q leaves; if it is in S, it stays there as a ghost. Then as above
+//! prune:                 HIR blocks at the bottom of S leave it, ghosts among them are forgotten
+//! ```
+//!
+//! While there are fewer LIR blocks than frames for them, a referenced HIR block becomes LIR: at first that fills
+//! the cache with LIR blocks, as in the paper. As many frames are for HIR blocks as in the paper (1 %), at least 2 as
+//! in the authors' released program. What differs: S stands for references alone, so a block that arrives ahead of
+//! its reference is in Q only, or becomes a resident HIR block where its ghost stands in S. When Q has no evictable
+//! block, the lowest LIR block that is one leaves. `ghosts` bounds the ghosts, oldest eviction first (the paper
+//! bounds S, from its bottom up, and finds that it matters little, section 4.4; by default neither is bounded).
+//! Cost: constant per event, amortised (each block pruned was pushed); 16 bytes for each block of S and of Q, 8 a block
+//! of the universe; S can grow to all blocks of the trace where nothing bounds it. Not where the newest blocks are
+//! the best: a block must be used twice while it is in Q or its ghost in S before it stays.
+
+use headstart_types::{Block, Outcome, Position};
+
+use crate::lists::Lists;
+use crate::{Replacement, View};
+
+/// The lists of `hir`; a block of S in none of them is LIR.
+const Q: usize = 0;
+/// Not resident, in S.
+const GHOSTS: usize = 1;
+/// In flight, in S as a ghost when the fetch was issued.
+const RETURNING: usize = 2;
+
+/// Low inter-reference recency set.
+#[derive(Debug)]
+pub struct Lirs {
+    /// S; the front is its bottom.
+    stack: Lists<1>,
+    /// HIR blocks; none of them is only in `stack`.
+    hir: Lists<3>,
+    /// LIR blocks, all of them resident and in S.
+    lir: usize,
+    /// Frames for LIR blocks.
+    lir_max: usize,
+    ghosts_max: usize,
+}
+
+impl Lirs {
+    /// A cache of `frames` frames, `hir` of them for HIR blocks, that holds `initial`, oldest first, each referenced
+    /// once; `ghosts_max` non-resident blocks are remembered, `None` sets no bound.
+    #[must_use]
+    pub fn new(frames: usize, hir: usize, ghosts_max: Option<usize>, initial: &[Block], blocks: usize) -> Self {
+        let mut lirs = Self {
+            stack: Lists::new(),
+            hir: Lists::new(),
+            lir: 0,
+            lir_max: frames.saturating_sub(hir),
+            ghosts_max: ghosts_max.unwrap_or(usize::MAX),
+        };
+        lirs.grow(blocks);
+        for block in initial {
+            lirs.inserted(*block);
+            lirs.referenced(0, *block, Outcome::Miss);
+        }
+        lirs
+    }
+
+    fn is_lir(&self, block: Block) -> bool {
+        self.hir.list_of(block).is_none()
+    }
+
+    /// Takes HIR blocks off the bottom of S.
+    fn prune(&mut self) {
+        while let Some(bottom) = self.stack.front(0) {
+            match self.hir.list_of(bottom) {
+                None => return,
+                Some(Q) => {}
+                Some(_) => {
+                    self.hir.remove(bottom);
+                }
+            }
+            self.stack.remove(bottom);
+        }
+    }
+
+    /// The bottom of S, a LIR block, becomes a HIR block.
+    fn demote_bottom(&mut self) {
+        if let Some(bottom) = self.stack.pop_front(0) {
+            self.hir.push_back(Q, bottom);
+            self.lir -= 1;
+            self.prune();
+        }
+    }
+
+    /// A LIR block leaves the cache.
+    fn remove_lir(&mut self, block: Block) {
+        self.stack.remove(block);
+        self.lir -= 1;
+        self.prune();
+    }
+
+    /// The HIR block `victim` leaves the cache.
+    fn evict_hir(&mut self, victim: Block) {
+        if self.stack.list_of(victim).is_none() {
+            self.hir.remove(victim);
+            return;
+        }
+        self.hir.move_to_back(GHOSTS, victim);
+        if self.hir.len(GHOSTS) > self.ghosts_max {
+            if let Some(oldest) = self.hir.pop_front(GHOSTS) {
+                self.stack.remove(oldest);
+            }
+        }
+    }
+}
+
+impl Replacement for Lirs {
+    fn grow(&mut self, blocks: usize) {
+        self.stack.grow(blocks);
+        self.hir.grow(blocks);
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.stack.warm(blocks);
+        self.hir.warm(blocks);
+    }
+
+    fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block> {
+        let may_go = |block: &Block| view.state(*block).is_evictable();
+        let from_q = self.hir.iter(Q).find(may_go);
+        let victim = from_q.or_else(|| self.stack.iter(0).find(|block| self.is_lir(*block) && may_go(block)))?;
+        if self.hir.list_of(incoming) == Some(GHOSTS) {
+            self.hir.move_to_back(RETURNING, incoming);
+        }
+        match from_q {
+            Some(_) => self.evict_hir(victim),
+            None => self.remove_lir(victim),
+        }
+        Some(victim)
+    }
+
+    fn inserted(&mut self, block: Block) {
+        self.hir.move_to_back(Q, block);
+    }
+
+    fn referenced(&mut self, _position: Position, block: Block, _outcome: Outcome) {
+        let in_stack = self.stack.list_of(block).is_some();
+        if self.is_lir(block) {
+            let was_bottom = self.stack.front(0) == Some(block);
+            self.stack.move_to_back(0, block);
+            if was_bottom {
+                self.prune();
+            }
+            return;
+        }
+        self.stack.move_to_back(0, block);
+        if in_stack || self.lir < self.lir_max {
+            self.hir.remove(block);
+            self.lir += 1;
+            if self.lir > self.lir_max {
+                self.demote_bottom();
+            }
+        } else {
+            self.hir.move_to_back(Q, block);
+        }
+        if self.lir == 0 {
+            self.prune();
+        }
+    }
+
+    fn removed(&mut self, block: Block) {
+        if self.is_lir(block) {
+            self.remove_lir(block);
+        } else {
+            self.hir.remove(block);
+            self.stack.remove(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replacement::by_hand::outcomes;
+
+    fn lirs() -> Lirs {
+        Lirs::new(3, 1, None, &[], 26)
+    }
+
+    #[test]
+    fn ghosts_in_the_stack_become_lir() {
+        // 3 frames, 1 for HIR. a, b are LIR; c: S = a b c, Q = c. a hits: S = b c a. d: c leaves Q, its ghost stays;
+        // S = b c a d, Q = d. c: d leaves; c is in S: LIR, and S's bottom b goes to Q: S = a d c. e: b leaves,
+        // forgotten: S = a d c e. b: e leaves: S = a d c e b, Q = b. a hits, and d, at the bottom, is pruned:
+        // S = c e b a. d: new, b leaves. c hits.
+        assert_eq!(outcomes(lirs(), 3, "abcadcebadc"), "MMMHMMMMHMH");
+    }
+
+    #[test]
+    fn a_loop_keeps_all_but_the_hir_frames() {
+        // 4 blocks in 3 frames, where LRU would miss always: a, b stay, c and d take turns.
+        assert_eq!(outcomes(lirs(), 3, "abcdabcdabcd"), "MMMMHHMMHHMM");
+    }
+
+    #[test]
+    fn an_arrival_is_no_reference() {
+        // d arrives ahead: in Q only. Its first reference puts it on S; only the second makes it LIR instead of a.
+        assert_eq!(outcomes(lirs(), 3, "ab +d c d e a b d"), "MMMMMHHM");
+        assert_eq!(outcomes(lirs(), 3, "ab +d d d e f d"), "MMHHMMH");
+    }
+
+    #[test]
+    fn a_block_taken_out_frees_a_lir_frame() {
+        // a is taken out; c, then in Q, is referenced: there is a LIR frame for it. d and e use the HIR frame.
+        assert_eq!(outcomes(lirs(), 3, "abc -a c d e c b"), "MMMHMMHH");
+    }
+
+    #[test]
+    fn a_bound_forgets_the_oldest_ghost() {
+        // c, d, e leave one by one; with one ghost only e is remembered when c comes back.
+        let string = "ab c d e f c e";
+        // Without a bound c becomes LIR in place of a, whose turn in Q ends with e's miss.
+        assert_eq!(outcomes(lirs(), 3, &format!("{string} a")), "MMMMMMMMM");
+        assert_eq!(outcomes(Lirs::new(3, 1, Some(1), &[], 26), 3, &format!("{string} a")), "MMMMMMMMH");
+    }
+}

@@ -1,0 +1,170 @@
+//! S3-FIFO: a small FIFO queue filters blocks that are used once; a main FIFO queue gives the rest further chances.
+//!
+//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue and K. V. Rashmi, "FIFO Queues are All You Need for Cache Eviction",
+//! SOSP 2023, section 4.1 and Algorithm 1; a tenth of the cache for S, a ghost list as long as M.
+//!
+//! ```text
+//! hit:          frequency = min(frequency + 1, 3)
+//! miss:         make room; insert, frequency 0, into M if in G, else into S
+//! make room:    from S if |S| >= small, else from M; from the other one if it has nothing to give
+//! from S:       the front: if frequency > 1, move to M with frequency 0 and look at the next;
+//!               else it leaves and is remembered in G, which forgets its front when it is full
+//! from M:       the front: if frequency > 0, move to M's back with frequency - 1 and look at the next;
+//!               else it leaves
+//! ```
+//!
+//! What differs: Algorithm 1 evicts from M as well when a move from S fills it, which would free two frames for one
+//! block; here one block leaves, as in the authors' released simulator. That simulator has since put new blocks into
+//! M while the cache fills for the first time; the paper, and this, do not. Under [`super`]'s rule a block that was in
+//! G enters M with its reference.
+//! Cost: constant per event, amortised (a block is passed over at most 3 times for as many hits); 16 bytes a listed
+//! block (frames and G), 4 a block of the universe. Not for workloads without blocks used once, and not where a block's
+//! second and third use come late: S is too short for them, and what is popular leaves once before it stays.
+
+use headstart_types::{Block, Outcome, Position};
+
+use super::second_chance;
+use crate::lists::Lists;
+use crate::{Replacement, View};
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOSTS: usize = 2;
+/// In flight, and in G when the fetch was issued.
+const RETURNING: usize = 3;
+
+/// Tags: the frequency, 0 to 3, of a block that has been referenced since it arrived.
+const FREQUENCY_MAX: u16 = 3;
+/// Not yet, and new; not yet, and in G before.
+const NEW: u16 = 4;
+const FROM_GHOSTS: u16 = 5;
+
+/// Three static FIFO queues.
+#[derive(Debug)]
+pub struct S3Fifo {
+    lists: Lists<4>,
+    /// How many blocks S should have, at least 1.
+    small: usize,
+    /// How many blocks G remembers.
+    ghosts: usize,
+}
+
+impl S3Fifo {
+    /// A cache that holds `initial`, oldest first, in S; S should have `small` blocks, at least one, G has `ghosts`.
+    #[must_use]
+    pub fn new(small: usize, ghosts: usize, initial: &[Block], blocks: usize) -> Self {
+        let mut s3_fifo = Self { lists: Lists::new(), small: small.max(1), ghosts };
+        s3_fifo.grow(blocks);
+        initial.iter().for_each(|block| s3_fifo.lists.push_back(SMALL, *block));
+        s3_fifo
+    }
+
+    fn evict_small(&mut self, view: &View<'_>) -> Option<Block> {
+        let mut at = self.lists.front(SMALL);
+        while let Some(block) = at {
+            at = self.lists.after(block);
+            if !view.state(block).is_evictable() {
+                continue;
+            }
+            match *self.lists.tag(block) {
+                2..=FREQUENCY_MAX => {
+                    *self.lists.tag(block) = 0;
+                    self.lists.move_to_back(MAIN, block);
+                }
+                NEW => {
+                    self.lists.remove(block);
+                    return Some(block);
+                }
+                _ => {
+                    *self.lists.tag(block) = 0;
+                    self.lists.move_to_back(GHOSTS, block);
+                    return Some(block);
+                }
+            }
+        }
+        None
+    }
+
+    fn evict_main(&mut self, view: &View<'_>) -> Option<Block> {
+        let victim = second_chance(&mut self.lists, MAIN, view, |frequency| {
+            let spared = *frequency > 0;
+            *frequency -= u16::from(spared);
+            spared
+        })?;
+        self.lists.remove(victim);
+        Some(victim)
+    }
+}
+
+impl Replacement for S3Fifo {
+    fn grow(&mut self, blocks: usize) {
+        self.lists.grow(blocks);
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.lists.warm(blocks);
+    }
+
+    fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block> {
+        let victim = if self.lists.len(SMALL) >= self.small {
+            self.evict_small(view).or_else(|| self.evict_main(view))
+        } else {
+            self.evict_main(view).or_else(|| self.evict_small(view))
+        }?;
+        if self.lists.list_of(incoming) == Some(GHOSTS) {
+            self.lists.move_to_back(RETURNING, incoming);
+        }
+        while self.lists.len(GHOSTS) > self.ghosts {
+            self.lists.pop_front(GHOSTS);
+        }
+        Some(victim)
+    }
+
+    fn inserted(&mut self, block: Block) {
+        let known = self.lists.list_of(block).is_some();
+        self.lists.move_to_back(SMALL, block);
+        *self.lists.tag(block) = if known { FROM_GHOSTS } else { NEW };
+    }
+
+    fn referenced(&mut self, _position: Position, block: Block, _outcome: Outcome) {
+        let tag = self.lists.tag(block);
+        match *tag {
+            NEW => *tag = 0,
+            FROM_GHOSTS => {
+                *tag = 0;
+                self.lists.move_to_back(MAIN, block);
+            }
+            frequency => *tag = (frequency + 1).min(FREQUENCY_MAX),
+        }
+    }
+
+    fn removed(&mut self, block: Block) {
+        self.lists.remove(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replacement::by_hand::outcomes;
+
+    #[test]
+    fn small_filters_ghosts_return_main_gives_chances() {
+        // 4 frames, S should have 1, G has 3. a b c d fill S; a hits twice. e: a (2 > 1) moves to M, b leaves to G.
+        // b: known, c leaves; M = a b. a hits (1). f, g, h: d, e, f leave; G = d e f, c forgotten. b hits (1).
+        // c is new: g leaves; S = h c.
+        let first = "abcdaaebafghbc";
+        assert_eq!(outcomes(S3Fifo::new(1, 3, &[], 26), 4, first), "MMMMHHMMHMMMHM");
+        // h and c hit twice. i: both move to M, S is empty; of M = a1 b1 h0 c0, a and b are spared, h leaves, and
+        // is not remembered: it is new. S = i gives i. a is still there.
+        let more = format!("{first}hhccihai");
+        assert_eq!(outcomes(S3Fifo::new(1, 3, &[], 26), 4, &more)[14..], *"HHHHMMHM");
+    }
+
+    #[test]
+    fn one_hit_is_not_enough() {
+        // 2 frames. a (1 hit) is not above 1: it leaves for c. With 2 hits it would move to M, and b leave.
+        assert_eq!(outcomes(S3Fifo::new(1, 1, &[], 26), 2, "aabca"), "MHMMM");
+        assert_eq!(outcomes(S3Fifo::new(1, 1, &[], 26), 2, "aaabca"), "MHHMMH");
+    }
+}
