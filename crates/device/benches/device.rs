@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use headstart_device::{build_array, build_device, build_scheduler, Device, Drive, Request, Started};
+use headstart_device::{build_array, build_device, build_scheduler, Device, Drive, Next, Request, Started};
 use headstart_types::Nanos;
 use toml::Table;
 
@@ -66,7 +66,32 @@ fn queue(scheduler: &str, depth: u64, count: u64) {
         for sequence in 0..count {
             queue.push(queued(sequence, xorshift(&mut state) % 160_000 * 16));
             if queue.len() as u64 > depth {
-                black_box(queue.pop(Nanos::ZERO, &*device, &mut parts));
+                if let Next::Serve(queued) = black_box(queue.pop(Nanos::ZERO, &*device, &mut parts)) {
+                    queue.completed(Nanos::ZERO, &queued);
+                }
+                parts.clear();
+            }
+        }
+    });
+}
+
+/// Four neighbours at a time, pushed and popped, of which a scheduler that merges makes one.
+fn sequential(scheduler: &str, count: u64) {
+    let device = build_device("uniform", "fetch_time = '2ms'".parse().unwrap()).unwrap();
+    let mut queue = build_scheduler(scheduler, Table::new()).unwrap();
+    let (mut state, mut parts) = (1, Vec::new());
+    report(&format!("push and pop, {scheduler}, four neighbours"), count, || {
+        for sequence in 0..count {
+            if sequence % 4 == 0 {
+                state = xorshift(&mut state) % 160_000 * 64;
+            }
+            let request = Request::read(state + sequence % 4 * 16, 16, sequence);
+            queue.push(headstart_device::Queued { request, arrived: Nanos::ZERO, sequence });
+            if queue.len() > 80 {
+                if let Next::Serve(queued) = black_box(queue.pop(Nanos::ZERO, &*device, &mut parts)) {
+                    queue.completed(Nanos::ZERO, &queued);
+                }
+                parts.clear();
             }
         }
     });
@@ -136,6 +161,10 @@ fn main() {
     }
     for scheduler in ["fcfs", "sstf", "scan", "look", "clook"] {
         queue(scheduler, 80, count);
+    }
+    for scheduler in ["deadline", "anticipatory"] {
+        queue(scheduler, 80, count / 4);
+        sequential(scheduler, count / 4);
     }
     queue("sstf", 2048, count);
     queue("sptf", 32, count / 10);

@@ -284,6 +284,8 @@ fn it_ends_deceptive_idleness_where_it_sees_processes() {
     assert!(slow.0.abs_diff(others.0) * 20 < others.0, "{slow} and {others}");
 }
 
+type Seen = (Vec<u64>, Vec<u64>, Option<Nanos>, u64);
+
 /// The rules once more, over lists.
 #[derive(Default)]
 struct Naive {
@@ -307,7 +309,7 @@ struct Naive {
     in_service: usize,
     in_hand: Vec<u32>,
     /// Of each process: think times and distances of its reads, ends, the sector after its last.
-    seen: BTreeMap<u32, (Vec<u64>, Vec<u64>, Option<Nanos>, u64)>,
+    seen: BTreeMap<u32, Seen>,
     firsts: (Vec<u64>, Vec<u64>),
     lost: u64,
 }
