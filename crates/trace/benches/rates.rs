@@ -54,10 +54,44 @@ fn files(directory: &Path) {
     }
 }
 
+/// The formats of block traces: each line as their writers write it.
+fn block_traces(directory: &Path) {
+    let names = ["spc", "msr", "alibaba", "tencent", "systor17", "disksim", "fio", "blkparse"];
+    let mut texts = names.map(|_| String::new());
+    texts[6] += "fio version 3 iolog\n";
+    for index in 0..RECORDS {
+        let sector = index * 2_654_435_761 % 1_000_003 * 8;
+        let (s, us, byte, volume) = (index / 10_000, index % 10_000 * 100, sector * 512, index % 24);
+        let lines = [
+            format!("{volume},{sector},4096,W,{s}.{us:06}\n"),
+            format!("{},usr,{},Read,{byte},4096,41286\n", 128_166_372_003_061_629 + index, volume % 2),
+            format!("{volume},R,{byte},4096,{}\n", 1_577_808_000_000_046 + index),
+            format!("{},{sector},8,0,{volume}\n", 1_538_323_199 + s),
+            format!("{}.{us:06}000,0.000806000,R,{volume},{byte},4096\n", 1_456_135_200 + s),
+            format!("{index}.{us:06} {volume} {sector} 8 1\n"),
+            format!("{index} /dev/sda read {byte} 4096\n"),
+            // Queued here, and done below while the sixteenth request after it is queued.
+            format!("  8,0 {volume:4} {index:8} {s:5}.{us:06}000  9412  Q   R {sector} + 8 [cat]\n"),
+        ];
+        texts.iter_mut().zip(&lines).for_each(|(text, line)| *text += line);
+        if index >= 16 {
+            let done = (index - 16) * 2_654_435_761 % 1_000_003 * 8;
+            texts[7] += &format!("  8,0 {volume:4} {index:8} {s:5}.{us:06}050     0  C   R {done} + 8 [0]\n");
+        }
+    }
+    for (format, text) in names.into_iter().zip(texts) {
+        let path = directory.join(format);
+        std::fs::write(&path, text).expect("written");
+        rate(format, || open(&path, format).expect("opened"));
+        std::fs::remove_file(&path).expect("removed");
+    }
+}
+
 fn main() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rates");
     std::fs::create_dir_all(&directory).expect("a directory");
     files(&directory);
+    block_traces(&directory);
     for row in WORKLOADS {
         for compute in ["0s", "exp:1ms"] {
             let count = match row.name {

@@ -23,7 +23,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "alibaba",
-    summary: "\"device_id,opcode,offset,length,timestamp\" a line, bytes, us; the device is the file",
+    summary: "CSV device_id, opcode, offset, length, timestamp; bytes, us; the device is the file",
     source: "Li et al., Alibaba Cloud block traces, IISWC 2020",
     carries: Carries {
         time: true,

@@ -17,7 +17,8 @@
 //! [`OPEN_MAX`] of them.
 //!
 //! A type with D is a discard; it and what has no sectors (a flush) is left out. Otherwise W writes and R reads. The
-//! device is the file, as major * 2^20 + minor. Processes are carried, except by completions.
+//! device is the file, as major * 2^20 + minor. Processes are carried, except by completions. Where a stack of devices
+//! (dm, md) was traced whole, a request shows up on each.
 //! Cost: logarithmic in the requests in flight. Memory: the requests in flight.
 
 mod event;

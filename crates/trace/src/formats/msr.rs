@@ -31,7 +31,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "msr",
-    summary: "\"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\" a line, 100 ns, bytes; a disk is a file",
+    summary: "CSV Timestamp, Hostname, DiskNumber, Type, Offset, Size, ResponseTime; 100 ns, bytes; a disk is a file",
     source: "Narayanan et al., MSR Cambridge traces, FAST 2008",
     carries: Carries {
         time: true,

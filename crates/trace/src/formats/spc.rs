@@ -23,7 +23,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "spc",
-    summary: "\"ASU,LBA,size,opcode,timestamp\" a line, 512-byte sectors, s; the ASU is the file",
+    summary: "CSV ASU, LBA, size, opcode, timestamp; 512-byte sectors, s; the ASU is the file",
     source: "Storage Performance Council, trace file format 1.0.1",
     carries: Carries {
         time: true,

@@ -26,7 +26,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "systor17",
-    summary: "\"Timestamp,Response,IOType,LUN,Offset,Size\" a line, s, bytes; the LUN is the file",
+    summary: "CSV Timestamp, Response, IOType, LUN, Offset, Size; s, bytes; the LUN is the file",
     source: "Lee et al., SYSTOR 2017",
     carries: Carries {
         time: true,

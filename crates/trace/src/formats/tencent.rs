@@ -24,7 +24,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "tencent",
-    summary: "\"Timestamp,Offset,Size,IOType,VolumeID\" a line, s, 512-byte sectors; the volume is the file",
+    summary: "CSV Timestamp, Offset, Size, IOType, VolumeID; s, 512-byte sectors; the volume is the file",
     source: "Zhang et al., OSCA, USENIX ATC 2020",
     carries: Carries {
         time: true,

@@ -1,0 +1,72 @@
+"""Every trace format, through the command and through Python."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+import headstart
+from tests.conftest import Run
+
+FORMATS = {entry["name"]: entry for entry in headstart.catalog()["formats"]}
+# Two requests of each format, 4096 bytes from 0 and from 8192 bytes; of objects two different ones.
+TRACES = {
+    "headstart": "time,op,pid,file,offset,size,dur_us\n0,R,1,0,0,4096,35\n0.5,W,1,0,8192,4096,7\n",
+    "msr": "128166372003061629,hm,1,Read,0,4096,413\n128166372008061629,hm,1,Write,8192,4096,413\n",
+    "alibaba": "64,R,0,4096,1577808000000046\n64,W,8192,4096,1577808000500046\n",
+    "tencent": "1538323199,0,8,0,1063\n1538323200,16,8,1,1063\n",
+    "systor17": "Timestamp,Response,IOType,LUN,Offset,Size\n5.013,0.1,R,4,0,4096\n5.513,0.1,W,4,8192,4096\n",
+    "dbench": 'OPEN "/f" 0x1c SUCCESS\nREAD "/f" 0 4096 SUCCESS\nWRITE "/f" 8192 4096 SUCCESS\n',
+    "csv": "lba,nsect,op\n0,8,R\n16,8,W\n",
+    "fio": "fio version 3 iolog\n2 /f add\n9 /f read 0 4096\n500009 /f write 8192 4096\n",
+    "blkparse": "8,0 3 1 0.0 697 Q R 0 + 8 [x]\n8,0 3 2 0.5 697 Q W 16 + 8 [x]\n8,0 3 2 0.6 0 C W 16 + 8 [0]\n",
+    "spc": "0,0,4096,R,0.25\n0,16,4096,w,0.75\n",
+    "disksim": "0.5 0 0 8 1\n500.5 0 16 8 0\n",
+    "replayer": "0.5 0 0 4096 1\n500.5 0 8192 4096 0\n",
+    "measured": "R Hit 0 8 400000 100000\nW Miss 16 8 500 100\n",
+    "lis": "0 8 0 0\n16 8 0 1\n",
+    "lirs": "0\n2\n",
+    "vscsi": struct.pack("<IIIHHQQ", 1, 4096, 1, 0x28, 256, 0, 5)
+    + struct.pack("<IIIHHQQ", 2, 4096, 1, 0x2A, 256, 16, 9),
+    "oracleGeneral": struct.pack("<IQIq", 1, 0, 4096, -1) + struct.pack("<IQIq", 2, 2, 4096, -1),
+    "u32": struct.pack("<64I", *([1000, 2000] * 32)),
+}
+
+
+def test_every_format_has_a_trace() -> None:
+    assert list(FORMATS) == list(TRACES)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_info_of_every_format(run: Run, tmp_path: Path, name: str) -> None:
+    content = TRACES[name]
+    (tmp_path / "trace").write_bytes(content.encode() if isinstance(content, str) else content)
+    done = run("trace", "info", "trace", "--block-size", "4KiB", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found == headstart.trace_info(tmp_path / "trace", format=name, block_size="4KiB"), "recognised"
+    requests = 64 if name == "u32" else 2
+    assert (found["requests"], found["distinct_blocks"]) == (requests, 2)
+    carries = FORMATS[name]["carries"]
+    assert all(carries[key] for key, carried in found["carries"].items() if carried), "no more than the format says"
+    assert found["writes"] == (1 if found["carries"]["writes"] else 0)
+    if found["carries"]["time"] and name not in ("tencent", "vscsi", "oracleGeneral"):
+        assert found["time_span_ns"] == 500_000_000
+    if not found["carries"]["objects"]:
+        assert found["bytes"] == 8192
+
+
+def test_devices_of_a_trace_lie_one_after_another(tmp_path: Path) -> None:
+    # Both units ask for their sectors 0 to 15: blocks 0 and 1 of unit 3, and behind them 2 and 3 of unit 7.
+    lines = [f"{unit},{sector},4096,R,0\n" for unit in (7, 3) for sector in (0, 8)]
+    (tmp_path / "two.spc").write_text("".join(lines))
+    scenario = {
+        "workload": {"trace": str(tmp_path / "two.spc"), "block_size": "4KiB"},
+        "cache": {"blocks": 4},
+        "policy": "demand",
+        "device": {"model": "uniform", "fetch_time": "1ms"},
+    }
+    result = headstart.simulate(scenario)
+    assert (result.references, result.misses) == (4, 4)
+    assert result.scenario["workload"]["placement"] == "table-order"
