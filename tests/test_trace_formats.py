@@ -11,7 +11,7 @@ from tests.conftest import Run
 
 FORMATS = {entry["name"]: entry for entry in headstart.catalog()["formats"]}
 # Two requests of each format, 4096 bytes from 0 and from 8192 bytes; of objects two different ones.
-TRACES = {
+TRACES: dict[str, str | bytes] = {
     "headstart": "time,op,pid,file,offset,size,dur_us\n0,R,1,0,0,4096,35\n0.5,W,1,0,8192,4096,7\n",
     "msr": "128166372003061629,hm,1,Read,0,4096,413\n128166372008061629,hm,1,Write,8192,4096,413\n",
     "alibaba": "64,R,0,4096,1577808000000046\n64,W,8192,4096,1577808000500046\n",
