@@ -100,6 +100,26 @@ impl Role {
         }
     }
 
+    /// Reads a field of the column `name` into `record`.
+    #[inline]
+    fn set(self, record: &mut Record, name: &str, field: &[u8]) -> Result<(), String> {
+        match self {
+            Role::Time(unit_ns) => record.time = Nanos(nanos(field, name, unit_ns)?),
+            Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
+            Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
+            Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
+            Role::OpDigit(read) => record.write = is_write_digit(field, name, read)?,
+            Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
+            Role::Process => record.pid = whole_u32(field, name)?,
+            Role::File => record.file = whole_u32(field, name)?,
+            Role::Address(unit) => record.offset = scaled(field, name, unit)?,
+            Role::Object => record.offset = whole(field, name)?,
+            Role::Size(unit) => record.size = scaled(field, name, unit)?,
+            Role::Ignored => {}
+        }
+        Ok(())
+    }
+
     /// Two columns of one kind are ambiguous.
     fn same_kind(self, other: Role) -> bool {
         let is_place = |role| matches!(role, Role::Address(_) | Role::Object);
@@ -216,39 +236,24 @@ impl Columns {
     #[inline]
     fn fill<'a>(&self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Record, String> {
         let mut record = Record { size: self.size_default, ..Record::default() };
-        let mut count = 0;
+        let mut columns = self.roles.iter().zip(&self.names);
         for field in fields {
-            match self.roles.get(count) {
-                Some(role) => self.set(&mut record, *role, count, field)?,
+            match columns.next() {
+                Some((role, name)) => role.set(&mut record, name, field)?,
                 None if self.more => break,
-                None => return Err(format!("{} has more than {count} columns; allowed: {count}", shown(line))),
+                None => {
+                    let count = self.roles.len();
+                    return Err(format!("{} has more than {count} columns; allowed: {count}", shown(line)));
+                }
             }
-            count += 1;
         }
-        if count < self.roles.len() {
-            return Err(format!("{} has {count} columns; allowed: {}", shown(line), self.roles.len()));
+        match columns.len() {
+            0 => Ok(record),
+            missing => {
+                let count = self.roles.len();
+                Err(format!("{} has {} columns; allowed: {count}", shown(line), count - missing))
+            }
         }
-        Ok(record)
-    }
-
-    #[inline]
-    fn set(&self, record: &mut Record, role: Role, index: usize, field: &[u8]) -> Result<(), String> {
-        let name = &*self.names[index];
-        match role {
-            Role::Time(unit_ns) => record.time = Nanos(nanos(field, name, unit_ns)?),
-            Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
-            Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
-            Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
-            Role::OpDigit(read) => record.write = is_write_digit(field, name, read)?,
-            Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
-            Role::Process => record.pid = whole_u32(field, name)?,
-            Role::File => record.file = whole_u32(field, name)?,
-            Role::Address(unit) => record.offset = scaled(field, name, unit)?,
-            Role::Object => record.offset = whole(field, name)?,
-            Role::Size(unit) => record.size = scaled(field, name, unit)?,
-            Role::Ignored => {}
-        }
-        Ok(())
     }
 }
 
