@@ -3,8 +3,23 @@
 //! A coordinator knows neither the read-ahead nor the replacement of either level. It sees the requests, may look into
 //! the lower cache, and says for each request which prefix bypasses the lower level's own policy and how many blocks
 //! beyond the request are asked for in addition. It also says what becomes of blocks that have been sent up.
+//!
+//! One file each, and one row in [`registry`].
+
+mod average;
+mod demote;
+mod du;
+mod pfc;
+mod queue;
+pub mod registry;
 
 use headstart_types::Nanos;
+
+pub use average::{Average, Share};
+pub use demote::Demote;
+pub use du::Du;
+pub use pfc::{Actions, Contexts, Pfc, PfcSetting, PfcState, Start, Update};
+pub use registry::{coordinator, BuildCoordinator, CoordinatorContext, CoordinatorRow, COORDINATORS};
 
 use crate::readahead::{Asked, Cached};
 

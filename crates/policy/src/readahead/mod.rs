@@ -19,7 +19,7 @@ mod mountpoint_s3;
 mod obl;
 mod postgres;
 mod ra;
-mod recent;
+pub(crate) mod recent;
 pub mod registry;
 mod rocksdb;
 mod sarc;

@@ -46,7 +46,7 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.at.get(&key).map(|at| &mut self.nodes[*at as usize].value)
     }
 
-    #[cfg(test)]
+    /// Entries now.
     pub fn len(&self) -> usize {
         self.at.len()
     }
@@ -98,6 +98,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.unlink(at);
         self.unused.push(at);
         Some(std::mem::take(&mut self.nodes[at as usize].value))
+    }
+
+    /// The keys, in no order that means anything.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.at.keys().copied()
     }
 
     fn make_newest(&mut self, at: u32) {
@@ -160,6 +165,7 @@ mod tests {
                     _ => prop_assert_eq!(fast.remove(key), home.map(|home| naive.remove(home).1)),
                 }
                 prop_assert_eq!(fast.len(), naive.len());
+                prop_assert!(fast.keys().all(|key| naive.iter().any(|(other, _)| *other == key)));
                 prop_assert!(naive.iter().all(|(key, value)| fast.peek(*key) == Some(value)));
                 prop_assert!(fast.nodes.len() <= capacity);
             }

@@ -1,0 +1,30 @@
+//! DU: what has just been sent up is the first to go, since the level above has it now.
+//!
+//! Source: the comparison of zhang-pfc, section 4.3, after Z. Chen, Y. Zhang, Y. Zhou, H. Scott and B. Schiefer,
+//! "Empirical Evaluation of Multi-level Buffer Cache Collaboration for Storage Systems", SIGMETRICS 2005. The lower
+//! level marks the blocks that it sends up with the highest priority for eviction. It needs nothing from the level
+//! above, and changes neither what is prefetched nor when.
+//!
+//! Readings: the mark stands above every replacement, so that DU works with any of them; of several marked blocks
+//! the one sent up first goes first; a block that is asked for again while marked is sent up again. The host carries
+//! it out ([`SentUp::FirstVictims`]); nothing leaves before its frame is needed, which is what differs from `demote`.
+//! Cost: none here; no state. Not for a level whose clients share blocks: what one has, another will not find.
+
+use headstart_types::Nanos;
+
+use super::{Coordinator, Plan, SentUp};
+use crate::readahead::{Asked, Cached};
+
+/// What was sent up is evicted first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Du;
+
+impl Coordinator for Du {
+    fn plan(&mut self, _: Nanos, _: &Asked, _: &dyn Cached, _: bool) -> Plan {
+        Plan::default()
+    }
+
+    fn sent_up(&self) -> SentUp {
+        SentUp::FirstVictims
+    }
+}

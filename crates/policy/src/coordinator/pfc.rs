@@ -1,0 +1,293 @@
+//! PFC: the lower level prefetches less when the upper one seems to have enough, and more when it falls behind.
+//!
+//! For each request two lengths are adjusted. `bypass_length`: so many blocks from its start are kept from the lower
+//! level's policy, which weakens the stream that its read-ahead sees and keeps what is cached above from being cached
+//! twice. `readmore_length`: so many blocks after its end are asked for as if they belonged to it. Two queues of
+//! block names tell when a length was wrong: a block that was bypassed lately, is asked for again and is not cached
+//! was bypassed too soon; one that lies in the window behind what was asked for, and is not cached, would have been
+//! had we asked for more. If all that could be asked for next is cached already, the whole request is bypassed.
+//!
+//! Source: Z. Zhang, K. Lee, X. Ma and Y. Zhou, "PFC: Transparent Optimization of Existing Prefetching Strategies for
+//! Multi-level Storage Systems", ICDCS 2008 (zhang-pfc), section 3, Algorithms 1 and 2; contexts for each file or
+//! client are its section 3.2, last paragraph.
+//!
+//! Readings. The average takes in the current request before it is used, unless the request exceeds twice the old
+//! average; the first is always taken in. `rm_size` is rounded up. `bypass_length` has floor 0 and no cap; what of it
+//! exceeds the request does nothing. A block in flight counts as cached, one beyond the end of its file does not, nor
+//! does the readmore window end there. The early return of the ahead test skips the checks of the queues, but not the
+//! insertions of Algorithm 1. With one action alone, the other's length stays 0 and its queue empty; the two share
+//! nothing but the look into the cache. Each context has an average, two lengths, and two queues of full size.
+//! Variants, as keys, where the paper can be read twice: `large` (the text calls a request large above half of the
+//! average, Algorithm 2 above the average), `ahead` and `window` (both printed ranges begin with the last block of
+//! the request; "beyond the requested range" would begin after it), `update` (the text changes `readmore_length`
+//! whatever the cache, Algorithm 2 only without a hit).
+//!
+//! Cost: constant per block of the request and of its window, no more than the queues hold for each queue. About 60
+//! bytes for each name in a queue, 2 queues a context.
+//! Not where requests begin with small ones and stay large: none above twice the first average is ever taken in, so
+//! that all count as large for good. Not for a level that shall keep what many clients read: long runs of random
+//! requests raise `bypass_length` without limit, and then nothing new is cached.
+
+use serde::{Deserialize, Serialize};
+
+use headstart_types::Nanos;
+
+use super::queue::BlockQueue;
+use super::{Average, Coordinator, Plan, Share};
+use crate::readahead::recent::Recent;
+use crate::readahead::{Asked, Cached};
+
+/// Which of the two actions are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Actions {
+    /// Both, as published.
+    #[default]
+    Both,
+    /// `readmore_length` stays 0.
+    Bypass,
+    /// `bypass_length` stays 0.
+    Readmore,
+}
+
+/// What has lengths, an average and queues of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contexts {
+    /// The level as a whole, as published.
+    #[default]
+    One,
+    /// Each file.
+    File,
+    /// Each client.
+    Client,
+}
+
+/// Where a range that is printed as `[end, ...]` begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// At the last block of what was asked for, as printed.
+    #[default]
+    Last,
+    /// At the block after it.
+    Next,
+}
+
+/// Which requests set `readmore_length` by the readmore queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Update {
+    /// Those of which no block is cached, as in Algorithm 2.
+    #[default]
+    Miss,
+    /// All that get as far.
+    Always,
+}
+
+/// PFC's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PfcSetting {
+    /// Names that each queue holds; 0 is taken as 1.
+    pub queue_blocks: u32,
+    /// A request above this share of the average resets `readmore_length` where the level is full.
+    pub large: Share,
+    /// Where the range of the ahead test begins.
+    pub ahead: Start,
+    /// Where the readmore window begins.
+    pub window: Start,
+    /// Which requests set `readmore_length`.
+    pub update: Update,
+    /// Which actions are taken.
+    pub actions: Actions,
+    /// What has parameters of its own.
+    pub context: Contexts,
+    /// State is kept for so many contexts, the least recently asked for forgotten first; 0 is taken as 1.
+    pub contexts: u32,
+}
+
+impl PfcSetting {
+    /// A queue holds this share of the level's frames, rounded up (section 3.2).
+    pub const QUEUE: f64 = 0.1;
+    /// State is kept for so many contexts. Our choice.
+    pub const CONTEXTS: u32 = 1024;
+
+    /// Algorithms 1 and 2 as printed, for a level of `frames` frames.
+    #[must_use]
+    pub fn published(frames: u32) -> Self {
+        Self {
+            queue_blocks: frames.div_ceil(10),
+            large: Share::ONE,
+            ahead: Start::default(),
+            window: Start::default(),
+            update: Update::default(),
+            actions: Actions::default(),
+            context: Contexts::default(),
+            contexts: Self::CONTEXTS,
+        }
+    }
+}
+
+/// What a context has come to, after the requests so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PfcState {
+    /// Blocks from the start of a request that bypass the level; it may exceed every request.
+    pub bypass_length: u64,
+    /// Blocks asked for beyond a request.
+    pub readmore_length: u64,
+    /// Size of the requests, without those that were too large for it.
+    pub average: Average,
+    /// Names in the bypass queue.
+    pub bypass_queue: usize,
+    /// Names in the readmore queue.
+    pub readmore_queue: usize,
+}
+
+/// The PreFetching Coordinator.
+#[derive(Debug)]
+pub struct Pfc {
+    setting: PfcSetting,
+    contexts: Recent<u32, Context>,
+}
+
+impl Pfc {
+    /// Nothing asked for yet.
+    #[must_use]
+    pub fn new(setting: PfcSetting) -> Self {
+        Self { setting, contexts: Recent::new(setting.contexts as usize) }
+    }
+
+    /// The state of the context that `asked` belongs to; all zero where there is none (yet, or any more).
+    #[must_use]
+    pub fn state(&self, asked: &Asked) -> PfcState {
+        let Some(context) = self.contexts.peek(self.context_of(asked)) else { return PfcState::default() };
+        let queues = context.queues.as_ref();
+        PfcState {
+            bypass_length: context.bypass_length,
+            readmore_length: context.readmore_length,
+            average: context.average,
+            bypass_queue: queues.map_or(0, |queues| queues.bypass.len()),
+            readmore_queue: queues.map_or(0, |queues| queues.readmore.len()),
+        }
+    }
+
+    fn context_of(&self, asked: &Asked) -> u32 {
+        match self.setting.context {
+            Contexts::One => 0,
+            Contexts::File => asked.file,
+            Contexts::Client => asked.client,
+        }
+    }
+}
+
+impl Coordinator for Pfc {
+    fn plan(&mut self, _: Nanos, asked: &Asked, cached: &dyn Cached, full: bool) -> Plan {
+        if asked.count == 0 {
+            return Plan::default();
+        }
+        let context = self.context_of(asked);
+        self.contexts.get_or_default(context).process(&Request::of(asked), cached, full, &self.setting)
+    }
+}
+
+/// `[first, last]` of `file`: start_u and end_u of the algorithms. Of a request that runs past 2^64, what there is.
+struct Request {
+    file: u32,
+    first: u64,
+    last: u64,
+    size: u64,
+}
+
+impl Request {
+    fn of(asked: &Asked) -> Self {
+        let last = asked.first.saturating_add(u64::from(asked.count) - 1);
+        Self { file: asked.file, first: asked.first, last, size: last - asked.first + 1 }
+    }
+}
+
+#[derive(Debug)]
+struct Queues {
+    bypass: BlockQueue,
+    readmore: BlockQueue,
+}
+
+#[derive(Debug, Default)]
+struct Context {
+    average: Average,
+    bypass_length: u64,
+    readmore_length: u64,
+    /// Made at the first request.
+    queues: Option<Queues>,
+}
+
+impl Context {
+    /// Algorithm 1.
+    fn process(&mut self, request: &Request, cached: &dyn Cached, full: bool, setting: &PfcSetting) -> Plan {
+        self.average.take_in(request.size);
+        let rm_size = request.size.max(self.average.rounded_up());
+        let mut queues = self.queues.take().unwrap_or_else(|| Queues {
+            bypass: BlockQueue::new(setting.queue_blocks),
+            readmore: BlockQueue::new(setting.queue_blocks),
+        });
+        self.set_parameters(request, rm_size, cached, full, setting, &mut queues);
+        let bypass = self.bypass_length.min(request.size);
+        if bypass > 0 {
+            queues.bypass.insert(request.file, request.first..=request.first + (bypass - 1));
+        }
+        if setting.actions != Actions::Bypass {
+            // A window that would begin past 2^64 has no blocks.
+            let begins = request.last.checked_add(self.readmore_length + u64::from(setting.window == Start::Next));
+            let ends = request.last.saturating_add(self.readmore_length + rm_size);
+            if let Some(begins) = begins {
+                queues.readmore.insert(request.file, begins..=ends);
+            }
+        }
+        self.queues = Some(queues);
+        let blocks = |length: u64| u32::try_from(length).unwrap_or(u32::MAX);
+        Plan { bypass: blocks(bypass), readmore: blocks(self.readmore_length) }
+    }
+
+    /// Algorithm 2, then the lengths of actions that are not taken set back to 0.
+    fn set_parameters(
+        &mut self,
+        request: &Request,
+        rm_size: u64,
+        cached: &dyn Cached,
+        full: bool,
+        setting: &PfcSetting,
+        queues: &mut Queues,
+    ) {
+        if full && self.average.is_exceeded_by(request.size, setting.large) {
+            self.readmore_length = 0;
+        }
+        if is_cached_ahead(request, cached, setting.ahead) {
+            self.bypass_length = request.size;
+            self.readmore_length = 0;
+        } else {
+            let asked = request.first..=request.last;
+            let hit_cache = asked.clone().any(|index| cached.is_cached(request.file, index));
+            let hit_bypass = queues.bypass.check(request.file, asked.clone());
+            let hit_readmore = queues.readmore.check(request.file, asked);
+            if !hit_bypass {
+                self.bypass_length = self.bypass_length.saturating_add(1);
+            } else if !hit_cache {
+                self.bypass_length = self.bypass_length.saturating_sub(1);
+            }
+            if !hit_cache || setting.update == Update::Always {
+                self.readmore_length = if hit_readmore { rm_size } else { 0 };
+            }
+        }
+        match setting.actions {
+            Actions::Both => {}
+            Actions::Bypass => self.readmore_length = 0,
+            Actions::Readmore => self.bypass_length = 0,
+        }
+    }
+}
+
+/// Whether all of `[end_u, end_u + req_size]` is cached; blocks past 2^64 are not.
+fn is_cached_ahead(request: &Request, cached: &dyn Cached, start: Start) -> bool {
+    let Some(last) = request.last.checked_add(request.size) else { return false };
+    let first = request.last + u64::from(start == Start::Next);
+    (first..=last).all(|index| cached.is_cached(request.file, index))
+}

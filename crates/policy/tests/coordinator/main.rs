@@ -1,0 +1,8 @@
+//! Coordinators against hand-worked request sequences, a naive second implementation, and what all of them promise.
+
+mod common;
+mod every_row;
+mod naive;
+mod pfc_by_hand;
+mod pfc_naive;
+mod pfc_variants;
