@@ -78,12 +78,14 @@ fn a_bypass_that_proves_wrong_is_taken_back_down_to_nothing() {
 }
 
 #[test]
-fn a_cache_hit_without_a_bypass_hit_lets_bypass_grow_and_readmore_be() {
+fn a_cache_hit_lets_readmore_be_and_bypass_at_most_grow() {
     let mut lower = lower();
     lower.ask(0..=0); // bl = 1, R = [0, 1]
     assert_eq!(lower.ask(1..=1), (1, 1)); // in R: rl = 1; bl = 2
     lower.cache.insert(50);
     assert_eq!(lower.ask(50..=50), (1, 1)); // cached, in neither queue: bl = 3, rl stays 1
+    assert_eq!(lower.lengths(), (3, 1));
+    assert_eq!(lower.ask(50..=50), (1, 1)); // cached and in B: bl stays 3
     assert_eq!(lower.lengths(), (3, 1));
 }
 
