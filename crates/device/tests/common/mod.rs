@@ -25,7 +25,9 @@ pub struct Load {
 pub fn load(most: usize) -> impl Strategy<Value = Vec<Load>> {
     let gap = prop_oneof![Just(0u64), Just(1), 2u64..100_000, 2u64..30_000_000];
     let sectors = prop_oneof![1u32..20, Just(8), Just(16), 1u32..2_000];
-    let one = (gap, 0u64..1 << 32, any::<bool>(), sectors, prop::bool::weighted(0.3));
+    // Now and then at the end of the disk.
+    let place = prop_oneof![6 => 0u64..1 << 32, 1 => (1u64 << 32) - 200..1 << 32];
+    let one = (gap, place, any::<bool>(), sectors, prop::bool::weighted(0.3));
     let one = one.prop_map(|(gap, place, near, sectors, write)| Load { gap, place, near, sectors, write });
     prop::collection::vec(one, 1..most)
 }
