@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def test_list_shows_each_registry(run: Run, which: Registry) -> None:
     for entry in CATALOG[which]:
         assert {"name", "summary", "source", "keys"} <= entry.keys()
         assert entry["name"] in readable
-        assert entry["summary"].split()[0] in readable
+        # Long words are folded.
+        assert entry["summary"].split()[0][:30] in readable
 
 
 @pytest.mark.parametrize("policy", CASES, ids=lambda each: "-".join(each.values()))
@@ -52,11 +54,14 @@ def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) 
     assert result.fetches >= headstart.simulate(least).fetches
 
 
-@pytest.mark.parametrize("scheduler", [entry["name"] for entry in CATALOG["schedulers"]])
-def test_every_scheduler_runs(scheduler: str) -> None:
+@pytest.mark.parametrize("entry", CATALOG["schedulers"], ids=lambda each: each["name"])
+def test_every_scheduler_runs(entry: dict[str, Any]) -> None:
     scenario = {"workload": {"generator": "random", "requests": 300}, "policy": "aggressive"}
-    result = headstart.simulate(scenario, overrides=[f"device.scheduler={scheduler}"])
-    assert result.devices[0]["requests"] == result.fetches > 0
+    result = headstart.simulate(scenario, overrides=[f"device.scheduler={entry['name']}"])
+    requests = result.devices[0]["requests"]
+    # A scheduler that merges serves several fetches with one request.
+    assert 0 < requests <= result.fetches
+    assert requests == result.fetches or entry["keys"].get("merge")
 
 
 @pytest.mark.parametrize("entry", CATALOG["workloads"], ids=lambda each: each["name"])

@@ -4,6 +4,7 @@ import enum
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from headstart import registry
@@ -44,18 +45,21 @@ def list_registry(
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("what it does")
-    table.add_column("keys and defaults")
+    table.add_column("what it does", overflow="fold")
+    with_keys = any(entry["keys"] for entry in entries)
+    if with_keys:
+        table.add_column("keys and defaults", overflow="fold")
     table.add_column("source", style="dim")
     for entry in entries:
-        table.add_row(entry["name"], entry["summary"], keys_text(entry["keys"]), entry["source"])
+        keys = [keys_text(entry["keys"])] if with_keys else []
+        table.add_row(entry["name"], escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
     output.console().print(table)
 
 
 def keys_text(keys: dict[str, Any]) -> str:
     """Return keys with their defaults, short."""
     if "zones" in keys:
-        return "those of a drive's profile: see `headstart device show`"
+        return "a drive's profile"
     return ", ".join(f"{key}={_value_text(value)}" for key, value in keys.items())
 
 
