@@ -175,4 +175,15 @@ mod tests {
         batches.dispatched(MS(520), true);
         assert!(!batches.is_over(MS(645)) && batches.is_over(MS(646)));
     }
+
+    #[test]
+    fn reads_that_end_in_a_batch_of_writes_do_not_time_it() {
+        let mut batches = Batches::new(MS(500), MS(125));
+        batches.turn(true, false);
+        batches.dispatched(MS(0), false);
+        batches.turn(false, true);
+        assert!(batches.must_wait());
+        batches.completed(MS(2000), false);
+        assert_eq!(batches.writes, 12);
+    }
 }
