@@ -68,7 +68,7 @@ def table2(study: Study) -> Steps:
     batches["batch of Table 6"] = (table6, {disks: paper.table6(disks) for disks in DISKS})
     for words, (cells, sizes) in batches.items():
         rows += [_aggressive(words, disks, sizes[disks], cells[disks]) for disks in DISKS]
-    for name, cells in lightning.items():
+    for name, runs in lightning.items():
         rows += [
             number(
                 "table2",
@@ -79,7 +79,7 @@ def table2(study: Study) -> Steps:
                 note="the drive's printed geometry and curve; its read-ahead is ours, and what CMU changed in RaidSim "
                 f"is not known: 8 KB of its track take 4.6 ms, 5.0 with the skew; {cell.outcome.split}",
             )
-            for disks, cell in zip(DISKS, cells, strict=True)
+            for disks, cell in zip(DISKS, runs, strict=True)
         ]
     rows.append(
         Row(
