@@ -140,10 +140,16 @@ impl Device for Wide {
     }
 }
 
+/// How many kinds of devices there are.
+pub const KINDS: usize = 6;
+
 /// One device of each kind.
 pub fn device(kind: usize) -> Box<dyn Device> {
-    match kind % 4 {
-        0 => build_device("hp97560", Table::new()).unwrap(),
+    let named = |name: &str| build_device(name, Table::new()).unwrap();
+    match kind {
+        0 => named("hp97560"),
+        4 => named("seagate-cheetah-9lp"),
+        5 => named("nvme"),
         1 => uniform(3),
         2 => Box::new(Wide { head: 0 }),
         _ => Box::new(Arm::default()),
