@@ -94,6 +94,11 @@ impl<const LISTS: usize> Lists<LISTS> {
         (self.front[list] != NONE).then(|| self.nodes[self.front[list] as usize].block)
     }
 
+    #[inline]
+    pub fn back(&self, list: usize) -> Option<Block> {
+        (self.back[list] != NONE).then(|| self.nodes[self.back[list] as usize].block)
+    }
+
     /// From the front to the back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = Block> + '_ {
         let mut at = self.front[list];
@@ -237,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_two_queues(steps in prop::collection::vec((0u8..4, 0u32..12, 0usize..2), 1..200)) {
+        fn behaves_like_two_queues(steps in prop::collection::vec((0u8..6, 0u32..12, 0usize..2), 1..200)) {
             let mut fast = Lists::<2>::new();
             fast.grow(12);
             let mut naive = [VecDeque::new(), VecDeque::new()];
@@ -253,11 +258,29 @@ mod tests {
                         naive.iter_mut().for_each(|queue| queue.retain(|other| *other != block));
                         naive[list].push_back(block);
                     }
+                    3 if home.is_none() => {
+                        fast.insert_after(None, list, block);
+                        naive[list].push_front(block);
+                    }
+                    4 if home.is_none() && !naive[list].is_empty() => {
+                        let anchor = number as usize % naive[list].len();
+                        fast.insert_after(Some(naive[list][anchor]), list, block);
+                        naive[list].insert(anchor + 1, block);
+                        prop_assert_eq!(*fast.tag(block), 0, "a tag does not outlive its stay");
+                    }
                     _ => prop_assert_eq!(fast.pop_front(list), naive[list].pop_front()),
                 }
                 for (list, queue) in naive.iter().enumerate() {
                     prop_assert!(fast.iter(list).eq(queue.iter().copied()));
+                    prop_assert!(fast.iter_back(list).eq(queue.iter().rev().copied()));
+                    prop_assert_eq!((fast.front(list), fast.back(list)), (queue.front().copied(), queue.back().copied()));
                     prop_assert_eq!(fast.len(list), queue.len());
+                    for (at, block) in queue.iter().enumerate() {
+                        prop_assert_eq!(fast.after(*block), queue.get(at + 1).copied());
+                        prop_assert_eq!(fast.before(*block), at.checked_sub(1).map(|at| queue[at]));
+                        *fast.tag(*block) = block.0 as u16;
+                        prop_assert_eq!(fast.find(*block), Some((list, block.0 as u16)));
+                    }
                 }
             }
         }

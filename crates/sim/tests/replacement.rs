@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use bridge::report;
 use headstart_policy::registry::{Context, ReplacementRow, REPLACEMENTS};
 use headstart_policy::{BlockState, Replacement, View};
+use headstart_sim::Report;
 use headstart_types::{Block, Disk, Nanos, Outcome};
 use naive::random::Random;
 use naive::replacement::Model;
@@ -249,13 +250,18 @@ fn third_party(path: &str) -> Option<PathBuf> {
 }
 
 fn misses(path: &str, block_size: &str, replacement: &str, frames: u32) -> Option<u64> {
+    run_trace(path, block_size, replacement, frames).map(|report| report.counts.misses)
+}
+
+/// `replacement` is a name, or a table with keys.
+fn run_trace(path: &str, block_size: &str, replacement: &str, frames: u32) -> Option<Report> {
     let path = third_party(path)?;
-    let report = common::run(&format!(
+    let replacement = if replacement.starts_with('{') { replacement.to_owned() } else { format!("\"{replacement}\"") };
+    Some(common::run(&format!(
         "workload = {{trace = {path:?}, block_size = \"{block_size}\", compute = \"0s\"}}\ncache = {{blocks = {frames}}}\n\
-         policy = {{name = \"demand\", replacement = \"{replacement}\"}}\n\
+         policy = {{name = \"demand\", replacement = {replacement}}}\n\
          device = {{model = \"uniform\", fetch_time = \"1ms\"}}\n"
-    ));
-    Some(report.counts.misses)
+    )))
 }
 
 /// libCacheSim and an independent program agree on these.
@@ -279,4 +285,129 @@ fn misses_of_buffer_cache_traces_equal_those_of_other_programs() {
             }
         }
     }
+}
+
+/// By trace of the LIRS authors and frames: misses of sieve, 2q, lfu, clock and of s3-fifo with `fill_main`, and of
+/// lirs.
+const MISSES: &[(&str, u32, [u64; 6])] = &[
+    ("cs", 100, [6_657, 6_657, 6_657, 6_657, 6_346, 6_300]),
+    ("cs", 500, [6_657, 6_657, 6_657, 6_657, 4_953, 4_717]),
+    ("cs", 1000, [6_657, 4_112, 6_657, 6_657, 4_111, 2_744]),
+    ("gli", 100, [5_932, 5_960, 5_932, 5_960, 5_663, 5_582]),
+    ("gli", 500, [5_932, 5_944, 5_932, 5_944, 4_178, 3_994]),
+    ("gli", 1000, [4_130, 4_164, 4_130, 5_335, 3_348, 2_964]),
+    ("ps", 100, [9_472, 8_718, 9_472, 9_573, 8_511, 7_282]),
+    ("ps", 500, [4_953, 5_165, 4_953, 5_376, 4_533, 4_452]),
+    ("ps", 1000, [4_953, 5_165, 4_953, 4_954, 3_627, 3_462]),
+    ("cpp", 100, [2_756, 2_408, 2_762, 2_591, 2_126, 2_031]),
+    ("cpp", 500, [1_286, 1_462, 1_286, 1_303, 1_277, 1_275]),
+    ("cpp", 1000, [1_229, 1_351, 1_229, 1_229, 1_231, 1_228]),
+    ("sprite", 100, [100_686, 96_034, 125_327, 104_662, 94_919, 100_368]),
+    ("sprite", 500, [36_723, 29_238, 99_674, 29_016, 28_565, 32_209]),
+    ("sprite", 1000, [17_459, 13_891, 51_933, 12_992, 14_328, 16_589]),
+    ("multi1", 100, [11_839, 9_585, 12_065, 12_802, 9_115, 8_841]),
+    ("multi1", 500, [8_044, 8_253, 8_044, 8_345, 7_097, 7_033]),
+    ("multi1", 1000, [7_970, 8_192, 7_970, 8_154, 6_146, 5_011]),
+    ("multi2", 100, [24_312, 20_052, 24_489, 24_376, 19_373, 17_952]),
+    ("multi2", 500, [16_902, 16_437, 16_902, 16_642, 13_219, 12_930]),
+    ("multi2", 1000, [12_970, 13_400, 12_970, 13_677, 11_499, 11_012]),
+    ("multi3", 100, [27_673, 24_043, 27_795, 28_140, 24_717, 21_865]),
+    ("multi3", 500, [20_219, 19_529, 20_219, 20_043, 17_972, 16_768]),
+    ("multi3", 1000, [18_399, 16_694, 18_399, 18_817, 14_706, 15_255]),
+    ("2_pools", 100, [52_105, 61_753, 53_135, 76_134, 55_371, 55_111]),
+    ("2_pools", 500, [48_136, 48_246, 48_138, 48_341, 48_087, 48_043]),
+    ("2_pools", 1000, [45_639, 45_757, 45_639, 45_547, 45_640, 45_608]),
+];
+
+/// The first five as libCacheSim 0.3.5 counts them in its defaults. The last as a program counts that follows the LIRS
+/// authors' `lirs.c` of 2002 (HIR frames 1 %, at least 2; no bound on S; references in a row are one). libCacheSim's own
+/// LIRS bounds S and counts references in a row, and so differs; its ARC keeps fractions in the target.
+#[test]
+fn misses_equal_those_of_libcachesim_and_of_the_lirs_authors_program() {
+    let replacements = ["sieve", "2q", "lfu", "clock", "{name = 's3-fifo', fill_main = true}", "lirs"];
+    for (name, frames, expected) in MISSES {
+        for (replacement, expected) in replacements.iter().zip(expected) {
+            let path = format!("buffer-cache/{name}.trace.gz");
+            let Some(misses) = misses(&path, "object", replacement, *frames) else { return };
+            assert_eq!(misses, *expected, "{replacement} on {name} at {frames}");
+        }
+    }
+}
+
+/// Hit ratios in per cent that Megiddo and Modha print (FAST 2003): OLTP in the table of section V.B, P3 in the one of
+/// LRU and ARC at a single size. LRU and LIRS agree to the last digit; the table's LIRS at 5,000 (47.14) does not, and
+/// lies so far off its neighbours that it is left out. ARC keeps fractions in its target there
+/// (libCacheSim, which does too, has 38.95, 46.08, 55.25, 61.87, 65.40), and 2Q has the best of several parameters:
+/// within 0.25. (Its LFU counts evicted blocks on, so it is another policy than ours.)
+#[test]
+fn hit_ratios_of_the_arc_paper() {
+    let oltp = "buffer-cache/OLTP.lis.zst";
+    let p3 = "buffer-cache/P3.lis.zst";
+    type Row = (&'static str, &'static str, f64, &'static [(u32, f64)]);
+    let rows: &[Row] = &[
+        (oltp, "lru", 0.005, &[(1000, 32.83), (2000, 42.47), (5000, 53.65), (10_000, 60.70), (15_000, 64.63)]),
+        (oltp, "lirs", 0.005, &[(1000, 34.80), (2000, 42.51), (10_000, 60.35), (15_000, 63.99)]),
+        (oltp, "arc", 0.25, &[(1000, 38.93), (2000, 46.08), (5000, 55.25), (10_000, 61.87), (15_000, 65.40)]),
+        (oltp, "2q", 0.25, &[(1000, 40.48), (2000, 46.53), (5000, 55.70), (10_000, 62.58), (15_000, 65.82)]),
+        (p3, "lru", 0.005, &[(32_768, 3.57)]),
+        (p3, "arc", 0.25, &[(32_768, 17.12)]),
+    ];
+    for (path, replacement, tolerance, sizes) in rows {
+        for (frames, published) in *sizes {
+            let Some(report) = run_trace(path, "512B", replacement, *frames) else { return };
+            let ours = 100.0 * (1.0 - report.counts.misses as f64 / report.counts.references as f64);
+            assert!((ours - published).abs() <= *tolerance, "{replacement} at {frames}: {ours} for {published}");
+        }
+    }
+}
+
+/// What each paper says of loops and scans, on `loop` of the LIRS authors (a loop over 1011 blocks) at 500 frames.
+#[test]
+fn a_loop_longer_than_the_cache() {
+    let of = |replacement| misses("buffer-cache/loop.trace.gz", "object", replacement, 500);
+    let Some(lru) = of("lru") else { return };
+    assert_eq!(lru, 505_500, "every reference misses");
+    for replacement in ["fifo", "clock", "sieve", "2q", "arc"] {
+        assert_eq!(of(replacement), Some(lru), "{replacement} is FIFO on a loop");
+    }
+    // libCacheSim and the authors' program have the same two.
+    assert_eq!(of("{name = 's3-fifo', fill_main = true}"), Some(280_950));
+    assert_eq!(of("lirs"), Some(258_495));
+    // MRU keeps all but one frame's worth, LIRS all but the five HIR frames'.
+    assert!(of("min") <= of("mru") && of("mru") < of("lirs"));
+}
+
+/// A replacement's keys: short and long form, what is filled in, what is refused.
+#[test]
+fn keys_of_a_replacement() {
+    let policy = |keys: &str| {
+        let text = format!("workload = {{references = [\"A\", \"B\", \"A\"], compute = \"1ms\"}}\n{keys}");
+        common::try_run(common::table(&text)).map(|report| report.scenario["policy"]["replacement"].to_string())
+    };
+    assert_eq!(policy("policy = {replacement = \"sieve\"}").as_deref(), Ok("\"sieve\""));
+    let short = policy("policy = {replacement = \"2q\"}").expect("the short form");
+    assert!(short.contains("kin") && short.contains("0.25") && short.contains("kout"), "{short}");
+    assert_eq!(policy("policy = {replacement = {name = \"2q\", kout = 0.5}}"), Ok(short));
+    for (keys, said) in [
+        ("{name = \"2q\", kin = 1.5}", "policy.replacement.kin: 1.5 is out of range"),
+        ("{name = \"2q\", kim = 0.5}", "policy.replacement.kim: unknown key"),
+        ("{name = \"lru\", kin = 0.5}", "policy.replacement.kin: unknown key"),
+        ("{name = \"lirs\", hir = \"1%\"}", "policy.replacement.hir"),
+        ("{name = \"3q\"}", "policy.replacement: unknown replacement \"3q\""),
+        ("7", "policy.replacement: 7 is no replacement"),
+    ] {
+        let error = policy(&format!("policy = {{replacement = {keys}}}")).expect_err(keys);
+        assert!(error.contains(said), "{keys}: {error}");
+    }
+}
+
+/// The harness sees a wrong policy: LRU is not CLOCK's model.
+#[test]
+fn a_wrong_model_is_seen() {
+    let wrong = (0..50).any(|seed| {
+        let i = bridge::canonical(&string(&mut Random::new(seed)));
+        let misses = |name| naive::replacement::misses(name, &i.refs, i.frames, &i.initial);
+        misses("lru") != misses("clock")
+    });
+    assert!(wrong);
 }

@@ -13,9 +13,9 @@
 //! prune:                 HIR blocks at the bottom of S leave it, ghosts among them are forgotten
 //! ```
 //!
-//! While there are fewer LIR blocks than frames for them, a referenced HIR block becomes LIR: at first that fills
+//! References of one block in a row are one reference, as in the authors' released program. While there are fewer LIR blocks than frames for them, a referenced HIR block becomes LIR: at first that fills
 //! the cache with LIR blocks, as in the paper. As many frames are for HIR blocks as in the paper (1 %), at least 2 as
-//! in the authors' released program. What differs: S stands for references alone, so a block that arrives ahead of
+//! in that program. What differs: S stands for references alone, so a block that arrives ahead of
 //! its reference is in Q only, or becomes a resident HIR block where its ghost stands in S. When Q has no evictable
 //! block, the lowest LIR block that is one leaves. `ghosts` bounds the ghosts, oldest eviction first (the paper
 //! bounds S, from its bottom up, and finds that it matters little, section 4.4; by default neither is bounded).
@@ -148,6 +148,9 @@ impl Replacement for Lirs {
     }
 
     fn referenced(&mut self, _position: Position, block: Block, _outcome: Outcome) {
+        if self.stack.back(0) == Some(block) {
+            return;
+        }
         let in_stack = self.stack.list_of(block).is_some();
         if self.is_lir(block) {
             let was_bottom = self.stack.front(0) == Some(block);
@@ -208,15 +211,23 @@ mod tests {
 
     #[test]
     fn an_arrival_is_no_reference() {
-        // d arrives ahead: in Q only. Its first reference puts it on S; only the second makes it LIR instead of a.
+        // d arrives ahead: in Q only. Its first reference puts it on S, no more: c takes its frame, e c's; d's ghost
+        // becomes LIR. The second one, after a's, makes it LIR in place of b: e and f take b's frame.
         assert_eq!(outcomes(lirs(), 3, "ab +d c d e a b d"), "MMMMMHHM");
-        assert_eq!(outcomes(lirs(), 3, "ab +d d d e f d"), "MMHHMMH");
+        assert_eq!(outcomes(lirs(), 3, "ab +d d a d e f d"), "MMHHHMMH");
     }
 
     #[test]
     fn a_block_taken_out_frees_a_lir_frame() {
         // a is taken out; c, then in Q, is referenced: there is a LIR frame for it. d and e use the HIR frame.
-        assert_eq!(outcomes(lirs(), 3, "abc -a c d e c b"), "MMMHMMHH");
+        assert_eq!(outcomes(lirs(), 3, "abc -a b c d e c b"), "MMMHHMMHH");
+    }
+
+    #[test]
+    fn two_references_in_a_row_are_one() {
+        // c c does not make c LIR: d takes its frame. c a c does: d takes b's.
+        assert_eq!(outcomes(lirs(), 3, "abccdc"), "MMMHMM");
+        assert_eq!(outcomes(lirs(), 3, "abcacdc"), "MMMHHMH");
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn s3_fifo(keys: Table, context: &Context) -> Result<S3Fifo, KeyError> {
     let keys: S3FifoKeys = typed_keys(keys)?;
     let small = share("small", keys.small, 1.0, context)?;
     let ghosts = share("ghosts", keys.ghosts, MULTIPLE_MAX, context)?;
-    Ok(S3Fifo::new(small, ghosts, &context.initial, context.disk_of.len()))
+    Ok(S3Fifo::new(small, ghosts, keys.fill_main, &context.initial, context.disk_of.len()))
 }
 
 fn lirs(keys: Table, context: &Context) -> Result<Lirs, KeyError> {
@@ -263,11 +263,13 @@ struct S3FifoKeys {
     small: f64,
     /// G, as a multiple of the frames. 0 remembers nothing.
     ghosts: f64,
+    /// Until the first eviction, what S should not have goes into M.
+    fill_main: bool,
 }
 
 impl Default for S3FifoKeys {
     fn default() -> Self {
-        Self { small: 0.1, ghosts: 0.9 }
+        Self { small: 0.1, ghosts: 0.9, fill_main: false }
     }
 }
 

@@ -14,8 +14,9 @@
 //! ```
 //!
 //! What differs: Algorithm 1 evicts from M as well when a move from S fills it, which would free two frames for one
-//! block; here one block leaves, as in the authors' released simulator. That simulator has since put new blocks into
-//! M while the cache fills for the first time; the paper, and this, do not. Under [`super`]'s rule a block that was in
+//! block; here one block leaves, as in the authors' released simulator. With `fill_main`, not before the first eviction
+//! is S longer than it should be: new blocks go into M instead, as in later versions of that simulator. It matters for
+//! long: on a loop longer than the cache M then keeps what came first, and without it nothing ever hits. Under [`super`]'s rule a block that was in
 //! G enters M with its reference.
 //! Cost: constant per event, amortised (a block is passed over at most 3 times for as many hits); 16 bytes a listed
 //! block (frames and G), 4 a block of the universe. Not for workloads without blocks used once, and not where a block's
@@ -47,15 +48,21 @@ pub struct S3Fifo {
     small: usize,
     /// How many blocks G remembers.
     ghosts: usize,
+    /// New blocks go into M when S has as many as it should.
+    filling: bool,
 }
 
 impl S3Fifo {
-    /// A cache that holds `initial`, oldest first, in S; S should have `small` blocks, at least one, G has `ghosts`.
+    /// A cache that holds `initial`, oldest first, each referenced once; S should have `small` blocks, at least one,
+    /// G has `ghosts`. `fill_main`: until the first eviction, what S should not have goes into M.
     #[must_use]
-    pub fn new(small: usize, ghosts: usize, initial: &[Block], blocks: usize) -> Self {
-        let mut s3_fifo = Self { lists: Lists::new(), small: small.max(1), ghosts };
+    pub fn new(small: usize, ghosts: usize, fill_main: bool, initial: &[Block], blocks: usize) -> Self {
+        let mut s3_fifo = Self { lists: Lists::new(), small: small.max(1), ghosts, filling: fill_main };
         s3_fifo.grow(blocks);
-        initial.iter().for_each(|block| s3_fifo.lists.push_back(SMALL, *block));
+        for block in initial {
+            s3_fifo.inserted(*block);
+            s3_fifo.referenced(0, *block, Outcome::Miss);
+        }
         s3_fifo
     }
 
@@ -87,7 +94,7 @@ impl S3Fifo {
 
     fn evict_main(&mut self, view: &View<'_>) -> Option<Block> {
         let victim = second_chance(&mut self.lists, MAIN, view, |frequency| {
-            let spared = *frequency > 0;
+            let spared = (1..=FREQUENCY_MAX).contains(frequency);
             *frequency -= u16::from(spared);
             spared
         })?;
@@ -111,6 +118,7 @@ impl Replacement for S3Fifo {
         } else {
             self.evict_main(view).or_else(|| self.evict_small(view))
         }?;
+        self.filling = false;
         if self.lists.list_of(incoming) == Some(GHOSTS) {
             self.lists.move_to_back(RETURNING, incoming);
         }
@@ -122,7 +130,8 @@ impl Replacement for S3Fifo {
 
     fn inserted(&mut self, block: Block) {
         let known = self.lists.list_of(block).is_some();
-        self.lists.move_to_back(SMALL, block);
+        let full = self.filling && self.lists.len(SMALL) >= self.small;
+        self.lists.move_to_back(if full { MAIN } else { SMALL }, block);
         *self.lists.tag(block) = if known { FROM_GHOSTS } else { NEW };
     }
 
@@ -154,17 +163,25 @@ mod tests {
         // b: known, c leaves; M = a b. a hits (1). f, g, h: d, e, f leave; G = d e f, c forgotten. b hits (1).
         // c is new: g leaves; S = h c.
         let first = "abcdaaebafghbc";
-        assert_eq!(outcomes(S3Fifo::new(1, 3, &[], 26), 4, first), "MMMMHHMMHMMMHM");
+        assert_eq!(outcomes(S3Fifo::new(1, 3, false, &[], 26), 4, first), "MMMMHHMMHMMMHM");
         // h and c hit twice. i: both move to M, S is empty; of M = a1 b1 h0 c0, a and b are spared, h leaves, and
         // is not remembered: it is new. S = i gives i. a is still there.
         let more = format!("{first}hhccihai");
-        assert_eq!(outcomes(S3Fifo::new(1, 3, &[], 26), 4, &more)[14..], *"HHHHMMHM");
+        assert_eq!(outcomes(S3Fifo::new(1, 3, false, &[], 26), 4, &more)[14..], *"HHHHMMHM");
+    }
+
+    #[test]
+    fn what_fills_the_cache_may_go_into_main() {
+        // A loop of 4 over 3 frames. S = a b c, then each block leaves just before its turn. With S = a, M = b c the
+        // loop's d and a, no longer than remembered by G, take turns in S; a's second stay is in M, for b.
+        assert_eq!(outcomes(S3Fifo::new(1, 1, false, &[], 26), 3, "abcdabcd"), "MMMMMMMM");
+        assert_eq!(outcomes(S3Fifo::new(1, 1, true, &[], 26), 3, "abcdbcdb"), "MMMMHHHH");
     }
 
     #[test]
     fn one_hit_is_not_enough() {
         // 2 frames. a (1 hit) is not above 1: it leaves for c. With 2 hits it would move to M, and b leave.
-        assert_eq!(outcomes(S3Fifo::new(1, 1, &[], 26), 2, "aabca"), "MHMMM");
-        assert_eq!(outcomes(S3Fifo::new(1, 1, &[], 26), 2, "aaabca"), "MHHMMH");
+        assert_eq!(outcomes(S3Fifo::new(1, 1, false, &[], 26), 2, "aabca"), "MHMMM");
+        assert_eq!(outcomes(S3Fifo::new(1, 1, false, &[], 26), 2, "aaabca"), "MHHMMH");
     }
 }

@@ -483,6 +483,10 @@ impl Model for Lirs {
     }
 
     fn referenced(&mut self, block: usize) {
+        if self.s.last() == Some(&block) {
+            // The second of two references in a row.
+            return;
+        }
         let in_s = take(&mut self.s, block);
         self.s.push(block);
         if !self.lir.contains(&block) {
