@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use headstart_policy::hinted::Residents;
-use headstart_policy::{BlockState, Hints, View};
+use headstart_policy::{BlockState, Hints, NoSpace, View};
 use headstart_types::{Block, Disk, Nanos};
 use serde::Serialize;
 
@@ -77,7 +77,15 @@ pub fn min_misses(references: &Arc<[Block]>, blocks: usize, frames: u32, initial
             if free > 0 {
                 free -= 1;
             } else {
-                let view = View { cursor: position as u32, free, blocks: &state, outstanding: &[], disk_of: &[] };
+                let view = View {
+                    cursor: position as u32,
+                    free,
+                    blocks: &state,
+                    outstanding: &[],
+                    disk_of: &[],
+                    space: &NoSpace,
+                    found: &[],
+                };
                 let (victim, _) = residents.furthest(&view).expect("nothing is pinned");
                 residents.remove(victim);
                 state[victim.index()] = BlockState::ABSENT;

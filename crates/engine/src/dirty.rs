@@ -47,6 +47,10 @@ impl Dirty {
         (at <= now && self.clean(block)).then_some(block)
     }
 
+    pub fn contains(&self, block: Block) -> bool {
+        self.due.contains_key(&block)
+    }
+
     pub fn len(&self) -> usize {
         self.due.len()
     }

@@ -5,10 +5,14 @@
 //! pinned; a victim is unavailable from the moment its fetch is issued, the fetched block available when it ends.
 //! Cost: constant per call beside the policy's. Memory: 5 bytes a block of the universe.
 
-use headstart_policy::{BlockState, Event, Fetch, Policy, View};
+use std::rc::Rc;
+
+use headstart_policy::{BlockState, Event, Fetch, NoSpace, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::dirty::Dirty;
+use crate::ledger::Ledger;
+use crate::requests::Requests;
 use crate::Counts;
 
 /// What a backend is to do.
@@ -26,10 +30,10 @@ pub enum Kind {
 
 /// An order to a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
-    /// Which block.
-    pub block: Block,
-    /// Where it is.
+pub struct Order<'a> {
+    /// Which blocks: at least one; several follow one another in one file, and are one request.
+    pub blocks: &'a [Block],
+    /// Where the first is.
     pub disk: Disk,
     /// What to do.
     pub kind: Kind,
@@ -37,9 +41,9 @@ pub struct Order {
 
 /// What takes orders: simulated drives, or real ones.
 pub trait Backend {
-    /// Queues an order. When it has been carried out the host calls [`Level::arrived`], or [`Level::written`] for a
-    /// write.
-    fn issue(&mut self, now: Nanos, order: Order);
+    /// Queues an order. When it has been carried out the host calls [`Level::arrived`] for each of its blocks, or
+    /// [`Level::written`] for a write.
+    fn issue(&mut self, now: Nanos, order: Order<'_>);
 
     /// Reads what is kept about a block that may soon be fetched, and returns any number made of it: see
     /// [`Level::warm`].
@@ -59,15 +63,19 @@ pub enum Access {
 
 /// A cache level.
 pub struct Level {
-    policy: Box<dyn Policy>,
-    blocks: Vec<BlockState>,
-    disk_of: Vec<Disk>,
-    /// By disk: fetches issued and not ended.
-    outstanding: Vec<u32>,
-    free: u32,
-    cursor: Position,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) space: Rc<dyn Space>,
+    /// The policy's `asks`.
+    asks: bool,
+    pub(crate) blocks: Vec<BlockState>,
+    pub(crate) disk_of: Vec<Disk>,
+    /// By disk: blocks issued and not ended.
+    pub(crate) outstanding: Vec<u32>,
+    frames: u32,
+    pub(crate) free: u32,
+    pub(crate) cursor: Position,
     /// Whether anything has happened since the last decision.
-    changed: bool,
+    pub(crate) changed: bool,
     /// The policy's `decides` and `wake_at`, as of its last decision.
     decides: bool,
     wake_at: Option<Nanos>,
@@ -75,10 +83,12 @@ pub struct Level {
     fresh_at: Nanos,
     fresh: Vec<Block>,
     fetches: Vec<Fetch>,
-    /// The block that a process waits for in order to write it: no fetch is needed.
-    allocating: Option<Block>,
-    dirty: Dirty,
-    counts: Counts,
+    /// Blocks that are waited for in order to be written: no fetch is needed.
+    pub(crate) allocating: Vec<Block>,
+    pub(crate) dirty: Dirty,
+    pub(crate) requests: Requests,
+    pub(crate) ledger: Ledger,
+    pub(crate) counts: Counts,
 }
 
 impl Level {
@@ -90,10 +100,13 @@ impl Level {
     pub fn new(policy: Box<dyn Policy>, frames: u32, initial: &[Block], disk_of: &[Disk], disks: usize) -> Self {
         let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
         let mut level = Self {
+            asks: policy.asks(),
             policy,
+            space: Rc::new(NoSpace),
             blocks: Vec::new(),
             disk_of: Vec::new(),
             outstanding: vec![0; disks],
+            frames,
             free,
             cursor: 0,
             changed: true,
@@ -102,8 +115,10 @@ impl Level {
             fresh_at: Nanos::ZERO,
             fresh: Vec::new(),
             fetches: Vec::new(),
-            allocating: None,
+            allocating: Vec::new(),
             dirty: Dirty::default(),
+            requests: Requests::default(),
+            ledger: Ledger::default(),
             counts: Counts::default(),
         };
         level.grow(disk_of);
@@ -113,6 +128,32 @@ impl Level {
             level.blocks[block.index()] = BlockState::resident();
         }
         level
+    }
+
+    /// The same level, whose policy may name blocks by their places.
+    #[must_use]
+    pub fn in_space(mut self, space: Rc<dyn Space>) -> Self {
+        self.space = space;
+        self.learn();
+        self
+    }
+
+    /// Makes `block` known, if it has been numbered since.
+    #[inline]
+    pub fn meet(&mut self, block: Block) {
+        if block.index() >= self.blocks.len() {
+            self.learn();
+        }
+    }
+
+    /// Makes blocks known that have been numbered since.
+    pub(crate) fn learn(&mut self) {
+        let (known, blocks) = (self.blocks.len(), self.space.blocks());
+        if blocks > known {
+            self.disk_of.extend((known..blocks).map(|at| self.space.disk(Block(at as u32))));
+            self.blocks.resize(blocks, BlockState::ABSENT);
+            self.policy.grow(blocks);
+        }
     }
 
     /// Makes further blocks known: `disk_of` holds the disk of each block, those known before included.
@@ -132,6 +173,30 @@ impl Level {
     #[must_use]
     pub fn cursor(&self) -> Position {
         self.cursor
+    }
+
+    /// Frames, with or without a block.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        self.frames
+    }
+
+    /// Frames without a block.
+    #[must_use]
+    pub fn free_frames(&self) -> u32 {
+        self.free
+    }
+
+    /// Whether the policy is asked about requests.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Whether `block` is resident or on its way.
+    #[must_use]
+    pub fn is_cached(&self, block: Block) -> bool {
+        self.blocks.get(block.index()).is_some_and(|state| !state.is_absent())
     }
 
     /// State of a block.
@@ -155,13 +220,15 @@ impl Level {
     }
 
     #[inline]
-    fn tell(&mut self, now: Nanos, event: Event) {
+    pub(crate) fn tell(&mut self, now: Nanos, event: Event) {
         let view = View {
             cursor: self.cursor,
             free: self.free,
             blocks: &self.blocks,
             outstanding: &self.outstanding,
             disk_of: &self.disk_of,
+            space: &*self.space,
+            found: &self.requests.found,
         };
         self.policy.on(now, event, &view, &mut self.fetches);
     }
@@ -177,10 +244,20 @@ impl Level {
     /// Step (1): the fetch of `block` has ended after `service` on `disk`; `None` where it was only allocated.
     #[inline]
     pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Option<Nanos>) {
-        self.blocks[block.index()] = self.blocks[block.index()].arrived();
         self.outstanding[disk.index()] -= 1;
         self.changed = true;
+        if self.blocks[block.index()].is_passing() {
+            return self.passed(now, block);
+        }
+        let state = self.blocks[block.index()].arrived();
+        self.blocks[block.index()] = state;
+        if state.is_unused_prefetch() {
+            self.ledger.arrived(now, block, service);
+        }
         self.tell(now, Event::Arrived { block, disk, service });
+        if !self.requests.is_empty() {
+            self.hand_over(now, block);
+        }
     }
 
     /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
@@ -211,12 +288,12 @@ impl Level {
         let state = self.blocks[block.index()];
         if state.is_resident() {
             self.counts.hits_ready += 1;
-            self.counts.prefetches_used += u64::from(state.is_unused_prefetch());
+            self.first_use(now, block, state);
             let issued = self.serve(now, position, block, Outcome::HitReady, compute, backend);
             return (Access::Served, issued);
         }
         let mut issued = 0;
-        let outcome = if state.is_in_flight() && !(self.fresh_at == now && self.fresh.contains(&block)) {
+        let outcome = if state.is_in_flight() && !self.is_fresh(now, block) {
             self.counts.hits_unready += 1;
             self.counts.prefetches_used += u64::from(state.is_unused_prefetch());
             self.counts.prefetches_late += u64::from(state.is_unused_prefetch());
@@ -224,9 +301,10 @@ impl Level {
         } else {
             self.counts.misses += 1;
             if state.is_absent() {
+                self.ledger.missed(block, &mut self.counts);
                 if write {
                     self.counts.write_misses += 1;
-                    self.allocating = Some(block);
+                    self.allocating.push(block);
                 }
                 self.tell(now, Event::Miss { position, block });
                 issued = self.issue(now, Some(block), backend);
@@ -301,11 +379,11 @@ impl Level {
         self.changed = true;
     }
 
-    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) {
+    pub(crate) fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) {
         let disk = self.disk_of[block.index()];
         self.outstanding[disk.index()] += 1;
         self.counts.blocks_written += 1;
-        backend.issue(now, Order { block, disk, kind: Kind::Write });
+        backend.issue(now, Order { blocks: &[block], disk, kind: Kind::Write });
     }
 
     #[inline]
@@ -330,9 +408,24 @@ impl Level {
         self.issue(now, None, backend)
     }
 
-    /// Carries out what the policy has decided.
+    /// Whether the fetch of `block` has been issued at this very instant.
     #[inline]
-    fn issue(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
+    pub(crate) fn is_fresh(&self, now: Nanos, block: Block) -> bool {
+        self.fresh_at == now && self.fresh.contains(&block)
+    }
+
+    /// A resident block is asked for: where it is a prefetch, that has paid.
+    #[inline]
+    pub(crate) fn first_use(&mut self, now: Nanos, block: Block, state: BlockState) {
+        if state.is_unused_prefetch() {
+            self.counts.prefetches_used += 1;
+            self.ledger.used(now, block, &mut self.counts);
+        }
+    }
+
+    /// Carries out what the policy has decided. Returns how many requests were issued.
+    #[inline]
+    pub(crate) fn issue(&mut self, now: Nanos, at_hand: Option<Block>, backend: &mut impl Backend) -> u32 {
         self.decides = self.policy.decides();
         self.wake_at = self.policy.wake_at();
         let fetches = std::mem::take(&mut self.fetches);
@@ -341,19 +434,24 @@ impl Level {
             self.fresh.clear();
         }
         let mut issued = 0;
+        if self.asks && !fetches.is_empty() {
+            self.learn();
+        }
         for Fetch { block, victim } in &fetches {
-            issued += self.take_frame(now, *victim, backend);
+            let allocate = !self.allocating.is_empty() && self.stop_allocating(*block);
+            let waited_for = at_hand == Some(*block) || self.requests.is_waited_for(*block);
+            let prefetch = !allocate && !waited_for;
+            issued += self.take_frame(now, *victim, prefetch, backend);
             let state = &mut self.blocks[block.index()];
             assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
-            let allocate = self.allocating == Some(*block);
-            let prefetch = !allocate && at_hand != Some(*block);
             // A process that waits for the block keeps it pinned.
             *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
-            self.fresh.push(*block);
+            if !allocate {
+                self.fresh.push(*block);
+            }
             let disk = self.disk_of[block.index()];
             self.outstanding[disk.index()] += 1;
             let kind = if allocate {
-                self.allocating = None;
                 Kind::Allocate
             } else if prefetch {
                 self.counts.prefetches += 1;
@@ -362,8 +460,15 @@ impl Level {
                 self.counts.demand_fetches += 1;
                 Kind::Demand
             };
-            issued += u32::from(!allocate);
-            backend.issue(now, Order { block: *block, disk, kind });
+            if self.asks && !allocate {
+                issued += self.requests.add_to_order(now, *block, kind, &*self.space, &self.disk_of, backend);
+            } else {
+                issued += u32::from(!allocate);
+                backend.issue(now, Order { blocks: std::slice::from_ref(block), disk, kind });
+            }
+        }
+        if self.asks {
+            issued += self.requests.close_order(now, &self.disk_of, backend);
         }
         self.fetches = fetches;
         self.fetches.clear();
@@ -371,8 +476,19 @@ impl Level {
     }
 
     /// Makes room for a fetch; a dirty victim is written. Returns how many requests were issued.
+    /// Whether `block` is to be written whole; if so it needs no fetch, and is asked about no more.
+    fn stop_allocating(&mut self, block: Block) -> bool {
+        match self.allocating.iter().position(|other| *other == block) {
+            Some(at) => {
+                self.allocating.swap_remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
     #[inline]
-    fn take_frame(&mut self, now: Nanos, victim: Option<Block>, backend: &mut impl Backend) -> u32 {
+    fn take_frame(&mut self, now: Nanos, victim: Option<Block>, prefetch: bool, backend: &mut impl Backend) -> u32 {
         match victim {
             None => {
                 assert!(self.free > 0, "a fetch without a victim needs a free frame");
@@ -383,8 +499,11 @@ impl Level {
                 assert_eq!(self.free, 0, "free frames go before victims");
                 let state = &mut self.blocks[victim.index()];
                 assert!(state.is_evictable(), "{victim:?} is no victim: absent, in flight or pinned");
+                let unused = state.is_unused_prefetch();
                 *state = BlockState::ABSENT;
                 self.counts.evictions += 1;
+                self.ledger.evicted(victim, unused, prefetch, &mut self.counts);
+                self.requests.note_evicted(victim);
                 if self.dirty.clean(victim) {
                     self.write_out(now, victim, backend);
                     return 1;

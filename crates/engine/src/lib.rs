@@ -8,7 +8,10 @@
 
 mod counts;
 mod dirty;
+mod ledger;
 mod level;
+mod requests;
 
 pub use counts::Counts;
 pub use level::{Access, Backend, Kind, Level, Order};
+pub use requests::Ask;

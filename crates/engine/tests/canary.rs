@@ -21,7 +21,7 @@ impl Policy for Broken {
 struct Nowhere;
 
 impl Backend for Nowhere {
-    fn issue(&mut self, _now: Nanos, _order: Order) {}
+    fn issue(&mut self, _now: Nanos, _order: Order<'_>) {}
 }
 
 fn fetch(block: u32, victim: Option<u32>) -> Fetch {

@@ -243,6 +243,7 @@ impl Policy for Naive {
                     self.thinks.push(compute.0);
                 }
             }
+            Event::Asked(_) => panic!("only policies that ask are told"),
             Event::Arrived { block, disk, service } => {
                 self.touch(block);
                 self.services[disk.index()].push(service.expect("nothing is written here").0);

@@ -6,6 +6,8 @@
 
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
+use crate::readahead::{Asked, Found};
+
 /// What the level knows about one block, in a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockState(u8);
@@ -17,6 +19,20 @@ impl BlockState {
     const IN_FLIGHT: u8 = 2;
     const PINNED: u8 = 4;
     const UNUSED_PREFETCH: u8 = 8;
+    const PASSING: u8 = 16;
+
+    /// A block on its way that will be handed over and not stored: it holds no frame.
+    #[must_use]
+    pub fn passing() -> Self {
+        BlockState(Self::PASSING)
+    }
+
+    /// On its way, not to be stored.
+    #[inline]
+    #[must_use]
+    pub fn is_passing(self) -> bool {
+        self.0 & Self::PASSING != 0
+    }
 
     /// A block whose fetch has been issued and has not ended. It holds a frame and cannot be a victim.
     #[must_use]
@@ -66,7 +82,7 @@ impl BlockState {
     #[inline]
     #[must_use]
     pub fn is_absent(self) -> bool {
-        self.0 & (Self::RESIDENT | Self::IN_FLIGHT) == 0
+        self.0 & (Self::RESIDENT | Self::IN_FLIGHT | Self::PASSING) == 0
     }
 
     /// A process waits for it.
@@ -92,7 +108,7 @@ impl BlockState {
 }
 
 /// The level's state as a policy sees it. Borrowed for the length of one call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Position of the next reference not yet served.
     pub cursor: Position,
@@ -104,14 +120,18 @@ pub struct View<'a> {
     pub outstanding: &'a [u32],
     /// The disk that each block is on.
     pub disk_of: &'a [Disk],
+    /// Where blocks lie in their files.
+    pub space: &'a dyn Space,
+    /// At [`Event::Asked`]: how each block of the request was found. Else empty.
+    pub found: &'a [Found],
 }
 
 impl View<'_> {
-    /// State of `block`.
+    /// State of `block`; one that has just been numbered is absent.
     #[inline]
     #[must_use]
     pub fn state(&self, block: Block) -> BlockState {
-        self.blocks[block.index()]
+        self.blocks.get(block.index()).copied().unwrap_or(BlockState::ABSENT)
     }
 
     /// Whether nothing is outstanding on `disk`.
@@ -146,6 +166,10 @@ pub enum Event {
         /// The think time between the reference before it and this one, without driver work and stalls.
         compute: Nanos,
     },
+    /// Step (3), for policies that [`asks`](Policy::asks): a request has been looked up, and what was resident has
+    /// been served. Its absent blocks are to be fetched, now or at a later [`Event::Decide`]; whatever else is
+    /// fetched with them is a prefetch.
+    Asked(Asked),
     /// Step (1): a fetch has ended; its block is resident.
     Arrived {
         /// The fetched block.
@@ -170,6 +194,57 @@ pub struct Fetch {
     pub victim: Option<Block>,
 }
 
+/// The blocks' places. A block is numbered when it is first named, by a reference or by a read-ahead.
+pub trait Space {
+    /// The block at `index` of `file`; `None` beyond the end.
+    fn block(&self, file: u32, index: u64) -> Option<Block>;
+
+    /// The block at `index` of `file`, if it has been numbered.
+    fn known(&self, file: u32, index: u64) -> Option<Block>;
+
+    /// The file that `block` is in, and which of its blocks it is.
+    fn place(&self, block: Block) -> (u32, u64);
+
+    /// Blocks of the file, or of the device where there are no files; `None` where that is not known.
+    fn file_blocks(&self, file: u32) -> Option<u64>;
+
+    /// The disk of a block.
+    fn disk(&self, block: Block) -> Disk;
+
+    /// Blocks numbered so far.
+    fn blocks(&self) -> usize;
+}
+
+/// A space for policies that never look at it: no block has a neighbour.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSpace;
+
+impl Space for NoSpace {
+    fn block(&self, _file: u32, _index: u64) -> Option<Block> {
+        None
+    }
+
+    fn known(&self, _file: u32, _index: u64) -> Option<Block> {
+        None
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        (0, u64::from(block.0))
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        None
+    }
+
+    fn disk(&self, _block: Block) -> Disk {
+        Disk(0)
+    }
+
+    fn blocks(&self) -> usize {
+        0
+    }
+}
+
 /// A policy for one level.
 pub trait Policy: Send {
     /// Takes in one event and appends what it decides to `fetches`, to be issued at once in that order.
@@ -190,6 +265,18 @@ pub trait Policy: Send {
     fn decides(&self) -> bool {
         true
     }
+
+    /// Whether the policy wants [`Event::Asked`] for each request: then fetches that lie one after another are one
+    /// request to what is below. Others are told of misses one by one.
+    fn asks(&self) -> bool {
+        false
+    }
+
+    /// A coordinator makes the resident `block` the first victim, whatever the policy would choose.
+    fn first_victim(&mut self, _block: Block) {}
+
+    /// The resident `block` has been taken out of the cache from outside.
+    fn removed(&mut self, _block: Block) {}
 
     /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
     /// happen then. Asked for after each `Miss` and `Decide`.

@@ -11,6 +11,7 @@
 //!
 //! Adding a policy is one file and one row in [`registry`].
 
+mod asking;
 pub mod coordinator;
 pub mod hinted;
 mod hints;
@@ -21,9 +22,10 @@ pub mod readahead;
 pub mod registry;
 pub mod replacement;
 
+pub use asking::{Apart, Asking};
 pub use coordinator::Coordinator;
 pub use hints::{Disclosure, Hints};
-pub use interface::{BlockState, Event, Fetch, Policy, View};
+pub use interface::{BlockState, Event, Fetch, NoSpace, Policy, Space, View};
 pub use online::OnLine;
 pub use readahead::ReadAhead;
 pub use replacement::Replacement;

@@ -1,6 +1,5 @@
-//! The on-line family: a replacement policy and, beside it, read-ahead.
-//!
-//! So far read-ahead is `demand`, that is none: a missing block is fetched when it is referenced.
+//! Demand fetching, block by block: a missing block is fetched when it is referenced. Requests as a whole, and
+//! read-ahead, are [`Asking`](crate::Asking)'s.
 
 use headstart_types::{Block, Nanos};
 
@@ -35,6 +34,8 @@ impl<R: Replacement> Policy for OnLine<R> {
             Event::Served { position, block, outcome, .. } => self.replacement.referenced(position, block, outcome),
             Event::Miss { block, .. } => self.fetch(block, view, fetches),
             Event::Arrived { block, .. } => self.replacement.inserted(block),
+            // It goes block by block, and is not asked.
+            Event::Asked(_) => {}
             Event::Decide => {
                 if let Some(block) = self.owed {
                     self.fetch(block, view, fetches);

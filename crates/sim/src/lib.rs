@@ -3,7 +3,10 @@
 //!
 //! [`simulate()`] takes a [`Scenario`] to a [`Report`]; everything else is on the way.
 
+mod build;
 mod error;
+mod flow;
+mod outcome;
 mod process;
 mod report;
 mod responses;

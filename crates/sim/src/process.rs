@@ -52,6 +52,8 @@ pub struct Process {
     pub overhead: Nanos,
     /// Waits, without the driver work done meanwhile.
     pub stall: Nanos,
+    /// Time before its first request.
+    pub idle: Nanos,
     /// Think time after the last served reference.
     pub last_think: Nanos,
     /// When the request under way began.
@@ -80,6 +82,7 @@ impl Process {
             driver: Nanos::ZERO,
             overhead: Nanos::ZERO,
             stall: Nanos::ZERO,
+            idle: Nanos::ZERO,
             last_think: Nanos::ZERO,
             request_since: None,
             costs: Costs { driver: host.driver_overhead, reference: host.hit_time + copy, request: host.system_call },

@@ -95,6 +95,20 @@ pub struct LevelReport {
     pub counts: CountsReport,
     /// Blocks that were dirty at the end: written, and not yet on a device.
     pub dirty_blocks: u64,
+    /// Used over all prefetches.
+    pub accuracy: f64,
+    /// Prefetches used over what would have been misses without them: the used and the demand misses.
+    pub coverage: f64,
+    /// Of the used prefetches, the share that was still on its way.
+    pub lateness: f64,
+    /// Mean time that a used prefetch had been resident before it was asked for; late ones count as nothing.
+    pub lead_ns_mean: u64,
+    /// Demand misses on blocks that had made way for a prefetch.
+    pub pollution: u64,
+    /// Bytes of wasted prefetches.
+    pub wasted_bytes: u64,
+    /// Service time of prefetches evicted unused, each with its share of its request.
+    pub wasted_service_ns: u64,
     pub silent_hits: u64,
     pub bypass_blocks: u64,
     pub bypass_fetches: u64,

@@ -11,7 +11,7 @@ use headstart_types::{Block, Chunk, KeyError, Nanos};
 
 use crate::process::{Phase, Process};
 use crate::responses::Responses;
-use crate::storage::{Ended, Storage};
+use crate::storage::{Ended, Storage, What};
 use crate::workload::References;
 use crate::Error;
 
@@ -135,8 +135,9 @@ impl Run {
             let problem = "more references than positions can number";
             return Err(KeyError::new("workload.limit", problem, "fewer than 3 billion references").into());
         }
-        self.level.grow(&supply.universe.disk_of);
-        self.storage.grow(&supply.universe.sector_of);
+        let universe = supply.places.universe();
+        self.level.grow(&universe.disk_of);
+        self.storage.grow(&universe.sector_of);
         Ok(true)
     }
 
@@ -200,21 +201,13 @@ impl Run {
 
     #[inline]
     fn complete(&mut self, now: Nanos) -> bool {
-        let Some(ended) = self.storage.complete(now) else { return false };
-        match ended {
-            Ended::Fetched(block, disk, service) => {
-                self.level.arrived(now, block, disk, Some(service));
-                self.process.arrived(now, block, false);
-            }
-            Ended::Allocated(block, disk) => {
-                self.level.arrived(now, block, disk, None);
-                self.process.arrived(now, block, false);
-            }
-            Ended::Written(block, disk) => {
-                self.level.written(disk);
-                self.process.arrived(now, block, true);
-            }
+        let Some(Ended { block, disk, what, .. }) = self.storage.complete(now) else { return false };
+        match what {
+            What::Fetched(service) => self.level.arrived(now, block, disk, Some(service)),
+            What::Allocated => self.level.arrived(now, block, disk, None),
+            What::Written => self.level.written(disk),
         }
+        self.process.arrived(now, block, what == What::Written);
         true
     }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
-use headstart_engine::Level;
 use headstart_policy::registry::{self, Context};
-use headstart_policy::{Disclosure, Hints, Policy};
+use headstart_policy::{Disclosure, Hints};
 use headstart_trace::sha256_file;
 use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use rand::{Rng, SeedableRng};
@@ -15,9 +14,11 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
+use crate::build::{self, Parts};
+use crate::outcome::Outcome;
 use crate::process::Process;
-use crate::report::{DeviceReport, LevelReport, ProcessReport, Report, SCHEMA};
-use crate::run::{Cursor, OnProgress, Run};
+use crate::report::{ProcessReport, Report, SCHEMA};
+use crate::run::OnProgress;
 use crate::scenario::{HintsKeys, HostKeys, Input, Placement, Scenario};
 use crate::storage::Storage;
 use crate::workload::References;
@@ -36,14 +37,21 @@ pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Repo
         }
         _ => None,
     };
-    let prepared = prepare(scenario)?;
-    let (mut run, facts) = build(scenario, prepared)?;
-    let elapsed = run.finish(on_progress)?;
+    let (parts, facts) = ready(scenario, prepare(scenario)?)?;
+    let outcome = if scenario.is_flow() {
+        let (mut flow, frames) = build::flow(scenario, parts)?;
+        let elapsed = flow.finish(on_progress)?;
+        Outcome::of_flow(scenario, &flow, &frames, elapsed)
+    } else {
+        let mut run = build::run(scenario, parts)?;
+        let elapsed = run.finish(on_progress)?;
+        Outcome::of_run(scenario, &run, facts.frames, elapsed)
+    };
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,
         None => hash_input(scenario, facts.placement),
     };
-    Ok(report(scenario, &run, &facts, elapsed, trace_sha256))
+    Ok(report(scenario, outcome, &facts, trace_sha256))
 }
 
 /// Everything that does not depend on the policy.
@@ -79,17 +87,19 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
     let drive = &storage.drives()[0];
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
-    Ok(elapsed_lower_bound(&Work {
+    let universe = references.places.universe();
+    let bound = elapsed_lower_bound(&Work {
         references: &blocks,
         frames: references.frames,
         initial: &references.initial,
-        disk_of: &references.universe.disk_of,
+        disk_of: &universe.disk_of,
         disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
         driver: scenario.host.driver_overhead,
         least_service: drive.device().least_service(storage.block_sectors()),
         at_once: drive.device().concurrency().saturating_mul(merged),
-    }))
+    });
+    Ok(bound)
 }
 
 /// What the report needs beside the run.
@@ -99,16 +109,18 @@ struct Facts {
     notes: Vec<String>,
 }
 
-fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error> {
-    let Prepared { mut references, mut storage } = prepared;
-    let row = registry::policy(scenario.policy.name)?;
-    let replacement = registry::replacement(scenario.policy.replacement)?;
-    let hinted = row.hinted || (row.open_replacement && replacement.hinted);
+/// What both kinds of run are built from.
+fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
+    let Prepared { mut references, storage } = prepared;
+    let hinted = scenario.policy.needs_hints();
     let facts = Facts {
         frames: references.frames,
         placement: references.placement,
         notes: notes(scenario, &references, hinted),
     };
+    if scenario.is_flow() {
+        references.places.keep_places();
+    }
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
     let uniform = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
@@ -116,8 +128,8 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         frames: references.frames,
         initial: references.initial.clone(),
         disks: scenario.device.disks() as usize,
-        disk_of: references.universe.disk_of.clone().into(),
-        replacement,
+        disk_of: references.places.universe().disk_of.as_slice().into(),
+        replacement: registry::replacement(scenario.policy.replacement)?,
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
         nominal_service: device.nominal_service(),
@@ -126,23 +138,16 @@ fn build(scenario: &Scenario, prepared: Prepared) -> Result<(Run, Facts), Error>
         constant_compute: false,
     };
     // A hinted policy needs the whole reference string; for others it streams.
-    let cursor = if hinted {
-        let chunk = references.rest()?;
-        context.mean_compute = mean_think(&chunk);
-        context.constant_compute = thinks_alike(&chunk) && scenario.host == HostKeys::default();
-        context.disk_of = references.universe.disk_of.clone().into();
-        context.hints = Some(Arc::new(disclose(&chunk, scenario.policy.hints)?));
-        storage.grow(&references.universe.sector_of);
-        Cursor { chunk, at: 0, supply: None }
-    } else {
-        storage.grow(&references.universe.sector_of);
-        Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) }
-    };
-    let policy: Box<dyn Policy> =
-        (row.build)(scenario.policy.keys.clone(), &context).map_err(|error| error.within("policy"))?;
-    let level = Level::new(policy, facts.frames, &context.initial, &context.disk_of, context.disks);
-    let process = Process::new(&scenario.host, scenario.workload.block_bytes());
-    Ok((Run::new(level, storage, process, scenario.cache.write_delay, cursor), facts))
+    let mut chunk = None;
+    if hinted {
+        let all = references.rest()?;
+        context.mean_compute = mean_think(&all);
+        context.constant_compute = thinks_alike(&all) && scenario.host == HostKeys::default();
+        context.disk_of = references.places.universe().disk_of.as_slice().into();
+        context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
+        chunk = Some(all);
+    }
+    Ok((Parts { references, chunk, storage, context }, facts))
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
@@ -209,31 +214,10 @@ fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_sha256: String) -> Report {
-    let process = &run.process;
-    let counts = run.level.counts();
-    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
-    assert!(counts.prefetches_used <= counts.prefetches);
-    let fetched = counts.demand_fetches + counts.write_misses;
-    assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
-    let parts = process.compute + process.driver + process.overhead + process.stall;
-    assert_eq!(parts, elapsed, "every nanosecond of the process is accounted for");
-    let bytes = u128::from(counts.references) * u128::from(scenario.workload.block_bytes());
+fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: String) -> Report {
+    let Outcome { elapsed, requests, responses, idle, counts, levels, devices, processes, bytes } = outcome;
     let throughput = if elapsed.0 == 0 { 0 } else { bytes * 1_000_000_000 / u128::from(elapsed.0) };
-    let level = LevelReport {
-        name: "L1".to_owned(),
-        blocks: facts.frames,
-        counts: counts.into(),
-        dirty_blocks: run.level.dirty_blocks() as u64,
-        silent_hits: 0,
-        bypass_blocks: 0,
-        bypass_fetches: 0,
-        readmore_blocks: 0,
-        link_ns: 0,
-    };
-    let statistics = run.storage.statistics(elapsed);
-    let sectors = run.storage.block_sectors();
-    let devices = statistics.map(|each| DeviceReport::new(&each, elapsed.0, sectors)).collect();
+    let sum = |part: fn(&ProcessReport) -> u64| processes.iter().map(part).sum();
     Report {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -242,37 +226,20 @@ fn report(scenario: &Scenario, run: &Run, facts: &Facts, elapsed: Nanos, trace_s
         trace_sha256,
         notes: facts.notes.clone(),
         elapsed_ns: elapsed.0,
-        compute_ns: process.compute.0,
-        driver_ns: process.driver.0,
-        overhead_ns: process.overhead.0,
-        stall_ns: process.stall.0,
+        compute_ns: sum(|process| process.compute_ns),
+        driver_ns: sum(|process| process.driver_ns),
+        overhead_ns: sum(|process| process.overhead_ns),
+        stall_ns: sum(|process| process.stall_ns),
         barrier_ns: 0,
-        idle_ns: 0,
-        requests: run.requests,
-        counts: counts.into(),
+        idle_ns: idle.0,
+        requests,
+        counts,
         throughput_bytes_per_s: u64::try_from(throughput).unwrap_or(u64::MAX),
-        response_ns: run.responses.summary(),
-        levels: vec![level],
+        response_ns: responses,
+        levels,
         devices,
-        processes: vec![process_report(process, counts.references, elapsed)],
+        processes,
         intervals: Vec::new(),
-    }
-}
-
-fn process_report(process: &Process, references: u64, elapsed: Nanos) -> ProcessReport {
-    ProcessReport {
-        references,
-        elapsed_ns: elapsed.0,
-        compute_ns: process.compute.0,
-        driver_ns: process.driver.0,
-        overhead_ns: process.overhead.0,
-        stall_ns: process.stall.0,
-        barrier_ns: 0,
-        idle_ns: 0,
-        own_io_ns: process.stall.0,
-        other_io_ns: 0,
-        action_ns: 0,
-        overrun_ns: 0,
     }
 }
 

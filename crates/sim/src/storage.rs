@@ -2,38 +2,75 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
 
 use headstart_device::{
-    build_array, build_device, build_scheduler, CommandQueue, Drive, Request, Started, Statistics, SECTOR_BYTES,
+    build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, Statistics,
+    SECTOR_BYTES,
 };
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
+use crate::workload::Places;
 use crate::Error;
 
-/// An order that has been carried out.
+/// What has become of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The block has been fetched; the disk worked on it for that long.
-    Fetched(Block, Disk, Nanos),
+pub enum What {
+    /// The block has been fetched; the disk worked on it for that long: of an order of several blocks, its share.
+    Fetched(Nanos),
     /// The block needed no fetch.
-    Allocated(Block, Disk),
+    Allocated,
     /// The block has been written.
-    Written(Block, Disk),
+    Written,
 }
+
+/// One block of an order that has been carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The level that gave the order.
+    pub owner: u32,
+    /// The block.
+    pub block: Block,
+    /// Where it is.
+    pub disk: Disk,
+    /// What has become of it.
+    pub what: What,
+}
+
+/// An order of several blocks, or of another level than the first: it is done when all its pieces are.
+#[derive(Debug, Default)]
+struct Group {
+    blocks: Vec<Block>,
+    owner: u32,
+    pieces: u32,
+    service: Nanos,
+}
+
+/// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.
+const GROUP: u64 = 1 << 63;
 
 /// The disks of a run.
 pub struct Storage {
     drives: Vec<Drive>,
     sectors: u32,
-    /// By block: its first sector.
+    /// By block: its first sector, and its disk.
     sector_of: Vec<u64>,
+    disk_of: Vec<Disk>,
+    /// Where blocks lie that have been numbered since; `None` where they are made known by [`Storage::grow`].
+    places: Option<Rc<Places>>,
+    /// The level whose orders are being given.
+    owner: u32,
+    groups: Vec<Group>,
+    free_groups: Vec<usize>,
     /// Completion times of requests in service (false), and instants at which a scheduler wants to be asked again
     /// (true), with their disks.
     calendar: BinaryHeap<Reverse<(Nanos, bool, u32)>>,
     /// By disk: the last instant at which its scheduler has asked to be asked again.
     wakes_at: Vec<Nanos>,
+    /// Requests of a disk that have just ended: scratch.
+    pieces: Vec<Finished>,
     /// Orders that have ended and have not been handed over.
     ended: VecDeque<Ended>,
     /// Disks that have been given requests since they were last looked at.
@@ -72,7 +109,13 @@ impl Storage {
             drives,
             sectors,
             sector_of: Vec::new(),
+            disk_of: Vec::new(),
+            places: None,
+            owner: 0,
+            groups: Vec::new(),
+            free_groups: Vec::new(),
             calendar: BinaryHeap::new(),
+            pieces: Vec::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),
         })
@@ -88,6 +131,24 @@ impl Storage {
     #[must_use]
     pub fn block_sectors(&self) -> u32 {
         self.sectors
+    }
+
+    /// From now on blocks are looked up in `places`.
+    pub fn look_up(&mut self, places: Rc<Places>) {
+        self.places = Some(places);
+    }
+
+    /// The orders that follow are those of level `owner`.
+    pub fn for_level(&mut self, owner: u32) -> &mut Self {
+        self.owner = owner;
+        self
+    }
+
+    fn learn(&mut self) {
+        let places = self.places.as_ref().expect("blocks that are ordered are known");
+        let universe = places.universe();
+        self.sector_of.extend_from_slice(&universe.sector_of[self.sector_of.len()..]);
+        self.disk_of.extend_from_slice(&universe.disk_of[self.disk_of.len()..]);
     }
 
     /// Makes further blocks known: `sector_of` holds the first sector of each, those known before included.
@@ -112,17 +173,42 @@ impl Storage {
             let Reverse((_, wake, disk)) = *self.calendar.peek().filter(|next| next.0 .0 <= now)?;
             self.calendar.pop();
             if !wake {
-                let ended = &mut self.ended;
-                self.drives[disk as usize].finish(now, |finished| {
-                    let block = Block(finished.request.tag as u32);
-                    ended.push_back(match finished.request.write {
-                        false => Ended::Fetched(block, Disk(disk), finished.service_time),
-                        true => Ended::Written(block, Disk(disk)),
-                    });
-                });
+                let mut pieces = std::mem::take(&mut self.pieces);
+                self.drives[disk as usize].finish(now, |finished| pieces.push(finished));
+                for piece in pieces.drain(..) {
+                    self.piece_ended(Disk(disk), &piece);
+                }
+                self.pieces = pieces;
             }
             self.start(now, disk);
         }
+    }
+
+    /// One piece of an order has ended: if it is the last, all of the order's blocks have.
+    #[inline]
+    fn piece_ended(&mut self, disk: Disk, piece: &Finished) {
+        let tag = piece.request.tag;
+        if tag & GROUP == 0 {
+            let what = if piece.request.write { What::Written } else { What::Fetched(piece.service_time) };
+            self.ended.push_back(Ended { owner: 0, block: Block(tag as u32), disk, what });
+            return;
+        }
+        let slot = (tag & !GROUP) as usize;
+        let group = &mut self.groups[slot];
+        group.pieces -= 1;
+        group.service += piece.service_time;
+        if group.pieces > 0 {
+            return;
+        }
+        let blocks = std::mem::take(&mut group.blocks);
+        let share = Nanos(group.service.0 / blocks.len() as u64);
+        let what = if piece.request.write { What::Written } else { What::Fetched(share) };
+        for &block in &blocks {
+            let disk = self.disk_of[block.index()];
+            self.ended.push_back(Ended { owner: self.groups[slot].owner, block, disk, what });
+        }
+        self.groups[slot].blocks = blocks;
+        self.free_groups.push(slot);
     }
 
     /// Starts what has been issued at `now`. Called once all of an instant's decisions have been queued, so that
@@ -157,6 +243,60 @@ impl Storage {
     }
 }
 
+impl Storage {
+    #[inline]
+    fn submit(&mut self, now: Nanos, disk: Disk, (sector, sectors): (u64, u32), kind: Kind, tag: u64) {
+        let request = Request {
+            write: kind == Kind::Write,
+            prefetch: kind == Kind::Prefetch,
+            process: Some(0),
+            ..Request::read(sector, sectors, tag)
+        };
+        self.drives[disk.index()].submit(now, request);
+        if self.touched.last() != Some(&disk.0) {
+            self.touched.push(disk.0);
+        }
+    }
+
+    /// An order of several blocks: one request for each run of sectors on a disk.
+    fn issue_group(&mut self, now: Nanos, order: &Order<'_>) {
+        if order.blocks.iter().any(|block| block.index() >= self.sector_of.len()) {
+            self.learn();
+        }
+        let slot = self.free_groups.pop().unwrap_or_else(|| {
+            self.groups.push(Group::default());
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[slot];
+        group.blocks.clear();
+        group.blocks.extend_from_slice(order.blocks);
+        (group.owner, group.pieces, group.service) = (self.owner, 0, Nanos::ZERO);
+        let place = |storage: &Self, at: usize| {
+            let block = order.blocks[at].index();
+            (storage.disk_of[block], storage.sector_of[block])
+        };
+        let (mut run, mut sectors) = (place(self, 0), u64::from(self.sectors));
+        for at in 1..order.blocks.len() {
+            let (disk, sector) = place(self, at);
+            if (disk, sector) == (run.0, run.1 + sectors) && sectors < PIECE_SECTORS_MAX {
+                sectors += u64::from(self.sectors);
+                continue;
+            }
+            self.submit_piece(now, run, sectors, order.kind, slot);
+            (run, sectors) = ((disk, sector), u64::from(self.sectors));
+        }
+        self.submit_piece(now, run, sectors, order.kind, slot);
+    }
+
+    fn submit_piece(&mut self, now: Nanos, (disk, sector): (Disk, u64), sectors: u64, kind: Kind, slot: usize) {
+        self.groups[slot].pieces += 1;
+        self.submit(now, disk, (sector, sectors as u32), kind, GROUP | slot as u64);
+    }
+}
+
+/// Sectors of a request at most, beside the last block's: keeps them within 32 bits.
+const PIECE_SECTORS_MAX: u64 = 1 << 30;
+
 impl Backend for Storage {
     #[inline]
     fn warm(&self, block: Block) -> u32 {
@@ -164,22 +304,20 @@ impl Backend for Storage {
     }
 
     #[inline]
-    fn issue(&mut self, now: Nanos, order: Order) {
+    fn issue(&mut self, now: Nanos, order: Order<'_>) {
         if order.kind == Kind::Allocate {
             // Handed over when this instant comes round again.
-            self.ended.push_back(Ended::Allocated(order.block, order.disk));
-            self.calendar.push(Reverse((now, true, order.disk.0)));
+            let (owner, block, disk) = (self.owner, order.blocks[0], order.disk);
+            self.ended.push_back(Ended { owner, block, disk, what: What::Allocated });
+            self.calendar.push(Reverse((now, true, disk.0)));
             return;
         }
-        let request = Request {
-            write: order.kind == Kind::Write,
-            prefetch: order.kind == Kind::Prefetch,
-            process: Some(0),
-            ..Request::read(self.sector_of[order.block.index()], self.sectors, u64::from(order.block.0))
-        };
-        self.drives[order.disk.index()].submit(now, request);
-        if self.touched.last() != Some(&order.disk.0) {
-            self.touched.push(order.disk.0);
+        match order.blocks {
+            [block] if self.owner == 0 && self.places.is_none() => {
+                let sector = self.sector_of[block.index()];
+                self.submit(now, order.disk, (sector, self.sectors), order.kind, u64::from(block.0));
+            }
+            _ => self.issue_group(now, &order),
         }
     }
 }

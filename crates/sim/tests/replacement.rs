@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use bridge::report;
 use headstart_policy::registry::{Context, ReplacementRow, REPLACEMENTS};
-use headstart_policy::{BlockState, Replacement, View};
+use headstart_policy::{BlockState, NoSpace, Replacement, View};
 use headstart_sim::Report;
 use headstart_types::{Block, Disk, Nanos, Outcome};
 use naive::random::Random;
@@ -105,7 +105,7 @@ struct Cache<'a> {
 
 impl Cache<'_> {
     fn view(states: &[BlockState]) -> View<'_> {
-        View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[] }
+        View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] }
     }
 
     /// Issues a fetch of an absent block if there is a frame for it.

@@ -2,46 +2,11 @@
 
 mod common;
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
-
+use common::Trace;
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-/// A trace on disk for as long as a test needs it.
-struct Trace(PathBuf);
-
-impl Trace {
-    /// Requests of (write, block), each a block of 8 KiB, 1 ms of think time after each; two blocks at a time where
-    /// `pairs` says so.
-    fn new(name: &str, requests: &[(bool, u64)], blocks_each: u64) -> Self {
-        let path = std::env::temp_dir().join(format!("headstart-{}-{name}.csv", std::process::id()));
-        let mut text = "time(s),op,pid,file,offset,size,dur_us\n".to_owned();
-        for (index, (write, block)) in requests.iter().enumerate() {
-            let op = if *write { "W" } else { "R" };
-            let (at, size) = (block * 8192, blocks_each * 8192);
-            writeln!(text, "0.{:06},{op},1,1,{at},{size},0", index * 1000).expect("a string takes all");
-        }
-        std::fs::write(&path, text).expect("the temporary folder can be written");
-        Self(path)
-    }
-
-    fn scenario(&self, writes: &str, rest: &str) -> String {
-        let path = self.0.display();
-        format!(
-            "workload = {{trace = \"{path}\", compute = \"1ms\", placement = \"address\", writes = \"{writes}\"}}\n{rest}"
-        )
-    }
-}
-
-impl Drop for Trace {
-    fn drop(&mut self) {
-        // Leaving a file behind in the temporary folder is no reason to fail.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 const READ: bool = false;
 const WRITE: bool = true;

@@ -45,13 +45,24 @@ pub struct Chunk {
     pub request_ends: Vec<bool>,
     /// Whether reference i writes its block; empty where all read.
     pub writes: Vec<bool>,
+    /// When the request of reference i arrives; empty where nobody asks.
+    pub times: Vec<Nanos>,
+    /// The process of reference i; empty where nobody asks.
+    pub processes: Vec<u32>,
 }
 
 impl Chunk {
     /// A chunk without references.
     #[must_use]
     pub fn empty() -> Self {
-        Self { blocks: Vec::new(), think: Think::Constant(Nanos::ZERO), request_ends: Vec::new(), writes: Vec::new() }
+        Self {
+            blocks: Vec::new(),
+            think: Think::Constant(Nanos::ZERO),
+            request_ends: Vec::new(),
+            writes: Vec::new(),
+            times: Vec::new(),
+            processes: Vec::new(),
+        }
     }
 
     /// Whether reference `index` ends its request.

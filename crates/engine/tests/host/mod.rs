@@ -193,12 +193,13 @@ struct Disks {
 }
 
 impl Backend for Disks {
-    fn issue(&mut self, now: Nanos, order: Order) {
+    fn issue(&mut self, now: Nanos, order: Order<'_>) {
         let drawn = self.rng.random_range(1..=self.service_ns_max);
         let service = if self.uniform { self.service_ns_max } else { drawn };
         let queue = &mut self.queues[order.disk.index()];
         let start = queue.back().map_or(now.0, |(_, _, end)| *end);
-        queue.push_back((order.block, service, start + service));
+        let [block] = order.blocks else { panic!("nothing asks for several blocks here") };
+        queue.push_back((*block, service, start + service));
     }
 }
 

@@ -110,6 +110,8 @@ impl<S: Strategy> Policy for Hinted<S> {
                     self.strategy.computed(compute);
                 }
             }
+            // Hints tell what is asked for; requests as a whole say nothing more.
+            Event::Asked(_) => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
                 if let Some(service) = service {

@@ -9,7 +9,6 @@
 mod arc;
 mod clock;
 mod fifo;
-mod first_victims;
 mod lfu;
 mod lirs;
 mod lru;
@@ -25,7 +24,6 @@ use headstart_types::{Block, Outcome, Position};
 pub use arc::Arc;
 pub use clock::Clock;
 pub use fifo::Fifo;
-pub use first_victims::FirstVictims;
 pub use lfu::Lfu;
 pub use lirs::Lirs;
 pub use lru::Lru;
@@ -62,7 +60,7 @@ pub trait Replacement: Send {
     fn referenced(&mut self, position: Position, block: Block, outcome: Outcome);
 
     /// The resident `block` leaves, and not by [`victim`](Self::victim): a coordinator has taken it out or evicts it
-    /// first ([`FirstVictims`]). It is forgotten whole, its past too: that it left says nothing about the cache's size.
+    /// first. It is forgotten whole, its past too: that it left says nothing about the cache's size.
     fn removed(&mut self, block: Block);
 }
 
@@ -118,7 +116,15 @@ mod by_hand {
                 states[block.index()] = BlockState::ABSENT;
             } else if !held {
                 if states.iter().filter(|state| state.is_resident()).count() == frames {
-                    let view = View { cursor: 0, free: 0, blocks: &states, outstanding: &[], disk_of: &[] };
+                    let view = View {
+                        cursor: 0,
+                        free: 0,
+                        blocks: &states,
+                        outstanding: &[],
+                        disk_of: &[],
+                        space: &crate::NoSpace,
+                        found: &[],
+                    };
                     let victim = replacement.victim(block, &view).expect("all are evictable");
                     states[victim.index()] = BlockState::ABSENT;
                 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headstart_policy::readahead::{Asked, Cached, Found, Integrated, Sarc, SarcSetting};
-use headstart_policy::{BlockState, ReadAhead, Replacement, View};
+use headstart_policy::{BlockState, NoSpace, ReadAhead, Replacement, View};
 use headstart_types::{Block, Nanos, Outcome};
 use proptest::prelude::*;
 
@@ -56,7 +56,15 @@ impl Host {
     fn fetch(&mut self, index: u64) {
         let block = self.number(index);
         if self.cached.len() == self.frames {
-            let view = View { cursor: 0, free: 0, blocks: &self.states, outstanding: &[], disk_of: &[] };
+            let view = View {
+                cursor: 0,
+                free: 0,
+                blocks: &self.states,
+                outstanding: &[],
+                disk_of: &[],
+                space: &NoSpace,
+                found: &[],
+            };
             let victim = self.sarc.victim(block, &view).expect("all are evictable");
             let place = self.places[victim.index()];
             assert!(self.cached.remove(&place), "{place} is not cached");

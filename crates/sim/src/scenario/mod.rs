@@ -6,6 +6,7 @@
 //! carries and what `--explain` prints.
 
 mod device;
+mod level;
 mod normal;
 mod policy;
 mod source;
@@ -18,9 +19,12 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use device::{CommandKeys, DeviceKeys};
+pub use level::{LowerKeys, LowerSize};
 pub use policy::{HintsKeys, PolicyKeys};
 pub use source::Source;
-pub use workload::{Addresses, BlockSize, ComputeKey, Input, Placement, WorkloadKeys, Writes};
+pub use workload::{
+    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes,
+};
 
 use crate::Error;
 
@@ -35,6 +39,8 @@ pub struct Scenario {
     pub cache: CacheKeys,
     /// The policy of its level.
     pub policy: PolicyKeys,
+    /// The levels below it.
+    pub lower: Vec<LowerKeys>,
     /// The disks.
     pub device: DeviceKeys,
     /// Costs in processor time.
@@ -46,6 +52,8 @@ pub struct Scenario {
 /// Section `[cache]`.
 #[derive(Debug, Clone)]
 pub struct CacheKeys {
+    /// Its name, for the reader and for the sizes of levels below.
+    pub name: String,
     /// How large.
     pub size: CacheSize,
     /// Labels of the blocks that are resident at the start, least recently used first.
@@ -91,27 +99,86 @@ impl Scenario {
         };
         let (workload, cache, policy) = (take("workload")?, take("cache")?, take("policy")?);
         let (device, host) = (take("device")?, take("host")?);
+        let lower = match table.remove("level") {
+            None => Vec::new(),
+            Some(Value::Array(levels)) => levels,
+            Some(_) => return Err(KeyError::new("level", "is no list of levels", "[[level]] one after another")),
+        };
         let seed = match table.remove("seed") {
             None => 1,
             Some(Value::Integer(seed)) if seed >= 0 => seed as u64,
             Some(other) => return Err(KeyError::new("seed", format!("{other} is no seed"), "a whole number from 0")),
         };
         if let Some((key, _)) = table.iter().next() {
-            return Err(KeyError::new(key, "unknown key", "seed, workload, cache, policy, device, host"));
+            return Err(KeyError::new(key, "unknown key", "seed, workload, cache, policy, level, device, host"));
         }
         let (workload, workload_table) = workload::read(workload).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = read_cache(cache, &workload).map_err(|error| error.within("cache"))?;
         let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+        let lower = level::read(lower, &cache.name, &workload)?;
+        let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
         let host = read_host(host).map_err(|error| error.within("host"))?;
         let mut resolved = Table::new();
         resolved.insert("seed".into(), Value::Integer(seed as i64));
         resolved.insert("workload".into(), workload_table.into());
-        resolved.insert("cache".into(), cache_table.into());
-        resolved.insert("policy".into(), policy_table.into());
+        if lower.is_empty() {
+            resolved.insert("cache".into(), cache_table.into());
+            resolved.insert("policy".into(), policy_table.into());
+        } else {
+            let mut first = cache_table;
+            first.insert("name".into(), cache.name.clone().into());
+            first.insert("policy".into(), policy_table.into());
+            let levels = std::iter::once(first).chain(lower_tables).map(Value::from).collect();
+            resolved.insert("level".into(), Value::Array(levels));
+        }
         resolved.insert("device".into(), device_table.into());
         resolved.insert("host".into(), host_table(&host).into());
-        Ok(Self { seed, workload, cache, policy, device, host, resolved })
+        let scenario = Self { seed, workload, cache, policy, lower, device, host, resolved };
+        scenario.fits_together()?;
+        Ok(scenario)
+    }
+
+    /// Whether it takes more than one process that goes block by block on one level.
+    #[must_use]
+    pub fn is_flow(&self) -> bool {
+        !self.lower.is_empty()
+            || self.workload.arrival != Arrival::Closed
+            || self.workload.processes == Processes::PerPid
+            || self.workload.issue == Issue::Whole
+            || self.policy.asks()
+    }
+
+    /// What two sections say must not contradict.
+    fn fits_together(&self) -> Result<(), KeyError> {
+        let hinted = self.policy.needs_hints();
+        let workload =
+            |key: &str, problem: &str, allowed: &str| Err(KeyError::new(format!("workload.{key}"), problem, allowed));
+        if let Arrival::Open(_) = self.workload.arrival {
+            if hinted {
+                return workload("arrival", "hints follow one process, arrivals by the clock none", "\"closed\"");
+            }
+            if self.host != HostKeys::default() {
+                let problem = "arrivals by the clock take no processor time";
+                return Err(KeyError::new("host", problem, "no costs, or workload.arrival = \"closed\""));
+            }
+        }
+        if self.workload.processes == Processes::PerPid && hinted {
+            return workload("processes", "hints follow one process", "\"merged\", or a policy without hints");
+        }
+        if self.workload.issue == Issue::Whole && hinted {
+            return workload("issue", "hinted policies go block by block", "\"blocks\"");
+        }
+        let shared: u64 = self.lower.iter().map(|level| u64::from(level.clients)).product();
+        if shared > 1 && self.workload.processes != Processes::PerPid {
+            let problem = "several first levels need several processes";
+            return workload("processes", problem, "\"per-pid\", or clients = 1");
+        }
+        if shared > 100_000 {
+            let problem = format!("{shared} first levels");
+            return Err(KeyError::new("level.clients", problem, "at most 100000 in all"));
+        }
+        Ok(())
     }
 
     /// Reads a scenario from a file, a table or a text, with `key=value` overrides laid over it.
@@ -165,7 +232,7 @@ impl Scenario {
 }
 
 /// The longest cost: keeps sums within 64 bits.
-const COST_MAX: Nanos = Nanos(3_600_000_000_000);
+pub(crate) const COST_MAX: Nanos = Nanos(3_600_000_000_000);
 
 fn read_host(table: Table) -> Result<HostKeys, KeyError> {
     let host: HostKeys = typed_keys(table)?;
@@ -191,12 +258,18 @@ fn host_table(host: &HostKeys) -> Table {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawCache {
+    #[serde(default = "first_name")]
+    name: String,
     blocks: Option<i64>,
     size: Option<headstart_types::Bytes>,
     footprint: Option<f64>,
     #[serde(default)]
     initial: Vec<String>,
     write_delay: Option<Nanos>,
+}
+
+fn first_name() -> String {
+    "L1".to_owned()
 }
 
 /// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
@@ -220,7 +293,9 @@ fn read_cache(mut table: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, T
     if sized.is_empty() {
         table.insert("blocks".into(), Value::Integer(DEFAULT_BLOCKS));
     }
-    let resolved = table.clone();
+    let mut resolved = table.clone();
+    // The name of a single level is for the reader only.
+    resolved.remove("name");
     let raw: RawCache = typed_keys(table)?;
     if raw.write_delay.is_some_and(|delay| delay > crate::run::TIME_MAX) {
         return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
@@ -239,5 +314,5 @@ fn read_cache(mut table: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, T
         RawCache { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
         _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
     };
-    Ok((CacheKeys { size, initial: raw.initial, write_delay }, resolved))
+    Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay }, resolved))
 }

@@ -3,13 +3,13 @@
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
-/// Writes out short forms: a bare string where a table with a name may stand, `[[level]]` with one level as
-/// `[cache]` and `[policy]`.
+/// Writes out short forms: a bare string where a table with a name may stand, the first `[[level]]` as `[cache]` and
+/// `[policy]`; what is left of `level` are those below it.
 pub fn normal_form(mut table: Table) -> Result<Table, KeyError> {
     name_to_table(&mut table, "policy", "name");
     name_to_table(&mut table, "device", "model");
     if let Some(levels) = table.remove("level") {
-        one_level(&mut table, levels)?;
+        first_level(&mut table, levels)?;
     }
     Ok(table)
 }
@@ -21,35 +21,26 @@ fn name_to_table(table: &mut Table, section: &str, key: &str) {
     }
 }
 
-/// One level is the same as `[cache]` and `[policy]`; there cannot be more yet.
-fn one_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
-    const ALLOWED: &str = "one [[level]], or [cache] and [policy]";
+/// The first level is the same as `[cache]` and `[policy]`.
+fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
+    const ALLOWED: &str = "[[level]] one after another, or [cache] and [policy]";
     if table.contains_key("cache") || table.contains_key("policy") {
         return Err(KeyError::new("level", "given beside [cache] or [policy]", ALLOWED));
     }
-    let level = match levels {
-        Value::Array(levels) if levels.len() == 1 => levels.into_iter().next(),
-        Value::Array(levels) => {
-            return Err(KeyError::new("level", format!("{} levels", levels.len()), ALLOWED));
-        }
-        other => Some(other),
+    let mut levels = match levels {
+        Value::Array(levels) => levels,
+        other => vec![other],
     };
-    let Some(Value::Table(mut level)) = level else {
+    let rest = levels.split_off(levels.len().min(1));
+    let Some(Value::Table(mut level)) = levels.pop() else {
         return Err(KeyError::new("level", "is no table", ALLOWED));
     };
-    let mut policy = match level.remove("policy") {
-        None => Table::new(),
-        Some(Value::String(name)) => Table::from_iter([("name".to_owned(), Value::String(name))]),
-        Some(Value::Table(policy)) => policy,
-        Some(_) => return Err(KeyError::new("level.policy", "is neither a name nor a table", "a policy")),
-    };
-    if let Some(replacement) = level.remove("replacement") {
-        policy.insert("replacement".into(), replacement);
-    }
-    // The name of a single level is for the reader only.
-    level.remove("name");
+    let policy = super::level::take_policy(&mut level).map_err(|error| error.within("level"))?;
     table.insert("cache".into(), level.into());
     table.insert("policy".into(), policy.into());
+    if !rest.is_empty() {
+        table.insert("level".into(), rest.into());
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Section `[policy]`.
 
+use headstart_policy::readahead::{BuildReadAhead, READ_AHEADS};
 use headstart_policy::registry::{self, ReplacementRow};
 use headstart_types::{typed_keys, KeyError};
 use serde::Deserialize;
@@ -18,6 +19,23 @@ pub struct PolicyKeys {
     pub hints: Option<HintsKeys>,
     /// The policy's own keys.
     pub keys: Table,
+}
+
+impl PolicyKeys {
+    /// Whether it works from disclosed references.
+    #[must_use]
+    pub fn needs_hints(&self) -> bool {
+        let policy = registry::POLICIES.iter().find(|row| row.name == self.name);
+        let replacement = registry::REPLACEMENTS.iter().find(|row| row.name == self.replacement);
+        let open = policy.is_none_or(|row| row.open_replacement);
+        policy.is_some_and(|row| row.hinted) || (open && replacement.is_some_and(|row| row.hinted))
+    }
+
+    /// Whether it is a read-ahead, which is asked about whole requests.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        registry::POLICIES.iter().all(|row| row.name != self.name)
+    }
 }
 
 /// Partial disclosure of the references.
@@ -52,17 +70,45 @@ fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
     }
 }
 
+/// A policy or a read-ahead.
+struct Row {
+    name: &'static str,
+    asks: bool,
+    hinted: bool,
+    open_replacement: bool,
+    defaults: fn() -> Table,
+}
+
+impl Row {
+    fn of(name: &str) -> Result<Self, KeyError> {
+        if let Some(row) = registry::POLICIES.iter().find(|row| row.name == name) {
+            let (hinted, open_replacement, defaults) = (row.hinted, row.open_replacement, row.defaults);
+            return Ok(Self { name: row.name, asks: false, hinted, open_replacement, defaults });
+        }
+        if let Some(row) = READ_AHEADS.iter().find(|row| row.name == name) {
+            let open_replacement = matches!(row.build, BuildReadAhead::Apart(_));
+            return Ok(Self { name: row.name, asks: true, hinted: false, open_replacement, defaults: row.defaults });
+        }
+        let policies = registry::POLICIES.iter().map(|row| row.name);
+        Err(KeyError::unknown("name", "policy", name, policies.chain(READ_AHEADS.iter().map(|row| row.name))))
+    }
+}
+
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let mut resolved = Table::new();
     let name = text(&mut table, "name", "demand")?;
-    let row = registry::policy(&name)?;
+    let row = Row::of(&name)?;
     resolved.insert("name".into(), row.name.into());
     if table.contains_key("replacement") && !row.open_replacement {
         let problem = format!("{} chooses its victims itself", row.name);
         return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
     }
     let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"))?;
+    if row.asks && row.open_replacement && replacement_row.hinted {
+        let problem = format!("{} knows only what is referenced, {} fetches more", replacement_row.name, row.name);
+        return Err(KeyError::new("replacement", problem, "a replacement without hints"));
+    }
     if row.open_replacement {
         let name = Value::from(replacement_row.name);
         let value = match replacement_keys.is_empty() {
@@ -112,6 +158,19 @@ fn read_replacement(value: Option<Value>) -> Result<(&'static ReplacementRow, Ta
     let mut keys = (row.defaults)();
     keys.extend(given);
     Ok((row, keys))
+}
+
+/// A thing with a name and keys, or its bare name, taken out of a table.
+pub fn named_table(table: &mut Table, key: &str, default: &str) -> Result<(String, Table), KeyError> {
+    match table.remove(key) {
+        None => Ok((default.to_owned(), Table::new())),
+        Some(Value::String(name)) => Ok((name, Table::new())),
+        Some(Value::Table(mut keys)) => {
+            let name = text(&mut keys, "name", default).map_err(|error| error.within(key))?;
+            Ok((name, keys))
+        }
+        Some(other) => Err(KeyError::new(key, format!("{other} is no name"), "a name, or a table with a name")),
+    }
 }
 
 /// Takes a string out of a table.

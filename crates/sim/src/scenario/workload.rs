@@ -95,6 +95,12 @@ pub struct WorkloadKeys {
     pub compute_scale: f64,
     /// Think times are scaled to this sum.
     pub compute_total: Option<Nanos>,
+    /// When requests are asked for.
+    pub arrival: Arrival,
+    /// Who asks for them.
+    pub processes: Processes,
+    /// How their blocks are asked for.
+    pub issue: Issue,
     /// What becomes of writes.
     pub writes: Writes,
     /// Where files lie; `None`: by address, or in table order if the trace tells files apart.
@@ -131,31 +137,53 @@ struct Raw {
     compute: String,
     compute_scale: f64,
     compute_total: Option<Nanos>,
-    #[expect(dead_code, reason = "there is one value, and reading it checks it")]
-    arrival: Arrival,
-    #[expect(dead_code, reason = "there is one value, and reading it checks it")]
+    arrival: RawArrival,
+    time_scale: Option<f64>,
     processes: Processes,
+    issue: Option<Issue>,
     writes: Writes,
     placement: Option<Placement>,
     addresses: Addresses,
     limit: Option<u64>,
 }
 
-/// The process issues its next reference when the last one is done and thought about.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Arrival {
+enum RawArrival {
     Closed,
+    Open,
 }
 
-/// All references belong to one process, in trace order.
-#[derive(Deserialize)]
+/// When requests are asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrival {
+    /// The next when the last is done and thought about.
+    Closed,
+    /// At the trace's times, multiplied by this.
+    Open(f64),
+}
+
+/// Who asks for requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Processes {
+pub enum Processes {
+    /// All belong to one process, in trace order.
     Merged,
+    /// Each process of the trace asks for its own.
+    PerPid,
 }
 
-const KEYS: [&str; 14] = [
+/// How the blocks of a request are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Issue {
+    /// One after another.
+    Blocks,
+    /// All at once.
+    Whole,
+}
+
+const KEYS: [&str; 16] = [
     "trace",
     "generator",
     "references",
@@ -165,7 +193,9 @@ const KEYS: [&str; 14] = [
     "compute_scale",
     "compute_total",
     "arrival",
+    "time_scale",
     "processes",
+    "issue",
     "writes",
     "placement",
     "addresses",
@@ -194,7 +224,7 @@ pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
         .into_iter()
         .map(|(key, value)| {
             let value = match value {
-                Value::Integer(number) if key == "compute_scale" => Value::Float(number as f64),
+                Value::Integer(number) if key == "compute_scale" || key == "time_scale" => Value::Float(number as f64),
                 other => other,
             };
             (key, value)
@@ -242,6 +272,9 @@ pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
         compute: if made { ComputeKey::Trace } else { compute(&raw.compute)? },
         compute_scale: scale(raw.compute_scale)?,
         compute_total: raw.compute_total,
+        arrival: arrival(&raw.arrival, raw.time_scale)?,
+        processes: raw.processes,
+        issue: raw.issue.unwrap_or(Issue::Blocks),
         writes: raw.writes,
         placement: raw.placement,
         addresses: raw.addresses,
@@ -255,6 +288,19 @@ pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
         return Err(KeyError::new("limit", "no request is left", "a whole number from 1"));
     }
     Ok((keys, resolved))
+}
+
+fn arrival(arrival: &RawArrival, time_scale: Option<f64>) -> Result<Arrival, KeyError> {
+    match (arrival, time_scale) {
+        (RawArrival::Closed, None) => Ok(Arrival::Closed),
+        (RawArrival::Closed, Some(_)) => {
+            Err(KeyError::new("time_scale", "nothing arrives by the clock", "arrival = \"open\" beside it"))
+        }
+        (RawArrival::Open, scale) => match scale.unwrap_or(1.0) {
+            scale if scale >= 0.0 && scale.is_finite() => Ok(Arrival::Open(scale)),
+            scale => Err(KeyError::new("time_scale", format!("{scale} is out of range"), "a number from 0")),
+        },
+    }
 }
 
 fn block_size(text: &str) -> Result<BlockSize, KeyError> {

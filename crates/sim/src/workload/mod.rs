@@ -7,11 +7,13 @@
 
 mod cutting;
 mod numbering;
+mod places;
 mod placing;
 mod records;
 mod references;
 mod survey;
 mod thinking;
 
+pub use places::Places;
 use records::Opened;
-pub use references::References;
+pub use references::{share_of, References};

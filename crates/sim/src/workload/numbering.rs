@@ -23,6 +23,8 @@ pub struct Universe {
     plain: HashMap<u64, u32, FxBuildHasher>,
     /// Blocks of other files.
     in_files: HashMap<(u32, u64), u32, FxBuildHasher>,
+    /// By block: its file and its place in it; `None` where nobody asks.
+    places: Option<Vec<(u32, u64)>>,
 }
 
 /// 64 MB of table at most, which only pages that are used cost: 128 GB of 8 KiB blocks.
@@ -37,6 +39,43 @@ impl Universe {
         self.disk_of.push(disk);
         self.sector_of.push(sector);
         Block(self.disk_of.len() as u32 - 1)
+    }
+
+    /// From now on [`Universe::place_of`] may be asked. Nothing has been numbered yet.
+    pub fn keep_places(&mut self) {
+        self.places.get_or_insert_with(Vec::new);
+    }
+
+    /// File of `block`, and which of its blocks it is.
+    ///
+    /// # Panics
+    /// Places are not kept.
+    #[must_use]
+    pub fn place_of(&self, block: Block) -> (u32, u64) {
+        self.places.as_ref().expect("places are kept where they are asked for")[block.index()]
+    }
+
+    /// Adds a block that only has a name: it counts as the next of file 0.
+    pub fn push_named(&mut self, disk: Disk, sector: u64) -> Block {
+        let block = self.push(disk, sector);
+        self.direct.push(block.0 + 1);
+        if let Some(places) = &mut self.places {
+            places.push((0, u64::from(block.0)));
+        }
+        block
+    }
+
+    /// The number of block `at` of `file`, if it has one.
+    #[must_use]
+    pub fn find(&self, file: u32, at: u64) -> Option<Block> {
+        let number = if file != 0 {
+            self.in_files.get(&(file, at)).copied()
+        } else if at < DIRECT_MAX {
+            self.direct.get(at as usize).and_then(|entry| entry.checked_sub(1))
+        } else {
+            self.plain.get(&at).copied()
+        };
+        number.map(Block)
     }
 
     /// The number of block `at` of `file`; on first sight the block is placed.
@@ -74,6 +113,9 @@ impl Universe {
         }
         let (disk, sector) = placing.place(file, at)?;
         self.push(disk, sector);
+        if let Some(places) = &mut self.places {
+            places.push((file, at));
+        }
         Ok(())
     }
 }

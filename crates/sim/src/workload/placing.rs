@@ -85,6 +85,28 @@ impl Placing {
         })
     }
 
+    /// Whether block `at` of `file` has a place of its own.
+    #[must_use]
+    pub fn holds(&self, file: u32, at: u64) -> bool {
+        let Ok(address) = self.volume_block(file, at) else { return false };
+        let own = self.compact.as_ref().is_none_or(|order| order.binary_search(&address).is_ok());
+        own && self.place(file, at).is_ok()
+    }
+
+    /// Blocks of the volume; `None` where the device has no limit, or where only some blocks have places.
+    #[must_use]
+    pub fn volume_blocks(&self) -> Option<u64> {
+        if self.bases.is_some() || self.compact.is_some() {
+            return None;
+        }
+        let capacity = self.capacity?;
+        Some(match &self.layout {
+            Layout::Stripe(stripe) => stripe.capacity_blocks(capacity),
+            Layout::Concat(concat) => concat.capacity_blocks(),
+            _ => return None,
+        })
+    }
+
     /// Disk and first sector of block `at` of `file`.
     ///
     /// # Errors

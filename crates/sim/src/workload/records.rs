@@ -17,6 +17,8 @@ pub struct Opened {
     block_bytes: u64,
     writes: Writes,
     limit: u64,
+    /// Only requests of this process.
+    pid: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,7 +37,14 @@ impl Opened {
             Input::References(_) => return None,
         };
         let limit = keys.limit.unwrap_or(u64::MAX);
-        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit })
+        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit, pid: None })
+    }
+
+    /// The same, of which only the requests of process `pid` are taken; a limit counts all.
+    #[must_use]
+    pub fn of_process(mut self, pid: u32) -> Self {
+        self.pid = Some(pid);
+        self
     }
 
     /// The records from the first on.
@@ -55,7 +64,8 @@ impl Opened {
                 generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?
             }
         };
-        Ok(Records { reader, batch: Vec::new(), skip_writes: self.writes == Writes::Skip, left: self.limit })
+        let skip_writes = self.writes == Writes::Skip;
+        Ok(Records { reader, batch: Vec::new(), skip_writes, pid: self.pid, left: self.limit })
     }
 }
 
@@ -64,6 +74,7 @@ pub struct Records {
     reader: Box<dyn RecordReader>,
     batch: Vec<Record>,
     skip_writes: bool,
+    pid: Option<u32>,
     left: u64,
 }
 
@@ -92,6 +103,9 @@ impl Records {
             }
             self.batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= self.batch.len() as u64;
+            if let Some(pid) = self.pid {
+                self.batch.retain(|record| record.pid == pid);
+            }
         }
         Ok(&self.batch)
     }

@@ -1,6 +1,7 @@
 //! The references themselves, a chunk at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use headstart_device::{Explicit, Layout, Stripe};
 use headstart_trace::{Carries, Record};
@@ -8,17 +9,24 @@ use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Think};
 
 use super::cutting::{Cut, Cutter};
 use super::numbering::Universe;
+use super::places::Places;
 use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{Addresses, BlockSize, CacheSize, DeviceKeys, Input, Placement, Scenario};
+use crate::run::TIME_MAX;
+use crate::scenario::{
+    Addresses, Arrival, BlockSize, CacheSize, DeviceKeys, Input, LowerKeys, LowerSize, Placement, Processes, Scenario,
+    WorkloadKeys,
+};
 use crate::Error;
 
 /// The references of a scenario, in order.
 pub struct References {
     /// Blocks seen so far.
-    pub universe: Universe,
+    pub places: Rc<Places>,
+    /// Distinct blocks, where somebody asks; else none.
+    pub distinct: usize,
     /// Blocks of the cache, resolved.
     pub frames: u32,
     /// Blocks resident at the start.
@@ -29,18 +37,21 @@ pub struct References {
     pub carries: Carries,
     /// What a user must know of the trace.
     pub note: Option<&'static str>,
+    /// Processes in order of their first requests, where each asks for its own.
+    pub pids: Vec<u32>,
     supply: Supply,
     factor: Factor,
     thinking: Thinking,
     /// Writes are told apart.
     mark_writes: bool,
+    /// Arrival times are kept, multiplied by this.
+    time_scale: Option<f64>,
 }
 
 enum Supply {
     Records {
         records: Records,
         cutter: Cutter,
-        placing: Box<Placing>,
         held: Option<Record>,
     },
     /// Inline references; `None` once they have been handed out.
@@ -74,27 +85,35 @@ impl References {
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
-        let distinct = keys.addresses == Addresses::Compact || matches!(scenario.cache.size, CacheSize::Footprint(_));
+        let by_footprint = |level: &LowerKeys| matches!(level.size, LowerSize::Own(CacheSize::Footprint(_)));
+        let footprint =
+            matches!(scenario.cache.size, CacheSize::Footprint(_)) || scenario.lower.iter().any(by_footprint);
+        let distinct = keys.addresses == Addresses::Compact || footprint;
+        let pids = if keys.processes == Processes::PerPid { pids(opened, carries)? } else { Vec::new() };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(opened, &cutter, distinct)? } else { Survey::default() };
         let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
         let frames = frames(scenario.cache.size, found.blocks.len());
         let note = records.reader().note();
-        let supply = Supply::Records { records, cutter, placing: Box::new(placing), held: None };
+        let sizes =
+            if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
+        let supply = Supply::Records { records, cutter, held: None };
         let thinking = thinking(keys.compute, scenario.seed);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
-        let universe = Universe::default();
         Ok(Self {
-            universe,
+            places: Rc::new(Places::new(Universe::default(), Some(placing), sizes)),
+            distinct: found.blocks.len(),
             frames,
             initial: Vec::new(),
             placement: Some(placement),
             carries,
             note,
+            pids,
             supply,
             factor,
             thinking,
             mark_writes: keys.writes.reach_devices(),
+            time_scale: time_scale(keys, carries)?,
         })
     }
 
@@ -121,6 +140,7 @@ impl References {
         let layout = layout(&scenario.device, block, capacity, &numbers).map_err(|error| error.within("device"))?;
         let sectors = headstart_device::sectors_of(block.0).max(1);
         let mut universe = Universe::default();
+        universe.keep_places();
         for (at, name) in order.iter().enumerate() {
             let (disk, sector) = layout.place(at as u64).ok_or_else(|| {
                 KeyError::new("device.layout", format!("block \"{name}\" is nowhere"), "every block once")
@@ -129,7 +149,7 @@ impl References {
                 let problem = format!("block \"{name}\" lies beyond the device");
                 return Err(KeyError::new("workload.references", problem, "fewer or smaller blocks").into());
             }
-            universe.push(disk, sector);
+            universe.push_named(disk, sector);
         }
         let number = |name: &String| Block(numbers[name] as u32);
         let references: Vec<Block> = names.iter().map(number).collect();
@@ -144,16 +164,48 @@ impl References {
         let thinking = thinking(scenario.workload.compute, scenario.seed);
         let factor = factor(&scenario.workload, &thinking, &found, scenario.seed)?;
         Ok(Self {
-            universe,
+            places: Rc::new(Places::new(universe, None, BTreeMap::new())),
+            distinct: order.len(),
             frames,
             initial,
             placement: None,
             carries: Carries::default(),
             note: None,
+            pids: Vec::new(),
             supply: Supply::Inline(Some(references)),
             factor,
             thinking,
             mark_writes: false,
+            time_scale: time_scale(&scenario.workload, Carries::default())?,
+        })
+    }
+
+    /// The references of one process of the same trace, from its first on, in the same space.
+    ///
+    /// # Errors
+    /// The trace cannot be read again.
+    pub fn of_process(&self, scenario: &Scenario, pid: u32) -> Result<Self, Error> {
+        let keys = &scenario.workload;
+        let Some(opened) = Opened::new(keys, scenario.seed) else {
+            let allowed = "\"merged\", or a trace with processes";
+            return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
+        };
+        let Supply::Records { cutter, .. } = &self.supply else { unreachable!("it is read from records") };
+        let records = opened.of_process(pid).read()?;
+        Ok(Self {
+            places: self.places.clone(),
+            distinct: self.distinct,
+            frames: self.frames,
+            initial: Vec::new(),
+            placement: self.placement,
+            carries: self.carries,
+            note: None,
+            pids: Vec::new(),
+            supply: Supply::Records { records, cutter: cutter.clone(), held: None },
+            factor: self.factor,
+            thinking: thinking(keys.compute, scenario.seed.wrapping_add(u64::from(pid))),
+            mark_writes: self.mark_writes,
+            time_scale: self.time_scale,
         })
     }
 
@@ -185,6 +237,7 @@ impl References {
         chunk.blocks.clear();
         chunk.request_ends.clear();
         chunk.writes.clear();
+        chunk.times.clear();
         let constant = self.constant_think();
         let mut recorded = match std::mem::replace(&mut chunk.think, Think::Constant(Nanos::ZERO)) {
             Think::Each(mut each) => {
@@ -196,10 +249,12 @@ impl References {
         let keep = constant.is_none().then_some(&mut recorded);
         match &mut self.supply {
             Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
-            Supply::Records { records, cutter, placing, held } => {
-                let universe = &mut self.universe;
-                let mark_writes = self.mark_writes;
-                Cutting { cutter, placing, universe, chunk, thinks: keep, mark_writes }.pull(records, held)?;
+            Supply::Records { records, cutter, held } => {
+                let (mark_writes, time_scale) = (self.mark_writes, self.time_scale);
+                self.places.number(|universe, placing| {
+                    Cutting { cutter, placing, universe, chunk, thinks: keep, mark_writes, time_scale }
+                        .pull(records, held)
+                })?;
             }
         }
         chunk.think = match (constant, &mut self.thinking) {
@@ -214,7 +269,7 @@ impl References {
                 Think::Each(recorded)
             }
         };
-        if chunk.blocks.is_empty() && self.universe.disk_of.is_empty() {
+        if chunk.blocks.is_empty() && self.places.universe().disk_of.is_empty() {
             let problem = "no request is left";
             return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
         }
@@ -256,6 +311,33 @@ impl References {
     }
 }
 
+/// Processes in order of their first requests.
+fn pids(opened: &Opened, carries: Carries) -> Result<Vec<u32>, Error> {
+    if !carries.processes {
+        let allowed = "\"merged\", or a trace with processes";
+        return Err(KeyError::new("workload.processes", "the trace tells no processes apart", allowed).into());
+    }
+    let (mut records, mut seen, mut order) = (opened.read()?, BTreeSet::new(), Vec::new());
+    loop {
+        let batch = records.next_batch()?;
+        if batch.is_empty() {
+            return Ok(order);
+        }
+        order.extend(batch.iter().map(|record| record.pid).filter(|pid| seen.insert(*pid)));
+    }
+}
+
+/// The factor on arrival times, where they are asked for.
+fn time_scale(keys: &WorkloadKeys, carries: Carries) -> Result<Option<f64>, KeyError> {
+    match keys.arrival {
+        Arrival::Closed => Ok(None),
+        Arrival::Open(scale) if carries.time => Ok(Some(scale)),
+        Arrival::Open(_) => {
+            Err(KeyError::new("workload.arrival", "the workload carries no times", "\"closed\", or a trace with times"))
+        }
+    }
+}
+
 /// References under construction.
 struct Cutting<'a> {
     cutter: &'a Cutter,
@@ -265,6 +347,7 @@ struct Cutting<'a> {
     /// Kept where think times are as recorded: all after the last block of a request.
     thinks: Option<&'a mut Vec<Nanos>>,
     mark_writes: bool,
+    time_scale: Option<f64>,
 }
 
 impl Cutting<'_> {
@@ -278,6 +361,10 @@ impl Cutting<'_> {
         if let Some(thinks) = &mut self.thinks {
             thinks.resize(count - 1, Nanos::ZERO);
             thinks.push(self.cutter.think(record, next));
+        }
+        if let Some(scale) = self.time_scale {
+            let time = Nanos((record.time.0 as f64 * scale).round() as u64).min(TIME_MAX);
+            self.chunk.times.resize(count, time);
         }
         if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
             // Where all read there are no marks; from the first write on, all are marked.
@@ -300,7 +387,7 @@ impl Cutting<'_> {
             if let Some(record) = held.take() {
                 self.push(&record, batch.first())?;
             }
-            if self.thinks.is_none() && self.cutter.objects && !self.mark_writes {
+            if self.thinks.is_none() && self.cutter.objects && !self.mark_writes && self.time_scale.is_none() {
                 // Nothing to hold back, and one block each.
                 for record in batch {
                     let file = self.cutter.file(record);
@@ -323,8 +410,14 @@ impl Cutting<'_> {
 fn frames(size: CacheSize, distinct: usize) -> u32 {
     match size {
         CacheSize::Blocks(blocks) => blocks,
-        CacheSize::Footprint(share) => ((distinct as f64 * share).round() as u32).max(1),
+        CacheSize::Footprint(share) => share_of(share, distinct),
     }
+}
+
+/// A share of so many blocks, at least one.
+#[must_use]
+pub fn share_of(share: f64, distinct: usize) -> u32 {
+    ((distinct as f64 * share).round() as u32).max(1)
 }
 
 /// Where inline blocks lie: as listed, or striped in order of their numbers. Listed blocks that nobody references

@@ -1,12 +1,58 @@
 //! Scenarios as text, run through the library as a user would, and random ones from a seed.
 #![allow(dead_code)] // each test program uses a part
 
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
 use headstart_device::{ARRAYS, SCHEDULERS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_sim::{simulate, Report, Scenario};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
+
+/// A trace on disk for as long as a test needs it.
+pub struct Trace(PathBuf);
+
+impl Trace {
+    /// Requests of (write, block), each a block of 8 KiB, 1 ms of think time after each; `blocks_each` blocks.
+    pub fn new(name: &str, requests: &[(bool, u64)], blocks_each: u64) -> Self {
+        let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
+        for (index, (write, block)) in requests.iter().enumerate() {
+            let op = if *write { "W" } else { "R" };
+            let (at, size) = (block * 8192, blocks_each * 8192);
+            writeln!(text, "0.{:06},{op},1,1,{at},{size},0", index * 1000).expect("a string takes all");
+        }
+        Self::of_text(name, &text)
+    }
+
+    /// A trace of this text, in the format `headstart`.
+    pub fn of_text(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("headstart-{}-{name}.csv", std::process::id()));
+        std::fs::write(&path, text).expect("the temporary folder can be written");
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> std::path::Display<'_> {
+        self.0.display()
+    }
+
+    /// The text of a scenario that reads it.
+    pub fn scenario(&self, writes: &str, rest: &str) -> String {
+        let path = self.0.display();
+        format!(
+            "workload = {{trace = \"{path}\", compute = \"1ms\", placement = \"address\", writes = \"{writes}\"}}\n{rest}"
+        )
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        // Leaving a file behind in the temporary folder is no reason to fail.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
 
 /// Parses what a test has written.
 pub fn table(text: &str) -> Table {

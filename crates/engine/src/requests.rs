@@ -1,0 +1,360 @@
+//! Requests of several blocks at once: what is asked of a lower level by the one above, or of the first level by a
+//! process that asks for all blocks of a request together.
+//!
+//! A request is looked up as a whole. What is resident is handed over at once, what is on its way or has to be fetched
+//! when it arrives; the request is done when all of its blocks have been handed over ([`Level::take_done`]). Fetches
+//! that lie one after another in a file leave as one order. Part of a request may bypass the policy: such blocks are
+//! served from the cache without the policy's knowledge, or fetched and not stored.
+//!
+//! Cost: constant per block, beside the policy's work. Memory: proportional to what is waited for.
+
+use hashbrown::HashMap;
+use headstart_policy::readahead::{Asked, Found};
+use headstart_policy::{BlockState, Event, Space};
+use headstart_types::{Block, Disk, Nanos, Outcome, Position};
+use rustc_hash::FxBuildHasher;
+
+use crate::level::{Backend, Kind, Level, Order};
+
+/// One request to a level.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask {
+    /// The host's name for it.
+    pub id: u64,
+    /// Its blocks; after the first `demanded` come those that a coordinator has added.
+    pub asked: Asked,
+    /// How many of them are asked for and waited for.
+    pub demanded: u32,
+    /// The blocks are going to be written whole.
+    pub write: bool,
+    /// Position of its first block in the reference string; at lower levels nobody counts.
+    pub position: Position,
+}
+
+/// A block of a request that is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    /// Slot of the request.
+    slot: usize,
+    position: Position,
+    outcome: Outcome,
+    since: Nanos,
+}
+
+/// A request some of whose blocks are waited for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Open {
+    id: u64,
+    left: u32,
+}
+
+/// The requests of a level that are not done, and the order under construction.
+#[derive(Default)]
+pub(crate) struct Requests {
+    /// How each block of the request that is being looked up was found.
+    pub found: Vec<Found>,
+    waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
+    open: Vec<Open>,
+    free_slots: Vec<usize>,
+    done: Vec<u64>,
+    order: Vec<Block>,
+    order_kind: Option<Kind>,
+    /// Blocks evicted since the host last asked, if it wants to know.
+    evicted: Option<Vec<Block>>,
+}
+
+impl Requests {
+    /// Whether nobody waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    #[inline]
+    pub fn is_waited_for(&self, block: Block) -> bool {
+        !self.waiters.is_empty() && self.waiters.contains_key(&block)
+    }
+
+    #[inline]
+    pub fn note_evicted(&mut self, block: Block) {
+        if let Some(evicted) = &mut self.evicted {
+            evicted.push(block);
+        }
+    }
+
+    fn open(&mut self, id: u64) -> usize {
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.open.push(Open::default());
+            self.open.len() - 1
+        });
+        self.open[slot] = Open { id, left: 0 };
+        slot
+    }
+
+    fn wait(&mut self, block: Block, waiter: Waiter) {
+        self.open[waiter.slot].left += 1;
+        self.waiters.entry(block).or_default().push(waiter);
+    }
+
+    /// One block of the request in `slot` has been handed over, or (at the end of the look-up) none is waited for.
+    fn close_if_done(&mut self, slot: usize) {
+        if self.open[slot].left == 0 {
+            self.done.push(self.open[slot].id);
+            self.free_slots.push(slot);
+        }
+    }
+
+    /// Adds a fetch to the order under construction, which leaves first where the block does not follow it. A demand
+    /// makes the whole order one. Returns how many orders have left.
+    pub fn add_to_order(
+        &mut self,
+        now: Nanos,
+        block: Block,
+        kind: Kind,
+        space: &dyn Space,
+        disk_of: &[Disk],
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let follows = self.order.last().is_some_and(|last| {
+            let (file, index) = space.place(*last);
+            space.place(block) == (file, index + 1)
+        });
+        let left = if follows { 0 } else { self.close_order(now, disk_of, backend) };
+        self.order.push(block);
+        self.order_kind = match (self.order_kind, kind) {
+            (None, kind) => Some(kind),
+            (Some(Kind::Prefetch), Kind::Prefetch) => Some(Kind::Prefetch),
+            _ => Some(Kind::Demand),
+        };
+        left
+    }
+
+    /// Sends the order under construction, if there is one. Returns how many that was.
+    pub fn close_order(&mut self, now: Nanos, disk_of: &[Disk], backend: &mut impl Backend) -> u32 {
+        let Some(kind) = self.order_kind.take() else { return 0 };
+        let disk = disk_of[self.order[0].index()];
+        backend.issue(now, Order { blocks: &self.order, disk, kind });
+        self.order.clear();
+        1
+    }
+}
+
+impl Level {
+    /// A request at `now`. What of it is resident has been handed over when this returns; see [`Level::take_done`].
+    /// Returns how many orders were issued.
+    ///
+    /// The caller guarantees that the blocks exist in the level's space.
+    pub fn request(&mut self, now: Nanos, ask: &Ask, backend: &mut impl Backend) -> u32 {
+        let slot = self.requests.open(ask.id);
+        self.requests.found.clear();
+        self.counts.readmore_blocks += u64::from(ask.asked.count - ask.demanded);
+        for offset in 0..ask.asked.count {
+            let block = self.block_at(&ask.asked, offset);
+            let demanded = offset < ask.demanded;
+            let position = ask.position.saturating_add(offset);
+            let found = self.look_up(now, slot, block, demanded, ask.write, position);
+            self.requests.found.push(found);
+        }
+        self.tell(now, Event::Asked(ask.asked));
+        let issued = self.issue(now, None, backend);
+        self.requests.found.clear();
+        self.changed = true;
+        self.requests.close_if_done(slot);
+        issued
+    }
+
+    fn block_at(&mut self, asked: &Asked, offset: u32) -> Block {
+        let index = asked.first + u64::from(offset);
+        let block = self.space.block(asked.file, index).expect("the host asks for blocks that exist");
+        self.meet(block);
+        block
+    }
+
+    /// Finds one block of a request and hands it over, or waits for it.
+    fn look_up(
+        &mut self,
+        now: Nanos,
+        slot: usize,
+        block: Block,
+        demanded: bool,
+        write: bool,
+        position: Position,
+    ) -> Found {
+        let state = self.blocks[block.index()];
+        if demanded {
+            self.counts.references += 1;
+            self.counts.writes += u64::from(write);
+        }
+        if state.is_resident() {
+            if demanded {
+                self.counts.hits_ready += 1;
+                self.first_use(now, block, state);
+                self.blocks[block.index()] = state.used();
+            }
+            self.cursor = self.cursor.max(position.saturating_add(1));
+            self.tell(now, served(position, block, Outcome::HitReady));
+            return if state.is_unused_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
+        }
+        let on_its_way = state.is_in_flight() || state.is_passing();
+        if demanded {
+            let outcome = self.count_wait(now, block, write, on_its_way);
+            self.requests.wait(block, Waiter { slot, position, outcome, since: now });
+            self.blocks[block.index()] = self.blocks[block.index()].used();
+        }
+        match (on_its_way, state.is_unused_prefetch()) {
+            (false, _) => Found::Absent,
+            (true, true) => Found::UnreadyPrefetched,
+            (true, false) => Found::Unready,
+        }
+    }
+
+    /// Counts a demanded block that is not resident, and says how it was found.
+    fn count_wait(&mut self, now: Nanos, block: Block, write: bool, on_its_way: bool) -> Outcome {
+        let state = self.blocks[block.index()];
+        let unused = state.is_in_flight() && state.is_unused_prefetch();
+        if on_its_way && !self.is_fresh(now, block) {
+            self.counts.hits_unready += 1;
+            self.counts.prefetches_used += u64::from(unused);
+            self.counts.prefetches_late += u64::from(unused);
+            return Outcome::HitUnready;
+        }
+        self.counts.misses += 1;
+        if !on_its_way {
+            self.ledger.missed(block, &mut self.counts);
+            if write {
+                self.counts.write_misses += 1;
+                self.allocating.push(block);
+            }
+        } else if unused {
+            // Prefetched at this very instant: on demand after all.
+            self.counts.prefetches -= 1;
+            self.counts.demand_fetches += 1;
+        }
+        Outcome::Miss
+    }
+
+    /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
+    pub(crate) fn hand_over(&mut self, now: Nanos, block: Block) {
+        let Some(waiters) = self.requests.waiters.remove(&block) else { return };
+        self.blocks[block.index()] = self.blocks[block.index()].used();
+        for waiter in waiters {
+            self.waited(now, &waiter);
+            self.cursor = self.cursor.max(waiter.position.saturating_add(1));
+            self.tell(now, served(waiter.position, block, waiter.outcome));
+        }
+    }
+
+    /// A block that is not stored has arrived.
+    pub(crate) fn passed(&mut self, now: Nanos, block: Block) {
+        self.blocks[block.index()] = BlockState::ABSENT;
+        for waiter in self.requests.waiters.remove(&block).unwrap_or_default() {
+            self.waited(now, &waiter);
+        }
+    }
+
+    fn waited(&mut self, now: Nanos, waiter: &Waiter) {
+        if waiter.outcome == Outcome::HitUnready {
+            self.counts.hit_wait += now - waiter.since;
+        }
+        self.requests.open[waiter.slot].left -= 1;
+        self.requests.close_if_done(waiter.slot);
+    }
+
+    /// A request whose blocks all bypass the policy. Resident ones are silent hits, which change no recency; absent
+    /// ones are fetched in orders of `kind` and not stored. Returns how many orders were issued.
+    pub fn bypass(&mut self, now: Nanos, id: u64, asked: &Asked, kind: Kind, backend: &mut impl Backend) -> u32 {
+        let slot = self.requests.open(id);
+        let mut issued = 0;
+        for offset in 0..asked.count {
+            let block = self.block_at(asked, offset);
+            self.counts.references += 1;
+            self.counts.bypass_blocks += 1;
+            let state = self.blocks[block.index()];
+            if state.is_resident() {
+                self.counts.hits_ready += 1;
+                self.counts.silent_hits += 1;
+                self.first_use(now, block, state);
+                self.blocks[block.index()] = state.used();
+                continue;
+            }
+            let on_its_way = state.is_in_flight() || state.is_passing();
+            let outcome = self.count_wait(now, block, false, on_its_way);
+            self.requests.wait(block, Waiter { slot, position: 0, outcome, since: now });
+            self.blocks[block.index()] = state.used();
+            if !on_its_way {
+                issued += self.pass(now, block, kind, backend);
+            }
+        }
+        issued += self.requests.close_order(now, &self.disk_of, backend);
+        self.requests.close_if_done(slot);
+        issued
+    }
+
+    /// Fetches a block that will not be stored.
+    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, backend: &mut impl Backend) -> u32 {
+        self.counts.demand_fetches += 1;
+        self.counts.bypass_fetches += 1;
+        self.blocks[block.index()] = BlockState::passing();
+        self.outstanding[self.disk_of[block.index()].index()] += 1;
+        self.requests.add_to_order(now, block, kind, &*self.space, &self.disk_of, backend)
+    }
+
+    /// Gives the requests that have been done since it was last asked, in order.
+    pub fn take_done(&mut self, into: &mut Vec<u64>) {
+        into.append(&mut self.requests.done);
+    }
+
+    /// From now on [`Level::take_evicted`] tells what has been evicted.
+    pub fn note_evictions(&mut self) {
+        self.requests.evicted = Some(Vec::new());
+    }
+
+    /// Gives the blocks that have been evicted since it was last asked, in order.
+    pub fn take_evicted(&mut self, into: &mut Vec<Block>) {
+        if let Some(evicted) = &mut self.requests.evicted {
+            into.append(evicted);
+        }
+    }
+
+    /// A coordinator wants `block` out first, whatever the policy would choose. Nothing where it is not resident.
+    pub fn make_first_victim(&mut self, block: Block) {
+        if self.blocks.get(block.index()).is_some_and(|state| state.is_evictable()) {
+            self.policy.first_victim(block);
+        }
+    }
+
+    /// A coordinator takes `block` out of the cache. Nothing where it is not resident, or dirty.
+    pub fn take_out(&mut self, block: Block) {
+        let evictable = self.blocks.get(block.index()).is_some_and(|state| state.is_evictable());
+        if !evictable || self.dirty.contains(block) {
+            return;
+        }
+        let unused = self.blocks[block.index()].is_unused_prefetch();
+        self.blocks[block.index()] = BlockState::ABSENT;
+        self.free += 1;
+        self.changed = true;
+        self.counts.evictions += 1;
+        self.ledger.evicted(block, unused, false, &mut self.counts);
+        self.policy.removed(block);
+    }
+
+    /// A block comes from the level above, which has evicted it: it takes a frame and needs no fetch. Nothing where
+    /// it is resident or on its way. Returns how many orders were issued (dirty victims).
+    pub fn put(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) -> u32 {
+        self.meet(block);
+        if !self.blocks[block.index()].is_absent() || self.is_allocating(block) {
+            return 0;
+        }
+        self.allocating.push(block);
+        self.tell(now, Event::Miss { position: self.cursor, block });
+        self.issue(now, None, backend)
+    }
+
+    fn is_allocating(&self, block: Block) -> bool {
+        self.allocating.contains(&block)
+    }
+}
+
+fn served(position: Position, block: Block, outcome: Outcome) -> Event {
+    Event::Served { position, block, outcome, compute: Nanos::ZERO }
+}

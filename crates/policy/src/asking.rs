@@ -1,0 +1,233 @@
+//! Policies that are asked about whole requests: a replacement and, beside it or within it, a read-ahead.
+//!
+//! A request's absent blocks are fetched at once, then what the read-ahead adds. A prefetch that finds no frame is
+//! dropped; a demand waits for one. Without a read-ahead this is demand fetching, request by request: what a level
+//! does that stands below another one.
+//!
+//! Cost: the replacement's and the read-ahead's, and a look at each block named.
+
+use std::collections::VecDeque;
+
+use headstart_types::{Block, Nanos, Outcome, Position};
+
+use crate::readahead::{Asked, Cached, Found, Integrated, Run};
+use crate::{Event, Fetch, Policy, ReadAhead, Replacement, View};
+
+/// A replacement and a read-ahead that know nothing of each other; the second may be missing.
+pub struct Apart(pub Box<dyn Replacement>, pub Option<Box<dyn ReadAhead>>);
+
+impl Replacement for Apart {
+    fn grow(&mut self, blocks: usize) {
+        self.0.grow(blocks);
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.0.warm(blocks);
+    }
+
+    fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block> {
+        self.0.victim(incoming, view)
+    }
+
+    fn inserted(&mut self, block: Block) {
+        self.0.inserted(block);
+    }
+
+    fn removed(&mut self, block: Block) {
+        self.0.removed(block);
+    }
+
+    fn referenced(&mut self, position: Position, block: Block, outcome: Outcome) {
+        self.0.referenced(position, block, outcome);
+    }
+}
+
+impl ReadAhead for Apart {
+    fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        if let Some(read_ahead) = &mut self.1 {
+            read_ahead.asked(now, asked, found, cached, prefetch);
+        }
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, unused: bool) {
+        if let Some(read_ahead) = &mut self.1 {
+            read_ahead.evicted(file, index, unused);
+        }
+    }
+}
+
+impl Integrated for Apart {
+    fn placed(&mut self, block: Block, _file: u32, _index: u64) {
+        // It may have been numbered this very moment.
+        self.0.grow(block.index() + 1);
+    }
+}
+
+/// A replacement and a read-ahead as a [`Policy`].
+pub struct Asking {
+    parts: Box<dyn Integrated>,
+    frames: u32,
+    /// Missed blocks that found no frame (all in flight or pinned): asked for again at every decision.
+    owed: VecDeque<Block>,
+    /// Resident blocks that a coordinator has made the first victims, the last one first; some may be so no more.
+    first_victims: Vec<Block>,
+    prefetch: Vec<Run>,
+}
+
+/// Frames and fetches of the decision under way.
+struct Round<'a> {
+    free: u32,
+    view: &'a View<'a>,
+    fetches: &'a mut Vec<Fetch>,
+}
+
+impl Round<'_> {
+    /// Whether `block` could be fetched: absent, and not fetched in this very round.
+    fn lacks(&self, block: Block) -> bool {
+        self.view.state(block).is_absent() && !self.fetches.iter().any(|fetch| fetch.block == block)
+    }
+}
+
+impl Asking {
+    /// In a cache of `frames` frames.
+    #[must_use]
+    pub fn new(parts: Box<dyn Integrated>, frames: u32) -> Self {
+        Self { parts, frames, owed: VecDeque::new(), first_victims: Vec::new(), prefetch: Vec::new() }
+    }
+
+    /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice.
+    fn victim(&mut self, incoming: Block, round: &Round<'_>) -> Option<Block> {
+        while let Some(block) = self.first_victims.pop() {
+            let taken = || round.fetches.iter().any(|fetch| fetch.victim == Some(block));
+            if round.view.state(block).is_evictable() && !taken() {
+                self.parts.removed(block);
+                return Some(block);
+            }
+        }
+        self.parts.victim(incoming, round.view)
+    }
+
+    /// Fetches `block`, which has a place, into a free frame or in place of a victim; false where there is neither.
+    fn fetch(&mut self, block: Block, (file, index): (u32, u64), round: &mut Round<'_>) -> bool {
+        self.parts.placed(block, file, index);
+        if round.free > 0 {
+            round.free -= 1;
+            round.fetches.push(Fetch { block, victim: None });
+            return true;
+        }
+        let Some(victim) = self.victim(block, round) else { return false };
+        let unused = round.view.state(victim).is_unused_prefetch();
+        let (file, index) = round.view.space.place(victim);
+        self.parts.evicted(file, index, unused);
+        round.fetches.push(Fetch { block, victim: Some(victim) });
+        true
+    }
+
+    /// Fetches what a request misses, then what the read-ahead adds.
+    fn asked(&mut self, now: Nanos, asked: &Asked, round: &mut Round<'_>) {
+        let view = round.view;
+        for (index, found) in (asked.first..).zip(view.found) {
+            let Some(block) = view.space.block(asked.file, index) else { continue };
+            if *found == Found::Absent && round.lacks(block) && !self.fetch(block, (asked.file, index), round) {
+                self.owed.push_back(block);
+            }
+        }
+        let mut prefetch = std::mem::take(&mut self.prefetch);
+        prefetch.clear();
+        let cached = CachedIn { view, frames: self.frames };
+        self.parts.asked(now, asked, view.found, &cached, &mut prefetch);
+        for run in &prefetch {
+            self.prefetch_run(run, round);
+        }
+        self.prefetch = prefetch;
+    }
+
+    /// Fetches what of `run` is neither cached nor under way, as far as the file and the frames go.
+    fn prefetch_run(&mut self, run: &Run, round: &mut Round<'_>) {
+        for index in run.first..run.end() {
+            let Some(block) = round.view.space.block(run.file, index) else { return };
+            let wanted = round.lacks(block) && !self.owed.contains(&block);
+            if wanted && !self.fetch(block, (run.file, index), round) {
+                return;
+            }
+        }
+    }
+
+    /// Fetches what waits for a frame, as far as there are frames by now.
+    fn retry_owed(&mut self, round: &mut Round<'_>) {
+        while let Some(block) = self.owed.front().copied() {
+            // It may have come another way: as a prefetch, or for another request.
+            if round.lacks(block) && !self.fetch(block, round.view.space.place(block), round) {
+                return;
+            }
+            self.owed.pop_front();
+        }
+    }
+}
+
+/// What a read-ahead may see of a level.
+struct CachedIn<'a> {
+    view: &'a View<'a>,
+    frames: u32,
+}
+
+impl Cached for CachedIn<'_> {
+    fn is_cached(&self, file: u32, index: u64) -> bool {
+        self.view.space.known(file, index).is_some_and(|block| !self.view.state(block).is_absent())
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        self.view.space.file_blocks(file)
+    }
+
+    fn frames(&self) -> u32 {
+        self.frames
+    }
+}
+
+impl Policy for Asking {
+    fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let mut round = Round { free: view.free, view, fetches };
+        match event {
+            Event::Served { position, block, outcome, .. } => {
+                if !self.first_victims.is_empty() {
+                    // Asked for again: it is a victim like others.
+                    self.first_victims.retain(|other| *other != block);
+                }
+                self.parts.referenced(position, block, outcome);
+            }
+            Event::Miss { block, .. } => {
+                if !self.fetch(block, view.space.place(block), &mut round) {
+                    self.owed.push_back(block);
+                }
+            }
+            Event::Asked(asked) => self.asked(now, &asked, &mut round),
+            Event::Arrived { block, .. } => self.parts.inserted(block),
+            Event::Decide => self.retry_owed(&mut round),
+        }
+    }
+
+    fn grow(&mut self, blocks: usize) {
+        self.parts.grow(blocks);
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.parts.warm(blocks);
+    }
+
+    fn decides(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    fn asks(&self) -> bool {
+        true
+    }
+
+    fn first_victim(&mut self, block: Block) {
+        self.first_victims.push(block);
+    }
+
+    fn removed(&mut self, block: Block) {
+        self.parts.removed(block);
+    }
+}

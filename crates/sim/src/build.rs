@@ -1,0 +1,195 @@
+//! From a scenario's sections to policies, levels and processes, for runs of `flow`.
+
+use std::rc::Rc;
+
+use headstart_engine::Level;
+use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
+use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
+use headstart_policy::registry::{self, Context};
+use headstart_policy::{Apart, Asking, Policy};
+use headstart_types::{Chunk, KeyError};
+
+use crate::flow::{Client, Flow, Manner, Tier, Tiers};
+use crate::process::Process;
+use crate::run::{Cursor, Run};
+use crate::scenario::{Arrival, CacheSize, Issue, LowerSize, PolicyKeys, Processes, Scenario};
+use crate::storage::Storage;
+use crate::workload::{share_of, Places, References};
+use crate::Error;
+
+/// The policy of a level. One that is not hinted is asked about whole requests where `asking`.
+///
+/// # Errors
+/// A key of the policy.
+pub fn policy(
+    keys: &PolicyKeys,
+    context: &Context,
+    block_bytes: u64,
+    asking: bool,
+) -> Result<Box<dyn Policy>, KeyError> {
+    let by_blocks = !asking || keys.name != "demand";
+    if !keys.asks() && by_blocks {
+        let row = registry::policy(keys.name)?;
+        return (row.build)(keys.keys.clone(), context);
+    }
+    let replacement = || {
+        let row = registry::replacement(keys.replacement)?;
+        (row.build)(keys.replacement_keys.clone(), context).map_err(|error| error.within("replacement"))
+    };
+    let frames = context.frames;
+    if !keys.asks() {
+        return Ok(Box::new(Asking::new(Box::new(Apart(replacement()?, None)), frames)));
+    }
+    let read_ahead_context = ReadAheadContext { block_bytes, frames };
+    let parts: Box<dyn headstart_policy::readahead::Integrated> = match read_ahead(keys.name)?.build {
+        BuildReadAhead::Apart(make) => {
+            let read_ahead = make(keys.keys.clone(), &read_ahead_context)?;
+            Box::new(Apart(replacement()?, Some(read_ahead)))
+        }
+        BuildReadAhead::WithReplacement(make) => make(keys.keys.clone(), &read_ahead_context)?,
+    };
+    Ok(Box::new(Asking::new(parts, frames)))
+}
+
+/// What a run of `flow` is made of, beside the first level's policy context.
+pub struct Parts {
+    /// What is asked for, by everybody.
+    pub references: References,
+    /// All of it, where the first level's policy is hinted.
+    pub chunk: Option<Chunk>,
+    /// The disks.
+    pub storage: Storage,
+    /// What the first level's policy is built from.
+    pub context: Context,
+}
+
+/// A run of one process on one level.
+///
+/// # Errors
+/// A key of the policy.
+pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
+    let Parts { references, chunk, mut storage, context } = parts;
+    let block_bytes = scenario.workload.block_bytes();
+    storage.grow(&references.places.universe().sector_of);
+    let policy = policy(&scenario.policy, &context, block_bytes, false).map_err(|error| error.within("policy"))?;
+    let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, context.disks);
+    let cursor = match chunk {
+        Some(chunk) => Cursor { chunk, at: 0, supply: None },
+        None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
+    };
+    let process = Process::new(&scenario.host, block_bytes);
+    Ok(Run::new(level, storage, process, scenario.cache.write_delay, cursor))
+}
+
+/// A run of `flow`, and the frames of each level in the order of its tiers.
+///
+/// # Errors
+/// A key or the trace is at fault.
+pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
+    let Parts { references, chunk, storage, context } = parts;
+    let (places, distinct) = (references.places.clone(), references.distinct);
+    let first = scenario.lower.iter().map(|level| level.clients as usize).product();
+    let manner = Manner {
+        whole: scenario.workload.issue == Issue::Whole,
+        open: scenario.workload.arrival != Arrival::Closed,
+        write_delay: scenario.cache.write_delay,
+    };
+    let clients = clients(scenario, references, chunk, first)?;
+    // Several processes on one level, and requests as wholes, are for policies that are asked.
+    let asking = manner.whole || manner.open || clients.len() > first;
+    let (tiers, frames) = tiers(scenario, &places, &context, (first, asking), (storage.drives().len(), distinct))?;
+    let tiers = Tiers::new(tiers, first, storage, places.clone(), scenario.workload.block_bytes());
+    Ok((Flow::new(tiers, clients, places, manner), frames))
+}
+
+/// The processes: one, or one for each of the trace's, dealt out to the first levels in turn.
+fn clients(
+    scenario: &Scenario,
+    references: References,
+    chunk: Option<Chunk>,
+    first: usize,
+) -> Result<Vec<Client>, Error> {
+    let process = || Process::new(&scenario.host, scenario.workload.block_bytes());
+    if scenario.workload.processes == Processes::Merged {
+        let cursor = match chunk {
+            Some(chunk) => Cursor { chunk, at: 0, supply: None },
+            None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
+        };
+        return Ok(vec![Client::new(process(), 0, cursor)]);
+    }
+    let each = |(index, pid): (usize, &u32)| {
+        let supply = references.of_process(scenario, *pid)?;
+        let cursor = Cursor { chunk: Chunk::empty(), at: 0, supply: Some(supply) };
+        Ok(Client::new(process(), index % first, cursor))
+    };
+    references.pids.iter().enumerate().map(each).collect()
+}
+
+/// The levels, from those that processes ask to the one above the disks, and the frames of each.
+fn tiers(
+    scenario: &Scenario,
+    places: &Rc<Places>,
+    context: &Context,
+    (first, asking): (usize, bool),
+    (disks, distinct): (usize, usize),
+) -> Result<(Vec<Tier>, Vec<u32>), Error> {
+    let block_bytes = scenario.workload.block_bytes();
+    let mut tiers = Vec::new();
+    let mut frames_of = Vec::new();
+    let mut sizes = vec![(scenario.cache.name.as_str(), context.frames)];
+    let (mut begin, mut count) = (0, first);
+    for _ in 0..count {
+        let policy = policy(&scenario.policy, context, block_bytes, asking).map_err(|error| error.within("policy"))?;
+        let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
+        tiers.push(tier(level.in_space(places.clone()), context.frames > 0));
+        frames_of.push(context.frames);
+    }
+    for (at, lower) in scenario.lower.iter().enumerate() {
+        let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
+        let frames = frames(&lower.size, &sizes, distinct);
+        sizes.push((lower.name.as_str(), frames));
+        let above = begin;
+        begin += count;
+        count /= lower.clients as usize;
+        for upper in 0..count * lower.clients as usize {
+            tiers[above + upper].below = Some(begin + upper / lower.clients as usize);
+        }
+        let context = Context { frames: frames.max(1), initial: Vec::new(), hints: None, ..context.clone() };
+        for _ in 0..count {
+            let policy = policy(&lower.policy, &context, block_bytes, true);
+            let policy = policy.map_err(|error| within(error.within("policy")))?;
+            let level = Level::new(policy, frames, &[], &context.disk_of, disks).in_space(places.clone());
+            let mut tier = tier(level, frames > 0);
+            tier.link = lower.link;
+            let (name, keys) = &lower.coordinator;
+            let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
+            tier.coordinator = made.map_err(|error| within(error.within("coordinator")))?;
+            tiers.push(tier);
+            frames_of.push(frames);
+        }
+    }
+    Ok((tiers, frames_of))
+}
+
+fn tier(level: Level, stores: bool) -> Tier {
+    Tier {
+        level,
+        below: None,
+        stores,
+        coordinator: Box::new(headstart_policy::coordinator::Uncoordinated),
+        link: crate::flow::Link::default(),
+        link_time: headstart_types::Nanos::ZERO,
+    }
+}
+
+/// Frames of a level below the first, whose own share of the workload's blocks counts as the first's does.
+fn frames(size: &LowerSize, above: &[(&str, u32)], distinct: usize) -> u32 {
+    match size {
+        LowerSize::Own(CacheSize::Blocks(blocks)) => *blocks,
+        LowerSize::Own(CacheSize::Footprint(share)) => share_of(*share, distinct),
+        LowerSize::Ratio(name, ratio) => {
+            let (_, frames) = above.iter().find(|(other, _)| other == name).expect("it has been checked");
+            ((f64::from(*frames) * ratio).round() as u32).max(u32::from(*ratio > 0.0))
+        }
+    }
+}

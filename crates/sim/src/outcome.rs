@@ -1,0 +1,198 @@
+//! What a run has come to: checked, and put into the words of the result.
+
+use headstart_engine::Level;
+use headstart_types::Nanos;
+
+use crate::flow::Flow;
+use crate::process::Process;
+use crate::report::{CountsReport, DeviceReport, LevelReport, ProcessReport};
+use crate::responses::Summary;
+use crate::run::Run;
+use crate::scenario::{Arrival, Processes, Scenario};
+use crate::storage::Storage;
+
+/// A finished run.
+pub struct Outcome {
+    /// When everybody was done.
+    pub elapsed: Nanos,
+    /// Requests of the application.
+    pub requests: u64,
+    /// Their response times.
+    pub responses: Summary,
+    /// Time without a request, of open arrivals.
+    pub idle: Nanos,
+    /// The application's counts: of all first levels together.
+    pub counts: CountsReport,
+    /// Each level.
+    pub levels: Vec<LevelReport>,
+    /// Each disk.
+    pub devices: Vec<DeviceReport>,
+    /// Each process.
+    pub processes: Vec<ProcessReport>,
+    /// Bytes that were asked for.
+    pub bytes: u128,
+}
+
+impl Outcome {
+    /// Of one process on one level.
+    ///
+    /// # Panics
+    /// What is counted does not add up: a bug.
+    #[must_use]
+    pub fn of_run(scenario: &Scenario, run: &Run, frames: u32, elapsed: Nanos) -> Self {
+        check(&run.level);
+        let counts = run.level.counts();
+        let fetched = counts.demand_fetches + counts.write_misses;
+        assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
+        let block_bytes = scenario.workload.block_bytes();
+        let processes = vec![of_process(&run.process, counts.references, elapsed, Nanos::ZERO)];
+        Self {
+            elapsed,
+            requests: run.requests,
+            responses: run.responses.summary(),
+            idle: Nanos::ZERO,
+            counts: counts.into(),
+            levels: vec![of_level(&run.level, (&scenario.cache.name, frames), Nanos::ZERO, block_bytes)],
+            devices: of_devices(&run.storage, elapsed),
+            processes,
+            bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
+        }
+    }
+
+    /// Of levels and processes.
+    ///
+    /// # Panics
+    /// What is counted does not add up: a bug.
+    #[must_use]
+    pub fn of_flow(scenario: &Scenario, flow: &Flow, frames: &[u32], elapsed: Nanos) -> Self {
+        flow.tiers.tiers.iter().for_each(|tier| check(&tier.level));
+        let block_bytes = scenario.workload.block_bytes();
+        let names = names(scenario, flow.tiers.first);
+        let tiers = flow.tiers.tiers.iter().zip(names).zip(frames);
+        let levels = tiers
+            .map(|((tier, name), frames)| of_level(&tier.level, (&name, *frames), tier.link_time, block_bytes))
+            .collect();
+        let mut counts = flow.tiers.tiers[0].level.counts().clone();
+        for tier in &flow.tiers.tiers[1..flow.tiers.first] {
+            counts.add(tier.level.counts());
+        }
+        let open = scenario.workload.arrival != Arrival::Closed;
+        let processes = match open {
+            true => vec![by_the_clock(counts.references, elapsed, flow.idle)],
+            false => flow
+                .clients
+                .iter()
+                .map(|client| {
+                    let after = elapsed - client.process.free_at;
+                    of_process(&client.process, client.references, elapsed, after)
+                })
+                .collect(),
+        };
+        let idle = if open { flow.idle } else { Nanos(processes.iter().map(|process| process.idle_ns).sum()) };
+        assert!(scenario.workload.processes == Processes::PerPid || open || idle == Nanos::ZERO);
+        Self {
+            elapsed,
+            requests: flow.clients.iter().map(|client| client.requests).sum(),
+            responses: flow.responses.summary(),
+            idle,
+            counts: (&counts).into(),
+            levels,
+            devices: of_devices(&flow.tiers.storage, elapsed),
+            processes,
+            bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
+        }
+    }
+}
+
+/// The identities of a level's counts.
+fn check(level: &Level) {
+    let counts = level.counts();
+    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
+    assert!(counts.prefetches_used <= counts.prefetches);
+    assert!(counts.prefetches_late <= counts.prefetches_used);
+    assert!(counts.demand_fetches + counts.write_misses <= counts.misses, "nothing is fetched on demand unasked");
+}
+
+/// The name of each level, those of a tier numbered where they are several.
+fn names(scenario: &Scenario, first: usize) -> Vec<String> {
+    let mut count = first;
+    let mut names = Vec::new();
+    let mut tier = |name: &str, count: usize| {
+        let numbered = (1..=count).map(|number| if count > 1 { format!("{name}.{number}") } else { name.to_owned() });
+        names.extend(numbered);
+    };
+    tier(&scenario.cache.name, count);
+    for lower in &scenario.lower {
+        count /= lower.clients as usize;
+        tier(&lower.name, count);
+    }
+    names
+}
+
+fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes: u64) -> LevelReport {
+    let counts = level.counts();
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let (used, misses) = (counts.prefetches_used, counts.misses - counts.write_misses);
+    LevelReport {
+        name: name.to_owned(),
+        blocks: frames,
+        counts: counts.into(),
+        dirty_blocks: level.dirty_blocks() as u64,
+        accuracy: share(used, counts.prefetches),
+        coverage: share(used, used + misses),
+        lateness: share(counts.prefetches_late, used),
+        lead_ns_mean: counts.lead_time.0.checked_div(used).unwrap_or(0),
+        pollution: counts.pollution,
+        wasted_bytes: counts.prefetches_wasted() * block_bytes,
+        wasted_service_ns: counts.wasted_service.0,
+        silent_hits: counts.silent_hits,
+        bypass_blocks: counts.bypass_blocks,
+        bypass_fetches: counts.bypass_fetches,
+        readmore_blocks: counts.readmore_blocks,
+        link_ns: link.0,
+    }
+}
+
+fn of_devices(storage: &Storage, elapsed: Nanos) -> Vec<DeviceReport> {
+    let sectors = storage.block_sectors();
+    storage.statistics(elapsed).map(|each| DeviceReport::new(&each, elapsed.0, sectors)).collect()
+}
+
+/// A process that was done `after` before the end.
+fn of_process(process: &Process, references: u64, elapsed: Nanos, after: Nanos) -> ProcessReport {
+    let parts = process.compute + process.driver + process.overhead + process.stall + process.idle + after;
+    assert_eq!(parts, elapsed, "every nanosecond of a process is accounted for");
+    ProcessReport {
+        references,
+        elapsed_ns: elapsed.0,
+        compute_ns: process.compute.0,
+        driver_ns: process.driver.0,
+        overhead_ns: process.overhead.0,
+        stall_ns: process.stall.0,
+        barrier_ns: 0,
+        idle_ns: (process.idle + after).0,
+        own_io_ns: process.stall.0,
+        other_io_ns: 0,
+        action_ns: 0,
+        overrun_ns: 0,
+    }
+}
+
+/// Arrivals by the clock as one process: it stalls while anything is outstanding.
+fn by_the_clock(references: u64, elapsed: Nanos, idle: Nanos) -> ProcessReport {
+    let stall = (elapsed - idle).0;
+    ProcessReport {
+        references,
+        elapsed_ns: elapsed.0,
+        compute_ns: 0,
+        driver_ns: 0,
+        overhead_ns: 0,
+        stall_ns: stall,
+        barrier_ns: 0,
+        idle_ns: idle.0,
+        own_io_ns: stall,
+        other_io_ns: 0,
+        action_ns: 0,
+        overrun_ns: 0,
+    }
+}

@@ -1,0 +1,86 @@
+//! The universe of blocks as levels below the workload see it: shared, and growing when a read-ahead names a block.
+
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
+
+use headstart_policy::Space;
+use headstart_types::{Block, Disk};
+
+use super::numbering::Universe;
+use super::placing::Placing;
+use crate::Error;
+
+/// Blocks, their numbers, and where they lie.
+#[derive(Debug)]
+pub struct Places {
+    universe: RefCell<Universe>,
+    /// `None` for inline references, which name their blocks: none has a neighbour.
+    placing: Option<Placing>,
+    /// Blocks of each file, where files are told apart.
+    sizes: BTreeMap<u32, u64>,
+}
+
+impl Places {
+    /// Blocks placed by `placing`; files hold as many as `sizes` says.
+    #[must_use]
+    pub fn new(universe: Universe, placing: Option<Placing>, sizes: BTreeMap<u32, u64>) -> Self {
+        Self { universe: RefCell::new(universe), placing, sizes }
+    }
+
+    /// What is known so far.
+    ///
+    /// # Panics
+    /// While it is being added to: a bug.
+    #[must_use]
+    pub fn universe(&self) -> Ref<'_, Universe> {
+        self.universe.borrow()
+    }
+
+    /// From now on it is known of each block which place in which file it has: 16 bytes a block.
+    pub fn keep_places(&self) {
+        self.universe.borrow_mut().keep_places();
+    }
+
+    /// Adds to what is known, by the rule of placing.
+    ///
+    /// # Errors
+    /// Whatever `add` fails with.
+    ///
+    /// # Panics
+    /// Inline references have no rule.
+    pub fn number<T>(&self, add: impl FnOnce(&mut Universe, &Placing) -> Result<T, Error>) -> Result<T, Error> {
+        add(&mut self.universe.borrow_mut(), self.placing.as_ref().expect("records are placed by a rule"))
+    }
+}
+
+impl Space for Places {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        if let Some(block) = self.known(file, index) {
+            return Some(block);
+        }
+        let placing = self.placing.as_ref()?;
+        let within = self.sizes.get(&file).is_none_or(|blocks| index < *blocks);
+        // A place beyond the device is an end like that of a file.
+        (within && placing.holds(file, index)).then(|| self.universe.borrow_mut().number(file, index, placing).ok())?
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.universe.borrow().find(file, index)
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        self.universe.borrow().place_of(block)
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        self.sizes.get(&file).copied().or_else(|| self.placing.as_ref()?.volume_blocks())
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        self.universe.borrow().disk_of[block.index()]
+    }
+
+    fn blocks(&self) -> usize {
+        self.universe.borrow().disk_of.len()
+    }
+}
