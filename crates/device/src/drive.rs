@@ -11,6 +11,9 @@
 //! order are counted from there, their tags are the drive's. Where the arm goes is its matter: a full stroke that
 //! the host's scheduler asks for is passed over, as is one while a device of several channels is serving.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use headstart_types::Nanos;
 
 use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Stroke};
@@ -24,6 +27,35 @@ struct InService {
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
+}
+
+impl InService {
+    /// Which of several completes first: the first to end, then the first to come.
+    #[inline]
+    fn key(&self) -> (Nanos, u64) {
+        (self.service.end, self.queued.sequence)
+    }
+}
+
+impl PartialEq for InService {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for InService {}
+
+impl PartialOrd for InService {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InService {
+    /// The greatest of a heap is the one that completes first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
 }
 
 /// A completed request.
@@ -94,8 +126,8 @@ pub struct Drive {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
     commands: Option<CommandQueue>,
-    /// At most `concurrency` requests, in no order.
-    in_service: Vec<InService>,
+    /// At most `concurrency` requests, the next to complete on top.
+    in_service: BinaryHeap<InService>,
     concurrency: usize,
     sequence: u64,
     outstanding: u32,
@@ -114,7 +146,7 @@ impl Drive {
             device,
             scheduler,
             commands: None,
-            in_service: Vec::with_capacity(concurrency.min(1024)),
+            in_service: BinaryHeap::with_capacity(concurrency.min(1024)),
             concurrency,
             sequence: 0,
             outstanding: 0,
@@ -210,13 +242,8 @@ impl Drive {
     /// When no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
     pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
-        let (index, _) = self
-            .in_service
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, each)| (each.service.end, each.queued.sequence))
-            .expect("finish is called once for each end that start returned");
-        let InService { queued, mut parts, started, service } = self.in_service.swap_remove(index);
+        let ended = self.in_service.pop().expect("finish is called once for each end that start returned");
+        let InService { queued, mut parts, started, service } = ended;
         assert_eq!(service.end, now, "finish is called at the end that start returned");
         self.count(now, &queued, started, &service);
         match &mut self.commands {
