@@ -4,7 +4,7 @@ use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
 /// No time of a device is longer than this: sums of them stay far from the end of 64 bits.
-const TIME_MAX: Nanos = Nanos(3_600_000_000_000);
+pub(crate) const TIME_MAX: Nanos = Nanos(3_600_000_000_000);
 
 /// A table from which keys are taken one after another; what is left at the end is unknown.
 pub(crate) struct Keys {
@@ -32,6 +32,14 @@ impl Keys {
     /// A time, zero included.
     pub(crate) fn time_or_zero(&mut self, key: &str) -> Result<Nanos, KeyError> {
         time_of(&self.take(key, Nanos::ALLOWED)?).map_err(|error| error.within(key))
+    }
+
+    /// A time of at most `most`, zero included.
+    pub(crate) fn time_to(&mut self, key: &str, most: Nanos) -> Result<Nanos, KeyError> {
+        match self.time_or_zero(key)? {
+            time if time > most => Err(KeyError::new(key, format!("{time} is too long"), format!("at most {most}"))),
+            time => Ok(time),
+        }
     }
 
     /// A size of at most 1 TiB, zero included.

@@ -57,26 +57,18 @@ impl Flash {
             capacity_sectors: capacity_sectors(&mut keys)?,
             page_sectors,
             channels: keys.whole("channels", 1, 65_536)?,
-            read_time: short(&mut keys, "read_time")?,
-            program_time: short(&mut keys, "program_time")?,
-            read_overhead: short(&mut keys, "read_overhead")?,
-            write_overhead: short(&mut keys, "write_overhead")?,
+            read_time: keys.time_to("read_time", TIME_MAX)?,
+            program_time: keys.time_to("program_time", TIME_MAX)?,
+            read_overhead: keys.time_to("read_overhead", TIME_MAX)?,
+            write_overhead: keys.time_to("write_overhead", TIME_MAX)?,
             link_bytes_per_second: keys.whole("link_bytes_per_second", 1_000, 1_000_000_000_000)?,
-            link_command: short(&mut keys, "link_command")?,
+            link_command: keys.time_to("link_command", TIME_MAX)?,
             duplex: keys.boolean("duplex")?,
             queue_depth: keys.whole("queue_depth", 1, 65_536)? as u32,
             buffer_pages: buffer_pages(&mut keys, page_sectors)?,
         };
         keys.finish(&KNOWN)?;
         Ok(Self::new(parameters))
-    }
-}
-
-/// A time from 0 to a second.
-fn short(keys: &mut Keys, key: &str) -> Result<Nanos, KeyError> {
-    match keys.time_or_zero(key)? {
-        time if time > TIME_MAX => Err(KeyError::new(key, format!("{time} is too long"), "at most 1s")),
-        time => Ok(time),
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use headstart_types::{KeyError, Nanos};
 
-use crate::keys::Keys;
+use crate::keys::{Keys, TIME_MAX};
 
 /// Seek time of each distance; distance 0 takes none.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl SeekTable {
                 let (constant, linear, root) =
                     (keys.time_or_zero("constant")?, keys.time_or_zero("linear")?, keys.time_or_zero("root")?);
                 keys.finish(&["form", "constant", "linear", "root"])?;
-                let time = |d: u32| constant + linear * u64::from(d) + scaled_root(root, d);
+                let time = |d: u32| constant + scaled(linear, d) + scaled_root(root, d);
                 Ok(Self::tabulate(cylinders, time))
             }
             "constant" => {
@@ -58,8 +58,9 @@ impl SeekTable {
         }
     }
 
+    /// No seek takes longer than [`TIME_MAX`], however steep the curve.
     fn tabulate(cylinders: u32, time: impl Fn(u32) -> Nanos) -> Self {
-        Self((0..cylinders).map(|d| if d == 0 { Nanos::ZERO } else { time(d) }).collect())
+        Self((0..cylinders).map(|d| if d == 0 { Nanos::ZERO } else { time(d).min(TIME_MAX) }).collect())
     }
 
     fn read_root_linear(mut keys: Keys, cylinders: u32) -> Result<Self, KeyError> {
@@ -76,7 +77,7 @@ impl SeekTable {
         Self::tabulate(cylinders, |d| match first.get(d as usize - 1) {
             Some(time) => *time,
             None if d <= boundary => root[0] + scaled_root(root[1], d),
-            None => linear[0] + linear[1] * u64::from(d),
+            None => linear[0] + scaled(linear[1], d),
         })
     }
 
@@ -109,7 +110,11 @@ impl SeekTable {
             if d <= d1 {
                 return t1;
             }
-            let along = |rise: u64| rise.saturating_mul(d - d1) / (d2 - d1);
+            // At most an hour times 10^7 cylinders: beyond 64 bits before it is cut.
+            let along = |rise: u64| {
+                let time = u128::from(rise) * u128::from(d - d1) / u128::from(d2 - d1);
+                time.min(u128::from(TIME_MAX.0)) as u64
+            };
             if t2 >= t1 {
                 t1 + Nanos(along(t2.0 - t1.0))
             } else {
@@ -148,6 +153,11 @@ impl SeekTable {
     pub fn times(&self) -> &[Nanos] {
         &self.0
     }
+}
+
+/// `scale` times `distance`, as far as it counts: see [`SeekTable::tabulate`].
+fn scaled(scale: Nanos, distance: u32) -> Nanos {
+    Nanos(scale.0.saturating_mul(distance.into())).min(TIME_MAX)
 }
 
 fn scaled_root(scale: Nanos, distance: u32) -> Nanos {
@@ -207,6 +217,23 @@ mod tests {
         assert_eq!(table.time(11), ms(1.523)); // half of -0.016 below 1.531
         assert_eq!(table.time(16), ms(1.915)); // 1.515 + 4/8 * 0.8
         assert_eq!(table.time(30), ms(3.315)); // 2.315 + 10 * 0.1, beyond the last
+    }
+
+    #[test]
+    fn steep_curves_end_at_an_hour() {
+        // 10^7 times an hour is beyond 64 bits: each form gives an hour for the far end, and never falls.
+        let hour = ms(3.6e6);
+        for seek in [
+            "form = 'sum'\nconstant = '1ms'\nlinear = '1h'\nroot = '1h'",
+            "form = 'root-linear'\nboundary = 1\nroot = ['1ms', '1ms']\nlinear = ['1ms', '1h']",
+            "form = 'table'\ndistances = [1, 2]\ntimes_ms = [1, 3_600_000]",
+            "form = 'min-average-max'\nminimum = '1ms'\naverage = '2ms'\nmaximum = '1h'",
+        ] {
+            let keys = Keys::new(seek.parse().expect("TOML"));
+            let table = SeekTable::from_keys(keys, 10_000_000).expect("a curve");
+            assert!(table.time(9_999_999) * 2 > hour && table.times().iter().all(|time| *time <= hour), "{seek}");
+            assert!(seek.contains("min") || table.times().is_sorted(), "{seek}");
+        }
     }
 
     #[test]
