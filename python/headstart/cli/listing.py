@@ -35,6 +35,7 @@ def list_registry(
 
     Example: headstart list policies
     """
+    output.check_targets(json)
     entries = registry.catalog()[which]
     if json is not None:
         output.write_json(json, output.as_json(entries))
@@ -49,7 +50,7 @@ def list_registry(
     with_keys = any(entry["keys"] for entry in entries)
     if with_keys:
         table.add_column("keys and defaults", overflow="fold")
-    table.add_column("source", style="dim")
+    table.add_column("source", style="dim", overflow="fold")
     for entry in entries:
         keys = [keys_text(entry["keys"])] if with_keys else []
         table.add_row(entry["name"], escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))

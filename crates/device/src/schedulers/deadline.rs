@@ -8,8 +8,9 @@
 //!
 //! After block/deadline-iosched.c of 2.6.18. Later versions differ: 2.6.24 starts from the eldest, not from the
 //! lowest, after a change of direction or the last by place; still later ones let a batch go on over gaps. As in
-//! 2.6.18, the next by place is found when a request is dispatched, and what comes later is not it. Time there passes in ticks of 1 to 10 ms, here in nanoseconds. Left out: the plug, which holds back
-//! the first requests to an idle disk for up to 3 ms to merge them, and barriers.
+//! 2.6.18, the next by place is found when a request is dispatched, and what comes later is not it. Time there passes
+//! in ticks of 1 to 10 ms, here in nanoseconds. Left out: the plug, which holds back the first requests to an idle
+//! disk for up to 3 ms to merge them, and barriers.
 //!
 //! `priority = "demand-first"` is ours: prefetches, which Linux does not tell from other reads, are passed over
 //! while a read waits for which somebody waits, even within a batch and when they have expired. They may starve.

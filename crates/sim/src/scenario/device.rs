@@ -105,6 +105,10 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         read_commands(&mut table, &model)?
     } else {
         // Behind one controller the queue in the middle is the controller's.
+        if table.contains_key("drive_scheduler") {
+            let problem = format!("the disks of \"{}\" have no queues of their own", array.name);
+            return Err(KeyError::new("drive_scheduler", problem, "scheduler, or an array of independent disks"));
+        }
         let own = ["queue_depth", "failed"].into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
         array_keys.extend(own);
         None
@@ -112,8 +116,8 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
     // What is left beside the model's name belongs to the model.
     model_keys.extend(table);
     let mut resolved = Table::new();
-    let mut model_table = headstart_device::model(&model).map_or_else(Table::new, |row| (row.defaults)());
-    merge(&mut model_table, model_keys.clone());
+    let defaults = headstart_device::model(&model).map_or_else(Table::new, |row| (row.defaults)());
+    let mut model_table = headstart_device::overlay(defaults, model_keys.clone());
     model_table.insert("name".into(), model.clone().into());
     resolved.insert("model".into(), model_table.into());
     resolved.insert("count".into(), count.into());
@@ -176,18 +180,6 @@ fn read_commands(table: &mut Table, model: &str) -> Result<Option<CommandKeys>, 
     };
     let (scheduler, scheduler_keys) = named(table, "drive_scheduler", "name", "sptf")?;
     Ok(Some(CommandKeys { depth, scheduler, scheduler_keys }))
-}
-
-/// Lays the keys of `over` over `table`, table by table.
-fn merge(table: &mut Table, over: Table) {
-    for (key, value) in over {
-        match (table.get_mut(&key), value) {
-            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value),
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
-    }
 }
 
 /// A thing with a name and keys, or its bare name.
