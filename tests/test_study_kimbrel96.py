@@ -13,6 +13,7 @@ import pytest
 
 from headstart import HeadstartError
 from headstart.studies import kimbrel96, load
+from headstart.studies._lab import Steps
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.kimbrel96 import _comparisons, _parameters, _study, _systems, _tables
 from headstart.studies.kimbrel96 import _published as paper
@@ -36,7 +37,7 @@ def study(tmp_path: Path) -> Iterator[_study.Study]:
         yield _study.Study(lab, tmp_path, quiet)
 
 
-def finished(study: _study.Study, steps: _study.Steps) -> list[Row]:
+def finished(study: _study.Study, steps: Steps) -> list[Row]:
     """Step one part to its end."""
     while True:
         try:

@@ -6,7 +6,7 @@ A study is a module of this package with
 - `ITEMS`: each item that can be asked for (a figure, a table, a finding) and one line on what it is,
 - `run(items, report)`: the rows of these items, in their order; `report(text, share)` tells how far it is.
 
-`headstart reproduce` finds the module by its name: nothing else is to be registered.
+`headstart reproduce` finds the module by its name, dashes for underscores: nothing else is to be registered.
 """
 
 import importlib
@@ -36,7 +36,7 @@ class Study(Protocol):
 def names() -> list[str]:
     """Return the names of all studies, in alphabetical order."""
     found = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name for name in found if not name.startswith("_"))
+    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
 
 
 def load(name: str) -> Study:
@@ -47,4 +47,4 @@ def load(name: str) -> Study:
     """
     if name not in names():
         raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names()) or "none yet"}')
-    return cast("Study", importlib.import_module(f"{__name__}.{name}"))
+    return cast("Study", importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))

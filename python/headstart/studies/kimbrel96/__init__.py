@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headstart import HeadstartError
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row
 from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _tables
 from headstart.studies.kimbrel96._lab import Lab, Report
-from headstart.studies.kimbrel96._study import Steps, Study
+from headstart.studies.kimbrel96._study import Study
 
 __all__ = ["ITEMS", "TITLE", "run"]
 
@@ -60,19 +61,5 @@ def run(items: list[str], report: Report) -> list[Row]:
     asked = list(dict.fromkeys(items)) or list(_ITEMS)
     with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, Lab(os.cpu_count() or 1) as lab:
         study = Study(lab, Path(scratch), report)
-        done = _finish({item: _ITEMS[item](study) for item in asked}, lab, report)
+        done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
     return [row for item in asked for row in done[item]]
-
-
-def _finish(steps: dict[str, Steps], lab: Lab, report: Report) -> dict[str, list[Row]]:
-    """Step all items forward together, so that the runs of one fill the gaps of another."""
-    done: dict[str, list[Row]] = {}
-    while steps:
-        for item in list(steps):
-            try:
-                next(steps[item])
-            except StopIteration as end:
-                done[item] = end.value
-                del steps[item]
-        lab.wait(report)
-    return done

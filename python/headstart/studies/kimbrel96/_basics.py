@@ -3,10 +3,11 @@
 from typing import Any
 
 from headstart.registry import catalog
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, number
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Outcome
-from headstart.studies.kimbrel96._study import DEMAND, Policy, Steps, Study
+from headstart.studies.kimbrel96._study import DEMAND, Policy, Study
 
 UNIT_MS = 1.0
 """Milliseconds that stand for one time unit of the theory."""

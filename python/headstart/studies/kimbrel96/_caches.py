@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Mapping
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._populations import Population, at
-from headstart.studies.kimbrel96._study import PRACTICAL, Steps, Study, fixed_horizon, saved_percent, slower_percent
+from headstart.studies.kimbrel96._study import PRACTICAL, Study, fixed_horizon, saved_percent, slower_percent
 from headstart.studies.kimbrel96._traces import Workload
 
 ITEM = "findings"

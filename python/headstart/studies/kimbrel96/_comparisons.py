@@ -2,6 +2,7 @@
 
 import statistics
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Outcome
@@ -13,7 +14,6 @@ from headstart.studies.kimbrel96._study import (
     SCAN_NOTE,
     SCAN_SERVICE_MS,
     Policy,
-    Steps,
     Study,
     best,
     saved_percent,

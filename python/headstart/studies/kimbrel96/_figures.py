@@ -5,6 +5,7 @@ The paper draws them without printing values, so there is nothing to compare wit
 
 from collections.abc import Callable, Sequence
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, number
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell
@@ -13,7 +14,6 @@ from headstart.studies.kimbrel96._study import (
     PRACTICAL,
     SCAN_NOTE,
     Policy,
-    Steps,
     Study,
     aggressive,
     best,
@@ -58,7 +58,7 @@ def _bars(study: Study, workloads: Sequence[Workload | None], disks: tuple[int, 
 def _rows(item: str, bars: Bars) -> list[Row]:
     rows = []
     for (workload, disks, name), bar in bars.items():
-        if isinstance(bar, Cell):
+        if not isinstance(bar, list):
             outcome, words = bar.outcome, ""
         else:
             policy, outcome = best(bar)

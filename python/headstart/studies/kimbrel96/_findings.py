@@ -7,6 +7,7 @@ and once as recorded. Today's processors think 13 to 336 us a read: as recorded 
 import dataclasses
 from collections.abc import Callable
 
+from headstart.studies._lab import Steps
 from headstart.studies.kimbrel96._caches import larger_caches, table7_relation
 from headstart.studies.kimbrel96._comparisons import (
     against_demand,
@@ -17,7 +18,7 @@ from headstart.studies.kimbrel96._comparisons import (
 )
 from headstart.studies.kimbrel96._parameters import batch_curve, horizon_curve, static_ratio, table6_batches
 from headstart.studies.kimbrel96._populations import Population
-from headstart.studies.kimbrel96._study import Steps, Study, together
+from headstart.studies.kimbrel96._study import Study, together
 from headstart.studies.kimbrel96._systems import (
     crossovers,
     faster_processor,

@@ -1,22 +1,13 @@
-"""Runs each scenario once, on all cores, and keeps what the rows need.
+"""What the rows of this study need of a run; the laboratory is that of all studies (`studies/_lab.py`)."""
 
-An item asks for the cells that it needs, yields until they are done, and may then ask for more: two items that ask
-for the same scenario share one run. A cell is keyed on its full scenario.
-"""
-
-import concurrent.futures
 import dataclasses
-import json
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from headstart.simulation import Result, simulate
+from headstart.simulation import Result
+from headstart.studies import _lab as shared
+from headstart.studies._lab import Report, Scenario, Steps
 
-Scenario = Mapping[str, Any]
-Report = Callable[[str, float], None]
-
-REPORT_EVERY_S = 0.2
+__all__ = ["Cell", "Lab", "Outcome", "Report", "Scenario", "Steps"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,58 +70,11 @@ class Outcome:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
-    """A run that was asked for."""
-
-    _future: concurrent.futures.Future[Outcome]
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome, waiting for it if need be."""
-        return self._future.result()
+Cell = shared.Cell[Outcome]
 
 
-class Lab:
-    """A pool of workers and the cells that were asked of it."""
+class Lab(shared.Lab[Outcome]):
+    """The laboratory with this study's outcomes."""
 
     def __init__(self, workers: int) -> None:
-        self._pool = concurrent.futures.ThreadPoolExecutor(workers)
-        self._cells: dict[str, Cell] = {}
-        self._pending: set[concurrent.futures.Future[Outcome]] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def __len__(self) -> int:
-        """Return how many different scenarios were asked for."""
-        return len(self._cells)
-
-    def cell(self, scenario: Scenario) -> Cell:
-        """Ask for a scenario; the same one is run once."""
-        key = json.dumps(scenario, sort_keys=True)
-        if key not in self._cells:
-            future = self._pool.submit(lambda: Outcome.of(simulate(scenario)))
-            self._pending.add(future)
-            self._cells[key] = Cell(future)
-        return self._cells[key]
-
-    def wait(self, report: Report) -> None:
-        """Wait until all that was asked for is done.
-
-        Raises:
-            HeadstartError: A scenario or a trace is at fault.
-        """
-        while True:
-            done, self._pending = concurrent.futures.wait(
-                self._pending, REPORT_EVERY_S, concurrent.futures.FIRST_EXCEPTION
-            )
-            for future in done:
-                future.result()
-            total = len(self._cells)
-            report(f"{total - len(self._pending)} of {total} runs", 1 - len(self._pending) / max(total, 1))
-            if not self._pending:
-                return
+        super().__init__(workers, Outcome.of)

@@ -2,20 +2,13 @@
 
 from collections.abc import Mapping
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._figures import BATCHES, HORIZONS, curve
 from headstart.studies.kimbrel96._lab import Cell
 from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, spread
-from headstart.studies.kimbrel96._study import (
-    Steps,
-    Study,
-    aggressive,
-    count,
-    fixed_horizon,
-    forestall,
-    slower_percent,
-)
+from headstart.studies.kimbrel96._study import Study, aggressive, count, fixed_horizon, forestall, slower_percent
 from headstart.studies.kimbrel96._traces import Workload
 
 ITEM = "findings"

@@ -10,18 +10,16 @@ of the processor only; that the overhead halves too is our reading.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from headstart.studies._rows import Row
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome, Report
+from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome, Report, Steps
 from headstart.studies.kimbrel96._traces import VARIABLE, Traces, Workload
 
 Policy = dict[str, Any]
-Steps = Generator[None, None, list[Row]]
-"""An item: asks for cells, yields until they are done, in the end returns its rows."""
 
 DEMAND: Policy = {"name": "demand", "replacement": "min"}
 

@@ -6,18 +6,11 @@ what we did: aggressive's batches here are 40, 8, 4, 4 for 1 to 4 disks, and rev
 Table 6, which the paper says only of section 4.3, other rows show what comes out.
 """
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding, number
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell
-from headstart.studies.kimbrel96._study import (
-    DEMAND,
-    Steps,
-    Study,
-    aggressive,
-    count,
-    fixed_horizon,
-    reverse_aggressive,
-)
+from headstart.studies.kimbrel96._study import DEMAND, Study, aggressive, count, fixed_horizon, reverse_aggressive
 
 DISKS = (1, 2, 3, 4)
 

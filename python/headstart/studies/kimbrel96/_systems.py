@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import finding
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell
@@ -11,7 +12,6 @@ from headstart.studies.kimbrel96._study import (
     DEMAND,
     PRACTICAL,
     Policy,
-    Steps,
     Study,
     best,
     count,

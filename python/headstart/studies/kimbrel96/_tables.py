@@ -3,6 +3,7 @@
 The paper's figures are of other traces: they stand in the notes, for the eye, and no verdict is drawn from them.
 """
 
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, number
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell
@@ -11,7 +12,6 @@ from headstart.studies.kimbrel96._study import (
     PRACTICAL,
     SCAN_NOTE,
     Policy,
-    Steps,
     Study,
     best,
     chosen,

@@ -1,0 +1,189 @@
+"""Runs each scenario once, on all cores, and keeps what the rows of a study need.
+
+An item asks for the cells that it needs, yields until they are done, and may then ask for more: two items that ask
+for the same scenario share one run. A cell is keyed on its full scenario. With a `Store` finished cells outlive the
+process: a study that was broken off goes on where it was.
+"""
+
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from headstart import _core
+from headstart.simulation import Result, simulate
+from headstart.studies._rows import Row
+
+Scenario = Mapping[str, Any]
+Report = Callable[[str, float], None]
+Steps = Generator[None, None, list[Row]]
+"""An item: asks for cells, yields until they are done, in the end returns its rows."""
+T = TypeVar("T")
+
+REPORT_EVERY_S = 0.2
+
+CACHE_VARIABLE = "HEADSTART_CACHE"
+
+
+class Cell(Generic[T]):
+    """A run that was asked for."""
+
+    def __init__(self, future: concurrent.futures.Future[T]) -> None:
+        self._future = future
+
+    @property
+    def outcome(self) -> T:
+        """The outcome, waiting for it if need be."""
+        return self._future.result()
+
+
+def cache_folder() -> Path:
+    """Return where finished cells are kept: $HEADSTART_CACHE, or a folder of the user's caches."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "headstart"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "headstart" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headstart"
+
+
+class Store:
+    """Finished cells on disk, one small file each.
+
+    The name of a file is a digest of the scenario, of what its trace holds (not of where it lies), of the kind of
+    outcome and of the compiled core: another build computes anew. A file that cannot be read counts as absent.
+    """
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._folder = folder
+        self._build = f"{kind} {_core.__version__} {_digest(Path(_core.__file__))}"
+        self._traces: dict[str, str] = {}
+
+    def path(self, scenario: Scenario) -> Path:
+        """Return where the cell of `scenario` is or will be."""
+        workload = dict(scenario["workload"])
+        if "trace" in workload:
+            workload["trace"] = self._trace(workload["trace"])
+        text = json.dumps([self._build, {**scenario, "workload": workload}], sort_keys=True)
+        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+
+    def get(self, path: Path) -> dict[str, Any] | None:
+        """Return the fields that were kept, if any."""
+        try:
+            fields = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return fields if isinstance(fields, dict) else None
+
+    def put(self, path: Path, fields: dict[str, Any]) -> None:
+        """Keep the fields. A folder that cannot be written costs the next run its head start, nothing else."""
+        part = path.with_suffix(f".{os.getpid()}.part")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(fields), encoding="utf-8")
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+
+    def _trace(self, path: str) -> str:
+        if path not in self._traces:
+            trace = Path(path)
+            parts = [trace, trace.with_name(trace.name.replace(".csv", ".files.csv"))]
+            self._traces[path] = " ".join(_digest(part) for part in dict.fromkeys(parts) if part.is_file())
+        return self._traces[path]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Lab(Generic[T]):
+    """A pool of workers and the cells that were asked of it.
+
+    `summarize` makes an outcome, a data class of plain values, of a result; `revive` makes it of its stored fields.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        summarize: Callable[[Result], T],
+        *,
+        store: Store | None = None,
+        revive: Callable[[dict[str, Any]], T] | None = None,
+    ) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(workers)
+        self._summarize = summarize
+        self._store = store
+        self._revive = revive
+        self._cells: dict[str, Cell[T]] = {}
+        self._pending: set[concurrent.futures.Future[T]] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def __len__(self) -> int:
+        """Return how many different scenarios were asked for."""
+        return len(self._cells)
+
+    def cell(self, scenario: Scenario) -> Cell[T]:
+        """Ask for a scenario; the same one is run once."""
+        key = json.dumps(scenario, sort_keys=True)
+        if key not in self._cells:
+            path = self._store.path(scenario) if self._store else None
+            future = self._pool.submit(self._run, scenario, path)
+            self._pending.add(future)
+            self._cells[key] = Cell(future)
+        return self._cells[key]
+
+    def wait(self, report: Report) -> None:
+        """Wait until all that was asked for is done.
+
+        Raises:
+            HeadstartError: A scenario or a trace is at fault.
+        """
+        while True:
+            done, self._pending = concurrent.futures.wait(
+                self._pending, REPORT_EVERY_S, concurrent.futures.FIRST_EXCEPTION
+            )
+            for future in done:
+                future.result()
+            total = len(self._cells)
+            report(f"{total - len(self._pending)} of {total} runs", 1 - len(self._pending) / max(total, 1))
+            if not self._pending:
+                return
+
+    def finish(self, steps: dict[str, Steps], report: Report) -> dict[str, list[Row]]:
+        """Step all items forward together, so that the runs of one fill the gaps of another; return their rows."""
+        done: dict[str, list[Row]] = {}
+        while steps:
+            for item in list(steps):
+                try:
+                    next(steps[item])
+                except StopIteration as end:
+                    done[item] = end.value
+                    del steps[item]
+            self.wait(report)
+        return done
+
+    def _run(self, scenario: Scenario, path: Path | None) -> T:
+        if self._store is None or path is None:
+            return self._summarize(simulate(scenario))
+        if self._revive is not None and (fields := self._store.get(path)) is not None:
+            try:
+                return self._revive(fields)
+            except (KeyError, TypeError, ValueError):
+                pass  # Kept by another shape of outcome.
+        outcome = self._summarize(simulate(scenario))
+        self._store.put(path, dataclasses.asdict(outcome))  # type: ignore[call-overload]
+        return outcome

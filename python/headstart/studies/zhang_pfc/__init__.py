@@ -1,0 +1,59 @@
+"""zhang-pfc: the PreFetching Coordinator between two levels of cache, case by case.
+
+Source: Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies for Multi-level
+Storage Systems, ICDCS 2008, section 4. 96 cases, each with no coordinator, DU, PFC, bypass only and readmore only.
+The paper's three traces are not to be had whole: their first requests and a recorded program stand in, in our own
+numbers ("not published"), and what the paper *found* is checked on ours. Where a user has the whole SPC files they
+are taken (`_workloads`), and OLTP's cells of Table 1 are compared.
+
+Finished runs are kept in $HEADSTART_CACHE (or the user's cache folder): a study that was broken off goes on.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from headstart import HeadstartError
+from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder
+from headstart.studies._rows import Row
+from headstart.studies.zhang_pfc import _figures, _findings, _sensitivity, _tables
+from headstart.studies.zhang_pfc._matrix import Study
+from headstart.studies.zhang_pfc._outcome import Outcome
+from headstart.studies.zhang_pfc._workloads import Workloads
+
+__all__ = ["ITEMS", "TITLE", "run"]
+
+TITLE = "Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies, ICDCS 2008"
+
+_ITEMS: dict[str, Callable[[Study], Steps]] = {
+    "matrix": _tables.matrix,
+    "table1": _tables.table1,
+    "figure4": _figures.figure4,
+    "figure5": _figures.figure5,
+    "figure6": _figures.figure6,
+    "figure7": _figures.figure7,
+    "findings": _findings.findings,
+    "web": _tables.web,
+    "sensitivity": _sensitivity.sensitivity,
+}
+
+ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}
+
+
+def run(items: list[str], report: Report) -> list[Row]:
+    """Compute the rows of `items` in their order; of all items if the list is empty.
+
+    Raises:
+        HeadstartError: There is no such item.
+    """
+    for item in items:
+        if item not in _ITEMS:
+            raise HeadstartError(f'item: zhang-pfc has no "{item}"; allowed: {", ".join(_ITEMS)}')
+    asked = list(dict.fromkeys(items)) or list(_ITEMS)
+    store = Store(cache_folder() / "zhang-pfc", "zhang-pfc 1")
+    lab = Lab(os.cpu_count() or 1, Outcome.of, store=store, revive=Outcome.revived)
+    with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, lab:
+        study = Study(lab, Workloads(Path(scratch)))
+        done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
+    return [row for item in asked for row in done[item]]

@@ -1,0 +1,170 @@
+"""What the paper finds on its traces, checked on ours. A finding may agree or differ; no figure of a stand-in may."""
+
+import itertools
+
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row, finding
+from headstart.studies.zhang_pfc import _published as paper
+from headstart.studies.zhang_pfc._causes import better, worse
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Runs, Study
+from headstart.studies.zhang_pfc._tables import mean, spread
+
+ITEM = "findings"
+
+POINTS = 1.0
+"""Hit ratios that differ by less than this many percentage points count as unaffected."""
+
+MOST = 0.75
+"""The share of cases for which "under most circumstances" or "consistently" is granted."""
+
+
+def findings(study: Study) -> Steps:
+    """What section 4.3 finds, as verdicts on our traces."""
+    runs = study.matrix()
+    yield
+    rows = study.skipped(ITEM)
+    if runs:
+        checks = (improves, beats_du, speed, hit_ratio, upper_hit_ratio, order, gains_most, single_actions, amp)
+        rows += [check(runs) for check in checks]
+    return rows
+
+
+def improves(runs: list[Runs]) -> Row:
+    """PFC improves every case."""
+    held = sum(better(each) for each in runs)
+    return finding(
+        ITEM,
+        "PFC against none",
+        published=f"improves the mean response time in all {paper.IMPROVED_CASES} cases",
+        ours=f"improves it in {held} of {len(runs)}",
+        holds=held == len(runs),
+        note=f"gain (%), mean; least, quartiles, greatest: {spread([each.gain() for each in runs])}; slower in "
+        f"{sum(worse(each) for each in runs)}; the paper's mean is {paper.MEAN_PERCENT} %. The item matrix says why",
+    )
+
+
+def beats_du(runs: list[Runs]) -> Row:
+    """PFC beats DU in around 77 % of the cases."""
+    held = sum(each.gain("PFC", "DU") > 0 for each in runs)
+    share = held / len(runs)
+    return finding(
+        ITEM,
+        "PFC against DU",
+        published=f"better in the majority of the cases (around {100 * paper.BETTER_THAN_DU:.0f} %)",
+        ours=f"better in {held} of {len(runs)}",
+        holds=share > 0.5,
+        tolerance="more than half",
+        note=f"{100 * share:.0f} %; gain over DU (%): {spread([each.gain('PFC', 'DU') for each in runs])}",
+    )
+
+
+def speed(runs: list[Runs]) -> Row:
+    """L2's prefetching is sped up in few cases and slowed in most."""
+    up = sum(each["PFC"].l2_prefetches > each["none"].l2_prefetches for each in runs)
+    down = sum(each["PFC"].l2_prefetches < each["none"].l2_prefetches for each in runs)
+    return finding(
+        ITEM,
+        "L2 prefetching under PFC",
+        published=f"sped up in {paper.SPED_UP} cases, slowed down in {paper.IMPROVED_CASES - paper.SPED_UP}",
+        ours=f"sped up in {up}, slowed down in {down} of {len(runs)}",
+        holds=down >= MOST * len(runs),
+        tolerance=f"slowed in {100 * MOST:.0f} % at least",
+        note="counted: pages that L2 prefetches in the run, those of readmore among them",
+    )
+
+
+def hit_ratio(runs: list[Runs]) -> Row:
+    """L2's hit ratio falls in about half of the cases although the response time does not grow."""
+    fell = [each for each in runs if each["PFC"].l2_hit_ratio < each["none"].l2_hit_ratio]
+    share = len(fell) / len(runs)
+    return finding(
+        ITEM,
+        "hit ratio of L2",
+        published="falls in about half of the cases, while the response time improves",
+        ours=f"falls in {len(fell)} of {len(runs)}",
+        holds=0.3 <= share <= 0.7,
+        tolerance="30 to 70 %",
+        note=f"in {sum(better(each) for each in fell)} of those the response time improves; silent hits count as hits",
+    )
+
+
+def upper_hit_ratio(runs: list[Runs]) -> Row:
+    """L1's hit ratio is hardly touched."""
+    changes = [100 * abs(each["PFC"].l1_hit_ratio - each["none"].l1_hit_ratio) for each in runs]
+    held = sum(change < POINTS for change in changes)
+    return finding(
+        ITEM,
+        "hit ratio of L1",
+        published="little impact",
+        ours=f"less than {POINTS:g} percentage point in {held} of {len(runs)}",
+        holds=held >= MOST * len(runs),
+        tolerance=f"{100 * MOST:.0f} % of the cases",
+        note=f"mean change {mean(changes):.2f}, greatest {max(changes):.2f} points",
+    )
+
+
+def order(runs: list[Runs]) -> Row:
+    """PFC keeps the order of the algorithms."""
+    groups: dict[tuple[str, str, float], list[Runs]] = {}
+    for each in runs:
+        groups.setdefault((each.case.workload.name, each.case.setting, each.case.ratio), []).append(each)
+    kept, pairs = 0, 0
+    for group in groups.values():
+        for one, two in itertools.combinations(group, 2):
+            before = one["none"].response_ms - two["none"].response_ms
+            kept += before * (one["PFC"].response_ms - two["PFC"].response_ms) >= 0
+            pairs += 1
+    return finding(
+        ITEM,
+        "order of the algorithms under PFC",
+        published="relative performance kept under most circumstances",
+        ours=f"{kept} of {pairs} pairs of algorithms in the same order",
+        holds=kept >= MOST * pairs,
+        tolerance=f"{100 * MOST:.0f} % of the pairs",
+        note=f"{len(groups)} groups of workload, L1 and L2 with {len(ALGORITHMS)} algorithms each",
+    )
+
+
+def gains_most(runs: list[Runs]) -> Row:
+    """RA gains most."""
+    by_name = {name: mean(each.gain() for each in runs if each.case.algorithm == name) for name in ALGORITHMS}
+    best = max(by_name, key=lambda name: by_name[name])
+    return finding(
+        ITEM,
+        "algorithm that gains most",
+        published="RA",
+        ours=best,
+        holds=best == "RA",
+        note="mean gain (%): " + ", ".join(f"{name} {gain:.2f}" for name, gain in by_name.items()),
+    )
+
+
+def single_actions(runs: list[Runs]) -> Row:
+    """Both actions together beat each alone in the majority of the cases, AMP's aside."""
+    others = [each for each in runs if each.case.algorithm != "AMP" and each.case.workload.name in ("OLTP", "Web")]
+    both = {name: sum(each.gain("PFC", name) > 0 for each in others) for name in ("bypass only", "readmore only")}
+    held = sum(each.gain("PFC", "bypass only") > 0 and each.gain("PFC", "readmore only") > 0 for each in others)
+    return finding(
+        ITEM,
+        "both actions against one alone, OLTP and Web, without AMP",
+        published="together better in the majority of the cases",
+        ours=f"better than either alone in {held} of {len(others)}",
+        holds=held > len(others) / 2,
+        tolerance="more than half",
+        note=", ".join(f"better than {name} in {count}" for name, count in both.items()),
+    )
+
+
+def amp(runs: list[Runs]) -> Row:
+    """With AMP readmore only consistently beats both."""
+    amps = [each for each in runs if each.case.algorithm == "AMP" and each.case.workload.name in ("OLTP", "Web")]
+    held = sum(each.gain("readmore only", "PFC") > 0 for each in amps)
+    return finding(
+        ITEM,
+        "readmore only against PFC, AMP, OLTP and Web",
+        published="readmore only consistently better",
+        ours=f"better in {held} of {len(amps)}",
+        holds=bool(amps) and held >= MOST * len(amps),
+        tolerance=f"{100 * MOST:.0f} % of the cases",
+        note=f"mean gain over PFC {mean(each.gain('readmore only', 'PFC') for each in amps):.2f} %",
+    )

@@ -1,0 +1,81 @@
+"""What the rows need of a run of the matrix."""
+
+import dataclasses
+from typing import Any, Self
+
+from headstart.simulation import Result
+
+SATURATED = 0.95
+"""A disk that is busy for this share of the time is marked as saturated."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """Figures of one run; blocks are pages."""
+
+    response_ms: float
+    """Mean time of a request."""
+    utilization: float
+    """Of the disk, 0 to 1."""
+    disk_requests: int
+    disk_blocks: int
+    l1_hit_ratio: float
+    l2_hit_ratio: float
+    """Of the blocks that L1 asks L2 for, those found there or on their way, silently or not."""
+    l2_frames: int
+    l2_misses: int
+    l2_prefetches: int
+    """Blocks, those of readmore among them."""
+    l2_unused: int
+    """Prefetched blocks never used."""
+    l2_late: int
+    l2_pollution: int
+    l2_wasted_service_ms: float
+    """Disk time of unused prefetches."""
+    silent_hits: int
+    bypass_blocks: int
+    bypass_fetches: int
+    readmore_blocks: int
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """Return what the rows need of `result`."""
+        upper, lower = result.levels
+        return cls(
+            response_ms=result.response_ns["mean"] / 1e6,
+            utilization=result.utilization,
+            disk_requests=sum(device["requests"] for device in result.devices),
+            disk_blocks=sum(device["blocks"] for device in result.devices),
+            l1_hit_ratio=_hit_ratio(upper),
+            l2_hit_ratio=_hit_ratio(lower),
+            l2_frames=lower["blocks"],
+            l2_misses=lower["misses"],
+            l2_prefetches=lower["prefetches"],
+            l2_unused=lower["prefetches_wasted"],
+            l2_late=lower["prefetches_late"],
+            l2_pollution=lower["pollution"],
+            l2_wasted_service_ms=lower["wasted_service_ns"] / 1e6,
+            silent_hits=lower["silent_hits"],
+            bypass_blocks=lower["bypass_blocks"],
+            bypass_fetches=lower["bypass_fetches"],
+            readmore_blocks=lower["readmore_blocks"],
+        )
+
+    @classmethod
+    def revived(cls, fields: dict[str, Any]) -> Self:
+        """Return the outcome of stored fields.
+
+        Raises:
+            TypeError: They are those of another shape.
+        """
+        return cls(**fields)
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the disk was busy nearly all the time."""
+        return self.utilization >= SATURATED
+
+
+def _hit_ratio(level: dict[str, Any]) -> float:
+    references = level["references"]
+    return (references - level["misses"]) / references if references else 0.0

@@ -1,0 +1,81 @@
+"""How much the readings matter: the variants of TARGETS' pinned readings, one at a time, on a subset of the matrix."""
+
+from typing import Any
+
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, COORDINATORS, Case, Runs, Study
+from headstart.studies.zhang_pfc._tables import mean
+from headstart.studies.zhang_pfc._workloads import Workload, variant
+
+ITEM = "sensitivity"
+
+SUBSET = (("H", 2.0), ("H", 0.1))
+"""Settings of the subset: a large and a small L2, with every workload and algorithm."""
+
+READINGS: dict[str, dict[str, Any]] = {
+    "as pinned": {},
+    "large from 0.5 of the average, as the text has it": {"large": 0.5},
+    "ahead test from end_u + 1": {"ahead": "next"},
+    "readmore window from end_pfc + 1": {"window": "next"},
+    "readmore update on every request": {"update": "always"},
+    "queues of 5 % of L2": {"queue": 0.05},
+    "queues of 20 % of L2": {"queue": 0.2},
+    "lengths and queues for each file": {"context": "file"},
+}
+"""Keys of the coordinator."""
+
+WORKLOADS: dict[str, dict[str, dict[str, Any]]] = {
+    "writes left out": {"OLTP": {"writes": "skip"}, "Web": {"writes": "skip"}, "Multi": {"writes": "skip"}},
+    "requests block by block, closed": {
+        name: {"issue": "blocks", "arrival": None, "time_scale": None, "compute": "0ns"} for name in ("OLTP", "Web")
+    },
+    "OLTP closed": {"OLTP": {"arrival": None, "compute": "0ns"}},
+    "Multi with its think times": {"Multi": {"compute": "trace"}},
+}
+"""Keys of the workload, by workload."""
+
+
+def sensitivity(study: Study) -> Steps:
+    """The pinned readings' variants, one at a time, on 24 of the cases."""
+    pair = {name: COORDINATORS[name] for name in ("none", "PFC")}
+    asked: dict[str, list[Runs]] = {}
+    for name, keys in READINGS.items():
+        coordinators = pair | {"PFC": COORDINATORS["PFC"] | keys}
+        asked[name] = [study.runs(case, coordinators) for case in _subset(study.workloads.found)]
+    for name, by_workload in WORKLOADS.items():
+        changed = [
+            variant(each, name, **by_workload[each.name]) for each in study.workloads.found if each.name in by_workload
+        ]
+        asked[name] = [study.runs(case, pair) for case in _subset(changed)]
+    yield
+    rows = study.skipped(ITEM)
+    pinned = {_key(each.case): each.gain() for each in asked["as pinned"]}
+    return rows + [_row(name, runs, pinned) for name, runs in asked.items() if runs]
+
+
+def _subset(workloads: list[Workload]) -> list[Case]:
+    return [Case(each, name, *setting) for each in workloads for name in ALGORITHMS for setting in SUBSET]
+
+
+def _key(case: Case) -> tuple[str, str, str, float]:
+    return case.workload.name, case.algorithm, case.setting, case.ratio
+
+
+def _row(name: str, runs: list[Runs], pinned: dict[tuple[str, str, str, float], float]) -> Row:
+    gains = [each.gain() for each in runs]
+    moves = {each.case.label: each.gain() - pinned[_key(each.case)] for each in runs}
+    label = max(moves, key=lambda label: abs(moves[label]))
+    by_workload = {
+        workload: mean(each.gain() for each in runs if each.case.workload.name == workload)
+        for workload in dict.fromkeys(each.case.workload.name for each in runs)
+    }
+    return Row(
+        item=ITEM,
+        quantity=f"{name}: mean gain of PFC over none, {len(runs)} cases (%)",
+        published=None,
+        ours=round(mean(gains), 2),
+        note=f"better in {sum(gain > 0 for gain in gains)}, least {min(gains):.2f}, greatest {max(gains):.2f}; "
+        + ", ".join(f"{workload} {gain:.2f}" for workload, gain in by_workload.items())
+        + ("" if name == "as pinned" else f"; greatest move of a case {moves[label]:+.2f} points ({label})"),
+    )

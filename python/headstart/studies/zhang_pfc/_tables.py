@@ -1,0 +1,189 @@
+"""The matrix case by case, Table 1, and Web run in other ways."""
+
+import collections
+import statistics
+from collections.abc import Iterable
+
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row
+from headstart.studies.zhang_pfc import _published as paper
+from headstart.studies.zhang_pfc._causes import account, better, cause, worse
+from headstart.studies.zhang_pfc._matrix import Case, Runs, Study, cases
+from headstart.studies.zhang_pfc._workloads import variant
+
+TOLERANCE = "2 points"
+"""Of a cell of Table 1, where the paper's own trace was run."""
+
+TOLERANCE_POINTS = 2.0
+
+
+def matrix(study: Study) -> Steps:
+    """The 96 cases: mean response time with PFC, DU and each action alone against none, and why where it is worse."""
+    runs = study.matrix()
+    yield
+    rows = study.skipped("matrix")
+    if runs:
+        rows += [*summary("matrix", runs), *causes("matrix", runs)]
+    return rows + [_case("matrix", each) for each in runs]
+
+
+def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
+    """Return how often and by how much each coordinator helps, over all and by workload and algorithm."""
+    where = f", {where}" if where else ""
+    rows = []
+    for coordinator in [name for name in runs[0].cells if name != "none"]:
+        gains = [each.gain(coordinator) for each in runs]
+        rows.append(_counted(item, f"cases of {len(runs)} in which {coordinator} beats none{where}", gains))
+    for coordinator in [name for name in runs[0].cells if name not in ("none", "PFC")]:
+        gains = [each.gain("PFC", coordinator) for each in runs]
+        rows.append(_counted(item, f"cases of {len(runs)} in which PFC beats {coordinator}{where}", gains))
+    groups: dict[str, list[Runs]] = collections.defaultdict(list)
+    for each in runs:
+        groups[each.case.workload.name].append(each)
+    for each in runs:
+        groups[each.case.algorithm].append(each)
+    for name, group in groups.items():
+        gains = [each.gain() for each in group]
+        rows.append(_counted(item, f"cases of {len(group)} in which PFC beats none, {name}{where}", gains))
+    sound = [each for each in runs if not (each.small or each.saturated)]
+    if sound and len(sound) < len(runs):
+        gains = [each.gain() for each in sound]
+        rows.append(_counted(item, f"cases of {len(sound)} without a flag in which PFC beats none{where}", gains))
+    return rows
+
+
+def causes(item: str, runs: list[Runs]) -> list[Row]:
+    """Return how often which mechanism makes PFC slower than none."""
+    found = collections.Counter(cause(each) for each in runs if worse(each))
+    return [
+        Row(
+            item=item,
+            quantity=f"cases in which PFC is slower because of {name}",
+            published=None,
+            ours=count,
+            note="which action alone is slower than none, and the first of L2 misses, unused prefetches, "
+            "disk requests, late prefetches that grew (_causes.py)",
+        )
+        for name, count in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+
+
+def table1(study: Study) -> Steps:
+    """Table 1: by how much PFC shortens the mean response time, 48 cells, and their distribution."""
+    asked: dict[tuple[str, float, str, str], Runs] = {}
+    for (name, ratio, setting), cells in paper.TABLE_1.items():
+        for workload in study.workloads.named(name):
+            for algorithm in cells:
+                asked[name, ratio, setting, algorithm] = study.runs(Case(workload, algorithm, setting, ratio))
+    yield
+    rows = study.skipped("table1")
+    for (name, ratio, setting, algorithm), runs in asked.items():
+        rows.append(_cell(runs, paper.TABLE_1[name, ratio, setting][algorithm]))
+    published = [value for cells in paper.TABLE_1.values() for value in cells.values()]
+    groups = {"all 48 cells": published}
+    gains = {"all 48 cells": [runs.gain() for runs in asked.values()]}
+    for name in dict.fromkeys(key[0] for key in paper.TABLE_1):
+        groups[name] = [value for key, cells in paper.TABLE_1.items() if key[0] == name for value in cells.values()]
+        gains[name] = [runs.gain() for key, runs in asked.items() if key[0] == name]
+    for algorithm in ("AMP", "SARC", "RA", "Linux"):
+        groups[algorithm] = [cells[algorithm] for cells in paper.TABLE_1.values()]
+        gains[algorithm] = [runs.gain() for key, runs in asked.items() if key[3] == algorithm]
+    for name, values in groups.items():
+        if gains[name]:
+            rows.append(
+                Row(
+                    item="table1",
+                    quantity=f"distribution, {name} (%): {PARTS}",
+                    published=None,
+                    ours=spread(gains[name]),
+                    note=f"the paper's {len(values)} cells: {spread(values)}; our {len(gains[name])} are stand-ins",
+                )
+            )
+    return rows
+
+
+PARTS = "mean; least, lower quartile, median, upper quartile, greatest"
+
+
+def spread(values: list[float]) -> str:
+    """Return the distribution in words, as `PARTS` names them."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    parts = (min(values), low, middle, high, max(values))
+    return f"{statistics.mean(values):.2f}; " + ", ".join(f"{part:.2f}" for part in parts)
+
+
+def web(study: Study) -> Steps:
+    """Web run in other ways, 32 cases each: by the trace's own clock, which saturates the disk, and closed."""
+    both = {}
+    for workload in study.workloads.named("Web"):
+        trace = workload.label.split(",")[0]
+        own = variant(workload, f"{trace}, open, the trace's own clock", time_scale=1.0)
+        closed = variant(workload, f"{trace}, closed loop", arrival=None, time_scale=None, compute="0ns")
+        for other in (own, closed):
+            both[other.label] = [study.runs(case) for case in cases([other])]
+    yield
+    rows = study.skipped("web", "Web")
+    for label, runs in both.items():
+        rows += summary("web", runs, label)
+        busy = [each["none"].utilization for each in runs]
+        rows.append(
+            Row(
+                item="web",
+                quantity=f"cases of {len(runs)} whose disk is saturated, {label}",
+                published=None,
+                ours=sum(each.saturated for each in runs),
+                note=f"uncoordinated, the disk is busy {100 * min(busy):.0f} to {100 * max(busy):.0f} % of the time"
+                + ("; a closed loop is never marked" if "closed" in label else ""),
+            )
+        )
+    return rows
+
+
+def _counted(item: str, quantity: str, gains: list[float]) -> Row:
+    held = sum(gain > 0 for gain in gains)
+    spans = f"mean {statistics.mean(gains):.2f} %, least {min(gains):.2f} %, greatest {max(gains):.2f} %"
+    note = f"{spans} of the mean response time"
+    return Row(item=item, quantity=quantity, published=None, ours=held, note=note)
+
+
+def _case(item: str, runs: Runs) -> Row:
+    times = ", ".join(f"{name} {cell.outcome.response_ms:.3f}" for name, cell in runs.cells.items())
+    note = f"mean response (ms): {times}; {runs.case.workload.label}{runs.flags}"
+    if worse(runs):
+        note += f". Slower by {cause(runs)}: {account(runs['none'], runs['PFC'])}"
+    elif not better(runs):
+        note += ". No difference"
+    return Row(
+        item=item,
+        quantity=f"{runs.case.label}: PFC shortens the mean response time by (%)",
+        published=None,
+        ours=round(runs.gain(), 2),
+        note=note,
+    )
+
+
+def _cell(runs: Runs, published: float) -> Row:
+    quantity = f"{runs.case.label}: PFC shortens the mean response time by (%)"
+    ours = round(runs.gain(), 2)
+    if not runs.case.workload.whole:
+        note = (
+            f"the paper has {published:.2f} % on its trace; ours is a stand-in: {runs.case.workload.label}{runs.flags}"
+        )
+        return Row(item="table1", quantity=quantity, published=None, ours=ours, note=note)
+    agrees = abs(ours - published) <= TOLERANCE_POINTS
+    return Row(
+        item="table1",
+        quantity=quantity,
+        published=published,
+        ours=ours,
+        difference=(ours - published) / published,
+        tolerance=TOLERANCE,
+        verdict="agrees" if agrees else "differs",
+        note=f"{runs.case.workload.label}{runs.flags}",
+    )
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean; 0 of nothing."""
+    values = list(values)
+    return statistics.mean(values) if values else 0.0

@@ -1,0 +1,272 @@
+"""The study of zhang-pfc: a tiny matrix on generated traces, verdicts and causes by hand, what is absent, what is kept.
+
+The whole matrix needs traces that do not ship with the project; here every path runs on a few dozen requests.
+"""
+
+import dataclasses
+import json
+import lzma
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from headstart import HeadstartError
+from headstart.studies import load
+from headstart.studies._lab import CACHE_VARIABLE, Cell, Lab, Store, cache_folder
+from headstart.studies._rows import VERDICTS, Row
+from headstart.studies.zhang_pfc import _causes, _findings, _matrix, _sensitivity, _tables, _workloads, run
+from headstart.studies.zhang_pfc import _published as paper
+from headstart.studies.zhang_pfc._outcome import Outcome
+
+
+def quiet(_text: str, _share: float) -> None:
+    """Report nothing."""
+
+
+def spc(requests: int, *, seed: int = 1) -> bytes:
+    """Return an SPC trace of two units: runs of sequential requests with jumps between them."""
+    lines, address, state = [], 0, seed
+    for at in range(requests):
+        state = (state * 1103515245 + 12345) % 2**31
+        address = address + 16 if at % 5 else 8 * (state // 65536 % 400)
+        lines.append(f"{at % 2},{address},{4096 * (1 + at % 3)},{'R' if at % 4 else 'W'},{at * 0.03:.6f}\n")
+    return "".join(lines).encode()
+
+
+def program(requests: int) -> tuple[bytes, bytes]:
+    """Return a recorded program that reads two files in turn, and its table of files."""
+    lines = [f"{at / 1000:.3f},R,1,{at % 2},{4096 * (at // 2 % 40)},4096,1\n" for at in range(requests)]
+    header = "time(s),op(R|W),pid,file,offset,size,dur_us\n"
+    table = "file,max_offset,disk_size,path\n0,163840,163840,/a\n1,163840,163840,/b\n"
+    return (header + "".join(lines)).encode(), table.encode()
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the three traces, generated; nothing else is looked at."""
+    folder = tmp_path / "traces"
+    (folder / "blocks").mkdir(parents=True)
+    (folder / "programs").mkdir()
+    (folder / "blocks" / "financial1_first10k.spc.xz").write_bytes(lzma.compress(spc(60)))
+    (folder / "blocks" / "websearch_first25k.spc.xz").write_bytes(lzma.compress(spc(60, seed=7)))
+    trace, table = program(120)
+    (folder / "programs" / "multi6.csv.xz").write_bytes(lzma.compress(trace))
+    (folder / "programs" / "multi6.files.csv.xz").write_bytes(lzma.compress(table))
+    monkeypatch.setattr(_workloads, "folders", lambda: [folder])
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    return folder
+
+
+def by_item(rows: list[Row], item: str) -> list[Row]:
+    return [row for row in rows if row.item == item]
+
+
+def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
+    rows = run([], quiet)
+    assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").ITEMS)
+    for row in rows:
+        json.dumps(row.to_dict(), allow_nan=False)
+        assert row.verdict in VERDICTS
+        assert row.verdict == "not published" if row.item != "findings" else row.verdict != "not published"
+        assert row.published is None or row.item == "findings"
+        assert row.note and "SKIPPED" not in row.note
+    cases = [row for row in by_item(rows, "matrix") if "PFC shortens" in row.quantity]
+    assert len(cases) == len({row.quantity for row in cases}) == 96
+    assert all("under 32" in row.note for row in cases), "tiny caches are flagged"
+    cells = [row for row in by_item(rows, "table1") if "PFC shortens" in row.quantity]
+    assert len(cells) == 48
+    assert all("the paper has" in row.note for row in cells)
+    assert len(by_item(rows, "figure4")) == 96
+    assert len(by_item(rows, "figure5")) == 20
+    assert len(by_item(rows, "figure6")) == 12
+    assert len(by_item(rows, "figure7")) == 64
+    assert len(by_item(rows, "findings")) == 9
+    # The same case has the same figure in both items.
+    ours = {row.quantity: row.ours for row in cases}
+    assert all(ours[row.quantity] == row.ours for row in cells)
+    kept = list((tmp_path / "cache" / "zhang-pfc").glob("*.json"))
+    assert len(kept) > 480
+    again = run(["matrix"], quiet)
+    assert again == by_item(rows, "matrix"), "from the cache"
+
+
+def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_workloads, "folders", lambda: [tmp_path])
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    rows = run([], quiet)
+    assert {row.item for row in rows} == set(load("zhang-pfc").ITEMS)
+    assert all(row.ours is None and "SKIPPED" in row.note and _workloads.VARIABLE in row.note for row in rows)
+    assert {row.quantity for row in by_item(rows, "matrix")} == {"OLTP", "Web", "Multi"}
+    assert {row.quantity for row in by_item(rows, "figure7")} == {"OLTP", "Web"}
+    with pytest.raises(HeadstartError, match='no "table2"; allowed: matrix, '):
+        run(["table2"], quiet)
+
+
+def test_whole_traces_are_taken_first_and_compared(traces: Path, tmp_path: Path) -> None:
+    (traces / "Financial1.spc").write_bytes(spc(30))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    workloads = _workloads.Workloads(scratch)
+    assert [(each.name, each.whole) for each in workloads.found] == [("OLTP", True), ("Web", False), ("Multi", False)]
+    assert "Financial1.spc" in workloads.found[0].label
+    rows = [row for row in run(["table1"], quiet) if "PFC shortens" in row.quantity]
+    (cell,) = (row for row in rows if "OLTP, RA, 200%-L" in row.quantity)
+    assert cell.published == 35.77
+    assert isinstance(cell.ours, float)
+    assert cell.verdict == ("agrees" if abs(cell.ours - 35.77) <= 2 else "differs")
+    assert all(row.verdict == "not published" for row in rows if not row.quantity.startswith("OLTP"))
+
+
+def test_the_first_ten_gigabytes_are_taken() -> None:
+    # 4096 a request: after three of them 12288 bytes are taken, and the fourth is left out.
+    lines = [b"0,%d,4096,R,0.%d\n" % (at, at) for at in range(6)]
+    assert list(_workloads.first_bytes(lines, 12288)) == lines[:3]
+    assert list(_workloads.first_bytes(lines, 12289)) == lines[:4]
+    assert list(_workloads.first_bytes([b"bad\n", *lines], 4096)) == [b"bad\n", lines[0]]
+
+
+BASE = Outcome(
+    response_ms=10.0,
+    utilization=0.5,
+    disk_requests=100,
+    disk_blocks=400,
+    l1_hit_ratio=0.8,
+    l2_hit_ratio=0.5,
+    l2_frames=64,
+    l2_misses=50,
+    l2_prefetches=200,
+    l2_unused=20,
+    l2_late=5,
+    l2_pollution=0,
+    l2_wasted_service_ms=1.0,
+    silent_hits=0,
+    bypass_blocks=0,
+    bypass_fetches=0,
+    readmore_blocks=0,
+)
+
+
+def runs(
+    times: dict[str, float], *, algorithm: str = "RA", pfc: Outcome = BASE, none: Outcome = BASE, name: str = "OLTP"
+) -> _matrix.Runs:
+    """Return runs with these response times in ms; the counters are `none`'s but for PFC."""
+    cells: dict[str, Cell[Outcome]] = {}
+    for coordinator in _matrix.COORDINATORS:
+        future: Future[Outcome] = Future()
+        outcome = pfc if coordinator == "PFC" else none
+        future.set_result(dataclasses.replace(outcome, response_ms=times.get(coordinator, 10.0)))
+        cells[coordinator] = Cell(future)
+    workload = _workloads.Workload(name, name, {"arrival": "open"})
+    return _matrix.Runs(_matrix.Case(workload, algorithm, "H", 2.0), cells)
+
+
+def test_gains_are_shares_of_the_slower() -> None:
+    case = runs({"PFC": 8.0, "DU": 16.0})
+    assert case.gain() == pytest.approx(20.0)
+    assert case.gain("DU") == pytest.approx(-60.0)
+    assert case.gain("PFC", "DU") == pytest.approx(50.0)
+    assert _causes.better(case) and not _causes.worse(case)
+    assert case.flags == ""
+
+
+def test_small_and_saturated_cells_are_flagged() -> None:
+    small = dataclasses.replace(BASE, l2_frames=31)
+    assert "L2 of 31 pages" in runs({}, none=small).flags
+    assert "saturated" in runs({}, pfc=dataclasses.replace(BASE, utilization=0.97)).flags
+
+
+@pytest.mark.parametrize(
+    ("bypass", "readmore", "change", "expected"),
+    [
+        (12.0, 9.0, {"l2_misses": 60}, "bypass: lost hits"),
+        (9.0, 12.0, {"l2_unused": 30, "disk_blocks": 410, "disk_requests": 120}, "readmore: waste"),
+        (12.0, 12.0, {"disk_requests": 101}, "each action alone: split requests"),
+        (9.0, 9.0, {"l2_late": 6, "l2_unused": 21}, "both together only: later blocks"),
+        (12.0, 10.0, {}, "bypass: waiting alone"),
+    ],
+)
+def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], expected: str) -> None:
+    times = {"PFC": 11.0, "bypass only": bypass, "readmore only": readmore}
+    case = runs(times, pfc=dataclasses.replace(BASE, **change))
+    assert _causes.worse(case)
+    assert _causes.cause(case) == expected
+
+
+def test_findings_by_hand() -> None:
+    fewer = dataclasses.replace(BASE, l2_prefetches=150, l2_hit_ratio=0.4)
+    good = runs({"PFC": 7.0, "DU": 9.0, "bypass only": 8.0, "readmore only": 8.0}, pfc=fewer)
+    bad = runs({"PFC": 11.0, "readmore only": 9.0}, algorithm="AMP")
+    assert _findings.improves([good]).verdict == "agrees"
+    row = _findings.improves([good, bad])
+    assert (row.verdict, row.ours) == ("differs", "improves it in 1 of 2")
+    assert _findings.beats_du([good, bad]).verdict == "differs", "one of two is no majority"
+    assert _findings.speed([good]).verdict == "agrees"
+    assert _findings.speed([good, bad]).ours == "sped up in 0, slowed down in 1 of 2"
+    assert _findings.hit_ratio([good, bad]).verdict == "agrees", "falls in one of two"
+    assert _findings.hit_ratio([good]).verdict == "differs", "falls in all"
+    assert _findings.upper_hit_ratio([good, bad]).verdict == "agrees"
+    moved = dataclasses.replace(BASE, l1_hit_ratio=0.7)
+    assert _findings.upper_hit_ratio([runs({}, pfc=moved)]).verdict == "differs"
+    assert _findings.gains_most([good, bad]).verdict == "agrees"
+    assert (
+        _findings.gains_most([dataclasses.replace(good, case=dataclasses.replace(good.case, algorithm="SARC"))]).ours
+        == "SARC"
+    )
+    assert _findings.single_actions([good, bad]).ours == "better than either alone in 1 of 1"
+    assert _findings.amp([good, bad]).verdict == "agrees"
+    # RA 10 to 7 ms and AMP 12 to 11: the same order. SARC 11 to 6: still before AMP, but now before RA too.
+    amp = runs({"none": 12.0, "PFC": 11.0}, algorithm="AMP")
+    sarc = runs({"none": 11.0, "PFC": 6.0}, algorithm="SARC")
+    assert _findings.order([good, amp]).ours == "1 of 1 pairs of algorithms in the same order"
+    assert _findings.order([good, amp, sarc]).ours == "2 of 3 pairs of algorithms in the same order"
+
+
+def test_the_distribution_by_hand() -> None:
+    assert _tables.spread([1.0, 2.0, 3.0, 4.0, 5.0]) == "3.00; 1.00, 2.00, 3.00, 4.00, 5.00"
+    assert _tables.spread([1.5]) == "1.50; 1.50, 1.50, 1.50, 1.50, 1.50"
+
+
+def test_table_1_has_the_papers_mean_and_greatest() -> None:
+    cells = [value for row in paper.TABLE_1.values() for value in row.values()]
+    assert (len(cells), round(sum(cells) / 48, 2), max(cells), min(cells)) == (48, 14.56, 35.77, 0.7)
+
+
+def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
+    trace = tmp_path / "a.spc"
+    trace.write_bytes(spc(20))
+    workload = _workloads.Workload("OLTP", "OLTP", {"trace": str(trace), "block_size": "4KiB", "issue": "whole"})
+    scenario = _matrix.Case(workload, "RA", "H", 2.0).scenario({"name": "none"})
+    store = Store(tmp_path / "cells", "test 1")
+    path = store.path(scenario)
+    with Lab(1, Outcome.of, store=store, revive=Outcome.revived) as lab:
+        first = lab.cell(scenario).outcome
+    assert json.loads(path.read_text()) == dataclasses.asdict(first)
+    copy = tmp_path / "elsewhere.spc"
+    copy.write_bytes(trace.read_bytes())
+    moved = {**scenario, "workload": {**scenario["workload"], "trace": str(copy)}}
+    assert Store(tmp_path / "cells", "test 1").path(moved) == path, "where a trace lies does not matter"
+    assert Store(tmp_path / "cells", "test 2").path(scenario) != path
+    copy.write_bytes(spc(21))
+    assert Store(tmp_path / "cells", "test 1").path(moved) != path
+    # A kept cell is taken, a spoilt one is computed anew.
+    path.write_text(json.dumps(dataclasses.asdict(dataclasses.replace(first, disk_requests=-1))))
+    for content, expected in ((None, -1), ("{", first.disk_requests), ('{"a": 1}', first.disk_requests)):
+        if content is not None:
+            path.write_text(content)
+        with Lab(1, Outcome.of, store=store, revive=Outcome.revived) as lab:
+            assert lab.cell(scenario).outcome.disk_requests == expected
+
+
+def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(_workloads.VARIABLE, str(tmp_path / "traces"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cells"))
+    assert _workloads.folders()[0] == tmp_path / "traces"
+    assert cache_folder() == tmp_path / "cells"
+    monkeypatch.delenv(CACHE_VARIABLE)
+    assert cache_folder().name in ("headstart", "cache")
+
+
+def test_variants_name_keys_of_the_coordinator() -> None:
+    assert _sensitivity.READINGS["as pinned"] == {}
+    assert len({json.dumps(keys) for keys in _sensitivity.READINGS.values()}) == len(_sensitivity.READINGS)
