@@ -11,7 +11,7 @@
 //! order are counted from there, their tags are the drive's. Where the arm goes is its matter: a full stroke that
 //! the host's scheduler asks for is passed over, as is one while a device of several channels is serving.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use headstart_types::Nanos;
@@ -27,35 +27,6 @@ struct InService {
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
-}
-
-impl InService {
-    /// Which of several completes first: the first to end, then the first to come.
-    #[inline]
-    fn key(&self) -> (Nanos, u64) {
-        (self.service.end, self.queued.sequence)
-    }
-}
-
-impl PartialEq for InService {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for InService {}
-
-impl PartialOrd for InService {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for InService {
-    /// The greatest of a heap is the one that completes first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
-    }
 }
 
 /// A completed request.
@@ -126,8 +97,11 @@ pub struct Drive {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
     commands: Option<CommandQueue>,
-    /// At most `concurrency` requests, the next to complete on top.
-    in_service: BinaryHeap<InService>,
+    /// By slot; those of `unused` are old.
+    in_service: Vec<InService>,
+    unused: Vec<u32>,
+    /// Of each request in service: its end, its order of arrival, its slot. At most `concurrency`.
+    ends: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     concurrency: usize,
     sequence: u64,
     outstanding: u32,
@@ -146,7 +120,9 @@ impl Drive {
             device,
             scheduler,
             commands: None,
-            in_service: BinaryHeap::with_capacity(concurrency.min(1024)),
+            in_service: Vec::new(),
+            unused: Vec::new(),
+            ends: BinaryHeap::new(),
             concurrency,
             sequence: 0,
             outstanding: 0,
@@ -191,7 +167,7 @@ impl Drive {
     pub fn start(&mut self, now: Nanos) -> Started {
         let device = &*self.device;
         let host_waits = self.commands.as_mut().and_then(|commands| commands.fill(now, device, &mut *self.scheduler));
-        if self.in_service.len() >= self.concurrency {
+        if self.ends.len() >= self.concurrency {
             return host_waits.map_or(Started::Nothing, Started::Wakes);
         }
         let mut parts = self.spare.pop().unwrap_or_default();
@@ -208,7 +184,7 @@ impl Drive {
             }
         };
         let mut begin = now;
-        if self.in_service.is_empty() {
+        if self.ends.is_empty() {
             self.busy_since = now;
             begin = stroke.map_or(now, |stroke| self.stroke(now, stroke));
         }
@@ -218,9 +194,18 @@ impl Drive {
             now + service.seek + service.rotation + service.transfer + service.overhead + service.wait,
             service.end
         );
-        let end = service.end;
-        self.in_service.push(InService { queued, parts, started: now, service });
-        Started::Ends(end)
+        self.hold(InService { queued, parts, started: now, service });
+        Started::Ends(service.end)
+    }
+
+    #[inline]
+    fn hold(&mut self, held: InService) {
+        let slot = self.unused.pop().unwrap_or(self.in_service.len() as u32);
+        self.ends.push(Reverse((held.service.end, held.queued.sequence, slot)));
+        match self.in_service.get_mut(slot as usize) {
+            Some(old) => *old = held,
+            None => self.in_service.push(held),
+        }
     }
 
     /// Moves the arm; a device without an end has no arm.
@@ -242,9 +227,12 @@ impl Drive {
     /// When no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
     pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
-        let ended = self.in_service.pop().expect("finish is called once for each end that start returned");
-        let InService { queued, mut parts, started, service } = ended;
-        assert_eq!(service.end, now, "finish is called at the end that start returned");
+        let Reverse((end, _, slot)) = self.ends.pop().expect("finish is called once for each end that start returned");
+        assert_eq!(end, now, "finish is called at the end that start returned");
+        self.unused.push(slot);
+        let ended = &mut self.in_service[slot as usize];
+        let InService { queued, started, service, .. } = *ended;
+        let mut parts = std::mem::take(&mut ended.parts);
         self.count(now, &queued, started, &service);
         match &mut self.commands {
             None => self.scheduler.completed(now, &queued),
@@ -280,7 +268,7 @@ impl Drive {
         self.done.wait += service.wait;
         self.done.service += now - started;
         self.done.buffer_hits += u64::from(service.buffer_hit);
-        if self.in_service.is_empty() {
+        if self.ends.is_empty() {
             self.done.busy += now - self.busy_since;
         }
     }
@@ -304,7 +292,7 @@ impl Drive {
     #[inline]
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.in_service.is_empty()
+        !self.ends.is_empty()
     }
 
     /// What has been done up to `now`, which is not before the last event.
