@@ -62,6 +62,8 @@ pub struct Storage {
     places: Option<Rc<Places>>,
     /// The level whose orders are being given.
     owner: u32,
+    /// The process for which they are given, where that is known: for schedulers that tell processes apart.
+    pub process: Option<u32>,
     groups: Vec<Group>,
     free_groups: Vec<usize>,
     /// Completion times of requests in service (false), and instants at which a scheduler wants to be asked again
@@ -112,6 +114,7 @@ impl Storage {
             disk_of: Vec::new(),
             places: None,
             owner: 0,
+            process: Some(0),
             groups: Vec::new(),
             free_groups: Vec::new(),
             calendar: BinaryHeap::new(),
@@ -249,7 +252,7 @@ impl Storage {
         let request = Request {
             write: kind == Kind::Write,
             prefetch: kind == Kind::Prefetch,
-            process: Some(0),
+            process: self.process,
             ..Request::read(sector, sectors, tag)
         };
         self.drives[disk.index()].submit(now, request);

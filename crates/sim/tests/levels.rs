@@ -318,3 +318,23 @@ fn contradictions_are_refused() {
         "policy.degrees: unknown key",
     );
 }
+
+#[test]
+fn a_scheduler_that_tells_processes_apart_is_told() {
+    // Two processes read files far apart, block after block, with 1 ms of thought: waiting for each in turn saves the
+    // arm's way to and fro. Who cannot tell them apart sees no sequence to wait for.
+    let records: Vec<(u64, u32, u64)> =
+        (0..400u64).map(|at| (at, (at % 2) as u32 + 1, at / 2 + at % 2 * 100_000)).collect();
+    let trace = timed("apart", &records);
+    let run = |scheduler: &str| {
+        let text = format!(
+            "workload = {{trace = \"{}\", processes = \"per-pid\", compute = \"1ms\", placement = \"address\"}}\n\
+             cache = {{blocks = 64}}\npolicy = \"demand\"\n\
+             device = {{model = \"hp97560\", scheduler = \"{scheduler}\"}}\n",
+            trace.path()
+        );
+        common::run(&text).elapsed_ns
+    };
+    let (told, blind) = (run("anticipatory"), run("anticipatory-blind"));
+    assert!(2 * told < blind, "{told} and {blind}");
+}

@@ -227,6 +227,7 @@ impl Flow {
                 continue;
             }
             let at_hand = self.at_hand(index);
+            self.tiers.storage.process = self.only_client(index);
             let issued = self.tiers.act(index, |level, down| {
                 let flushed = if due { level.flush(now, down) } else { 0 };
                 flushed + if woken || level.wants_to_decide() { level.decide(now, at_hand, down) } else { 0 }
@@ -235,6 +236,13 @@ impl Flow {
             self.tiers.settle(now);
         }
         self.tiers.storage.start_issued(now);
+    }
+
+    /// The process for which level `index` decides, where there is but one.
+    fn only_client(&self, index: usize) -> Option<u32> {
+        let mut asking = (0u32..).zip(&self.clients).filter(|(_, client)| client.tier == index);
+        let only = asking.next().map(|(client, _)| client).filter(|_| asking.next().is_none());
+        only.or_else(|| (self.clients.len() == 1).then_some(0))
     }
 
     /// The block that a process is about to ask level `index` for, or waits for: a fetch of it is a demand.
@@ -259,6 +267,7 @@ impl Flow {
 
     /// Step (3) for one process.
     fn act(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
+        self.tiers.storage.process = Some(index as u32);
         if self.open {
             return self.arrive(now, index);
         }
