@@ -181,16 +181,33 @@ def test_small_and_saturated_cells_are_flagged() -> None:
     [
         (12.0, 9.0, {"l2_misses": 60}, "bypass: lost hits"),
         (9.0, 12.0, {"l2_unused": 30, "disk_blocks": 410, "disk_requests": 120}, "readmore: waste"),
-        (12.0, 12.0, {"disk_requests": 101}, "each action alone: split requests"),
-        (9.0, 9.0, {"l2_late": 6, "l2_unused": 21}, "both together only: later blocks"),
+        (12.5, 12.0, {"disk_requests": 101}, "bypass: split requests"),
+        (9.0, 9.0, {"l2_late": 6, "l2_unused": 21}, "both together: later blocks"),
         (12.0, 10.0, {}, "bypass: waiting alone"),
     ],
 )
 def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], expected: str) -> None:
-    times = {"PFC": 11.0, "bypass only": bypass, "readmore only": readmore}
-    case = runs(times, pfc=dataclasses.replace(BASE, **change))
+    # The counters change in the run that the cause is read from, and in no other.
+    changed = {"bypass": "bypass only", "readmore": "readmore only"}.get(expected.split(":")[0], "PFC")
+    case = runs({"PFC": 11.0, "bypass only": bypass, "readmore only": readmore})
+    future: Future[Outcome] = Future()
+    future.set_result(dataclasses.replace(case[changed], **change))
+    case = dataclasses.replace(case, cells=case.cells | {changed: Cell(future)})
     assert _causes.worse(case)
     assert _causes.cause(case) == expected
+    assert expected.split(": ")[1] in _causes.SYMPTOMS
+
+
+def test_addresses_beyond_the_drive_are_compacted(traces: Path, tmp_path: Path) -> None:
+    # Units one after another: 8 GB and 2 GB are more than 9.1.
+    far = b"0,15625000,4096,R,0.0\n1,3906250,4096,R,0.1\n0,15625000,4096,R,0.2\n"
+    (traces / "Financial1.spc").write_bytes(far)
+    assert _workloads.extent_bytes(traces / "Financial1.spc") == 8_000_000_000 + 2_000_000_000 + 2 * 4096
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (oltp, web, _) = _workloads.Workloads(scratch).found
+    assert (oltp.section.get("addresses"), oltp.whole) == ("compact", False)
+    assert web.section.get("addresses") is None
 
 
 def test_findings_by_hand() -> None:

@@ -1,7 +1,8 @@
 """Why PFC is slower than no coordination in a case, from the accounting.
 
-Which action it is, two runs tell: that with bypass only and that with readmore only, each against none. What the
-action does to the system, the counters tell; the first that holds, in this order, is named:
+Which action it is, two runs tell: that with bypass only and that with readmore only. The slower of those that are
+slower than none is named; if neither is, it takes both together. What the action does to the system, the counters of
+its own run against those of none tell; the first that holds, in this order, is named:
 
 - lost hits: L2 misses more. What is bypassed is not stored below and, since L2's read-ahead does not see it, triggers
   nothing; L1 asks again, and the disk with it.
@@ -16,6 +17,11 @@ from headstart.studies.zhang_pfc._outcome import Outcome
 
 NOISE_PERCENT = 0.05
 """Mean response times that differ by less count as equal."""
+
+ALONE = {"bypass": "bypass only", "readmore": "readmore only"}
+"""The run that shows each action by itself."""
+
+TOGETHER = "both together"
 
 SYMPTOMS = ("lost hits", "waste", "split requests", "later blocks", "waiting alone")
 
@@ -32,17 +38,12 @@ def better(runs: Runs) -> bool:
 
 def action(runs: Runs) -> str:
     """Which of the two actions makes it slower."""
-    bypass = runs.gain("bypass only") < -NOISE_PERCENT
-    readmore = runs.gain("readmore only") < -NOISE_PERCENT
-    if bypass and readmore:
-        return "each action alone"
-    if bypass or readmore:
-        return "bypass" if bypass else "readmore"
-    return "both together only"
+    slower = min(ALONE, key=lambda name: runs.gain(ALONE[name]))
+    return slower if runs.gain(ALONE[slower]) < -NOISE_PERCENT else TOGETHER
 
 
 def symptom(none: Outcome, pfc: Outcome) -> str:
-    """What the action does to the system."""
+    """What PFC, or one of its actions, does to the system; one of `SYMPTOMS`."""
     if pfc.l2_misses > none.l2_misses:
         return "lost hits"
     if pfc.l2_unused > none.l2_unused and pfc.disk_blocks > none.disk_blocks:
@@ -56,7 +57,8 @@ def symptom(none: Outcome, pfc: Outcome) -> str:
 
 def cause(runs: Runs) -> str:
     """Return the cause in words: "bypass: lost hits"."""
-    return f"{action(runs)}: {symptom(runs['none'], runs['PFC'])}"
+    name = action(runs)
+    return f"{name}: {symptom(runs['none'], runs[ALONE.get(name, 'PFC')])}"
 
 
 def account(none: Outcome, pfc: Outcome) -> str:

@@ -14,6 +14,9 @@ DRIVE: Final = "seagate-cheetah-9lp"
 RA_DEGREE: Final = 4
 """P of RA, section 2.2."""
 
+DRIVE_BYTES: Final = 9_100_000_000
+"""Section 4.2: the drive's capacity, 9.1 GB."""
+
 SHARES: Final = {"H": 0.05, "L": 0.01}
 """L1 as a share of the footprint, section 4.3."""
 

@@ -136,6 +136,17 @@ def first_bytes(lines: Iterable[bytes], data_bytes: int) -> Iterable[bytes]:
         yield line
 
 
+def extent_bytes(path: Path) -> int:
+    """Return the bytes that the units of an SPC trace take one after another; bad lines are the reader's."""
+    ends: dict[bytes, int] = {}
+    with path.open("rb") as lines:
+        for line in lines:
+            unit, address, size, *_ = [*line.split(b",", 3), b"", b""]
+            if address.strip().isdigit() and size.strip().isdigit():
+                ends[unit] = max(ends.get(unit, 0), 512 * int(address) + int(size))
+    return sum(ends.values())
+
+
 def variant(workload: Workload, label: str, **keys: Any) -> Workload:
     """Return the workload with other keys; `None` takes one away."""
     section = {key: value for key, value in {**workload.section, **keys}.items() if value is not None}
@@ -159,9 +170,12 @@ def _workload(source: Source, path: Path, plain: Path) -> Workload:
     if not source.timed:
         return Workload(source.name, f"{what}, closed loop", section | {"compute": "0ns"})
     section["arrival"] = "open"
-    if source.name != "Web":
-        return Workload(source.name, f"{what}, open", section, whole)
-    section |= {"addresses": "compact", "time_scale": WEB_SLOWER}
-    how = f"open, clock {WEB_SLOWER:g} times slower, addresses compacted (read-ahead stops at blocks never asked for)"
-    # The clock and the addresses are ours, so that even the whole file is a stand-in.
-    return Workload(source.name, f"{what}, {how}", section)
+    how = ["open"]
+    if source.name == "Web":
+        section["time_scale"] = WEB_SLOWER
+        how.append(f"clock {WEB_SLOWER:g} times slower")
+    if extent_bytes(plain) > paper.DRIVE_BYTES:
+        section["addresses"] = "compact"
+        how.append("addresses compacted (read-ahead stops at blocks never asked for)")
+    # With a clock or with addresses of ours even the whole file is a stand-in.
+    return Workload(source.name, ", ".join([what, *how]), section, whole and len(how) == 1)
