@@ -40,8 +40,11 @@ def section(name: str, entries: list[dict[str, Any]]) -> str:
     rows = []
     for entry in entries:
         carried = ", ".join(key for key, value in entry.get("carries", {}).items() if value)
-        rows.append((f"`{entry['name']}`", entry["summary"], entry["source"], carried or keys_text(entry["keys"])))
-    return f"## {TITLES[name]}\n\n{table(('name', 'what it does', 'source', last), rows)}"
+        family = [entry["family"]] if "family" in entry else []
+        cells = (entry["summary"], entry["source"], carried or keys_text(entry["keys"]))
+        rows.append((f"`{entry['name']}`", *family, *cells))
+    family = ["family"] if "family" in entries[0] else []
+    return f"## {TITLES[name]}\n\n{table(('name', *family, 'what it does', 'source', last), rows)}"
 
 
 def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
@@ -55,8 +58,8 @@ def readme(text: str, catalog: dict[str, list[dict[str, Any]]]) -> str:
     """Return README.md with its table of policies."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    rows = ((f"`{entry['name']}`", entry["summary"], entry["source"]) for entry in catalog["policies"])
-    return f"{before}{BEGIN}{table(('policy', 'what it does', 'source'), rows)}{END}{after}"
+    rows = ((f"`{entry['name']}`", entry["family"], entry["summary"], entry["source"]) for entry in catalog["policies"])
+    return f"{before}{BEGIN}{table(('policy', 'family', 'what it does', 'source'), rows)}{END}{after}"
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURE_1 = ROOT / "examples" / "figure1.toml"
+TWO_LEVELS = ROOT / "examples" / "two-levels.toml"
 CSCOPE_1 = ROOT / "examples" / "traces" / "cscope1.csv.xz"
 GLIMPSE = ROOT / "examples" / "traces" / "glimpse.csv.xz"
 COMMAND = Path(sys.executable).with_name("headstart")

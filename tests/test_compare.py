@@ -139,6 +139,32 @@ def test_mistakes_are_found_before_the_first_run() -> None:
     assert started == []
 
 
+def test_read_aheads_stand_beside_other_policies(run: Run) -> None:
+    names = ["demand", "ra", "linux", "amp", "sarc", "ra:degree=8", "linux-2.6:arc"]
+    words = ("compare", CSCOPE_1, "--policies", ",".join(names), "--cache", "5%", "--limit", "2000", "--json", "-")
+    done = run(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["policy"] for row in rows] == names
+    alone = json.loads(run(*words[:2], "--policies", "demand", *words[4:]).stdout)["rows"]
+    assert rows[0].keys() == alone[0].keys()
+    assert rows[0]["elapsed_ns"] == alone[0]["elapsed_ns"]
+    for row in rows:
+        assert row["above_bound"] >= 0
+        assert row["lower_bound_ns"] == rows[0]["lower_bound_ns"] <= alone[0]["lower_bound_ns"]
+        assert (row["prefetches"] > 0) == (row["policy"] != "demand")
+    assert rows[1]["prefetches"] < rows[5]["prefetches"]
+
+
+def test_an_unknown_policy_names_those_that_there_are(run: Run) -> None:
+    done = run("compare", CSCOPE_1, "--policies", "readahead")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert '"readahead"' in line
+    allowed = line.partition("allowed: ")[2].split(", ")
+    assert allowed == [entry["name"] for entry in headstart.catalog()["policies"]]
+
+
 def test_progress_reaches_one_and_its_exception_stops_all() -> None:
     shares: list[float] = []
     headstart.compare(CSCOPE_1, policies=["demand", "forestall"], disks=[1, 2], progress=shares.append)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import headstart
-from tests.conftest import COMMAND, FIGURE_1, ROOT
+from tests.conftest import COMMAND, FIGURE_1, ROOT, TWO_LEVELS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCENARIO = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
+LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
 
 
 def fenced(text: str, language: str) -> list[str]:
@@ -93,6 +94,42 @@ def test_the_scenario_of_the_docs_is_a_scenario() -> None:
     result = headstart.simulate(scenario)
     assert result.scenario["policy"]["name"] == "forestall"
     assert len(result.devices) == 4
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda each: each.stem)
+def test_every_example_runs(folder: Path, example: Path) -> None:
+    words = [str(COMMAND), "simulate", f"examples/{example.name}"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_page_on_levels_shows_what_runs(tmp_path: Path) -> None:
+    """Its case takes the time that it works out, and the table that it shows is printed."""
+    (text,) = fenced(LEVELS, "toml")
+    result = headstart.simulate(tomllib.loads(text))
+    assert result.elapsed_ns == 14_000_000
+    assert "14 ms in all" in LEVELS
+    (tmp_path / "case.toml").write_text(text, encoding="utf-8")
+    words = [str(COMMAND), "simulate", "case.toml"]
+    printed = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    (shown,) = fenced(LEVELS, "text")
+    printed_lines = [line.split() for line in printed.splitlines()]
+    assert all(line.split() in printed_lines for line in shown.splitlines())
+
+
+def test_the_page_on_levels_names_everything() -> None:
+    for entry in headstart.catalog()["coordinators"]:
+        assert f"| `{entry['name']}` |" in LEVELS
+        assert all(f"`{key}`" in LEVELS for key in entry["keys"])
+    for field in ("accuracy", "coverage", "lateness", "lead_ns_mean", "pollution", "wasted_bytes", "wasted_service_ns"):
+        assert f"| `{field}` |" in LEVELS
+
+
+def test_every_key_of_a_level_is_documented() -> None:
+    for level in tomllib.loads(headstart.explain(TWO_LEVELS))["level"]:
+        assert all(f"`{key}`" in SCENARIO for key in level)
+    for key in ("time_scale", "issue", "clients", "link", "alpha", "beta", "coordinator"):
+        assert f"`{key}`" in SCENARIO
 
 
 def test_every_key_and_every_field_is_documented() -> None:

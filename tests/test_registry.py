@@ -13,10 +13,21 @@ from tests.conftest import GLIMPSE, Run
 CATALOG = headstart.catalog()
 DEVICES = [entry["name"] for entry in CATALOG["devices"]]
 POLICIES = [entry for entry in CATALOG["policies"] if entry["name"] != "optimum"]
+
+
+def replacements(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that a policy takes, as keys: a read-ahead fetches more than MIN knows of."""
+    if not entry["open_replacement"]:
+        return [{}]
+    hinted = entry["family"] != "read-ahead"
+    return [{"replacement": each["name"]} for each in CATALOG["replacements"] if hinted or not each["hinted"]]
+
+
+# Of a read-ahead the first replacements do: the level joins any two, and the core's tests draw them at random.
 CASES = [
-    {"name": entry["name"], **({"replacement": each["name"]} if entry["open_replacement"] else {})}
+    {"name": entry["name"], **each}
     for entry in POLICIES
-    for each in (CATALOG["replacements"] if entry["open_replacement"] else CATALOG["replacements"][:1])
+    for each in replacements(entry)[: 2 if entry["family"] == "read-ahead" else None]
 ]
 
 
@@ -31,6 +42,7 @@ def test_list_shows_each_registry(run: Run, which: Registry) -> None:
         assert entry["name"] in readable
         # Long words are folded.
         assert entry["summary"].split()[0][:30] in readable
+        assert entry.get("family", "") in readable
 
 
 @pytest.mark.parametrize("policy", CASES, ids=lambda each: "-".join(each.values()))
@@ -52,6 +64,27 @@ def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) 
     assert result.elapsed_ns >= headstart.lower_bound(scenario)["elapsed_ns"] > 0
     least = {**scenario, "policy": {"name": "demand", "replacement": "min"}}
     assert result.fetches >= headstart.simulate(least).fetches
+
+
+@pytest.mark.parametrize("entry", CATALOG["coordinators"], ids=lambda each: each["name"])
+def test_every_coordinator_runs(entry: dict[str, Any]) -> None:
+    levels = [
+        {"blocks": 64, "policy": "linux-2.6"},
+        {"blocks": 128, "policy": "ra", "link": {"alpha": "6ms"}, "coordinator": entry["name"]},
+    ]
+    workload = {"trace": str(GLIMPSE), "limit": 500, "issue": "whole"}
+    result = headstart.simulate({"workload": workload, "level": levels})
+    assert result.scenario["level"][1]["coordinator"] == {"name": entry["name"], **entry["keys"]}
+    upper, lower = result.levels
+    assert lower["references"] == upper["fetches"] > 0
+    assert lower["link_ns"] >= 6_000_000
+
+
+def test_coordinators_and_read_aheads_are_those_of_the_design() -> None:
+    assert [entry["name"] for entry in CATALOG["coordinators"]] == ["none", "du", "demote", "pfc"]
+    families = {entry["name"]: entry["family"] for entry in CATALOG["policies"]}
+    assert {families[name] for name in ("obl", "ra", "linux-2.6", "linux", "sarc", "amp", "stride")} == {"read-ahead"}
+    assert (families["demand"], families["forestall"]) == ("demand", "hinted")
 
 
 @pytest.mark.parametrize("entry", CATALOG["schedulers"], ids=lambda each: each["name"])

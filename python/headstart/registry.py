@@ -7,7 +7,8 @@ from headstart import _core
 
 Entry = dict[str, Any]
 """`name`, `summary`, `source`, `keys` (own keys with their defaults). Policies and replacements also say whether they
-are `hinted`, policies whether they leave replacement open (`open_replacement`), formats what a trace `carries`."""
+are `hinted`, policies whether they leave replacement open (`open_replacement`) and of which `family` they are
+("demand", "hinted", "read-ahead"), formats what a trace `carries`."""
 
 
 def catalog() -> dict[str, list[Entry]]:

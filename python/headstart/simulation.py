@@ -79,6 +79,7 @@ class Result:
     response_ns: dict[str, int]
     """mean, p50, p90, p99, max of a request's time from issue to reply."""
     levels: list[dict[str, Any]]
+    """Of each, its counts, what its prefetches were worth, and what passed between it and the level above."""
     devices: list[dict[str, Any]]
     processes: list[dict[str, Any]]
     intervals: list[dict[str, Any]]
@@ -127,7 +128,8 @@ def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[st
     """Return a lower bound on the elapsed time of a scenario under any policy, and what it is made of.
 
     It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
-    that MIN needs for its own blocks times its least service time.
+    that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
+    read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
     """
     bound = _core.lower_bound(**_source(scenario), overrides=list(overrides))
     return cast("dict[str, Any]", json.loads(bound))

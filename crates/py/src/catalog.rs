@@ -1,29 +1,41 @@
 //! Every registry in one table: what `headstart list` and the docs show.
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
+use headstart_policy::coordinator::registry::COORDINATORS;
+use headstart_policy::readahead::{BuildReadAhead, READ_AHEADS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
-/// replacements also say whether they are `hinted`, policies whether they leave replacement open, formats what their
-/// traces carry.
+/// replacements also say whether they are `hinted`, policies whether they leave replacement open and of which `family`
+/// they are ("demand", "hinted", "read-ahead"), formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> String {
     let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
         json!({"name": name, "summary": summary, "source": source, "keys": keys})
     };
     let none = toml::Table::new();
-    let policies: Vec<Value> = POLICIES
+    let family = |mut value: Value, family: &str, open_replacement: bool| -> Value {
+        value["family"] = json!(family);
+        value["hinted"] = json!(family == "hinted");
+        value["open_replacement"] = json!(open_replacement);
+        value
+    };
+    let mut policies: Vec<Value> = POLICIES
         .iter()
         .map(|each| {
-            let mut value = row(each.name, each.summary, each.source, &(each.defaults)());
-            value["hinted"] = json!(each.hinted);
-            value["open_replacement"] = json!(each.open_replacement);
-            value
+            let value = row(each.name, each.summary, each.source, &(each.defaults)());
+            family(value, if each.hinted { "hinted" } else { "demand" }, each.open_replacement)
         })
         .collect();
+    policies.extend(READ_AHEADS.iter().map(|each| {
+        let value = row(each.name, each.summary, each.source, &(each.defaults)());
+        family(value, "read-ahead", matches!(each.build, BuildReadAhead::Apart(_)))
+    }));
+    let coordinators: Vec<Value> =
+        COORDINATORS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
     let replacements: Vec<Value> = REPLACEMENTS
         .iter()
         .map(|each| {
@@ -57,7 +69,7 @@ pub fn catalog() -> String {
     json!({
         "policies": policies,
         "replacements": replacements,
-        "coordinators": [],
+        "coordinators": coordinators,
         "devices": devices,
         "arrays": arrays,
         "schedulers": schedulers,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
+use headstart_device::Drive;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
 use headstart_trace::sha256_file;
@@ -19,7 +20,7 @@ use crate::outcome::Outcome;
 use crate::process::Process;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run::OnProgress;
-use crate::scenario::{HintsKeys, HostKeys, Input, Placement, Scenario};
+use crate::scenario::{Arrival, HintsKeys, HostKeys, Input, Placement, Processes, Scenario};
 use crate::storage::Storage;
 use crate::workload::References;
 use crate::Error;
@@ -77,6 +78,7 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         let problem = "the bound knows no writes that reach the devices";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\"").into());
     }
+    one_process_on_one_level(scenario)?;
     let chunk = references.rest()?;
     let count = chunk.blocks.len();
     let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
@@ -87,6 +89,11 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
     let drive = &storage.drives()[0];
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
+    // A read-ahead brings up to as many blocks with one request as there are frames to take them.
+    let (driver, least_service, together) = match scenario.is_flow() {
+        true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
+        false => (scenario.host.driver_overhead, drive.device().least_service(storage.block_sectors()), merged),
+    };
     let universe = references.places.universe();
     let bound = elapsed_lower_bound(&Work {
         references: &blocks,
@@ -95,11 +102,40 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
         disk_of: &universe.disk_of,
         disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
-        driver: scenario.host.driver_overhead,
-        least_service: drive.device().least_service(storage.block_sectors()),
-        at_once: drive.device().concurrency().saturating_mul(merged),
+        driver,
+        least_service,
+        at_once: drive.device().concurrency().saturating_mul(together),
     });
     Ok(bound)
+}
+
+/// What a block costs at least in a request of up to `blocks` of them: service time over blocks, which is rounded down.
+fn least_share(drive: &Drive, block_sectors: u32, blocks: u32) -> Nanos {
+    let most = blocks.min(u32::MAX / block_sectors).max(1);
+    let (mut from, mut least) = (1u32, Nanos::MAX);
+    while from <= most {
+        // More sectors take no less time: of the lengths up to the next one looked at, none has a smaller share.
+        let next = from.saturating_add((from / 16).max(1));
+        let share = drive.device().least_service(from * block_sectors).0 / u64::from(next - 1);
+        least = least.min(Nanos(share));
+        from = next;
+    }
+    least
+}
+
+/// What a lower bound holds for.
+fn one_process_on_one_level(scenario: &Scenario) -> Result<(), KeyError> {
+    let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
+    if !scenario.lower.is_empty() {
+        return refused("level", "the bound knows one level", "one [[level]], or [cache] and [policy]");
+    }
+    if scenario.workload.arrival != Arrival::Closed {
+        return refused("workload.arrival", "the bound is of a process that waits", "\"closed\"");
+    }
+    if scenario.workload.processes != Processes::Merged {
+        return refused("workload.processes", "the bound is of one process", "\"merged\"");
+    }
+    Ok(())
 }
 
 /// What the report needs beside the run.

@@ -7,6 +7,8 @@ mod common;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use headstart_policy::coordinator::registry::COORDINATORS;
+use headstart_policy::readahead::READ_AHEADS;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 
 const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";
@@ -31,9 +33,46 @@ const FIGURE_1: &str = "workload = {references = [\"A\", \"b\", \"C\", \"d\", \"
     cache = {blocks = 4, initial = [\"A\", \"b\", \"d\", \"F\"]}\n\
     device = {model = \"uniform\", fetch_time = \"2ms\", layout = [[\"A\", \"C\", \"E\", \"F\"], [\"b\", \"d\"]]}\n";
 
+/// By device: what read-aheads and coordinators run on. Runs of requests and places at random, asked for as wholes; a
+/// scheduler that merges, and one that does not.
+const STREAMS: [(&str, &str, &str); 2] = [
+    (
+        "hp97560",
+        "seed = 7\nworkload = {generator = \"zipf\", blocks = 900, requests = 900, request_blocks = 5, compute = \"exp:8ms\", \
+         issue = \"whole\"}\n",
+        "device = {model = \"hp97560\", count = 2, scheduler = \"deadline\"}\n\
+         host = {driver_overhead = \"0.5ms\", hit_time = \"10us\", system_call = \"20us\", copy_per_kib = \"1us\"}\n",
+    ),
+    (
+        "uniform",
+        "seed = 7\nworkload = {generator = \"synth\", blocks = 300, passes = 4, request_blocks = 3, compute = \"1ms\"}\n",
+        "device = {model = \"uniform\", fetch_time = \"7ms\", count = 3, scheduler = \"fcfs\"}\n",
+    ),
+];
+
+/// Two levels with a read-ahead on each, and a coordinator between them.
+fn two_levels(coordinator: &str) -> String {
+    format!(
+        "[[level]]\nblocks = 60\npolicy = {{name = \"linux-2.6\"}}\n\
+         [[level]]\nblocks = 120\npolicy = {{name = \"ra\", degree = 4}}\nlink = {{alpha = \"6ms\", beta = \"30us\"}}\n\
+         coordinator = \"{coordinator}\"\n"
+    )
+}
+
 /// Every row's files: name and scenario.
 fn cases() -> Vec<(String, String)> {
     let mut cases = vec![];
+    for (device, workload, machine) in STREAMS {
+        for row in READ_AHEADS {
+            let level = format!("cache = {{blocks = 120}}\npolicy = {{name = \"{}\"}}\n", row.name);
+            cases.push((format!("{}.{device}.json", row.name), format!("{workload}{level}{machine}")));
+        }
+        for row in COORDINATORS {
+            // Tables in arrays end what stands outside of tables: they come last.
+            let scenario = format!("{workload}{machine}{}", two_levels(row.name));
+            cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
+        }
+    }
     for row in POLICIES {
         let systems = if row.name == "optimum" { vec![("uniform", FIGURE_1)] } else { SYSTEMS.to_vec() };
         let variants = match row.open_replacement {

@@ -46,6 +46,9 @@ def list_registry(
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
+    with_family = any("family" in entry for entry in entries)
+    if with_family:
+        table.add_column("family", no_wrap=True)
     table.add_column("what it does", overflow="fold")
     with_keys = any(entry["keys"] for entry in entries)
     if with_keys:
@@ -53,7 +56,8 @@ def list_registry(
     table.add_column("source", style="dim", overflow="fold")
     for entry in entries:
         keys = [keys_text(entry["keys"])] if with_keys else []
-        table.add_row(entry["name"], escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
+        family = [entry["family"]] if with_family else []
+        table.add_row(entry["name"], *family, escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
     output.console().print(table)
 
 

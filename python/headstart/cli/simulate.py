@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from headstart import simulation
@@ -40,17 +41,20 @@ def simulate(
 
 def show(console: Console, result: simulation.Result) -> None:
     """Print a result for people."""
-    policy = result.scenario["policy"]
     device = result.scenario["device"]
-    replacement = policy.get("replacement", "")
-    replacement = replacement["name"] if isinstance(replacement, dict) else replacement
-    replacement = f" with {replacement}" if replacement else ""
-    console.print(
-        f"{policy['name']}{replacement}, {result.levels[0]['blocks']:,} blocks of cache, "
-        f"{device['count']} x {device['model']['name']}"
-    )
+    machine = f"{device['count']} x {device['model']['name']}"
+    levels = result.scenario.get("level", [])
+    if levels:
+        console.print(f"{len(levels)} levels, {machine}")
+    else:
+        frames = result.levels[0]["blocks"]
+        console.print(f"{_policy(result.scenario['policy'])}, {frames:,} blocks of cache, {machine}")
     console.print(_times(result))
     console.print(_counts(result))
+    if levels:
+        console.print(_levels(result.levels, levels))
+    elif result.prefetches:
+        console.print(_worth(result.levels[0]), markup=False)
     response = result.response_ns
     console.print(
         "response per request: "
@@ -59,6 +63,15 @@ def show(console: Console, result: simulation.Result) -> None:
     console.print(_devices(result.devices))
     for note in result.notes:
         console.print(f"note: {note}", markup=False)
+
+
+def _named(value: str | dict[str, Any]) -> str:
+    return str(value["name"]) if isinstance(value, dict) else value
+
+
+def _policy(policy: dict[str, Any]) -> str:
+    replacement = _named(policy.get("replacement", ""))
+    return f"{policy['name']} with {replacement}" if replacement else str(policy["name"])
 
 
 def _times(result: simulation.Result) -> Table:
@@ -93,6 +106,44 @@ def _counts(result: simulation.Result) -> Table:
         table.add_column(name, justify="right")
     table.add_row(*(f"{count:,}" for count in rows.values()))
     return table
+
+
+def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
+    """Return a table of the levels, those of a tier one after another."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("level", style="bold", overflow="fold")
+    table.add_column("policy", overflow="fold")
+    for name in ("blocks", "hits", "misses", "used", "wasted", "late", "accuracy", "coverage", "link"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for level in levels:
+        # Of several that share a tier each has a number behind its name.
+        tier = next(each for each in keys if level["name"] in (each["name"], _tier_of(level["name"])))
+        coordinator = _named(tier.get("coordinator", "none"))
+        policy = escape(_policy(tier["policy"]) + (f", {coordinator}" if coordinator != "none" else ""))
+        prefetches = [level[f"prefetches_{name}"] for name in ("used", "wasted", "late")]
+        counts = [level["blocks"], level["hits_ready"] + level["hits_unready"], level["misses"]]
+        shares = [f"{level['accuracy']:.1%}" if level["prefetches"] else "", f"{level['coverage']:.1%}"]
+        table.add_row(
+            escape(level["name"]),
+            policy,
+            *(f"{count:,}" for count in (*counts, *prefetches)),
+            *shares,
+            output.seconds(level["link_ns"]),
+        )
+    return table
+
+
+def _tier_of(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _worth(level: dict[str, Any]) -> str:
+    """Return what the prefetches of a level were worth, in a line."""
+    lead = output.duration(level["lead_ns_mean"])
+    return (
+        f"prefetches: accuracy {level['accuracy']:.1%}, coverage {level['coverage']:.1%}, "
+        f"late {level['lateness']:.1%}, {lead} ahead on average, pollution {level['pollution']:,}"
+    )
 
 
 def _devices(devices: list[dict[str, Any]]) -> Table:
