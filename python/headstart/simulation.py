@@ -75,6 +75,11 @@ class Result:
     """Used, but still under way when referenced."""
     prefetches_wasted: int
     evictions: int
+    writes: int
+    """References that wrote, where writes reach the devices."""
+    write_misses: int
+    """Of `misses`: nothing had to be fetched."""
+    blocks_written: int
     throughput_bytes_per_s: int
     response_ns: dict[str, int]
     """mean, p50, p90, p99, max of a request's time from issue to reply."""
