@@ -196,6 +196,8 @@ def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], 
     assert _causes.worse(case)
     assert _causes.cause(case) == expected
     assert expected.split(": ")[1] in _causes.SYMPTOMS
+    names = ["none", "PFC"] if changed == "PFC" else ["none", changed, "PFC"]
+    assert _causes.account(case).startswith(f"{' / '.join(names)}: L2 misses 50 / {change.get('l2_misses', 50)}")
 
 
 def test_addresses_beyond_the_drive_are_compacted(traces: Path, tmp_path: Path) -> None:

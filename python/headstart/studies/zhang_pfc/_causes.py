@@ -12,6 +12,8 @@ its own run against those of none tell; the first that holds, in this order, is 
 - waiting alone: the same blocks in another order.
 """
 
+from collections.abc import Callable
+
 from headstart.studies.zhang_pfc._matrix import Runs
 from headstart.studies.zhang_pfc._outcome import Outcome
 
@@ -61,12 +63,16 @@ def cause(runs: Runs) -> str:
     return f"{name}: {symptom(runs['none'], runs[ALONE.get(name, 'PFC')])}"
 
 
-def account(none: Outcome, pfc: Outcome) -> str:
-    """Return the counters that the cause rests on, before and after."""
-    return (
-        f"L2 misses {none.l2_misses} to {pfc.l2_misses}, unused {none.l2_unused} to {pfc.l2_unused} "
-        f"({none.l2_wasted_service_ms:.0f} to {pfc.l2_wasted_service_ms:.0f} ms of the disk), late {none.l2_late} to "
-        f"{pfc.l2_late}, disk requests {none.disk_requests} to {pfc.disk_requests} of {none.disk_blocks} to "
-        f"{pfc.disk_blocks} pages; bypassed {pfc.bypass_blocks} pages, {pfc.silent_hits} silent hits, "
-        f"{pfc.bypass_fetches} fetched past L2; readmore {pfc.readmore_blocks} pages"
-    )
+def account(runs: Runs) -> str:
+    """Return the counters that the cause rests on: of none, of the action by itself, and of PFC."""
+    names = list(dict.fromkeys(["none", ALONE.get(action(runs), "PFC"), "PFC"]))
+    counters: dict[str, Callable[[Outcome], str]] = {
+        "L2 misses": lambda run: str(run.l2_misses),
+        "unused": lambda run: f"{run.l2_unused} ({run.l2_wasted_service_ms:.0f} ms of the disk)",
+        "late": lambda run: str(run.l2_late),
+        "disk requests": lambda run: f"{run.disk_requests} of {run.disk_blocks} pages",
+        "bypassed": lambda run: f"{run.bypass_blocks} ({run.silent_hits} silent hits, {run.bypass_fetches} fetched)",
+        "readmore": lambda run: str(run.readmore_blocks),
+    }
+    told = [f"{name} {' / '.join(of(runs[each]) for each in names)}" for name, of in counters.items()]
+    return f"{' / '.join(names)}: {'; '.join(told)}"

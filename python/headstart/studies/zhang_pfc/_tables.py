@@ -56,7 +56,10 @@ def causes(item: str, runs: list[Runs]) -> list[Row]:
     """Return how often which mechanism makes PFC slower than none."""
     found = collections.Counter(cause(each) for each in runs if worse(each))
     faster = [each for each in runs if better(each)]
-    also = sum(each["PFC"].l2_misses > each["none"].l2_misses for each in faster)
+    missing = [each for each in faster if each["PFC"].l2_misses > each["none"].l2_misses]
+    served = sum(each["PFC"].disk_requests < each["none"].disk_requests for each in missing)
+    read = sum(each["PFC"].disk_blocks < each["none"].disk_blocks for each in missing)
+    unused = sum(each["PFC"].l2_unused < each["none"].l2_unused for each in missing)
     return [
         Row(
             item=item,
@@ -64,8 +67,9 @@ def causes(item: str, runs: list[Runs]) -> list[Row]:
             published=None,
             ours=count,
             note="the action that is slowest by itself, and the first of L2 misses, unused prefetches, disk requests, "
-            f"late prefetches that grew in its run; L2 misses grow in {also} of the {len(faster)} faster cases too, "
-            "where fewer or shorter disk requests outweigh them",
+            f"late prefetches that grew in its run. L2 misses grow in {len(missing)} of the {len(faster)} faster cases "
+            f"too; of these the disk serves fewer requests in {served} and reads less in {read}, and less is unused in "
+            f"{unused}",
         )
         for name, count in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
@@ -153,7 +157,7 @@ def _case(item: str, runs: Runs) -> Row:
     times = ", ".join(f"{name} {cell.outcome.response_ms:.3f}" for name, cell in runs.cells.items())
     note = f"mean response (ms): {times}; {runs.case.workload.label}{runs.flags}"
     if worse(runs):
-        note += f". Slower by {cause(runs)}: {account(runs['none'], runs['PFC'])}"
+        note += f". Slower by {cause(runs)}: {account(runs)}"
     elif not better(runs):
         note += ". No difference"
     return Row(
