@@ -66,7 +66,13 @@ def test_ctrl_c_is_quiet_and_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     words = [str(COMMAND), "simulate", str(pipe), "--json", str(tmp_path / "out.json")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background ignores the signal, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         try:
             with pipe.open("w") as file:
                 file.write('device = {model = "uniform", fetch_time = "1us"}\n')
