@@ -5,8 +5,9 @@
 //! Two LRU caches then hold as much as one of their summed size.
 //!
 //! What differs: the block leaves its frame at once, instead of staying where the next victim is taken, so that a
-//! re-read from another client before the frame is needed misses. The host carries it out ([`SentUp::Remove`]), and
-//! charges the transfer to the link.
+//! re-read from another client before the frame is needed misses. The host carries it out ([`SentUp::Remove`]). The
+//! simulated one lets what goes down a link arrive at once and charges nothing for it, which flatters this where links
+//! are slow.
 //! Cost: none here; no state. Not for a slow link, since each eviction crosses it (B. S. Gill, FAST 2008, section
 //! "The Problems with DEMOTE"), nor for clients that share blocks, nor with an upper level far larger than the lower
 //! one, where what comes down is cold.
