@@ -291,8 +291,9 @@ impl Run {
     }
 }
 
+/// The clock has passed [`TIME_MAX`].
 #[cold]
-fn too_long() -> Error {
+pub fn too_long() -> Error {
     KeyError::new("workload", "the run takes more than 146 simulated years", "shorter think times or costs, or a limit")
         .into()
 }

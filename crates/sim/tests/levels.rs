@@ -338,3 +338,27 @@ fn a_scheduler_that_tells_processes_apart_is_told() {
     let (told, blind) = (run("anticipatory"), run("anticipatory-blind"));
     assert!(2 * told < blind, "{told} and {blind}");
 }
+
+#[test]
+fn writes_arrive_by_the_clock_too() {
+    // Write 0 at 0: no fetch, on its disk 0-2. Read 0 at 1: a hit, at once. Write 1 at 3: 3-5. Read 2 at 4: 5-7.
+    let rows = [(0, "W", 0), (1, "R", 0), (3, "W", 1), (4, "R", 2)]
+        .map(|(time, op, block): (u64, &str, u64)| format!("0.00{time},{op},1,1,{},8192,0\n", block * 8192));
+    let trace =
+        common::Trace::of_text("open-writes", &format!("time,op,pid,file,offset,size,dur_us\n{}", rows.concat()));
+    let run = |writes: &str| {
+        common::run(&format!(
+            "workload = {{trace = \"{}\", arrival = \"open\", placement = \"address\", writes = \"{writes}\"}}\n\
+             cache = {{blocks = 4}}\npolicy = \"demand\"\n{UNIFORM}",
+            trace.path()
+        ))
+    };
+    // Responses 2, 0, 2 and 3 ms; idle 2-3.
+    let through = run("through");
+    assert_eq!((ms(through.elapsed_ns), ms(through.idle_ns), ms(through.response_ns.mean)), (7.0, 1.0, 1.75));
+    assert_eq!((through.counts.blocks_written, through.counts.write_misses, through.requests), (2, 2, 4));
+    // Nobody waits for what is written later: the read of 2 alone takes time, 4-6.
+    let back = run("back");
+    assert_eq!((ms(back.elapsed_ns), ms(back.idle_ns), ms(back.response_ns.mean)), (6.0, 4.0, 0.5));
+    assert_eq!((back.counts.blocks_written, back.levels[0].dirty_blocks), (0, 2));
+}

@@ -13,17 +13,17 @@ mod tiers;
 
 use std::rc::Rc;
 
-use headstart_engine::{Access, Ask};
+use headstart_engine::{Access, Ask, Level};
 use headstart_policy::readahead::Asked;
-use headstart_types::{Block, KeyError, Nanos, Outcome};
+use headstart_types::{Block, Nanos, Outcome};
 
 pub use clients::{Client, NOBODY};
-use tiers::Told;
+use tiers::{Down, Told};
 pub use tiers::{Link, Tier, Tiers};
 
 use crate::process::Phase;
 use crate::responses::Responses;
-use crate::run::{OnProgress, Progress, TIME_MAX};
+use crate::run::{too_long, OnProgress, Progress, TIME_MAX};
 use crate::workload::Places;
 use crate::Error;
 
@@ -31,7 +31,14 @@ use crate::Error;
 const REPORT_EVERY: u64 = 1 << 14;
 
 /// A request that arrived by the clock and is not done.
-type Arrival = Nanos;
+struct Arrival {
+    at: Nanos,
+    tier: usize,
+    /// Blocks to be written once they are there.
+    to_write: Vec<Block>,
+    /// Blocks whose writes are waited for.
+    writing: Vec<Block>,
+}
 
 /// A run of levels and processes.
 pub struct Flow {
@@ -51,7 +58,7 @@ pub struct Flow {
     /// By level: whether its policy is asked about requests.
     asks: Vec<bool>,
     write_delay: Option<Nanos>,
-    /// Of open arrivals: when each that is not done arrived, by number.
+    /// Of open arrivals: those that are not done, by number.
     outstanding: std::collections::BTreeMap<u64, Arrival>,
     arrivals: u64,
     busy_until: Nanos,
@@ -103,8 +110,7 @@ impl Flow {
         self.look_ahead()?;
         while let Some(now) = self.next_instant() {
             if now > TIME_MAX {
-                let problem = "the run takes more than 146 simulated years";
-                return Err(KeyError::new("workload", problem, "shorter think times or costs, or a limit").into());
+                return Err(too_long());
             }
             self.now = now;
             self.step(now)?;
@@ -181,6 +187,7 @@ impl Flow {
                 self.act(now, client)?;
             }
         }
+        self.hear_all(now);
         Ok(())
     }
 
@@ -200,6 +207,7 @@ impl Flow {
                     client.process.arrived(now, block, false);
                 }
             }
+            Told::Written(tier, block) if self.open => self.arrival_written(now, tier, block),
             Told::Written(tier, block) => {
                 let writes = |client: &&mut Client| client.tier == tier && client.writing.contains(&block);
                 if let Some(client) = self.clients.iter_mut().find(writes) {
@@ -209,10 +217,36 @@ impl Flow {
         }
     }
 
-    /// A request that had arrived by the clock is done.
+    /// The blocks of a request that arrived by the clock are there: it is written, if it is a write, or done.
     fn answered(&mut self, now: Nanos, id: u64) {
-        if let Some(arrived) = self.outstanding.remove(&id) {
-            self.responses.record(now - arrived);
+        let Some(arrival) = self.outstanding.get_mut(&id) else { return };
+        let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));
+        if !blocks.is_empty() {
+            self.write(now, tier, &blocks);
+            if self.write_delay.is_none() {
+                self.outstanding.entry(id).and_modify(|arrival| arrival.writing = blocks);
+                return;
+            }
+        }
+        self.arrival_done(now, id);
+    }
+
+    /// A block of a request that arrived by the clock is on its disk: the first's that waits for it.
+    fn arrival_written(&mut self, now: Nanos, tier: usize, block: Block) {
+        let waits = |arrival: &Arrival| arrival.writing.iter().position(|other| *other == block);
+        let mut waiting = self.outstanding.iter_mut().filter(|(_, arrival)| arrival.tier == tier);
+        let Some((id, at, arrival)) = waiting.find_map(|(id, arrival)| Some((*id, waits(arrival)?, arrival))) else {
+            return;
+        };
+        arrival.writing.swap_remove(at);
+        if arrival.writing.is_empty() {
+            self.arrival_done(now, id);
+        }
+    }
+
+    fn arrival_done(&mut self, now: Nanos, id: u64) {
+        if let Some(arrival) = self.outstanding.remove(&id) {
+            self.responses.record(now - arrival.at);
             self.busy_until = self.busy_until.max(now);
         }
     }
@@ -265,6 +299,15 @@ impl Flow {
         }
     }
 
+    /// Lets a level act, which says how many orders it has given, and carries that as far as it goes.
+    fn ask_level<R>(&mut self, now: Nanos, tier: usize, act: impl FnOnce(&mut Level, &mut Down<'_>) -> (R, u32)) -> R {
+        let (result, issued) = self.tiers.act(tier, act);
+        self.charge(now, tier, issued);
+        self.tiers.settle(now);
+        self.tiers.storage.start_issued(now);
+        result
+    }
+
     /// Step (3) for one process.
     fn act(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
         self.tiers.storage.process = Some(index as u32);
@@ -310,10 +353,7 @@ impl Flow {
 
     /// Gives a request to a level. Returns whether it is done at once.
     fn request(&mut self, now: Nanos, tier: usize, ask: &Ask) -> bool {
-        let issued = self.tiers.act(tier, |level, down| level.request(now, ask, down));
-        self.charge(now, tier, issued);
-        self.tiers.settle(now);
-        self.tiers.storage.start_issued(now);
+        self.ask_level(now, tier, |level, down| ((), level.request(now, ask, down)));
         let mut done = false;
         let mut others = Vec::new();
         while let Some(told) = self.tiers.take_told() {
@@ -331,13 +371,10 @@ impl Flow {
         let client = &self.clients[index];
         let (tier, block, write) = (client.tier, client.block(), client.writes());
         let (position, compute) = (client.process.position, client.process.last_think);
-        let (access, issued) = self.tiers.act(tier, |level, down| {
+        let access = self.ask_level(now, tier, |level, down| {
             level.meet(block);
             level.reference(now, position, block, write, compute, down)
         });
-        self.charge(now, tier, issued);
-        self.tiers.settle(now);
-        self.tiers.storage.start_issued(now);
         match access {
             Access::Served => None,
             Access::Waits(outcome) => Some((block, outcome)),
@@ -347,11 +384,9 @@ impl Flow {
     fn resume(&mut self, now: Nanos, index: usize, (block, outcome, since): (Block, Outcome, Nanos)) {
         let client = &self.clients[index];
         let (tier, position, compute) = (client.tier, client.process.position, client.process.last_think);
-        let issued =
-            self.tiers.act(tier, |level, down| level.resume(now, position, block, outcome, since, compute, down));
-        self.charge(now, tier, issued);
-        self.tiers.settle(now);
-        self.tiers.storage.start_issued(now);
+        self.ask_level(now, tier, |level, down| {
+            ((), level.resume(now, position, block, outcome, since, compute, down))
+        });
     }
 
     /// What was asked for is there: it is written, if it is a write, or served.
@@ -366,7 +401,6 @@ impl Flow {
         if delay.is_some() {
             return self.served(now, index);
         }
-        self.charge(now, tier, blocks.len() as u32);
         let client = &mut self.clients[index];
         client.writing = blocks;
         client.process.wait(now, NOBODY, None, driver_before);
@@ -375,13 +409,10 @@ impl Flow {
 
     fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let delay = self.write_delay;
-        self.tiers.act(tier, |level, down| {
-            for block in blocks {
-                level.write(now, *block, delay, down);
-            }
+        self.ask_level(now, tier, |level, down| {
+            blocks.iter().for_each(|block| level.write(now, *block, delay, down));
+            ((), if delay.is_none() { blocks.len() as u32 } else { 0 })
         });
-        self.tiers.settle(now);
-        self.tiers.storage.start_issued(now);
     }
 
     /// The process pays, thinks and goes on.
@@ -408,15 +439,13 @@ impl Flow {
         let (tier, position, write) = (client.tier, client.process.position, client.writes());
         let id = self.arrivals;
         self.arrivals += 1;
-        self.outstanding.insert(id, now);
+        let at = client.cursor.at;
+        let blocks = &client.cursor.chunk.blocks[at..at + asked.count as usize];
+        let to_write = if write { blocks.to_vec() } else { Vec::new() };
+        self.outstanding.insert(id, Arrival { at: now, tier, to_write, writing: Vec::new() });
         let ask = Ask { id, asked, demanded: asked.count, write, position };
         if self.request(now, tier, &ask) {
             self.answered(now, id);
-        }
-        if write {
-            let at = self.clients[index].cursor.at;
-            let blocks = self.clients[index].cursor.chunk.blocks[at..at + asked.count as usize].to_vec();
-            self.write(now, tier, &blocks);
         }
         let client = &mut self.clients[index];
         client.pass(asked.count);
