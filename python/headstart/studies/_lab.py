@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from headstart import _core
+from headstart import HeadstartError, _core
 from headstart.simulation import Result, simulate
 from headstart.studies._rows import Row
 
@@ -187,3 +187,21 @@ class Lab(Generic[T]):
         outcome = self._summarize(simulate(scenario))
         self._store.put(path, dataclasses.asdict(outcome))  # type: ignore[call-overload]
         return outcome
+
+
+def described(items: Mapping[str, Callable[..., Steps]]) -> dict[str, str]:
+    """Return the first line of each item's docstring, by the item's name."""
+    return {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in items.items()}
+
+
+def chosen(study: str, known: Iterable[str], items: list[str]) -> list[str]:
+    """Return the items asked for, each once and in their order; all that are known if none is.
+
+    Raises:
+        HeadstartError: There is no such item.
+    """
+    known = list(known)
+    for item in items:
+        if item not in known:
+            raise HeadstartError(f'item: {study} has no "{item}"; allowed: {", ".join(known)}')
+    return list(dict.fromkeys(items)) or known

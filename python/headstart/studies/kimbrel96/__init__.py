@@ -13,8 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from headstart import HeadstartError
-from headstart.studies._lab import Steps
+from headstart.studies._lab import Steps, chosen, described
 from headstart.studies._rows import Row
 from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _tables
 from headstart.studies.kimbrel96._lab import Lab, Report
@@ -46,7 +45,7 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "findings": _findings.findings,
 }
 
-ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}
+ITEMS: dict[str, str] = described(_ITEMS)
 
 
 def run(items: list[str], report: Report) -> list[Row]:
@@ -55,10 +54,7 @@ def run(items: list[str], report: Report) -> list[Row]:
     Raises:
         HeadstartError: There is no such item.
     """
-    for item in items:
-        if item not in _ITEMS:
-            raise HeadstartError(f'item: kimbrel96 has no "{item}"; allowed: {", ".join(_ITEMS)}')
-    asked = list(dict.fromkeys(items)) or list(_ITEMS)
+    asked = chosen("kimbrel96", _ITEMS, items)
     with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, Lab(os.cpu_count() or 1) as lab:
         study = Study(lab, Path(scratch), report)
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)

@@ -14,8 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from headstart import HeadstartError
-from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder
+from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
 from headstart.studies._rows import Row
 from headstart.studies.zhang_pfc import _figures, _findings, _sensitivity, _tables
 from headstart.studies.zhang_pfc._matrix import Study
@@ -38,7 +37,7 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "sensitivity": _sensitivity.sensitivity,
 }
 
-ITEMS: dict[str, str] = {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in _ITEMS.items()}
+ITEMS: dict[str, str] = described(_ITEMS)
 
 
 def run(items: list[str], report: Report) -> list[Row]:
@@ -47,10 +46,7 @@ def run(items: list[str], report: Report) -> list[Row]:
     Raises:
         HeadstartError: There is no such item.
     """
-    for item in items:
-        if item not in _ITEMS:
-            raise HeadstartError(f'item: zhang-pfc has no "{item}"; allowed: {", ".join(_ITEMS)}')
-    asked = list(dict.fromkeys(items)) or list(_ITEMS)
+    asked = chosen("zhang-pfc", _ITEMS, items)
     store = Store(cache_folder() / "zhang-pfc", "zhang-pfc 1")
     lab = Lab(os.cpu_count() or 1, Outcome.of, store=store, revive=Outcome.revived)
     with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, lab:
