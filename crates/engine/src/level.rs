@@ -401,7 +401,7 @@ impl Level {
         *state = state.used().pinned(false);
         self.cursor = position + 1;
         self.changed = true;
-        self.tell(now, Event::Served { position, block, outcome, compute });
+        self.tell(now, Event::Served { position, block, outcome, compute, process: 0 });
         if self.fetches.is_empty() {
             return 0;
         }

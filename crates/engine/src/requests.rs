@@ -37,6 +37,7 @@ struct Waiter {
     /// Slot of the request.
     slot: usize,
     position: Position,
+    process: u32,
     outcome: Outcome,
     since: Nanos,
 }
@@ -152,10 +153,10 @@ impl Level {
             let block = self.block_at(&ask.asked, offset);
             let demanded = offset < ask.demanded;
             let position = ask.position.saturating_add(offset);
-            let found = self.look_up(now, slot, block, demanded, ask.write, position);
+            let found = self.look_up(now, slot, block, demanded, ask, position);
             self.requests.found.push(found);
         }
-        self.tell(now, Event::Asked(ask.asked));
+        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position });
         let issued = self.issue(now, None, backend);
         self.requests.found.clear();
         self.changed = true;
@@ -177,9 +178,10 @@ impl Level {
         slot: usize,
         block: Block,
         demanded: bool,
-        write: bool,
+        ask: &Ask,
         position: Position,
     ) -> Found {
+        let (write, process) = (ask.write, ask.asked.client);
         let state = self.blocks[block.index()];
         if demanded {
             self.counts.references += 1;
@@ -192,13 +194,13 @@ impl Level {
                 self.blocks[block.index()] = state.used();
             }
             self.cursor = self.cursor.max(position.saturating_add(1));
-            self.tell(now, served(position, block, Outcome::HitReady));
+            self.tell(now, served(position, block, Outcome::HitReady, process));
             return if state.is_unused_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
         }
         let on_its_way = state.is_in_flight() || state.is_passing();
         if demanded {
             let outcome = self.count_wait(now, block, write, on_its_way);
-            self.requests.wait(block, Waiter { slot, position, outcome, since: now });
+            self.requests.wait(block, Waiter { slot, position, process, outcome, since: now });
             self.blocks[block.index()] = self.blocks[block.index()].used();
         }
         match (on_its_way, state.is_unused_prefetch()) {
@@ -240,7 +242,7 @@ impl Level {
         for waiter in waiters {
             self.waited(now, &waiter);
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
-            self.tell(now, served(waiter.position, block, waiter.outcome));
+            self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process));
         }
     }
 
@@ -279,7 +281,7 @@ impl Level {
             }
             let on_its_way = state.is_in_flight() || state.is_passing();
             let outcome = self.count_wait(now, block, false, on_its_way);
-            self.requests.wait(block, Waiter { slot, position: 0, outcome, since: now });
+            self.requests.wait(block, Waiter { slot, position: 0, process: asked.client, outcome, since: now });
             self.blocks[block.index()] = state.used();
             if !on_its_way {
                 issued += self.pass(now, block, kind, backend);
@@ -297,6 +299,18 @@ impl Level {
         self.blocks[block.index()] = BlockState::passing();
         self.outstanding[self.disk_of[block.index()].index()] += 1;
         self.requests.add_to_order(now, block, kind, &*self.space, &self.disk_of, backend)
+    }
+
+    /// The processor of `process` has nothing to do: lets the policy take on one prefetch action for it. The order goes
+    /// to `backend`, which carries it out when the action has been done. Returns whether there is one.
+    ///
+    /// # Panics
+    /// The policy answers with more than one fetch.
+    pub fn idle(&mut self, now: Nanos, process: u32, backend: &mut impl Backend) -> bool {
+        self.tell(now, Event::Idle { process });
+        let issued = self.issue(now, None, backend);
+        assert!(issued <= 1, "an action is one fetch");
+        issued == 1
     }
 
     /// Gives the requests that have been done since it was last asked, in order.
@@ -355,6 +369,6 @@ impl Level {
     }
 }
 
-fn served(position: Position, block: Block, outcome: Outcome) -> Event {
-    Event::Served { position, block, outcome, compute: Nanos::ZERO }
+fn served(position: Position, block: Block, outcome: Outcome, process: u32) -> Event {
+    Event::Served { position, block, outcome, compute: Nanos::ZERO, process }
 }

@@ -243,7 +243,8 @@ impl Policy for Naive {
                     self.thinks.push(compute.0);
                 }
             }
-            Event::Asked(_) => panic!("only policies that ask are told"),
+            Event::Asked { .. } => panic!("only policies that ask are told"),
+            Event::Idle { .. } => panic!("only parallel programs have idle processors"),
             Event::Arrived { block, disk, service } => {
                 self.touch(block);
                 self.services[disk.index()].push(service.expect("nothing is written here").0);

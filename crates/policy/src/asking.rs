@@ -201,9 +201,11 @@ impl Policy for Asking {
                     self.owed.push_back(block);
                 }
             }
-            Event::Asked(asked) => self.asked(now, &asked, &mut round),
+            Event::Asked { asked, .. } => self.asked(now, &asked, &mut round),
             Event::Arrived { block, .. } => self.parts.inserted(block),
             Event::Decide => self.retry_owed(&mut round),
+            // It prefetches when asked, at no cost.
+            Event::Idle { .. } => {}
         }
     }
 

@@ -165,11 +165,24 @@ pub enum Event {
         outcome: Outcome,
         /// The think time between the reference before it and this one, without driver work and stalls.
         compute: Nanos,
+        /// Who has got it.
+        process: u32,
     },
     /// Step (3), for policies that [`asks`](Policy::asks): a request has been looked up, and what was resident has
     /// been served. Its absent blocks are to be fetched, now or at a later [`Event::Decide`]; whatever else is
     /// fetched with them is a prefetch.
-    Asked(Asked),
+    Asked {
+        /// Its blocks, and who asks.
+        asked: Asked,
+        /// The reference of its first block; the others follow it. At lower levels `NEVER`.
+        position: Position,
+    },
+    /// Step (3): the processor of `process` has nothing to do and could take on a prefetch action. The answer is one
+    /// fetch at most; a policy whose prefetching costs no processor time gives none.
+    Idle {
+        /// Whose processor.
+        process: u32,
+    },
     /// Step (1): a fetch has ended; its block is resident.
     Arrived {
         /// The fetched block.

@@ -35,7 +35,7 @@ impl<R: Replacement> Policy for OnLine<R> {
             Event::Miss { block, .. } => self.fetch(block, view, fetches),
             Event::Arrived { block, .. } => self.replacement.inserted(block),
             // It goes block by block, and is not asked.
-            Event::Asked(_) => {}
+            Event::Asked { .. } | Event::Idle { .. } => {}
             Event::Decide => {
                 if let Some(block) = self.owed {
                     self.fetch(block, view, fetches);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position};
+use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position, Program};
 
 use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
 use crate::{Hints, Policy};
@@ -29,6 +29,8 @@ pub struct Context {
     pub replacement_keys: Table,
     /// Disclosed references; `None` if the row does not ask for them.
     pub hints: Option<Arc<Hints>>,
+    /// What the processes of a parallel program will read; `None` where there is but one process that says nothing.
+    pub program: Option<Arc<Program>>,
     /// The devices' typical service time of one block.
     pub nominal_service: Nanos,
     /// Every fetch takes exactly `nominal_service`.

@@ -154,7 +154,8 @@ fn tiers(
         for upper in 0..count * lower.clients as usize {
             tiers[above + upper].below = Some(begin + upper / lower.clients as usize);
         }
-        let context = Context { frames: frames.max(1), initial: Vec::new(), hints: None, ..context.clone() };
+        let context =
+            Context { frames: frames.max(1), initial: Vec::new(), hints: None, program: None, ..context.clone() };
         for _ in 0..count {
             let policy = policy(&lower.policy, &context, block_bytes, true);
             let policy = policy.map_err(|error| within(error.within("policy")))?;

@@ -168,6 +168,7 @@ fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Erro
         replacement: registry::replacement(scenario.policy.replacement)?,
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
+        program: None,
         nominal_service: device.nominal_service(),
         uniform,
         mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),

@@ -83,6 +83,7 @@ fn context(row: &'static ReplacementRow, frames: usize, initial: &[usize], block
         replacement: row,
         replacement_keys: (row.defaults)(),
         hints: None,
+        program: None,
         nominal_service: Nanos(1),
         uniform: true,
         mean_compute: Nanos(1),

@@ -86,6 +86,7 @@ impl System {
             replacement,
             replacement_keys: (replacement.defaults)(),
             hints: Some(Arc::new(Hints { blocks: self.blocks(), disclosure })),
+            program: None,
             nominal_service: Nanos(self.service_ns_max),
             uniform: self.uniform,
             mean_compute: Nanos(mean),

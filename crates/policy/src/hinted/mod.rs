@@ -111,7 +111,7 @@ impl<S: Strategy> Policy for Hinted<S> {
                 }
             }
             // Hints tell what is asked for; requests as a whole say nothing more.
-            Event::Asked(_) => {}
+            Event::Asked { .. } | Event::Idle { .. } => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
                 if let Some(service) = service {
