@@ -96,6 +96,7 @@ fn main() {
         for compute in ["0s", "exp:1ms"] {
             let count = match row.name {
                 "synth" | "sequential" => format!("blocks = 1000000\npasses = {}", RECORDS / 1_000_000),
+                _ if (row.defaults)().contains_key("reads") => format!("blocks = 1000000\nreads = {RECORDS}"),
                 _ => format!("blocks = 1000000\nrequests = {RECORDS}"),
             };
             let text = format!("{count}\ncompute = \"{compute}\"");

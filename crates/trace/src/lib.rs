@@ -4,6 +4,7 @@
 //! - [`open`] reads a trace file (plain, gzip, xz or zstd), format named or recognised; the formats are the rows
 //!   of [`FORMATS`], one file each in `formats/`.
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
+//! - [`patterns`] are what the processes of a parallel program read, each one its own string or all a shared one.
 //! - [`info()`] counts what a stream holds, [`convert()`] writes it as CSV or oracleGeneral.
 //!
 //! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
@@ -20,6 +21,7 @@ mod lines;
 mod number;
 mod order;
 mod packed;
+pub mod patterns;
 mod record;
 mod registry;
 mod source;

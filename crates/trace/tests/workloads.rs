@@ -23,9 +23,12 @@ fn blocks(name: &str, text: &str) -> Vec<u64> {
 #[test]
 fn every_generator_is_deterministic_within_its_blocks_and_carries_think_times() {
     for row in WORKLOADS {
-        let text = "blocks = 100\nrequest_blocks = 7\ncompute = \"exp:1ms\"";
+        let defaults = (row.defaults)();
+        let request_blocks = if defaults.contains_key("request_blocks") { "\nrequest_blocks = 7" } else { "" };
+        let text = &format!("blocks = 100\ncompute = \"exp:1ms\"{request_blocks}");
         let mut reader = generate(row.name, keys(text), &CONTEXT).unwrap();
-        assert_eq!(reader.carries(), Carries { think: true, addresses: true, ..Carries::default() });
+        let processes = defaults.contains_key("count");
+        assert_eq!(reader.carries(), Carries { think: true, addresses: true, processes, ..Carries::default() });
         assert_eq!(reader.unit_bytes(), 8192);
         let total = reader.progress().1;
         let first = drain(&mut *reader).unwrap();
@@ -66,6 +69,18 @@ fn scans_wrap_where_the_blocks_end() {
 }
 
 #[test]
+fn patterns_are_dealt_out_to_the_processes_in_turn() {
+    let dealt = |name, text| -> Vec<(u32, u64)> {
+        records(name, text, &CONTEXT).iter().map(|record| (record.pid, record.offset / 8192)).collect()
+    };
+    let shared = dealt("gw", "count = 3\nreads = 5");
+    assert_eq!(shared, [(0, 0), (1, 1), (2, 2), (0, 3), (1, 4)]);
+    // 3, 2 and 2 reads of their own.
+    let local = dealt("lfp", "count = 3\nreads = 7\nportion = 2\nstride = 1\napart = 10");
+    assert_eq!(local, [(0, 0), (1, 10), (2, 20), (0, 1), (1, 11), (2, 21), (0, 2)]);
+}
+
+#[test]
 fn random_is_uniform() {
     let mut counts = [0u32; 100];
     blocks("random", "requests = 100000\nblocks = 100").iter().for_each(|block| counts[*block as usize] += 1);
@@ -98,7 +113,7 @@ fn zipf_has_the_shares_of_its_law() {
 fn wrong_keys_say_what_is_allowed() {
     let error = |name: &str, text: &str| generate(name, keys(text), &CONTEXT).err().unwrap().to_string();
     let names: Vec<&str> = WORKLOADS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["synth", "sequential", "loop", "random", "zipf"]);
+    assert_eq!(names, ["synth", "sequential", "loop", "random", "zipf", "lfp", "lrp", "lw", "gfp", "grp", "gw"]);
     assert_eq!(error("zip", ""), format!("generator: unknown generator \"zip\"; allowed: {}", names.join(", ")));
     assert_eq!(
         error("zipf", "beta = 1"),
@@ -114,7 +129,10 @@ fn wrong_keys_say_what_is_allowed() {
     assert!(error("synth", "compute = 1").starts_with("compute: 1 is not a text"));
     assert!(error("synth", "compute = \"1\"").starts_with("compute: \"1\" has no unit; allowed: a time such as"));
     assert!(error("synth", "passes = 0").starts_with("passes: 0 is out of range"));
+    assert_eq!(error("gw", "portion = 1"), "portion: unknown key; allowed: blocks, reads, count, compute");
+    assert!(error("lw", "count = 30\nreads = 29").starts_with("reads: 29 is out of range"));
     let huge = GeneratorContext { seed: 0, block_bytes: u64::MAX / 2 };
     assert!(generate("synth", Table::new(), &huge).err().unwrap().to_string().starts_with("blocks: 2000 blocks of"));
+    assert!(generate("gw", Table::new(), &huge).err().unwrap().to_string().starts_with("blocks: 2000 blocks of"));
     assert!(generate("synth", Table::new(), &GeneratorContext { seed: 0, block_bytes: 0 }).is_err());
 }

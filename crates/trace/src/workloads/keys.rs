@@ -13,11 +13,11 @@ const BLOCKS_MAX: u64 = u32::MAX as u64 - 1;
 const REQUESTS_MAX: u64 = 1_000_000_000_000;
 
 /// Given keys over defaults.
-pub(super) struct Keys(Table);
+pub(crate) struct Keys(Table);
 
 impl Keys {
     /// Refuses keys without a default.
-    pub(super) fn new(given: Table, mut defaults: Table) -> Result<Self, KeyError> {
+    pub(crate) fn new(given: Table, mut defaults: Table) -> Result<Self, KeyError> {
         for (key, value) in given {
             if !defaults.contains_key(&key) {
                 let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
@@ -33,7 +33,7 @@ impl Keys {
     }
 
     /// A whole number in `range`.
-    pub(super) fn count(&self, key: &str, range: RangeInclusive<u64>) -> Result<u64, KeyError> {
+    pub(crate) fn count(&self, key: &str, range: RangeInclusive<u64>) -> Result<u64, KeyError> {
         let value = self.value(key)?;
         let allowed = || format!("a whole number from {} to {}", range.start(), range.end());
         let number = value.as_integer().ok_or_else(|| KeyError::new(key, not_a(value, "a whole number"), allowed()))?;
@@ -64,10 +64,7 @@ impl Keys {
     pub(super) fn space(&self, blocks_max: u64, context: &GeneratorContext) -> Result<Space, KeyError> {
         let blocks = self.count("blocks", 1..=blocks_max.min(BLOCKS_MAX))?;
         let request_blocks = self.count("request_blocks", 1..=blocks)?;
-        if blocks.checked_mul(context.block_bytes).is_none() {
-            let problem = format!("{blocks} blocks of {} bytes are too much", context.block_bytes);
-            return Err(KeyError::new("blocks", problem, "below 2^64 bytes in all"));
-        }
+        context.fits(blocks)?;
         Ok(Space { blocks, request_blocks, block_bytes: context.block_bytes })
     }
 
@@ -98,7 +95,7 @@ impl Space {
     }
 }
 
-/// The defaults that all generators have, after `own` ones.
+/// The defaults that most generators have, after `own` ones.
 pub(super) fn defaults(own: impl IntoIterator<Item = (&'static str, Value)>, compute: &str) -> Table {
     let common = [("request_blocks", Value::Integer(1)), ("compute", Value::String(compute.to_owned()))];
     own.into_iter().chain(common).map(|(key, value)| (key.to_owned(), value)).collect()

@@ -1,12 +1,13 @@
 //! Workload generators: one file and one row each. Same keys, same seed, same records on every machine.
 //!
-//! Keys that all know: `blocks`, the size of the address space in blocks; `request_blocks`, the size of a request;
-//! `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential of that mean).
+//! Keys that all know: `blocks`, the size of the address space in blocks; `compute`, the think time after each request
+//! ("0s", "1ms", or "exp:1ms" for an exponential of that mean). Most have `request_blocks`, the size of a request.
 //! Addresses are bytes: block number times the block size of the run.
 
 mod compute;
 mod keys;
 mod loop_;
+mod pattern;
 mod random;
 mod scan;
 mod sequential;
@@ -15,6 +16,7 @@ mod synth;
 mod zipf;
 
 pub use compute::{Compute, ComputeSampler};
+pub(crate) use keys::Keys;
 
 use headstart_types::KeyError;
 
@@ -27,6 +29,17 @@ pub struct GeneratorContext {
     pub seed: u64,
     /// Size of a block in bytes, more than zero.
     pub block_bytes: u64,
+}
+
+impl GeneratorContext {
+    /// Refuses spaces of `blocks` blocks that have no addresses.
+    fn fits(&self, blocks: u64) -> Result<(), KeyError> {
+        if blocks.checked_mul(self.block_bytes).is_some() {
+            return Ok(());
+        }
+        let problem = format!("{blocks} blocks of {} bytes are too much", self.block_bytes);
+        Err(KeyError::new("blocks", problem, "below 2^64 bytes in all"))
+    }
 }
 
 /// Starts a generator.
@@ -47,8 +60,19 @@ pub struct Workload {
 }
 
 /// All generators.
-pub static WORKLOADS: &[Workload] =
-    &[synth::WORKLOAD, sequential::WORKLOAD, loop_::WORKLOAD, random::WORKLOAD, zipf::WORKLOAD];
+pub static WORKLOADS: &[Workload] = &[
+    synth::WORKLOAD,
+    sequential::WORKLOAD,
+    loop_::WORKLOAD,
+    random::WORKLOAD,
+    zipf::WORKLOAD,
+    pattern::workload::<0>(),
+    pattern::workload::<1>(),
+    pattern::workload::<2>(),
+    pattern::workload::<3>(),
+    pattern::workload::<4>(),
+    pattern::workload::<5>(),
+];
 
 /// Starts the generator `name`. Keys that are not given have their defaults.
 ///

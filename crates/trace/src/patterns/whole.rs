@@ -1,0 +1,33 @@
+//! `lw` and `gw`: the file from its beginning.
+//!
+//! Source: section 5.2. In `gw` the processes read the whole file together, each block once. In `lw` each process
+//! reads the same blocks, as many as make 2000 reads in all: 100 each of 20 processes (section 6.4), the local
+//! portion that overlaps entirely. Where there are more reads than blocks the file is read over again; each time is a
+//! portion.
+
+use headstart_types::KeyError;
+
+use super::{defaults, Builder, Pattern, PatternContext, Strings, SOURCE};
+use crate::workloads::Keys;
+
+pub(super) const LOCAL: Pattern = Pattern {
+    name: "lw",
+    summary: "each process reads the file from its beginning, all the same blocks",
+    source: SOURCE,
+    defaults: || defaults([]),
+    build: |keys, context| build(keys, context, false),
+};
+
+pub(super) const GLOBAL: Pattern = Pattern {
+    name: "gw",
+    summary: "the processes read the file together from beginning to end, each block once",
+    source: SOURCE,
+    defaults: || defaults([]),
+    build: |keys, context| build(keys, context, true),
+};
+
+fn build(keys: &Keys, context: &PatternContext, shared: bool) -> Result<Strings, KeyError> {
+    let builder = Builder::new(keys, context, shared, true)?;
+    let file_blocks = u64::from(builder.strings.file_blocks);
+    Ok(builder.build(|_| move || (0, file_blocks)))
+}

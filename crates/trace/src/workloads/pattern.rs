@@ -1,0 +1,102 @@
+//! `lfp`, `lrp`, `lw`, `gfp`, `grp`, `gw`: the patterns of parallel programs as one stream of records with process
+//! ids, for whoever wants them without the program.
+//!
+//! A local pattern goes from process to process, one read each; a shared string is dealt out in the same way.
+//! Requests are of one block (section 5.4 of the patterns' source), as are the think times' defaults: exponential, of
+//! mean 30 ms.
+
+use headstart_types::KeyError;
+use toml::{Table, Value};
+
+use super::keys::Keys;
+use super::{ComputeSampler, GeneratorContext, Workload};
+use crate::patterns::{PatternContext, Strings, ROWS};
+use crate::{Carries, Record, RecordReader, TraceError, BATCH};
+
+/// The generator of pattern `ROW`.
+pub(super) const fn workload<const ROW: usize>() -> Workload {
+    let pattern = &ROWS[ROW];
+    Workload {
+        name: pattern.name,
+        summary: pattern.summary,
+        source: pattern.source,
+        defaults: defaults::<ROW>,
+        open: open::<ROW>,
+    }
+}
+
+/// The most processes.
+const COUNT_MAX: u64 = 1 << 20;
+/// What the generators add to the patterns' keys.
+const OWN: [&str; 2] = ["count", "compute"];
+
+fn own_defaults() -> Table {
+    let values = [Value::Integer(20), Value::String("exp:30ms".to_owned())];
+    OWN.into_iter().map(str::to_owned).zip(values).collect()
+}
+
+fn defaults<const ROW: usize>() -> Table {
+    let mut keys = (ROWS[ROW].defaults)();
+    keys.extend(own_defaults());
+    keys
+}
+
+fn open<const ROW: usize>(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    Keys::new(given.clone(), defaults::<ROW>())?;
+    let (own, of_pattern) = given.into_iter().partition(|(key, _)| OWN.contains(&key.as_str()));
+    let own = Keys::new(own, own_defaults())?;
+    let processes = own.count("count", 1..=COUNT_MAX)? as u32;
+    let compute = own.compute()?.sampler(context.seed);
+    let strings = ROWS[ROW].strings(of_pattern, &PatternContext { processes, seed: context.seed })?;
+    context.fits(u64::from(strings.file_blocks))?;
+    Ok(Box::new(Dealt { strings, processes, compute, block_bytes: context.block_bytes, done: 0 }))
+}
+
+/// Strings whose references are dealt out to the processes, one each in turn.
+struct Dealt {
+    strings: Strings,
+    processes: u32,
+    compute: ComputeSampler,
+    block_bytes: u64,
+    done: usize,
+}
+
+impl Dealt {
+    /// The position of the read that comes after `done` others. Where the strings are of unequal length, the longer
+    /// ones are the first.
+    fn position(&self) -> usize {
+        if self.strings.shared {
+            return self.done;
+        }
+        let processes = self.processes as usize;
+        let (round, process) = (self.done / processes, self.done % processes);
+        let begin = process.checked_sub(1).map_or(0, |before| self.strings.string_ends[before] as usize);
+        begin + round
+    }
+}
+
+impl RecordReader for Dealt {
+    fn carries(&self) -> Carries {
+        Carries { think: true, processes: true, addresses: true, ..Carries::default() }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        let count = (self.strings.blocks.len() - self.done).min(BATCH);
+        for _ in 0..count {
+            let offset = u64::from(self.strings.blocks[self.position()]) * self.block_bytes;
+            let (pid, think) = ((self.done % self.processes as usize) as u32, self.compute.next_think());
+            into.push(Record { offset, size: self.block_bytes, think, pid, ..Record::default() });
+            self.done += 1;
+        }
+        Ok(count > 0)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done as u64, self.strings.blocks.len() as u64)
+    }
+}
