@@ -10,6 +10,7 @@ mod counts;
 mod dirty;
 mod ledger;
 mod level;
+pub mod parallel;
 mod requests;
 
 pub use counts::Counts;

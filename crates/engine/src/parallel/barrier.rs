@@ -1,0 +1,289 @@
+//! Where the processes of a parallel program meet (kotz-ellis, section 5.2).
+//!
+//! A process asks before each read whether it has to meet the others first, and says when it starts one. Who has to,
+//! waits until every process that is not done has come; all are released together, and the next interval begins.
+//!
+//! - [`Scope::Process`]: after every so many reads of its own.
+//! - [`Scope::All`]: after every so many reads of all together: nobody starts one beyond that, and faster processes read
+//!   more.
+//! - [`Scope::OwnPortion`]: after each sequential portion of its own.
+//! - [`Scope::SharedPortion`]: after each sequential portion of the string that all share: nobody starts the next one
+//!   before all have met.
+//!
+//! A process that is done is not waited for. Who comes last (or, last of all, gets done) was *critical*: the interval
+//! would have been shorter by up to its *slack*, the time by which it came later than the one before it, had it been
+//! faster (section 4, Figure 2).
+//!
+//! Cost: constant per read and per arrival, and per process released.
+
+use headstart_types::Nanos;
+
+/// Who meets whom, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Each after so many reads of its own; at least 1.
+    Process(u32),
+    /// All after so many reads together; at least 1.
+    All(u32),
+    /// Each after each portion of its own.
+    OwnPortion,
+    /// All after each portion of the string that they share.
+    SharedPortion,
+}
+
+/// The time from one meeting to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// Since the meeting before, or the start.
+    pub start: Nanos,
+    /// When the last process came.
+    pub end: Nanos,
+    /// Which one that was.
+    pub critical: u32,
+    /// By how much it came later than the one before it; zero where nobody came before it.
+    pub slack: Nanos,
+}
+
+/// Everybody has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meeting {
+    /// The interval that ends with it.
+    pub interval: Interval,
+    /// Who goes on, in the order in which they came; nobody when all are done.
+    pub released: Vec<u32>,
+}
+
+/// The meetings of a program's processes.
+#[derive(Debug, Clone)]
+pub struct Barrier {
+    scope: Scope,
+    /// Processes that are not done.
+    present: u32,
+    /// Who waits, in the order of coming.
+    waiting: Vec<u32>,
+    /// By process: reads started since it met the others.
+    reads: Vec<u32>,
+    /// By process: has to meet the others before its next read.
+    owes: Vec<bool>,
+    /// Reads started by all since the last meeting.
+    started: u32,
+    /// Nobody may start a read before all have met.
+    closed: bool,
+    start: Nanos,
+    /// The last two to come, or to get done, in this interval: when, and who.
+    last: Option<(Nanos, u32)>,
+    before_last: Option<Nanos>,
+}
+
+impl Barrier {
+    /// For `processes` processes, at time zero. The caller guarantees that counts in `scope` are at least 1.
+    #[must_use]
+    pub fn new(scope: Scope, processes: u32) -> Self {
+        Self {
+            scope,
+            present: processes,
+            waiting: Vec::new(),
+            reads: vec![0; processes as usize],
+            owes: vec![false; processes as usize],
+            started: 0,
+            closed: false,
+            start: Nanos::ZERO,
+            last: None,
+            before_last: None,
+        }
+    }
+
+    /// Whether `process` has to meet the others before it may start its next read.
+    #[inline]
+    #[must_use]
+    pub fn holds(&self, process: u32) -> bool {
+        self.closed || self.owes[process as usize]
+    }
+
+    /// `process`, which is not held, starts a read. `ends_portion`: it is the last of its sequential portion.
+    ///
+    /// # Panics
+    /// The process has to meet the others first: a bug of the host.
+    #[inline]
+    pub fn starts(&mut self, process: u32, ends_portion: bool) {
+        assert!(!self.holds(process), "process {process} passes a barrier early");
+        self.started += 1;
+        let reads = &mut self.reads[process as usize];
+        *reads += 1;
+        match self.scope {
+            Scope::Process(every) => self.owes[process as usize] = *reads == every,
+            Scope::All(every) => self.closed = self.started == every,
+            Scope::OwnPortion => self.owes[process as usize] = ends_portion,
+            Scope::SharedPortion => self.closed = ends_portion,
+        }
+    }
+
+    /// `process`, which is held, has come. Gives the meeting if it is the last.
+    pub fn comes(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
+        debug_assert!(self.holds(process) && !self.waiting.contains(&process));
+        self.note(now, process);
+        self.waiting.push(process);
+        self.meet()
+    }
+
+    /// `process`, which does not wait, is done: nobody waits for it any more. Gives the meeting if only it was waited
+    /// for.
+    pub fn leaves(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
+        debug_assert!(!self.waiting.contains(&process));
+        self.note(now, process);
+        self.present -= 1;
+        self.meet()
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn note(&mut self, now: Nanos, process: u32) {
+        self.before_last = self.last.map(|(at, _)| at);
+        self.last = Some((now, process));
+    }
+
+    fn meet(&mut self) -> Option<Meeting> {
+        if self.waiting.len() < self.present as usize {
+            return None;
+        }
+        let (end, critical) = self.last.take()?;
+        let slack = self.before_last.take().map_or(Nanos::ZERO, |before| end - before);
+        let interval = Interval { start: self.start, end, critical, slack };
+        let released = std::mem::take(&mut self.waiting);
+        for process in &released {
+            self.reads[*process as usize] = 0;
+            self.owes[*process as usize] = false;
+        }
+        (self.started, self.closed, self.start) = (0, false, end);
+        Some(Meeting { interval, released })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn interval(start: u64, end: u64, critical: u32, slack: u64) -> Interval {
+        Interval { start: Nanos(start), end: Nanos(end), critical, slack: Nanos(slack) }
+    }
+
+    #[test]
+    fn each_after_two_reads_of_its_own() {
+        let mut barrier = Barrier::new(Scope::Process(2), 2);
+        barrier.starts(0, false);
+        barrier.starts(1, false);
+        barrier.starts(0, false);
+        assert!(barrier.holds(0) && !barrier.holds(1));
+        assert_eq!(barrier.comes(Nanos(5), 0), None);
+        barrier.starts(1, false);
+        let meeting = barrier.comes(Nanos(9), 1).expect("the last");
+        assert_eq!((meeting.interval, meeting.released), (interval(0, 9, 1, 4), vec![0, 1]));
+        assert!(!barrier.holds(0) && !barrier.holds(1));
+        // The next one begins there; process 1 is done and not waited for.
+        barrier.starts(0, false);
+        barrier.starts(0, false);
+        assert_eq!(barrier.comes(Nanos(20), 0), None);
+        let meeting = barrier.leaves(Nanos(21), 1).expect("only it was waited for");
+        assert_eq!((meeting.interval, meeting.released), (interval(9, 21, 1, 1), vec![0]));
+        let end = barrier.leaves(Nanos(30), 0).expect("the end");
+        assert_eq!((end.interval, end.released), (interval(21, 30, 0, 0), vec![]));
+    }
+
+    #[test]
+    fn all_after_three_reads_together() {
+        let mut barrier = Barrier::new(Scope::All(3), 2);
+        // Process 1 is faster, and reads twice.
+        barrier.starts(0, false);
+        barrier.starts(1, false);
+        barrier.starts(1, false);
+        assert!(barrier.holds(0) && barrier.holds(1));
+        assert_eq!(barrier.comes(Nanos(7), 1), None);
+        let meeting = barrier.comes(Nanos(8), 0).expect("the last");
+        assert_eq!((meeting.interval, meeting.released), (interval(0, 8, 0, 1), vec![1, 0]));
+        assert!(!barrier.holds(0));
+    }
+
+    #[test]
+    fn after_portions() {
+        let mut own = Barrier::new(Scope::OwnPortion, 2);
+        own.starts(0, true);
+        assert!(own.holds(0) && !own.holds(1));
+        let mut shared = Barrier::new(Scope::SharedPortion, 2);
+        shared.starts(0, false);
+        assert!(!shared.holds(0));
+        shared.starts(0, true);
+        assert!(shared.holds(0) && shared.holds(1), "nobody starts the next portion");
+    }
+
+    #[test]
+    #[should_panic(expected = "passes a barrier early")]
+    fn nobody_passes_early() {
+        let mut barrier = Barrier::new(Scope::Process(1), 2);
+        barrier.starts(0, false);
+        barrier.starts(0, false);
+    }
+
+    fn scopes() -> impl Strategy<Value = Scope> {
+        prop_oneof![
+            (1u32..5).prop_map(Scope::Process),
+            (1u32..12).prop_map(Scope::All),
+            Just(Scope::OwnPortion),
+            Just(Scope::SharedPortion),
+        ]
+    }
+
+    proptest! {
+        /// Any order of acting: nobody is left behind, nobody starts a read of interval n + 1 before all who are not
+        /// done have ended interval n, and the intervals cover the time.
+        #[test]
+        fn everyone_is_released_and_nobody_early(
+            scope in scopes(),
+            mut left in prop::collection::vec(0u32..30, 1..6),
+            order in prop::collection::vec((any::<u16>(), any::<bool>()), 400..401),
+        ) {
+            let count = left.len();
+            let mut barrier = Barrier::new(scope, count as u32);
+            let mut waits = vec![false; count];
+            let mut done = vec![false; count];
+            // By process: meetings behind it.
+            let mut met = vec![0u32; count];
+            let (mut meetings, mut end, mut now) = (0u32, Nanos::ZERO, Nanos::ZERO);
+            for (pick, ends_portion) in order {
+                let able: Vec<usize> = (0..count).filter(|at| !waits[*at] && !done[*at]).collect();
+                let Some(&at) = able.get(usize::from(pick) % able.len().max(1)) else { break };
+                now += Nanos(u64::from(pick % 3));
+                let meeting = if left[at] == 0 {
+                    done[at] = true;
+                    barrier.leaves(now, at as u32)
+                } else if barrier.holds(at as u32) {
+                    waits[at] = true;
+                    barrier.comes(now, at as u32)
+                } else {
+                    left[at] -= 1;
+                    prop_assert_eq!(met[at], meetings, "it starts a read of this interval");
+                    barrier.starts(at as u32, ends_portion);
+                    None
+                };
+                prop_assert_eq!(barrier.waiting(), if meeting.is_some() { 0 } else { waits.iter().filter(|wait| **wait).count() });
+                if let Some(Meeting { interval, released }) = meeting {
+                    meetings += 1;
+                    prop_assert!((0..count).all(|at| waits[at] || done[at]), "all have come");
+                    prop_assert_eq!((interval.start, interval.end, interval.critical), (end, now, at as u32));
+                    end = now;
+                    prop_assert_eq!(released.len(), waits.iter().filter(|wait| **wait).count());
+                    for process in released {
+                        waits[process as usize] = false;
+                    }
+                    met.iter_mut().for_each(|met| *met = meetings);
+                }
+                // Somebody can always act until all are done.
+                prop_assert!((0..count).any(|at| !waits[at] && !done[at]) || done.iter().all(|done| *done));
+            }
+        }
+    }
+}
