@@ -40,6 +40,14 @@ impl Replacement for Apart {
     fn referenced(&mut self, position: Position, block: Block, outcome: Outcome) {
         self.0.referenced(position, block, outcome);
     }
+
+    fn referenced_by(&mut self, process: u32, position: Position, block: Block, outcome: Outcome) {
+        self.0.referenced_by(process, position, block, outcome);
+    }
+
+    fn awaited_by(&mut self, process: u32, block: Block) {
+        self.0.awaited_by(process, block);
+    }
 }
 
 impl ReadAhead for Apart {
@@ -123,11 +131,21 @@ impl Asking {
         true
     }
 
+    /// Fetches `block`, absent, ahead of its reference; false, and nothing, where no frame is to be had.
+    pub(crate) fn prefetch(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
+        let mut round = Round { free: view.free, view, fetches };
+        self.owed.is_empty() && self.fetch(block, view.space.place(block), &mut round)
+    }
+
     /// Fetches what a request misses, then what the read-ahead adds.
     fn asked(&mut self, now: Nanos, asked: &Asked, round: &mut Round<'_>) {
         let view = round.view;
         for (index, found) in (asked.first..).zip(view.found) {
+            if matches!(found, Found::Ready | Found::ReadyPrefetched) {
+                continue;
+            }
             let Some(block) = view.space.block(asked.file, index) else { continue };
+            self.parts.awaited_by(asked.client, block);
             if *found == Found::Absent && round.lacks(block) && !self.fetch(block, (asked.file, index), round) {
                 self.owed.push_back(block);
             }
@@ -189,12 +207,12 @@ impl Policy for Asking {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         let mut round = Round { free: view.free, view, fetches };
         match event {
-            Event::Served { position, block, outcome, .. } => {
+            Event::Served { position, block, outcome, process, .. } => {
                 if !self.first_victims.is_empty() {
                     // Asked for again: it is a victim like others.
                     self.first_victims.retain(|other| *other != block);
                 }
-                self.parts.referenced(position, block, outcome);
+                self.parts.referenced_by(process, position, block, outcome);
             }
             Event::Miss { block, .. } => {
                 if !self.fetch(block, view.space.place(block), &mut round) {

@@ -285,6 +285,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether it is worth to tell [`Event::Idle`]: false says that no idle processor (`None`), or not that of this
+    /// process, would be given a fetch. Constant time; the answer changes with every event.
+    fn could_prefetch(&self, _process: Option<u32>) -> bool {
+        false
+    }
+
     /// A coordinator makes the resident `block` the first victim, whatever the policy would choose.
     fn first_victim(&mut self, _block: Block) {}
 

@@ -5,9 +5,10 @@
 //! level's state ([`View`]) and carries out the [`Fetch`]es that it decides on. What is proven in one host is
 //! therefore what runs in the other.
 //!
-//! Two families share the one interface [`Policy`]:
+//! Families that share the one interface [`Policy`]:
 //! - on-line: [`OnLine`] joins read-ahead (so far: none) to a [`Replacement`];
-//! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references.
+//! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references;
+//! - [`parallel`]: processors prefetch in their idle time what the processes of a parallel program will read.
 //!
 //! Adding a policy is one file and one row in [`registry`].
 
@@ -18,6 +19,7 @@ mod hints;
 mod interface;
 mod lists;
 mod online;
+pub mod parallel;
 pub mod readahead;
 pub mod registry;
 pub mod replacement;

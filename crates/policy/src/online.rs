@@ -31,7 +31,9 @@ impl<R: Replacement> OnLine<R> {
 impl<R: Replacement> Policy for OnLine<R> {
     fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         match event {
-            Event::Served { position, block, outcome, .. } => self.replacement.referenced(position, block, outcome),
+            Event::Served { position, block, outcome, process, .. } => {
+                self.replacement.referenced_by(process, position, block, outcome);
+            }
             Event::Miss { block, .. } => self.fetch(block, view, fetches),
             Event::Arrived { block, .. } => self.replacement.inserted(block),
             // It goes block by block, and is not asked.

@@ -8,7 +8,7 @@ use toml::Table;
 use headstart_types::{typed_keys, Block, Disk, KeyError, Nanos, Position, Program};
 
 use crate::hinted::{self, BatchSize, FetchRatio, Hinted, Knowledge, Replay, Strategy};
-use crate::{Hints, Policy};
+use crate::{parallel, Apart, Asking, Hints, Policy};
 
 pub use crate::replacement::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
 
@@ -54,8 +54,12 @@ pub struct PolicyRow {
     pub source: &'static str,
     /// Whether it works from disclosed references.
     pub hinted: bool,
+    /// Whether it is for parallel programs only: it needs [`Context::program`] and idle processors.
+    pub parallel: bool,
     /// Whether `replacement` is left open.
     pub open_replacement: bool,
+    /// The replacement where it is left open and not given.
+    pub default_replacement: &'static str,
     /// Its keys with their defaults.
     pub defaults: fn() -> Table,
     /// Keys whose default depends on the run, and what it is, in words.
@@ -74,7 +78,9 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "no prefetching: a missing block is fetched when it is referenced",
         source: "kimbrel96, section 4.1 (with replacement min)",
         hinted: false,
+        parallel: false,
         open_replacement: true,
+        default_replacement: "lru",
         defaults: Table::new,
         computed: &[],
         build: |keys, context| {
@@ -88,7 +94,9 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "fetch each missing block once it is at most H references ahead",
         source: "kimbrel96, sections 2.3 and 2.7",
         hinted: true,
+        parallel: false,
         open_replacement: false,
+        default_replacement: "lru",
         defaults: defaults::<FixedHorizonKeys>,
         computed: &[],
         build: |keys, context| {
@@ -101,7 +109,9 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "whenever a disk is free, fetch its next missing blocks unless that does harm",
         source: "kimbrel96, sections 2.4 and 2.7",
         hinted: true,
+        parallel: false,
         open_replacement: false,
+        default_replacement: "lru",
         defaults: defaults::<AggressiveKeys>,
         computed: &[],
         build: |keys, context| {
@@ -114,7 +124,9 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "an off-line schedule made on the reversed references, which balances the disks",
         source: "kimbrel96, sections 2.5 and 2.7",
         hinted: true,
+        parallel: false,
         open_replacement: false,
+        default_replacement: "lru",
         defaults: defaults::<ReverseAggressiveKeys>,
         computed: &[
             ("fetch_ratio", "the device's typical service time over the mean think time"),
@@ -129,7 +141,9 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "prefetch like aggressive, but only once a stall is foreseen",
         source: "kimbrel96, section 5",
         hinted: true,
+        parallel: false,
         open_replacement: false,
+        default_replacement: "lru",
         defaults: defaults::<ForestallKeys>,
         computed: &[("lookahead", "twice the blocks of the cache")],
         build: |keys, context| {
@@ -145,10 +159,24 @@ pub static POLICIES: &[PolicyRow] = &[
         summary: "the least elapsed time of all schedules, by exhaustive search (tiny instances only)",
         source: "kimbrel96, section 2.1",
         hinted: true,
+        parallel: false,
         open_replacement: false,
+        default_replacement: "lru",
         defaults: Table::new,
         computed: &[],
         build: build_optimum,
+    },
+    PolicyRow {
+        name: "rapid-transit",
+        summary: "idle processors prefetch what the processes of a parallel program will read",
+        source: "Kotz and Ellis, RAPID Transit, sections 5.1 and 5.4",
+        hinted: false,
+        parallel: true,
+        open_replacement: true,
+        default_replacement: "ru-set",
+        defaults: defaults::<RapidTransitKeys>,
+        computed: &[],
+        build: build_rapid_transit,
     },
 ];
 
@@ -228,6 +256,23 @@ impl Default for ForestallKeys {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RapidTransitKeys {
+    /// The most blocks prefetched and not used. 0: one for each process.
+    buffers: u32,
+    /// The fewest references from a string's cursor to what is prefetched of it.
+    min_lead: Position,
+    /// Whether a processor prefetches what only other processes will read.
+    for_others: bool,
+}
+
+impl Default for RapidTransitKeys {
+    fn default() -> Self {
+        Self { buffers: 0, min_lead: 0, for_others: true }
+    }
+}
+
 fn defaults<K: Default + Serialize>() -> Table {
     Table::try_from(K::default()).expect("keys are plain values")
 }
@@ -298,4 +343,22 @@ fn build_optimum(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyE
     let optimum = hinted::Optimum::try_new(&instance)
         .map_err(|large| KeyError::new("name", large.to_string(), "a smaller instance, or another policy"))?;
     Ok(hinted(context, optimum))
+}
+
+fn build_rapid_transit(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: RapidTransitKeys = typed_keys(keys)?;
+    let Some(program) = context.program.clone() else {
+        let problem = "rapid-transit works from what the processes of a parallel program will read";
+        return Err(KeyError::new("name", problem, "[process] with a pattern, or another policy"));
+    };
+    if context.replacement.hinted {
+        let problem = format!("{} knows only what is referenced, rapid-transit fetches more", context.replacement.name);
+        return Err(KeyError::new("replacement", problem, "a replacement without hints"));
+    }
+    let replacement = (context.replacement.build)(context.replacement_keys.clone(), context)
+        .map_err(|error| error.within("replacement"))?;
+    let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
+    let setting = parallel::Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others };
+    let asking = Asking::new(Box::new(Apart(replacement, None)), context.frames);
+    Ok(Box::new(parallel::RapidTransit::new(asking, program, setting)))
 }

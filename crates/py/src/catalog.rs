@@ -27,7 +27,12 @@ pub fn catalog() -> String {
         .iter()
         .map(|each| {
             let value = row(each.name, each.summary, each.source, &(each.defaults)());
-            family(value, if each.hinted { "hinted" } else { "demand" }, each.open_replacement)
+            let name = match (each.hinted, each.parallel) {
+                (true, _) => "hinted",
+                (_, true) => "parallel",
+                _ => "demand",
+            };
+            family(value, name, each.open_replacement)
         })
         .collect();
     policies.extend(READ_AHEADS.iter().map(|each| {

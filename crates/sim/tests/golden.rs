@@ -73,7 +73,7 @@ fn cases() -> Vec<(String, String)> {
             cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
         }
     }
-    for row in POLICIES {
+    for row in POLICIES.iter().filter(|row| !row.parallel) {
         let systems = if row.name == "optimum" { vec![("uniform", FIGURE_1)] } else { SYSTEMS.to_vec() };
         let variants = match row.open_replacement {
             true => REPLACEMENTS

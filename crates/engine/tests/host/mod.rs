@@ -108,10 +108,12 @@ pub struct Outcomes {
     pub served: u64,
 }
 
-/// A row and a replacement where that is open.
+/// A row and a replacement where that is open; without what only parallel programs use, of which this host knows
+/// nothing.
 pub fn rows() -> Vec<(&'static PolicyRow, &'static ReplacementRow)> {
     let open = |row: &'static PolicyRow| if row.open_replacement { REPLACEMENTS.len() } else { 1 };
-    POLICIES.iter().flat_map(|row| REPLACEMENTS[..open(row)].iter().map(move |each| (row, each))).collect()
+    let rows = POLICIES.iter().filter(|row| !row.parallel);
+    rows.flat_map(|row| REPLACEMENTS[..open(row)].iter().map(move |each| (row, each))).collect()
 }
 
 /// Whether a row works from hints.

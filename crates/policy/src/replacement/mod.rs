@@ -15,6 +15,7 @@ mod lru;
 mod min;
 mod mru;
 mod rows;
+mod ru_set;
 mod s3_fifo;
 mod sieve;
 mod two_q;
@@ -30,6 +31,7 @@ pub use lru::Lru;
 pub use min::Min;
 pub use mru::Mru;
 pub use rows::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
+pub use ru_set::RuSet;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
 pub use two_q::TwoQ;
@@ -58,6 +60,15 @@ pub trait Replacement: Send {
 
     /// The resident `block` has been handed to the process as reference `position`.
     fn referenced(&mut self, position: Position, block: Block, outcome: Outcome);
+
+    /// [`referenced`](Self::referenced), for policies to which it matters by which process.
+    fn referenced_by(&mut self, _process: u32, position: Position, block: Block, outcome: Outcome) {
+        self.referenced(position, block, outcome);
+    }
+
+    /// `process` has asked for `block`, which is about to be fetched or on its way. Only where requests are asked about
+    /// as wholes ([`Policy::asks`](crate::Policy::asks)).
+    fn awaited_by(&mut self, _process: u32, _block: Block) {}
 
     /// The resident `block` leaves, and not by [`victim`](Self::victim): a coordinator has taken it out or evicts it
     /// first. It is forgotten whole, its past too: that it left says nothing about the cache's size.

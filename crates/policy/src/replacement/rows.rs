@@ -5,7 +5,7 @@ use toml::Table;
 
 use headstart_types::{typed_keys, KeyError};
 
-use super::{Arc, Clock, Fifo, Lfu, Lirs, Lru, Min, Mru, S3Fifo, Sieve, TwoQ};
+use super::{Arc, Clock, Fifo, Lfu, Lirs, Lru, Min, Mru, RuSet, S3Fifo, Sieve, TwoQ};
 use crate::registry::{Build, Context};
 use crate::{OnLine, Policy, Replacement};
 
@@ -137,6 +137,15 @@ pub static REPLACEMENTS: &[ReplacementRow] = &[
         build: |keys, context| boxed(lfu(keys, context)),
         on_demand: |keys, context| on_demand(lfu(keys, context)),
     },
+    ReplacementRow {
+        name: "ru-set",
+        summary: "evict what is in no process's list of recently used blocks: for parallel programs",
+        source: "Kotz and Ellis, RAPID Transit, sections 3 and 5.4",
+        hinted: false,
+        defaults: defaults::<RuSetKeys>,
+        build: |keys, context| boxed(ru_set(keys, context)),
+        on_demand: |keys, context| on_demand(ru_set(keys, context)),
+    },
 ];
 
 /// The row of replacement `name`.
@@ -221,6 +230,16 @@ fn lfu(keys: Table, context: &Context) -> Result<Lfu, KeyError> {
     Ok(Lfu::new(&context.initial, context.disk_of.len()))
 }
 
+fn ru_set(keys: Table, context: &Context) -> Result<RuSet, KeyError> {
+    const SIZE_MAX: u32 = 1024;
+    let RuSetKeys { size } = typed_keys(keys)?;
+    if !(1..=SIZE_MAX).contains(&size) {
+        let allowed = format!("a whole number from 1 to {SIZE_MAX}, in blocks of each process");
+        return Err(KeyError::new("size", format!("{size} is out of range"), allowed));
+    }
+    Ok(RuSet::new(size as usize, &context.initial, context.disk_of.len()))
+}
+
 /// The most ghosts, as a multiple of the frames.
 const MULTIPLE_MAX: f64 = 1000.0;
 
@@ -285,5 +304,18 @@ struct LirsKeys {
 impl Default for LirsKeys {
     fn default() -> Self {
         Self { hir: 0.01, ghosts: 0.0 }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RuSetKeys {
+    /// Length of each process's list, in blocks.
+    size: u32,
+}
+
+impl Default for RuSetKeys {
+    fn default() -> Self {
+        Self { size: 1 }
     }
 }

@@ -36,6 +36,12 @@ impl PolicyKeys {
     pub fn asks(&self) -> bool {
         registry::POLICIES.iter().all(|row| row.name != self.name)
     }
+
+    /// Whether it is for parallel programs only.
+    #[must_use]
+    pub fn parallel(&self) -> bool {
+        registry::POLICIES.iter().any(|row| row.name == self.name && row.parallel)
+    }
 }
 
 /// Partial disclosure of the references.
@@ -70,24 +76,41 @@ fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
     }
 }
 
+/// The replacement of read-aheads, where it is not given.
+const DEFAULT_REPLACEMENT: &str = "lru";
+
 /// A policy or a read-ahead.
 struct Row {
     name: &'static str,
     asks: bool,
     hinted: bool,
     open_replacement: bool,
+    default_replacement: &'static str,
     defaults: fn() -> Table,
 }
 
 impl Row {
     fn of(name: &str) -> Result<Self, KeyError> {
         if let Some(row) = registry::POLICIES.iter().find(|row| row.name == name) {
-            let (hinted, open_replacement, defaults) = (row.hinted, row.open_replacement, row.defaults);
-            return Ok(Self { name: row.name, asks: false, hinted, open_replacement, defaults });
+            return Ok(Self {
+                name: row.name,
+                asks: row.parallel,
+                hinted: row.hinted,
+                open_replacement: row.open_replacement,
+                default_replacement: row.default_replacement,
+                defaults: row.defaults,
+            });
         }
         if let Some(row) = READ_AHEADS.iter().find(|row| row.name == name) {
             let open_replacement = matches!(row.build, BuildReadAhead::Apart(_));
-            return Ok(Self { name: row.name, asks: true, hinted: false, open_replacement, defaults: row.defaults });
+            return Ok(Self {
+                name: row.name,
+                asks: true,
+                hinted: false,
+                open_replacement,
+                default_replacement: DEFAULT_REPLACEMENT,
+                defaults: row.defaults,
+            });
         }
         let policies = registry::POLICIES.iter().map(|row| row.name);
         Err(KeyError::unknown("name", "policy", name, policies.chain(READ_AHEADS.iter().map(|row| row.name))))
@@ -104,7 +127,7 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
         let problem = format!("{} chooses its victims itself", row.name);
         return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
     }
-    let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"))?;
+    let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"), row.default_replacement)?;
     if row.asks && row.open_replacement && replacement_row.hinted {
         let problem = format!("{} knows only what is referenced, {} fetches more", replacement_row.name, row.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
@@ -141,12 +164,12 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
 }
 
 /// A replacement is a name, or a table with a name and keys of its own.
-fn read_replacement(value: Option<Value>) -> Result<(&'static ReplacementRow, Table), KeyError> {
+fn read_replacement(value: Option<Value>, default: &str) -> Result<(&'static ReplacementRow, Table), KeyError> {
     let (name, given) = match value {
-        None => ("lru".to_owned(), Table::new()),
+        None => (default.to_owned(), Table::new()),
         Some(Value::String(name)) => (name, Table::new()),
         Some(Value::Table(mut table)) => {
-            let name = text(&mut table, "name", "lru").map_err(|error| error.within("replacement"))?;
+            let name = text(&mut table, "name", default).map_err(|error| error.within("replacement"))?;
             (name, table)
         }
         Some(other) => {

@@ -71,12 +71,12 @@ pub fn run(text: &str) -> Report {
 }
 
 /// Each policy of the registry as the keys of `[policy]`, in its defaults and with each replacement where that is
-/// open; without `optimum`, which takes tiny instances only.
+/// open; without `optimum`, which takes tiny instances only, and what is for parallel programs.
 pub fn policies() -> Vec<String> {
     let with = |name: &'static str| {
         REPLACEMENTS.iter().map(move |each| format!("name = \"{name}\", replacement = \"{}\"", each.name))
     };
-    let rows = POLICIES.iter().filter(|row| row.name != "optimum");
+    let rows = POLICIES.iter().filter(|row| row.name != "optimum" && !row.parallel);
     rows.flat_map(|row| match row.open_replacement {
         true => with(row.name).collect::<Vec<_>>(),
         false => vec![format!("name = \"{}\"", row.name)],

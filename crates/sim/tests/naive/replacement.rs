@@ -24,6 +24,8 @@ pub fn model(name: &str, frames: usize, initial: &[usize]) -> Box<dyn Model> {
             _ => (0, u64::MAX - block.last),
         })),
         "lfu" => Box::new(Ranked::new(|block| (block.uses.max(1), block.last))),
+        // It is not said who has referenced them.
+        "ru-set" => return Box::new(RuSet { tossed: initial.to_vec(), ..RuSet::default() }),
         "clock" => Box::new(Clock::default()),
         "sieve" => Box::new(Sieve::default()),
         "arc" => Box::new(Arc { c: frames, ..Arc::default() }),
@@ -112,6 +114,49 @@ impl Model for Ranked {
 
     fn removed(&mut self, block: usize) {
         self.held.retain(|held| held.block != block);
+    }
+}
+
+/// One process with a list of one block. The first tossed leaves, or the first that was never used, or the list's.
+#[derive(Default)]
+struct RuSet {
+    tossed: Vec<usize>,
+    unused: Vec<usize>,
+    latest: Option<usize>,
+    /// Whether the latest is resident.
+    here: bool,
+}
+
+impl Model for RuSet {
+    fn victim(&mut self, _: usize, may: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let held = self.latest.filter(|block| self.here && may(*block));
+        let victim = first(&self.tossed, may).or_else(|| first(&self.unused, may)).or(held)?;
+        self.here &= self.latest != Some(victim);
+        let _ = take(&mut self.tossed, victim) || take(&mut self.unused, victim);
+        Some(victim)
+    }
+
+    fn inserted(&mut self, block: usize) {
+        if self.latest == Some(block) {
+            self.here = true;
+        } else {
+            self.unused.push(block);
+        }
+    }
+
+    fn referenced(&mut self, block: usize) {
+        if self.latest != Some(block) {
+            let _ = take(&mut self.tossed, block) || take(&mut self.unused, block);
+            self.tossed.extend(self.latest.filter(|_| self.here));
+            (self.latest, self.here) = (Some(block), true);
+        }
+    }
+
+    fn removed(&mut self, block: usize) {
+        if self.latest == Some(block) {
+            self.latest = None;
+        }
+        let _ = take(&mut self.tossed, block) || take(&mut self.unused, block);
     }
 }
 

@@ -1,0 +1,11 @@
+//! Policies for parallel programs: prefetching by the processors' idle time, from reference strings known beforehand.
+
+mod ahead;
+mod rapid_transit;
+
+pub use rapid_transit::{RapidTransit, Setting};
+
+use ahead::Ahead;
+
+#[cfg(test)]
+mod tests;

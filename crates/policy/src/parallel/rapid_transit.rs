@@ -1,0 +1,134 @@
+//! RAPID Transit: a processor whose process waits prefetches what the program will read, one block an action.
+//!
+//! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit), sections
+//! 4, 5.1 and 5.4; the minimum lead from 6.5.
+//!
+//! ```text
+//! a processor is idle and fewer than `buffers` blocks are prefetched and not used yet:
+//!     fetch the next absent block of its process's string, from `min_lead` references beyond the cursor on;
+//!     if it has none, that of another string (`for_others`): the next one after its own, round to the first
+//! irregular portions: nothing beyond the portion under way, until the next one's first block has been read
+//! ```
+//!
+//! It never makes a mistake: a block is fetched only if it will be read, and not while it is there or on its way. What
+//! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
+//! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
+//! processor is idle, how long an action takes it and what that delays is the host's business.
+//! Cost: amortised constant per event, O(log n) for a block that was evicted before its use. Not for programs that
+//! cannot say what they will read.
+
+use headstart_types::{Block, Nanos, Position};
+
+use super::Ahead;
+use crate::{Asking, Event, Fetch, Policy, View};
+
+/// What RAPID Transit may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The most blocks that are prefetched and not used, in flight or resident.
+    pub buffers: u32,
+    /// The fewest references from a string's cursor to what is prefetched of it; 0: the next one.
+    pub min_lead: Position,
+    /// Whether a processor prefetches for strings that its own process does not read.
+    pub for_others: bool,
+}
+
+/// Prefetching in idle time.
+pub struct RapidTransit {
+    /// Fetches on demand.
+    asking: Asking,
+    ahead: Ahead,
+    setting: Setting,
+    /// By block: prefetched, and not asked for since.
+    unused: Vec<bool>,
+    unused_count: u32,
+    /// A prefetch has found no frame, and nothing has happened since.
+    starved: bool,
+}
+
+impl RapidTransit {
+    pub(crate) fn new(asking: Asking, program: std::sync::Arc<headstart_types::Program>, setting: Setting) -> Self {
+        let ahead = Ahead::new(program, setting.min_lead);
+        Self { asking, ahead, setting, unused: Vec::new(), unused_count: 0, starved: false }
+    }
+
+    fn used(&mut self, block: Block) {
+        self.unused_count -= u32::from(std::mem::take(&mut self.unused[block.index()]));
+    }
+
+    fn gone(&mut self, block: Block) {
+        self.used(block);
+        self.ahead.evicted(block);
+    }
+
+    /// An action of the processor of `process`: at most one fetch.
+    fn prefetch(&mut self, process: u32, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        if !self.could_prefetch(None) || process as usize >= self.ahead.processes() {
+            return;
+        }
+        let absent = |block| view.state(block).is_absent();
+        let Some(block) = self.ahead.next(process, self.setting.for_others, absent) else { return };
+        if self.asking.prefetch(block, view, fetches) {
+            self.unused[block.index()] = true;
+            self.unused_count += 1;
+        } else {
+            self.starved = true;
+        }
+    }
+}
+
+impl Policy for RapidTransit {
+    fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let before = fetches.len();
+        if let Event::Idle { process } = event {
+            self.prefetch(process, view, fetches);
+        } else {
+            self.starved = false;
+            self.asking.on(now, event, view, fetches);
+        }
+        if let Event::Asked { asked, position } = event {
+            self.ahead.taken(position, asked.count);
+            for index in asked.first..asked.end() {
+                if let Some(block) = view.space.block(asked.file, index) {
+                    self.used(block);
+                }
+            }
+        }
+        for victim in fetches[before..].iter().filter_map(|fetch| fetch.victim) {
+            self.gone(victim);
+        }
+    }
+
+    fn grow(&mut self, blocks: usize) {
+        self.asking.grow(blocks);
+        if blocks > self.unused.len() {
+            self.unused.resize(blocks, false);
+        }
+    }
+
+    fn warm(&self, blocks: &[Block]) {
+        self.asking.warm(blocks);
+    }
+
+    fn decides(&self) -> bool {
+        self.asking.decides()
+    }
+
+    fn asks(&self) -> bool {
+        true
+    }
+
+    fn first_victim(&mut self, block: Block) {
+        self.asking.first_victim(block);
+    }
+
+    fn removed(&mut self, block: Block) {
+        self.asking.removed(block);
+        self.gone(block);
+    }
+
+    fn could_prefetch(&self, process: Option<u32>) -> bool {
+        let of = process.filter(|_| !self.setting.for_others);
+        !self.starved && self.unused_count < self.setting.buffers && self.ahead.may_have(of)
+    }
+}

@@ -1,0 +1,324 @@
+//! RAPID Transit by hand, and in random programs against a model that goes through the strings from their cursors.
+
+use std::sync::Arc;
+
+use headstart_types::{Block, Disk, Nanos, Outcome, Position, Program};
+use proptest::prelude::*;
+
+use crate::readahead::{Asked, Found};
+use crate::registry::{policy, replacement, Context};
+use crate::{BlockState, Event, Fetch, Policy, Space, View};
+
+/// One file whose blocks are numbered as they lie.
+struct File(u32);
+
+impl Space for File {
+    fn block(&self, _file: u32, index: u64) -> Option<Block> {
+        (index < u64::from(self.0)).then_some(Block(index as u32))
+    }
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.block(file, index)
+    }
+    fn place(&self, block: Block) -> (u32, u64) {
+        (0, u64::from(block.0))
+    }
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        Some(u64::from(self.0))
+    }
+    fn disk(&self, _block: Block) -> Disk {
+        Disk(0)
+    }
+    fn blocks(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+const BLOCKS: u32 = 40;
+
+/// A level without time: fetches end when they are told to.
+struct Host {
+    policy: Box<dyn Policy>,
+    program: Arc<Program>,
+    states: Vec<BlockState>,
+    free: u32,
+    /// By block: who waits for it, and where.
+    waiters: Vec<Vec<(u32, Position)>>,
+}
+
+impl Host {
+    fn new(program: &Arc<Program>, frames: u32, keys: &str) -> Self {
+        let row = policy("rapid-transit").unwrap();
+        let context = Context {
+            frames,
+            initial: vec![],
+            disks: 1,
+            disk_of: vec![Disk(0); BLOCKS as usize].into(),
+            replacement: replacement(row.default_replacement).unwrap(),
+            replacement_keys: toml::Table::new(),
+            hints: None,
+            program: Some(program.clone()),
+            nominal_service: Nanos(1),
+            uniform: true,
+            mean_compute: Nanos(1),
+            constant_compute: true,
+        };
+        let mut policy = (row.build)(keys.parse().unwrap(), &context).unwrap();
+        policy.grow(BLOCKS as usize);
+        let waiters = vec![vec![]; BLOCKS as usize];
+        let states = vec![BlockState::ABSENT; BLOCKS as usize];
+        Self { policy, program: program.clone(), states, free: frames, waiters }
+    }
+
+    /// Tells `event` and carries out what is decided; gives the blocks fetched.
+    fn tell(&mut self, event: Event, found: &[Found]) -> Vec<u32> {
+        let (blocks, space, mut fetches) = (&self.states, &File(BLOCKS), vec![]);
+        let view = View { cursor: 0, free: self.free, blocks, outstanding: &[0], disk_of: &[], space, found };
+        self.policy.on(Nanos(0), event, &view, &mut fetches);
+        for Fetch { block, victim } in &fetches {
+            match victim {
+                None => self.free = self.free.checked_sub(1).expect("a free frame"),
+                Some(victim) => {
+                    assert!(self.states[victim.index()].is_evictable() && self.free == 0);
+                    self.states[victim.index()] = BlockState::ABSENT;
+                }
+            }
+            assert!(self.states[block.index()].is_absent(), "{block:?} is here");
+            self.states[block.index()] = BlockState::in_flight(self.waiters[block.index()].is_empty());
+        }
+        fetches.iter().map(|fetch| fetch.block.0).collect()
+    }
+
+    fn read(&mut self, process: u32, position: Position) -> Vec<u32> {
+        let block = self.program.blocks[position as usize];
+        let state = self.states[block.index()];
+        self.states[block.index()] = state.used();
+        let found = match (state.is_resident(), state.is_in_flight()) {
+            (true, _) => Found::Ready,
+            (_, true) => Found::Unready,
+            _ => Found::Absent,
+        };
+        if found == Found::Ready {
+            self.serve(process, position, block);
+        } else {
+            self.waiters[block.index()].push((process, position));
+        }
+        let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process };
+        self.tell(Event::Asked { asked, position }, &[found])
+    }
+
+    fn serve(&mut self, process: u32, position: Position, block: Block) {
+        let (outcome, compute) = (Outcome::HitReady, Nanos(0));
+        self.tell(Event::Served { position, block, outcome, compute, process }, &[]);
+    }
+
+    fn arrive(&mut self, block: u32) {
+        let state = self.states[block as usize].arrived();
+        self.states[block as usize] = state;
+        self.tell(Event::Arrived { block: Block(block), disk: Disk(0), service: Some(Nanos(1)) }, &[]);
+        for (process, position) in std::mem::take(&mut self.waiters[block as usize]) {
+            self.states[block as usize] = self.states[block as usize].used();
+            self.serve(process, position, Block(block));
+        }
+    }
+
+    /// The process comes by, the block arrives.
+    fn reads(&mut self, process: u32, position: Position) {
+        for block in self.read(process, position) {
+            self.arrive(block);
+        }
+    }
+
+    fn idle(&mut self, process: u32) -> Option<u32> {
+        let could = self.policy.could_prefetch(Some(process));
+        let fetched = self.tell(Event::Idle { process }, &[]);
+        assert!(fetched.len() <= 1 && (could || fetched.is_empty()));
+        fetched.first().copied()
+    }
+
+    fn unused(&self) -> usize {
+        self.states.iter().filter(|state| state.is_unused_prefetch()).count()
+    }
+}
+
+fn program(
+    blocks: &[u32],
+    string_ends: &[u32],
+    portion_ends: &[u32],
+    string_of: &[u32],
+    regular: bool,
+) -> Arc<Program> {
+    let blocks = blocks.iter().map(|block| Block(*block)).collect();
+    let (string_ends, portion_ends) = (string_ends.into(), portion_ends.into());
+    Arc::new(Program { blocks, string_ends, portion_ends, string_of: string_of.into(), regular })
+}
+
+#[test]
+fn a_shared_string_is_prefetched_in_order_up_to_the_buffers() {
+    let shared = program(&[0, 1, 2, 3, 4, 5], &[6], &[6], &[0, 0], true);
+    let mut host = Host::new(&shared, 4, "");
+    // Process 0 misses block 0; both processors act: two buffers for two processes.
+    assert_eq!(host.read(0, 0), [0]);
+    assert_eq!((host.idle(0), host.idle(1), host.idle(0)), (Some(1), Some(2), None));
+    assert!(!host.policy.could_prefetch(None));
+    // Block 1 is asked for on its way: its buffer is free, before it has come.
+    assert_eq!(host.read(1, 1), []);
+    assert_eq!(host.idle(1), Some(3));
+    // With a lead of 2 the next but one after the cursor, which is at 1.
+    let mut host = Host::new(&shared, 9, "min_lead = 2\nbuffers = 5");
+    host.reads(0, 0);
+    assert_eq!((host.idle(0), host.idle(0), host.idle(0), host.idle(0)), (Some(3), Some(4), Some(5), None));
+    // What has come too near is left to demand.
+    assert_eq!((host.read(1, 1), host.read(0, 2)), (vec![1], vec![2]));
+}
+
+#[test]
+fn the_next_portion_is_known_where_portions_are_regular() {
+    let strings = |regular| program(&[0, 1, 10, 11], &[4], &[2, 4], &[0], regular);
+    let mut host = Host::new(&strings(true), 5, "buffers = 4");
+    assert_eq!((host.idle(0), host.idle(0), host.idle(0)), (Some(0), Some(1), Some(10)));
+    // Irregular: nothing before the first read, then block 1, then nothing before block 10 has been read.
+    let mut host = Host::new(&strings(false), 5, "buffers = 4");
+    assert!(!host.policy.could_prefetch(None));
+    assert_eq!(host.idle(0), None);
+    host.reads(0, 0);
+    assert_eq!((host.idle(0), host.idle(0)), (Some(1), None));
+    host.arrive(1);
+    host.reads(0, 1);
+    assert_eq!(host.idle(0), None);
+    assert_eq!(host.read(0, 2), [10]);
+    assert_eq!((host.idle(0), host.idle(0)), (Some(11), None));
+}
+
+#[test]
+fn the_own_string_comes_first_then_the_next_others() {
+    let local = program(&[0, 10, 20, 21], &[1, 2, 4], &[1, 2, 4], &[0, 1, 2], true);
+    let mut host = Host::new(&local, 9, "buffers = 9");
+    assert_eq!((host.idle(1), host.idle(1), host.idle(1)), (Some(10), Some(20), Some(21)));
+    assert_eq!((host.idle(1), host.idle(1)), (Some(0), None), "round to the first");
+    let mut host = Host::new(&local, 9, "buffers = 9\nfor_others = false");
+    assert_eq!((host.idle(1), host.idle(1)), (Some(10), None));
+    assert!(host.policy.could_prefetch(None) && !host.policy.could_prefetch(Some(1)));
+}
+
+#[test]
+fn what_was_there_and_has_left_is_prefetched_after_all() {
+    // Process 1 will read block 0 last; it is there when its string is gone through, and leaves before.
+    let local = program(&[0, 1, 2, 5, 0], &[3, 5], &[3, 5], &[0, 1], true);
+    let mut host = Host::new(&local, 3, "buffers = 1");
+    host.reads(0, 0);
+    assert_eq!(host.idle(1), Some(5));
+    host.arrive(5);
+    host.reads(1, 3);
+    assert_eq!(host.idle(1), Some(1), "block 0 is there, the rest of its string is done");
+    host.arrive(1);
+    host.reads(0, 1);
+    // 0 is tossed now, and leaves for block 2.
+    assert_eq!(host.idle(0), Some(2));
+    host.arrive(2);
+    host.reads(0, 2);
+    assert_eq!(host.idle(0), Some(0), "in place of block 1");
+    assert_eq!(host.idle(0), None);
+}
+
+#[test]
+fn a_program_is_needed() {
+    let row = policy("rapid-transit").unwrap();
+    assert!(row.parallel && row.open_replacement && !row.hinted);
+    let mut context = Context {
+        frames: 4,
+        initial: vec![],
+        disks: 1,
+        disk_of: vec![].into(),
+        replacement: replacement("ru-set").unwrap(),
+        replacement_keys: toml::Table::new(),
+        hints: None,
+        program: None,
+        nominal_service: Nanos(1),
+        uniform: true,
+        mean_compute: Nanos(1),
+        constant_compute: true,
+    };
+    let error = |context: &Context, keys: &str| (row.build)(keys.parse().unwrap(), context).err().unwrap().to_string();
+    assert!(error(&context, "").starts_with("name: rapid-transit works from what the processes"));
+    context.program = Some(program(&[0], &[1], &[1], &[0], true));
+    assert!(error(&context, "buffer = 1").starts_with("buffer: unknown"), "{}", error(&context, "buffer = 1"));
+    context.replacement = replacement("min").unwrap();
+    assert!(error(&context, "").starts_with("replacement: min knows only what is referenced"));
+}
+
+/// Strings of portions that start anywhere, shared or not.
+fn programs() -> impl Strategy<Value = Arc<Program>> {
+    let portion = (0..BLOCKS, 1u32..6);
+    let string = prop::collection::vec(portion, 1..7);
+    (prop::collection::vec(string, 1..5), any::<bool>(), any::<bool>(), 1usize..5).prop_map(
+        |(strings, shared, regular, processes)| {
+            let (mut blocks, mut string_ends, mut portion_ends) = (vec![], vec![], vec![]);
+            let strings = if shared { &strings[..1] } else { &strings[..] };
+            for string in strings {
+                for (first, length) in string {
+                    blocks.extend((0..*length).map(|at| (first + at) % BLOCKS));
+                    portion_ends.push(blocks.len() as u32);
+                }
+                string_ends.push(blocks.len() as u32);
+            }
+            let string_of: Vec<u32> = if shared { vec![0; processes] } else { (0..strings.len() as u32).collect() };
+            program(&blocks, &string_ends, &portion_ends, &string_of, regular)
+        },
+    )
+}
+
+/// The first absent block of a string that may be prefetched, by going through it.
+fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> Option<u32> {
+    let program = &host.program;
+    let (positions, cursor) = (program.string(string), cursors[string as usize]);
+    let limit = match (program.regular, cursor == positions.start) {
+        (true, _) => positions.end,
+        (false, true) => positions.start,
+        (false, false) => program.portion_end(cursor - 1),
+    };
+    let blocks = (cursor + min_lead..limit).map(|at| program.blocks[at as usize]);
+    blocks.into_iter().find(|block| host.states[block.index()].is_absent()).map(|block| block.0)
+}
+
+proptest! {
+    #[test]
+    fn chooses_what_going_through_the_strings_chooses(
+        program in programs(), buffers in 1u32..6, min_lead in 0u32..4, for_others: bool,
+        steps in prop::collection::vec((0u8..8, any::<u32>()), 1..300),
+    ) {
+        let processes = program.string_of.len() as u32;
+        let keys = format!("buffers = {buffers}\nmin_lead = {min_lead}\nfor_others = {for_others}");
+        let mut host = Host::new(&program, processes + buffers, &keys);
+        let strings = program.string_ends.len() as u32;
+        let mut cursors: Vec<Position> = (0..strings).map(|string| program.string(string).start).collect();
+        for (what, number) in steps {
+            let process = number % processes;
+            let own = program.string_of[process as usize];
+            let waits = host.waiters.iter().flatten().any(|(waiting, _)| *waiting == process);
+            match what {
+                0..=2 if !waits && cursors[own as usize] < program.string(own).end => {
+                    let (position, cursor) = (cursors[own as usize], &mut cursors[own as usize]);
+                    *cursor += 1;
+                    host.read(process, position);
+                    let block = program.blocks[position as usize];
+                    prop_assert!(!host.states[block.index()].is_absent(), "the frames are enough");
+                }
+                3..=4 => {
+                    let in_flight: Vec<u32> =
+                        (0..BLOCKS).filter(|block| host.states[*block as usize].is_in_flight()).collect();
+                    if !in_flight.is_empty() {
+                        host.arrive(in_flight[number as usize % in_flight.len()]);
+                    }
+                }
+                _ => {
+                    let others = (1..strings).map(|after| (own + after) % strings).filter(|_| for_others);
+                    let expected = [own].into_iter().chain(others)
+                        .find_map(|string| naive_next(&host, &cursors, string, min_lead))
+                        .filter(|_| host.unused() < buffers as usize);
+                    prop_assert_eq!(host.idle(process), expected);
+                }
+            }
+            prop_assert!(host.unused() <= buffers as usize);
+        }
+    }
+}
