@@ -61,10 +61,10 @@ pub enum Access {
     Waits(Outcome),
 }
 
-/// A cache level.
-pub struct Level {
+/// A cache level. A host whose threads share it takes a space that they can share.
+pub struct Level<S = Rc<dyn Space>> {
     pub(crate) policy: Box<dyn Policy>,
-    pub(crate) space: Rc<dyn Space>,
+    pub(crate) space: S,
     /// The policy's `asks`.
     asks: bool,
     pub(crate) blocks: Vec<BlockState>,
@@ -98,11 +98,37 @@ impl Level {
     /// More initial blocks than frames.
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, frames: u32, initial: &[Block], disk_of: &[Disk], disks: usize) -> Self {
+        Self::over(policy, frames, initial, disk_of, disks, Rc::new(NoSpace))
+    }
+
+    /// The same level, whose policy may name blocks by their places.
+    #[must_use]
+    pub fn in_space(mut self, space: Rc<dyn Space>) -> Self {
+        self.space = space;
+        self.learn();
+        self
+    }
+}
+
+impl<S: Space> Level<S> {
+    /// A level as [`Level::new`] makes it, whose policy may name blocks by their places in `space`.
+    ///
+    /// # Panics
+    /// More initial blocks than frames.
+    #[must_use]
+    pub fn over(
+        policy: Box<dyn Policy>,
+        frames: u32,
+        initial: &[Block],
+        disk_of: &[Disk],
+        disks: usize,
+        space: S,
+    ) -> Self {
         let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
         let mut level = Self {
             asks: policy.asks(),
             policy,
-            space: Rc::new(NoSpace),
+            space,
             blocks: Vec::new(),
             disk_of: Vec::new(),
             outstanding: vec![0; disks],
@@ -127,15 +153,8 @@ impl Level {
         for block in initial {
             level.blocks[block.index()] = BlockState::resident();
         }
+        level.learn();
         level
-    }
-
-    /// The same level, whose policy may name blocks by their places.
-    #[must_use]
-    pub fn in_space(mut self, space: Rc<dyn Space>) -> Self {
-        self.space = space;
-        self.learn();
-        self
     }
 
     /// Makes `block` known, if it has been numbered since.
@@ -227,7 +246,7 @@ impl Level {
             blocks: &self.blocks,
             outstanding: &self.outstanding,
             disk_of: &self.disk_of,
-            space: &*self.space,
+            space: &self.space,
             found: &self.requests.found,
         };
         self.policy.on(now, event, &view, &mut self.fetches);
@@ -461,7 +480,7 @@ impl Level {
                 Kind::Demand
             };
             if self.asks && !allocate {
-                issued += self.requests.add_to_order(now, *block, kind, &*self.space, &self.disk_of, backend);
+                issued += self.requests.add_to_order(now, *block, kind, &self.space, &self.disk_of, backend);
             } else {
                 issued += u32::from(!allocate);
                 backend.issue(now, Order { blocks: std::slice::from_ref(block), disk, kind });

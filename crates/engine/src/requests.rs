@@ -140,7 +140,7 @@ impl Requests {
     }
 }
 
-impl Level {
+impl<S: Space> Level<S> {
     /// A request at `now`. What of it is resident has been handed over when this returns; see [`Level::take_done`].
     /// Returns how many orders were issued.
     ///
@@ -298,7 +298,7 @@ impl Level {
         self.counts.bypass_fetches += 1;
         self.blocks[block.index()] = BlockState::passing();
         self.outstanding[self.disk_of[block.index()].index()] += 1;
-        self.requests.add_to_order(now, block, kind, &*self.space, &self.disk_of, backend)
+        self.requests.add_to_order(now, block, kind, &self.space, &self.disk_of, backend)
     }
 
     /// The processor of `process` has nothing to do: lets the policy take on one prefetch action for it. The order goes

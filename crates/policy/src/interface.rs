@@ -4,6 +4,8 @@
 //! with the next reference not yet served as the cursor; (3) references: [`Event::Miss`] where the block is
 //! absent, [`Event::Served`] when it has been handed to the process.
 
+use std::rc::Rc;
+
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::readahead::{Asked, Found};
@@ -255,6 +257,32 @@ impl Space for NoSpace {
 
     fn blocks(&self) -> usize {
         0
+    }
+}
+
+impl Space for Rc<dyn Space> {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        (**self).block(file, index)
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        (**self).known(file, index)
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        (**self).place(block)
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        (**self).file_blocks(file)
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        (**self).disk(block)
+    }
+
+    fn blocks(&self) -> usize {
+        (**self).blocks()
     }
 }
 
