@@ -81,8 +81,8 @@ pub struct Level<S = Rc<dyn Space>> {
     wake_at: Option<Nanos>,
     /// The last instant at which fetches were issued, and of what: a reference at that instant is a miss.
     fresh_at: Nanos,
-    fresh: Vec<Block>,
-    fetches: Vec<Fetch>,
+    pub(crate) fresh: Vec<Block>,
+    pub(crate) fetches: Vec<Fetch>,
     /// Blocks that are waited for in order to be written: no fetch is needed.
     pub(crate) allocating: Vec<Block>,
     pub(crate) dirty: Dirty,

@@ -15,4 +15,4 @@ mod requests;
 
 pub use counts::Counts;
 pub use level::{Access, Backend, Kind, Level, Order};
-pub use requests::Ask;
+pub use requests::{Ask, Looked};

@@ -11,7 +11,7 @@
 use hashbrown::HashMap;
 use headstart_policy::readahead::{Asked, Found};
 use headstart_policy::{BlockState, Event, Space};
-use headstart_types::{Block, Disk, Nanos, Outcome, Position};
+use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 use rustc_hash::FxBuildHasher;
 
 use crate::level::{Backend, Kind, Level, Order};
@@ -29,6 +29,31 @@ pub struct Ask {
     pub write: bool,
     /// Position of its first block in the reference string; at lower levels nobody counts.
     pub position: Position,
+}
+
+/// How the demanded blocks of a request were found, and what it has caused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Orders issued.
+    pub issued: u32,
+    /// Blocks that were resident.
+    pub hits_ready: u32,
+    /// Blocks that were on their way.
+    pub hits_unready: u32,
+    /// Blocks that were neither.
+    pub misses: u32,
+}
+
+impl Looked {
+    /// How the worst of them was found.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match (self.misses, self.hits_unready) {
+            (0, 0) => Outcome::HitReady,
+            (0, _) => Outcome::HitUnready,
+            _ => Outcome::Miss,
+        }
+    }
 }
 
 /// A block of a request that is waited for.
@@ -74,6 +99,12 @@ impl Requests {
     #[inline]
     pub fn is_waited_for(&self, block: Block) -> bool {
         !self.waiters.is_empty() && self.waiters.contains_key(&block)
+    }
+
+    /// Whether `block`, which is on its way, is waited for by a process of this level, but not by `process`.
+    fn is_fetched_for_another(&self, block: Block, process: u32) -> bool {
+        let Some(waiters) = self.waiters.get(&block) else { return false };
+        waiters.iter().all(|waiter| waiter.process != process && waiter.position != NEVER)
     }
 
     #[inline]
@@ -142,11 +173,12 @@ impl Requests {
 
 impl<S: Space> Level<S> {
     /// A request at `now`. What of it is resident has been handed over when this returns; see [`Level::take_done`].
-    /// Returns how many orders were issued.
+    /// Returns how its blocks were found.
     ///
     /// The caller guarantees that the blocks exist in the level's space.
-    pub fn request(&mut self, now: Nanos, ask: &Ask, backend: &mut impl Backend) -> u32 {
+    pub fn request(&mut self, now: Nanos, ask: &Ask, backend: &mut impl Backend) -> Looked {
         let slot = self.requests.open(ask.id);
+        let before = (self.counts.hits_ready, self.counts.hits_unready, self.counts.misses);
         self.requests.found.clear();
         self.counts.readmore_blocks += u64::from(ask.asked.count - ask.demanded);
         for offset in 0..ask.asked.count {
@@ -156,12 +188,18 @@ impl<S: Space> Level<S> {
             let found = self.look_up(now, slot, block, demanded, ask, position);
             self.requests.found.push(found);
         }
+        let looked = Looked {
+            issued: 0,
+            hits_ready: (self.counts.hits_ready - before.0) as u32,
+            hits_unready: (self.counts.hits_unready - before.1) as u32,
+            misses: (self.counts.misses - before.2) as u32,
+        };
         self.tell(now, Event::Asked { asked: ask.asked, position: ask.position });
         let issued = self.issue(now, None, backend);
         self.requests.found.clear();
         self.changed = true;
         self.requests.close_if_done(slot);
-        issued
+        Looked { issued, ..looked }
     }
 
     fn block_at(&mut self, asked: &Asked, offset: u32) -> Block {
@@ -199,7 +237,9 @@ impl<S: Space> Level<S> {
         }
         let on_its_way = state.is_in_flight() || state.is_passing();
         if demanded {
-            let outcome = self.count_wait(now, block, write, on_its_way);
+            // At the very instant of its fetch too, if that is another process's.
+            let others = on_its_way && self.requests.is_fetched_for_another(block, process);
+            let outcome = self.count_wait(now, block, write, on_its_way, others);
             self.requests.wait(block, Waiter { slot, position, process, outcome, since: now });
             self.blocks[block.index()] = self.blocks[block.index()].used();
         }
@@ -211,10 +251,10 @@ impl<S: Space> Level<S> {
     }
 
     /// Counts a demanded block that is not resident, and says how it was found.
-    fn count_wait(&mut self, now: Nanos, block: Block, write: bool, on_its_way: bool) -> Outcome {
+    fn count_wait(&mut self, now: Nanos, block: Block, write: bool, on_its_way: bool, others: bool) -> Outcome {
         let state = self.blocks[block.index()];
         let unused = state.is_in_flight() && state.is_unused_prefetch();
-        if on_its_way && !self.is_fresh(now, block) {
+        if on_its_way && (others || !self.is_fresh(now, block)) {
             self.counts.hits_unready += 1;
             self.counts.prefetches_used += u64::from(unused);
             self.counts.prefetches_late += u64::from(unused);
@@ -280,7 +320,7 @@ impl<S: Space> Level<S> {
                 continue;
             }
             let on_its_way = state.is_in_flight() || state.is_passing();
-            let outcome = self.count_wait(now, block, false, on_its_way);
+            let outcome = self.count_wait(now, block, false, on_its_way, false);
             self.requests.wait(block, Waiter { slot, position: 0, process: asked.client, outcome, since: now });
             self.blocks[block.index()] = state.used();
             if !on_its_way {
@@ -308,9 +348,14 @@ impl<S: Space> Level<S> {
     /// The policy answers with more than one fetch.
     pub fn idle(&mut self, now: Nanos, process: u32, backend: &mut impl Backend) -> bool {
         self.tell(now, Event::Idle { process });
-        let issued = self.issue(now, None, backend);
-        assert!(issued <= 1, "an action is one fetch");
-        issued == 1
+        assert!(self.fetches.len() <= 1, "an action is one fetch");
+        let fetch = self.fetches.first().copied();
+        self.issue(now, None, backend);
+        if let Some(fetch) = fetch {
+            // An action takes time: a reference at this very instant finds its block on its way.
+            self.fresh.retain(|fresh| *fresh != fetch.block);
+        }
+        fetch.is_some()
     }
 
     /// Gives the requests that have been done since it was last asked, in order.

@@ -2,19 +2,20 @@
 
 use std::rc::Rc;
 
+use headstart_engine::parallel::{Barrier, Scope};
 use headstart_engine::Level;
 use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
 use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
-use headstart_types::{Chunk, KeyError};
+use headstart_types::{Chunk, KeyError, Program};
 
-use crate::flow::{Client, Flow, Manner, Tier, Tiers};
+use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Strings, Tier, Tiers, NOBODY};
 use crate::process::Process;
 use crate::run::{Cursor, Run};
-use crate::scenario::{Arrival, CacheSize, Issue, LowerSize, PolicyKeys, Processes, Scenario};
+use crate::scenario::{Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario};
 use crate::storage::Storage;
-use crate::workload::{share_of, Places, References};
+use crate::workload::{share_of, Places, References, Thinker};
 use crate::Error;
 
 /// The policy of a level. One that is not hinted is asked about whole requests where `asking`.
@@ -94,12 +95,23 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         open: scenario.workload.arrival != Arrival::Closed,
         write_delay: scenario.cache.write_delay,
     };
+    let shared = context.program.as_ref().is_some_and(|program| shares(program));
+    let (own, program) = (chunk.is_some(), context.program.clone());
     let clients = clients(scenario, references, chunk, first)?;
-    // Several processes on one level, and requests as wholes, are for policies that are asked.
-    let asking = manner.whole || manner.open || clients.len() > first;
+    let parallel = scenario.process.as_ref().map(|keys| {
+        let barrier = barrier(keys, clients.len() as u32, shared);
+        let actions = scenario.has_actions().then(|| {
+            let time = (keys.action, keys.issues);
+            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.for_others)
+        });
+        let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
+        Parallel::new(clients.len(), strings, barrier, actions, keys.contention)
+    });
+    // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
+    let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !own);
     let (tiers, frames) = tiers(scenario, &places, &context, (first, asking), (storage.drives().len(), distinct))?;
     let tiers = Tiers::new(tiers, first, storage, places.clone(), scenario.workload.block_bytes());
-    Ok((Flow::new(tiers, clients, places, manner), frames))
+    Ok((Flow::new(tiers, clients, places, manner, parallel), frames))
 }
 
 /// The processes: one, or one for each of the trace's, dealt out to the first levels in turn.
@@ -110,19 +122,41 @@ fn clients(
     first: usize,
 ) -> Result<Vec<Client>, Error> {
     let process = || Process::new(&scenario.host, scenario.workload.block_bytes());
+    if let Some(pattern) = scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
+        let taken =
+            |process| Reads::Taken { block: NOBODY, thinker: Thinker::new(&scenario.workload, scenario.seed, process) };
+        return Ok((0..pattern.count).map(|at| Client::new(process(), at as usize % first, taken(at))).collect());
+    }
     if scenario.workload.processes == Processes::Merged {
         let cursor = match chunk {
             Some(chunk) => Cursor { chunk, at: 0, supply: None },
             None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
         };
-        return Ok(vec![Client::new(process(), 0, cursor)]);
+        return Ok(vec![Client::new(process(), 0, Reads::Own(Box::new(cursor)))]);
     }
     let each = |(index, pid): (usize, &u32)| {
         let supply = references.of_process(scenario, *pid)?;
         let cursor = Cursor { chunk: Chunk::empty(), at: 0, supply: Some(supply) };
-        Ok(Client::new(process(), index % first, cursor))
+        Ok(Client::new(process(), index % first, Reads::Own(Box::new(cursor))))
     };
     references.pids.iter().enumerate().map(each).collect()
+}
+
+/// Where processes meet.
+fn barrier(keys: &ProcessKeys, processes: u32, shared: bool) -> Option<Barrier> {
+    let scope = match keys.meets {
+        Meets::Never => return None,
+        Meets::Process(every) => Scope::Process(every),
+        Meets::All(every) => Scope::All(every),
+        Meets::Portion if shared => Scope::SharedPortion,
+        Meets::Portion => Scope::OwnPortion,
+    };
+    Some(Barrier::new(scope, processes))
+}
+
+/// Whether several processes read one string.
+fn shares(program: &Program) -> bool {
+    program.string_ends.len() < program.string_of.len()
 }
 
 /// The levels, from those that processes ask to the one above the disks, and the frames of each.

@@ -17,7 +17,7 @@ mod storage;
 mod workload;
 
 pub use error::Error;
-pub use report::Report;
+pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
 pub use run::{OnProgress, Progress};
 pub use scenario::{Scenario, Source};
 pub use simulate::{lower_bound, simulate};

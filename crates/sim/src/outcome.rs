@@ -1,14 +1,14 @@
 //! What a run has come to: checked, and put into the words of the result.
 
-use headstart_engine::Level;
+use headstart_engine::{Counts, Level};
 use headstart_types::Nanos;
 
-use crate::flow::Flow;
+use crate::flow::{Client, Flow};
 use crate::process::Process;
-use crate::report::{CountsReport, DeviceReport, LevelReport, ProcessReport};
+use crate::report::{CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::responses::Summary;
 use crate::run::Run;
-use crate::scenario::{Arrival, Processes, Scenario};
+use crate::scenario::{Arrival, Scenario};
 use crate::storage::Storage;
 
 /// A finished run.
@@ -29,6 +29,8 @@ pub struct Outcome {
     pub devices: Vec<DeviceReport>,
     /// Each process.
     pub processes: Vec<ProcessReport>,
+    /// From one meeting of a parallel program's processes to the next.
+    pub intervals: Vec<IntervalReport>,
     /// Bytes that were asked for.
     pub bytes: u128,
 }
@@ -45,7 +47,7 @@ impl Outcome {
         let fetched = counts.demand_fetches + counts.write_misses;
         assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
         let block_bytes = scenario.workload.block_bytes();
-        let processes = vec![of_process(&run.process, counts.references, elapsed, Nanos::ZERO)];
+        let processes = vec![of_process(&run.process, found(counts), elapsed, Nanos::ZERO)];
         Self {
             elapsed,
             requests: run.requests,
@@ -55,6 +57,7 @@ impl Outcome {
             levels: vec![of_level(&run.level, (&scenario.cache.name, frames), Nanos::ZERO, block_bytes)],
             devices: of_devices(&run.storage, elapsed),
             processes,
+            intervals: Vec::new(),
             bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
         }
     }
@@ -78,18 +81,11 @@ impl Outcome {
         }
         let open = scenario.workload.arrival != Arrival::Closed;
         let processes = match open {
-            true => vec![by_the_clock(counts.references, elapsed, flow.idle)],
-            false => flow
-                .clients
-                .iter()
-                .map(|client| {
-                    let after = elapsed - client.process.free_at;
-                    of_process(&client.process, client.references, elapsed, after)
-                })
-                .collect(),
+            true => vec![by_the_clock(&counts, elapsed, flow.idle)],
+            false => flow.clients.iter().enumerate().map(|(at, client)| of_client(flow, at, client, elapsed)).collect(),
         };
         let idle = if open { flow.idle } else { Nanos(processes.iter().map(|process| process.idle_ns).sum()) };
-        assert!(scenario.workload.processes == Processes::PerPid || open || idle == Nanos::ZERO);
+        assert!(flow.clients.len() > 1 || open || idle == Nanos::ZERO);
         Self {
             elapsed,
             requests: flow.clients.iter().map(|client| client.requests).sum(),
@@ -99,6 +95,7 @@ impl Outcome {
             levels,
             devices: of_devices(&flow.tiers.storage, elapsed),
             processes,
+            intervals: flow.parallel.as_ref().map_or(Vec::new(), |parallel| parallel.intervals.clone()),
             bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
         }
     }
@@ -158,41 +155,70 @@ fn of_devices(storage: &Storage, elapsed: Nanos) -> Vec<DeviceReport> {
     storage.statistics(elapsed).map(|each| DeviceReport::new(&each, elapsed.0, sectors)).collect()
 }
 
-/// A process that was done `after` before the end.
-fn of_process(process: &Process, references: u64, elapsed: Nanos, after: Nanos) -> ProcessReport {
-    let parts = process.compute + process.driver + process.overhead + process.stall + process.idle + after;
+/// What a process has referenced, and how that was found.
+fn found(counts: &Counts) -> ProcessReport {
+    ProcessReport {
+        references: counts.references,
+        hits_ready: counts.hits_ready,
+        hits_unready: counts.hits_unready,
+        misses: counts.misses,
+        ..ProcessReport::default()
+    }
+}
+
+/// One of several processes.
+fn of_client(flow: &Flow, index: usize, client: &Client, elapsed: Nanos) -> ProcessReport {
+    let process = &client.process;
+    let found = ProcessReport {
+        references: client.references,
+        hits_ready: client.found.hits_ready,
+        hits_unready: client.found.hits_unready,
+        misses: client.found.misses,
+        ..ProcessReport::default()
+    };
+    assert_eq!(found.references, found.hits_ready + found.hits_unready + found.misses, "process {index}");
+    let mut report = of_process(process, found, elapsed, elapsed - process.free_at);
+    if let Some(parallel) = &flow.parallel {
+        let node = &parallel.nodes[index];
+        assert_eq!(node.overrun, process.overrun, "process {index}");
+        report.own_io_ns = (process.stall - process.other_io).0;
+        report.other_io_ns = process.other_io.0;
+        (report.actions, report.action_ns) = (node.actions, node.action_time.0);
+        report.periods = node.into();
+    }
+    report
+}
+
+/// A process that was done `after` before the end, and has `found` what it referenced.
+fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Nanos) -> ProcessReport {
+    let idle = process.idle + after;
+    let parts = process.compute + process.driver + process.overhead + process.stall + process.barrier + idle;
     assert_eq!(parts, elapsed, "every nanosecond of a process is accounted for");
     ProcessReport {
-        references,
+        hit_wait_ns_mean: process.hit_wait.0.checked_div(found.hits_unready).unwrap_or(0),
+        read_ns_mean: process.read_time.0.checked_div(found.references).unwrap_or(0),
         elapsed_ns: elapsed.0,
         compute_ns: process.compute.0,
         driver_ns: process.driver.0,
         overhead_ns: process.overhead.0,
         stall_ns: process.stall.0,
-        barrier_ns: 0,
-        idle_ns: (process.idle + after).0,
+        barrier_ns: process.barrier.0,
+        idle_ns: idle.0,
         own_io_ns: process.stall.0,
-        other_io_ns: 0,
-        action_ns: 0,
-        overrun_ns: 0,
+        overrun_ns: process.overrun.0,
+        ..found
     }
 }
 
 /// Arrivals by the clock as one process: it stalls while anything is outstanding.
-fn by_the_clock(references: u64, elapsed: Nanos, idle: Nanos) -> ProcessReport {
+fn by_the_clock(counts: &Counts, elapsed: Nanos, idle: Nanos) -> ProcessReport {
     let stall = (elapsed - idle).0;
     ProcessReport {
-        references,
+        hit_wait_ns_mean: counts.hit_wait.0.checked_div(counts.hits_unready).unwrap_or(0),
         elapsed_ns: elapsed.0,
-        compute_ns: 0,
-        driver_ns: 0,
-        overhead_ns: 0,
         stall_ns: stall,
-        barrier_ns: 0,
         idle_ns: idle.0,
         own_io_ns: stall,
-        other_io_ns: 0,
-        action_ns: 0,
-        overrun_ns: 0,
+        ..found(counts)
     }
 }

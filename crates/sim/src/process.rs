@@ -1,8 +1,9 @@
 //! The simulated process: it references, thinks, pays for driver work, and waits.
 //!
 //! One processor time line serves both for thinking and for driver work: work issued while the process thinks puts
-//! its next reference off; work issued while it waits overlaps the wait (kimbrel96; DESIGN). Hence for every
-//! process elapsed = compute + driver + overhead + stall.
+//! its next reference off; work issued while it waits overlaps the wait (kimbrel96; DESIGN). Prefetch actions overlap
+//! waits too; what of them lies beyond a wait's end, the overrun, is overhead. Hence for every process elapsed =
+//! compute + driver + overhead + stall + barrier + idle.
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
@@ -14,12 +15,23 @@ use crate::scenario::HostKeys;
 pub enum Phase {
     /// Thinking (or doing driver work) before its next reference.
     Thinking,
-    /// Waiting for a block that has not arrived.
+    /// Waiting.
     Waiting(Wait),
-    /// The block has arrived; the processor may still be at driver work.
+    /// What it waited for is there; the processor may still be at driver work, or at a prefetch action.
     Granted(Wait),
     /// All references are served.
     Done,
+}
+
+/// What a process waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// Its block, which was found so.
+    Read(Outcome),
+    /// The end of its write; the reference itself has been served.
+    Write,
+    /// The other processes, at a barrier.
+    Others,
 }
 
 /// A wait under way.
@@ -27,12 +39,14 @@ pub enum Phase {
 pub struct Wait {
     /// The block.
     pub block: Block,
-    /// How it was found; `None` where the block has been served and its write is waited for.
-    pub outcome: Option<Outcome>,
+    /// What for.
+    pub what: Awaited,
     /// Since when.
     pub since: Nanos,
-    /// Driver work charged before that instant.
-    driver_before: Nanos,
+    /// When what is waited for was there.
+    over_at: Nanos,
+    /// Driver work and overrun charged before it began.
+    charged_before: Nanos,
 }
 
 /// A process and where its time has gone.
@@ -48,10 +62,20 @@ pub struct Process {
     pub compute: Nanos,
     /// Driver work.
     pub driver: Nanos,
-    /// Hit, call and copy costs.
+    /// Hit, call and copy costs, waits for shared structures, and overrun.
     pub overhead: Nanos,
-    /// Waits, without the driver work done meanwhile.
+    /// The part of `overhead` in which prefetch actions held up a process that could have gone on.
+    pub overrun: Nanos,
+    /// Waits for blocks, without the driver work done meanwhile and without overrun.
     pub stall: Nanos,
+    /// The part of `stall` on blocks that were on their way already.
+    pub other_io: Nanos,
+    /// Waits for other processes, likewise.
+    pub barrier: Nanos,
+    /// Sum of the times from asking for a block to having it.
+    pub read_time: Nanos,
+    /// Sum of the waits for blocks that were on their way already, until they were there.
+    pub hit_wait: Nanos,
     /// Time before its first request.
     pub idle: Nanos,
     /// Think time after the last served reference.
@@ -81,7 +105,12 @@ impl Process {
             compute: Nanos::ZERO,
             driver: Nanos::ZERO,
             overhead: Nanos::ZERO,
+            overrun: Nanos::ZERO,
             stall: Nanos::ZERO,
+            other_io: Nanos::ZERO,
+            barrier: Nanos::ZERO,
+            read_time: Nanos::ZERO,
+            hit_wait: Nanos::ZERO,
             idle: Nanos::ZERO,
             last_think: Nanos::ZERO,
             request_since: None,
@@ -103,7 +132,29 @@ impl Process {
     #[inline]
     #[must_use]
     pub fn is_writing(&self) -> bool {
-        matches!(self.phase, Phase::Waiting(Wait { outcome: None, .. }) | Phase::Granted(Wait { outcome: None, .. }))
+        self.awaits().is_some_and(|what| what == Awaited::Write)
+    }
+
+    /// Whether it waits for a block, or is about to ask for one.
+    #[must_use]
+    pub fn wants_block(&self) -> bool {
+        self.phase != Phase::Done && !matches!(self.awaits(), Some(Awaited::Write | Awaited::Others))
+    }
+
+    /// What it waits for, or waited for until what it waited for was there.
+    #[inline]
+    fn awaits(&self) -> Option<Awaited> {
+        match self.phase {
+            Phase::Waiting(wait) | Phase::Granted(wait) => Some(wait.what),
+            Phase::Thinking | Phase::Done => None,
+        }
+    }
+
+    /// Driver work and overrun so far: what may overlap a wait without being part of it.
+    #[inline]
+    #[must_use]
+    pub fn charged(&self) -> Nanos {
+        self.driver + self.overrun
     }
 
     /// Charges the driver work of `requests` device requests issued at `now`.
@@ -117,27 +168,64 @@ impl Process {
         }
     }
 
-    /// The reference cannot be served yet, or has been and waits for its write (`outcome` is `None`). `driver_before` is the driver work charged before this instant.
+    /// It waits for `what`: its block, or the end of its write. `charged_before` is what [`Process::charged`] was
+    /// before this instant.
     #[inline]
-    pub fn wait(&mut self, now: Nanos, block: Block, outcome: Option<Outcome>, driver_before: Nanos) {
-        self.phase = Phase::Waiting(Wait { block, outcome, since: now, driver_before });
+    pub fn wait(&mut self, now: Nanos, block: Block, what: Awaited, charged_before: Nanos) {
+        self.phase = Phase::Waiting(Wait { block, what, since: now, over_at: now, charged_before });
     }
 
-    /// A block has arrived, or has been written.
+    /// A block has arrived, or has been written. Returns whether that ends its wait.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, written: bool) {
-        if let Phase::Waiting(wait) = self.phase {
-            if wait.block == block && wait.outcome.is_none() == written {
-                self.phase = Phase::Granted(wait);
-                self.free_at = self.free_at.max(now);
+    pub fn arrived(&mut self, now: Nanos, block: Block, written: bool) -> bool {
+        match self.phase {
+            Phase::Waiting(wait) if wait.block == block && (wait.what == Awaited::Write) == written => {
+                self.granted(now);
+                true
             }
+            _ => false,
         }
     }
 
-    /// The wait ends at `now`; `driver_before` as above.
+    /// What it waits for is there.
     #[inline]
-    pub fn end_wait(&mut self, now: Nanos, wait: &Wait, driver_before: Nanos) {
-        self.stall += (now - wait.since) - (driver_before - wait.driver_before);
+    pub fn granted(&mut self, now: Nanos) {
+        if let Phase::Waiting(wait) = self.phase {
+            self.phase = Phase::Granted(Wait { over_at: now, ..wait });
+            self.free_at = self.free_at.max(now);
+        }
+    }
+
+    /// It could go on, but its processor is at a prefetch action for `overrun` more, until `end`.
+    pub fn overruns(&mut self, end: Nanos, overrun: Nanos) {
+        self.free_at = self.free_at.max(end);
+        self.overrun += overrun;
+        self.overhead += overrun;
+    }
+
+    /// It waits for `cost` on its processor, for shared structures.
+    pub fn pays(&mut self, now: Nanos, cost: Nanos) {
+        self.free_at = self.free_at.max(now) + cost;
+        self.overhead += cost;
+        self.read_time += cost;
+    }
+
+    /// The wait ends at `now`; `charged_before` as above.
+    #[inline]
+    pub fn end_wait(&mut self, now: Nanos, wait: &Wait, charged_before: Nanos) {
+        let waited = (now - wait.since) - (charged_before - wait.charged_before);
+        match wait.what {
+            Awaited::Others => self.barrier += waited,
+            Awaited::Write => self.stall += waited,
+            Awaited::Read(outcome) => {
+                self.stall += waited;
+                self.read_time += now - wait.since;
+                if outcome == Outcome::HitUnready {
+                    self.other_io += waited;
+                    self.hit_wait += wait.over_at - wait.since;
+                }
+            }
+        }
         self.phase = Phase::Thinking;
     }
 
@@ -153,6 +241,7 @@ impl Process {
             self.request_since = since;
         }
         self.overhead += cost;
+        self.read_time += cost;
         self.compute += think;
         self.last_think = think;
         self.free_at = self.free_at.max(now) + cost + think;

@@ -1,6 +1,7 @@
 //! The result of a run: the JSON of the contract. All times are nanoseconds.
 
 use headstart_device::Statistics;
+use headstart_engine::parallel::{Idle, Node};
 use headstart_engine::Counts;
 use serde::Serialize;
 use toml::Table;
@@ -36,7 +37,7 @@ pub struct Report {
     pub levels: Vec<LevelReport>,
     pub devices: Vec<DeviceReport>,
     pub processes: Vec<ProcessReport>,
-    pub intervals: Vec<Table>,
+    pub intervals: Vec<IntervalReport>,
 }
 
 /// The counts of a level.
@@ -165,11 +166,19 @@ impl DeviceReport {
     }
 }
 
-/// One process. Its parts sum to `elapsed_ns`.
-#[derive(Debug, Clone, Serialize)]
+/// One process. Compute, driver, overhead, stall, barrier and idle sum to `elapsed_ns`.
+#[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs)]
 pub struct ProcessReport {
     pub references: u64,
+    pub hits_ready: u64,
+    pub hits_unready: u64,
+    pub misses: u64,
+    /// Mean wait for a block that was on its way, until it was there; of requests asked for as wholes, the mean wait of
+    /// those none of whose blocks was missing, per such block.
+    pub hit_wait_ns_mean: u64,
+    /// Mean time from asking for a block to having it, its cost and overrun included.
+    pub read_ns_mean: u64,
     pub elapsed_ns: u64,
     pub compute_ns: u64,
     pub driver_ns: u64,
@@ -177,8 +186,74 @@ pub struct ProcessReport {
     pub stall_ns: u64,
     pub barrier_ns: u64,
     pub idle_ns: u64,
+    /// The part of `stall_ns` on I/O of its own. Of a process that is part of no parallel program, all of it.
     pub own_io_ns: u64,
+    /// The part of `stall_ns` on blocks that were on their way already, for a prefetch or for another process.
     pub other_io_ns: u64,
+    /// Prefetch actions of its processor, and what they take.
+    pub actions: u64,
+    pub action_ns: u64,
+    /// The part of `overhead_ns` in which actions held up the process though it could have gone on.
+    pub overrun_ns: u64,
+    /// Idle periods by kind: how many, until what was waited for was there (necessary), and until the process went on
+    /// (actual).
+    #[serde(flatten)]
+    pub periods: PeriodsReport,
+}
+
+/// Idle periods of a process that is part of a parallel program.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct PeriodsReport {
+    pub own_io_periods: u64,
+    pub own_io_necessary_ns: u64,
+    pub own_io_actual_ns: u64,
+    pub other_io_periods: u64,
+    pub other_io_necessary_ns: u64,
+    pub other_io_actual_ns: u64,
+    pub barrier_periods: u64,
+    pub barrier_necessary_ns: u64,
+    pub barrier_actual_ns: u64,
+}
+
+impl From<&Node> for PeriodsReport {
+    fn from(node: &Node) -> Self {
+        let [own, other, barrier] = [Idle::OwnIo, Idle::OtherIo, Idle::Barrier].map(|kind| node.periods(kind));
+        Self {
+            own_io_periods: own.count,
+            own_io_necessary_ns: own.necessary.0,
+            own_io_actual_ns: own.actual.0,
+            other_io_periods: other.count,
+            other_io_necessary_ns: other.necessary.0,
+            other_io_actual_ns: other.actual.0,
+            barrier_periods: barrier.count,
+            barrier_necessary_ns: barrier.necessary.0,
+            barrier_actual_ns: barrier.actual.0,
+        }
+    }
+}
+
+/// The time from one meeting of a parallel program's processes to the next.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct IntervalReport {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// The process that came last.
+    pub critical: u32,
+    /// By how much it came later than the one before it.
+    pub slack_ns: u64,
+    /// Of all processes together.
+    pub references: u64,
+    pub hits_ready: u64,
+    pub hits_unready: u64,
+    pub misses: u64,
+    pub read_ns_mean: u64,
     pub action_ns: u64,
     pub overrun_ns: u64,
+    /// Where the critical process's time has gone.
+    pub critical_compute_ns: u64,
+    pub critical_own_io_ns: u64,
+    pub critical_other_io_ns: u64,
+    pub critical_overrun_ns: u64,
 }

@@ -9,7 +9,7 @@
 use headstart_engine::{Access, Level};
 use headstart_types::{Block, Chunk, KeyError, Nanos};
 
-use crate::process::{Phase, Process};
+use crate::process::{Awaited, Phase, Process};
 use crate::responses::Responses;
 use crate::storage::{Ended, Storage, What};
 use crate::workload::References;
@@ -152,13 +152,13 @@ impl Run {
             }
             if self.is_quiet(now) {
                 // Nothing but the process acts: most references of a warm cache.
-                if self.refer(now, block, self.process.driver) {
+                if self.refer(now, block, self.process.charged()) {
                     return Ok(());
                 }
                 continue;
             }
             let due = self.step_one(now);
-            let driver_before = self.process.driver;
+            let driver_before = self.process.charged();
             self.decide(now, block, due);
             if due && self.refer(now, block, driver_before) {
                 return Ok(());
@@ -244,14 +244,14 @@ impl Run {
         let issued = match self.process.phase {
             Phase::Granted(wait) => {
                 self.process.end_wait(now, &wait, driver_before);
-                let Some(outcome) = wait.outcome else { return self.served(now) };
+                let Awaited::Read(outcome) = wait.what else { return self.served(now) };
                 self.level.resume(now, position, block, outcome, wait.since, compute, &mut self.storage)
             }
             _ => {
                 self.process.request_since.get_or_insert(now);
                 let (access, issued) = self.level.reference(now, position, block, write, compute, &mut self.storage);
                 if let Access::Waits(outcome) = access {
-                    self.process.wait(now, block, Some(outcome), driver_before);
+                    self.process.wait(now, block, Awaited::Read(outcome), driver_before);
                     self.issued(now, issued);
                     return false;
                 }
@@ -272,7 +272,7 @@ impl Run {
         if self.write_delay.is_some() {
             return false;
         }
-        self.process.wait(now, block, None, driver_before);
+        self.process.wait(now, block, Awaited::Write, driver_before);
         self.issued(now, 1);
         true
     }

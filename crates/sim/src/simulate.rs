@@ -168,7 +168,7 @@ fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Erro
         replacement: registry::replacement(scenario.policy.replacement)?,
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
-        program: None,
+        program: references.program.clone(),
         nominal_service: device.nominal_service(),
         uniform,
         mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
@@ -191,7 +191,11 @@ fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<Stri
     let mut notes: Vec<String> = references.note.iter().map(|note| (*note).to_owned()).collect();
     let carries = references.carries;
     let recorded = scenario.workload.compute == crate::scenario::ComputeKey::Trace;
-    if recorded && !carries.time && !carries.think && !matches!(scenario.workload.input, Input::References(_)) {
+    if recorded
+        && !carries.time
+        && !carries.think
+        && !matches!(scenario.workload.input, Input::References(_) | Input::Pattern)
+    {
         notes.push("the trace carries no times: think times are zero; set workload.compute".to_owned());
     }
     if hinted && scenario.policy.hints.is_none() {
@@ -244,15 +248,23 @@ fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
 fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     let mut digest = Sha256::new();
     digest.update(format!("seed = {}\n", scenario.seed));
-    if let Some(Value::Table(workload)) = resolved(scenario, placement).get("workload") {
-        let keys: BTreeMap<&String, &Value> = workload.iter().collect();
-        keys.into_iter().for_each(|(key, value)| digest.update(format!("{key} = {value}\n")));
+    let resolved = resolved(scenario, placement);
+    let mut add = |table: Option<&Value>| {
+        if let Some(Value::Table(table)) = table {
+            let keys: BTreeMap<&String, &Value> = table.iter().collect();
+            keys.into_iter().for_each(|(key, value)| digest.update(format!("{key} = {value}\n")));
+        }
+    };
+    add(resolved.get("workload"));
+    if let Some(pattern) = scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
+        add(Some(&Table::from_iter([("count".to_owned(), Value::from(i64::from(pattern.count)))]).into()));
+        add(resolved.get("process").and_then(|process| process.get("pattern")));
     }
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: String) -> Report {
-    let Outcome { elapsed, requests, responses, idle, counts, levels, devices, processes, bytes } = outcome;
+    let Outcome { elapsed, requests, responses, idle, counts, levels, devices, processes, intervals, bytes } = outcome;
     let throughput = if elapsed.0 == 0 { 0 } else { bytes * 1_000_000_000 / u128::from(elapsed.0) };
     let sum = |part: fn(&ProcessReport) -> u64| processes.iter().map(part).sum();
     Report {
@@ -267,7 +279,7 @@ fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: St
         driver_ns: sum(|process| process.driver_ns),
         overhead_ns: sum(|process| process.overhead_ns),
         stall_ns: sum(|process| process.stall_ns),
-        barrier_ns: 0,
+        barrier_ns: sum(|process| process.barrier_ns),
         idle_ns: idle.0,
         requests,
         counts,
@@ -276,7 +288,7 @@ fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: St
         levels,
         devices,
         processes,
-        intervals: Vec::new(),
+        intervals,
     }
 }
 

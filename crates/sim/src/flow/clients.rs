@@ -1,13 +1,56 @@
 //! Those who ask: processes that wait for each request, and open arrivals that wait for nobody.
 
+use headstart_engine::Looked;
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Nanos, Outcome, Position};
 
 use crate::process::Process;
 use crate::run::Cursor;
-use crate::workload::Places;
+use crate::workload::{Places, Thinker};
 use crate::Error;
+
+/// What a process reads.
+pub enum Reads {
+    /// References of its own, in order.
+    Own(Box<Cursor>),
+    /// What it takes from a string of its program, one reference at a time.
+    Taken {
+        /// The reference that it has taken.
+        block: Block,
+        /// Think time after each.
+        thinker: Thinker,
+    },
+}
+
+/// How its references were found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Resident.
+    pub hits_ready: u64,
+    /// On their way.
+    pub hits_unready: u64,
+    /// Neither.
+    pub misses: u64,
+}
+
+impl Found {
+    /// Adds a request's.
+    pub fn add(&mut self, looked: &Looked) {
+        self.hits_ready += u64::from(looked.hits_ready);
+        self.hits_unready += u64::from(looked.hits_unready);
+        self.misses += u64::from(looked.misses);
+    }
+
+    /// Adds one reference.
+    pub fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::HitReady => self.hits_ready += 1,
+            Outcome::HitUnready => self.hits_unready += 1,
+            Outcome::Miss => self.misses += 1,
+        }
+    }
+}
 
 /// A process and what it asks for.
 pub struct Client {
@@ -16,68 +59,101 @@ pub struct Client {
     /// The level that it asks.
     pub tier: usize,
     /// What it will ask for.
-    pub cursor: Cursor,
+    pub reads: Reads,
+    /// Of processes that share hints: the position of each of its references.
+    pub positions: Option<Vec<Position>>,
     /// Blocks of the request that is under way.
     pub count: u32,
     /// Requests done.
     pub requests: u64,
     /// References served.
     pub references: u64,
+    /// How they were found.
+    pub found: Found,
     /// Whether it acts at this instant.
     pub is_due: bool,
-    /// Its driver work before this instant's decisions: what comes since overlaps a wait.
-    pub driver_before: Nanos,
-    /// Blocks whose writes it waits for.
-    pub writing: Vec<Block>,
+    /// It has begun a read, and has not looked it up.
+    pub has_begun: bool,
+    /// [`Process::charged`] before this instant's decisions: what comes since overlaps a wait.
+    pub charged_before: Nanos,
 }
 
-/// No block: what a process waits for that has asked for a request as a whole.
+/// No block: what a process waits for that has asked for a request as a whole, or meets others.
 pub const NOBODY: Block = Block(u32::MAX);
 
 impl Client {
     /// A process that asks level `tier`.
     #[must_use]
-    pub fn new(process: Process, tier: usize, cursor: Cursor) -> Self {
+    pub fn new(process: Process, tier: usize, reads: Reads) -> Self {
         Self {
             process,
             tier,
-            cursor,
+            reads,
+            positions: None,
             count: 0,
             requests: 0,
             references: 0,
+            found: Found::default(),
             is_due: false,
-            driver_before: Nanos::ZERO,
-            writing: Vec::new(),
+            has_begun: false,
+            charged_before: Nanos::ZERO,
         }
     }
 
-    /// Reads on where the chunk is used up; false at the end.
+    /// Reads on where the chunk is used up; false at the end. Whether a string has more is the program's business.
     ///
     /// # Errors
     /// The trace is wrong there.
     pub fn has_more(&mut self) -> Result<bool, Error> {
-        if self.cursor.at < self.cursor.chunk.blocks.len() {
+        let Reads::Own(cursor) = &mut self.reads else { return Ok(true) };
+        if cursor.at < cursor.chunk.blocks.len() {
             return Ok(true);
         }
-        let Some(supply) = &mut self.cursor.supply else { return Ok(false) };
-        self.cursor.at = 0;
-        supply.next(&mut self.cursor.chunk)
+        let Some(supply) = &mut cursor.supply else { return Ok(false) };
+        cursor.at = 0;
+        supply.next(&mut cursor.chunk)
+    }
+
+    /// Whether there is a next block, as far as it has read.
+    #[must_use]
+    pub fn has_at_hand(&self) -> bool {
+        matches!(&self.reads, Reads::Own(cursor) if cursor.at < cursor.chunk.blocks.len())
+    }
+
+    /// The next `count` blocks.
+    #[inline]
+    #[must_use]
+    pub fn blocks(&self, count: u32) -> &[Block] {
+        match &self.reads {
+            Reads::Own(cursor) => &cursor.chunk.blocks[cursor.at..cursor.at + count as usize],
+            Reads::Taken { block, .. } => std::slice::from_ref(block),
+        }
     }
 
     /// The block that comes next.
+    #[inline]
     #[must_use]
     pub fn block(&self) -> Block {
-        self.cursor.chunk.blocks[self.cursor.at]
+        self.blocks(1)[0]
+    }
+
+    /// The position of the next reference.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> Position {
+        match &self.positions {
+            Some(positions) => positions[self.references as usize],
+            None => self.process.position,
+        }
     }
 
     /// What is asked for next: a block, or all that is left of its request.
     #[must_use]
     pub fn asked(&self, places: &Places, whole: bool, client: u32) -> Asked {
-        let chunk = &self.cursor.chunk;
-        let (file, first) = places.place(chunk.blocks[self.cursor.at]);
+        let (file, first) = places.place(self.block());
         let mut count = 1;
-        if whole {
-            while !chunk.ends_request(self.cursor.at + count as usize - 1) {
+        if let (true, Reads::Own(cursor)) = (whole, &self.reads) {
+            while !cursor.chunk.ends_request(cursor.at + count as usize - 1) {
                 count += 1;
             }
         }
@@ -85,30 +161,26 @@ impl Client {
     }
 
     /// Whether what comes next is a write.
+    #[inline]
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.cursor.chunk.is_write(self.cursor.at)
-    }
-
-    /// One of the blocks whose writes it waits for is on its disk.
-    pub fn written(&mut self, now: Nanos, block: Block) {
-        if let Some(at) = self.writing.iter().position(|other| *other == block) {
-            self.writing.swap_remove(at);
-            if self.writing.is_empty() {
-                self.process.arrived(now, NOBODY, true);
-            }
-        }
+        matches!(&self.reads, Reads::Own(cursor) if cursor.chunk.is_write(cursor.at))
     }
 
     /// When the next request arrives, of open arrivals.
     #[must_use]
     pub fn arrival(&self) -> Nanos {
-        self.cursor.chunk.times[self.cursor.at]
+        match &self.reads {
+            Reads::Own(cursor) => cursor.chunk.times[cursor.at],
+            Reads::Taken { .. } => Nanos::ZERO,
+        }
     }
 
     /// Goes past `count` blocks without a process's time: of open arrivals.
     pub fn pass(&mut self, count: u32) {
-        self.cursor.at += count as usize;
+        if let Reads::Own(cursor) = &mut self.reads {
+            cursor.at += count as usize;
+        }
         self.process.position += count;
         self.references += u64::from(count);
         self.requests += 1;
@@ -119,14 +191,28 @@ impl Client {
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
         let mut response = None;
         for _ in 0..count {
-            let at = self.cursor.at;
-            let think = self.cursor.chunk.think.after(at).min(crate::run::TIME_MAX);
-            let ends = self.cursor.chunk.ends_request(at);
-            response = self.process.served(now, think, ends);
+            let (think, ends) = match &mut self.reads {
+                Reads::Own(cursor) => {
+                    let at = cursor.at;
+                    cursor.at += 1;
+                    (cursor.chunk.think.after(at), cursor.chunk.ends_request(at))
+                }
+                Reads::Taken { thinker, .. } => (thinker.next_think(), true),
+            };
+            response = self.process.served(now, think.min(crate::run::TIME_MAX), ends);
             self.requests += u64::from(ends);
             self.references += 1;
-            self.cursor.at += 1;
         }
         response
+    }
+
+    /// How far it is: (done, total), in units of its input.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let Reads::Own(cursor) = &self.reads else { return (0, 0) };
+        match &cursor.supply {
+            Some(supply) => supply.progress(),
+            None => (cursor.at as u64, cursor.chunk.blocks.len() as u64),
+        }
     }
 }

@@ -1,25 +1,40 @@
 //! The event loop of everything that is not one process on one level: levels on top of one another, several of them on
-//! one below, requests of many blocks at once, processes side by side, arrivals by the clock.
+//! one below, requests of many blocks at once, processes side by side, arrivals by the clock, parallel programs.
 //!
 //! Where both apply it gives what the loop of `run.rs` gives, to the nanosecond (`tests/levels.rs`); that one is kept
 //! because most runs are of its kind and it is several times as fast.
 //!
 //! At one instant, in this order (DESIGN): (1) completions and deliveries upward, and freed disks start their next
-//! requests; (2) decisions, level by level; (3) the processes, in order, and arrivals. What goes down a level arrives
-//! there at once; what comes up takes the link's time.
+//! requests; (2) decisions, level by level; (3) the processes that are due, in the order of their numbers, and arrivals;
+//! then processors that are idle may take on prefetch actions. What goes down a level arrives there at once; what comes
+//! up takes the link's time.
+//!
+//! Cost of an event: logarithmic in the processes and levels. Nobody goes over all of them.
 
+mod actions;
+mod arrivals;
+mod asking;
+mod calendar;
 mod clients;
+mod messages;
+mod parallel;
 mod tiers;
+mod wishes;
+mod writers;
 
 use std::rc::Rc;
 
-use headstart_engine::{Access, Ask, Level};
-use headstart_policy::readahead::Asked;
-use headstart_types::{Block, Nanos, Outcome};
+use headstart_types::{Block, Nanos};
 
-pub use clients::{Client, NOBODY};
-use tiers::{Down, Told};
-pub use tiers::{Link, Tier, Tiers};
+pub use actions::{ActionIssues, ActionTime, Actions};
+use arrivals::Arrivals;
+use calendar::Calendar;
+pub use clients::{Client, Reads, NOBODY};
+pub use messages::Link;
+pub use parallel::{Parallel, Strings};
+use tiers::Told;
+pub use tiers::{Tier, Tiers};
+use writers::Writers;
 
 use crate::process::Phase;
 use crate::responses::Responses;
@@ -29,16 +44,6 @@ use crate::Error;
 
 /// Steps between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
-
-/// A request that arrived by the clock and is not done.
-struct Arrival {
-    at: Nanos,
-    tier: usize,
-    /// Blocks to be written once they are there.
-    to_write: Vec<Block>,
-    /// Blocks whose writes are waited for.
-    writing: Vec<Block>,
-}
 
 /// A run of levels and processes.
 pub struct Flow {
@@ -50,18 +55,28 @@ pub struct Flow {
     pub responses: Responses,
     /// Time with no request outstanding; of open arrivals.
     pub idle: Nanos,
+    /// What makes the processes one parallel program.
+    pub parallel: Option<Parallel>,
     places: Rc<Places>,
     /// A request is asked for as a whole, not block by block.
     whole: bool,
     /// Requests come at their times, whatever has become of those before.
     open: bool,
+    write_delay: Option<Nanos>,
     /// By level: whether its policy is asked about requests.
     asks: Vec<bool>,
-    write_delay: Option<Nanos>,
-    /// Of open arrivals: those that are not done, by number.
-    outstanding: std::collections::BTreeMap<u64, Arrival>,
-    arrivals: u64,
-    busy_until: Nanos,
+    /// By level: the first process that asks it, and the only one that its decisions can be for.
+    first_client: Vec<Option<u32>>,
+    only_client: Vec<Option<u32>>,
+    calendar: Calendar,
+    /// Processes that act at this instant: scratch.
+    due: Vec<u32>,
+    /// The process that acts.
+    acting: Option<u32>,
+    /// Processes that are not done.
+    running: usize,
+    writers: Writers,
+    arrivals: Arrivals,
     now: Nanos,
 }
 
@@ -79,21 +94,43 @@ pub struct Manner {
 impl Flow {
     /// A run at time zero.
     #[must_use]
-    pub fn new(tiers: Tiers, clients: Vec<Client>, places: Rc<Places>, manner: Manner) -> Self {
-        let asks = tiers.tiers.iter().map(|tier| tier.level.asks()).collect();
+    pub fn new(
+        tiers: Tiers,
+        clients: Vec<Client>,
+        places: Rc<Places>,
+        manner: Manner,
+        parallel: Option<Parallel>,
+    ) -> Self {
+        let asks: Vec<bool> = tiers.tiers.iter().map(|tier| tier.level.asks()).collect();
+        let mut first_client = vec![None; asks.len()];
+        let mut only_client = vec![None; asks.len()];
+        for (number, client) in (0u32..).zip(&clients) {
+            let first = &mut first_client[client.tier];
+            only_client[client.tier] = if first.is_none() { Some(number) } else { None };
+            first.get_or_insert(number);
+        }
+        if clients.len() == 1 {
+            only_client.fill(Some(0));
+        }
         Self {
+            calendar: Calendar::new(clients.len()),
+            running: clients.len(),
             tiers,
             clients,
             responses: Responses::new(),
             idle: Nanos::ZERO,
+            parallel,
             places,
             whole: manner.whole,
             open: manner.open,
-            asks,
             write_delay: manner.write_delay,
-            outstanding: std::collections::BTreeMap::new(),
-            arrivals: 0,
-            busy_until: Nanos::ZERO,
+            asks,
+            first_client,
+            only_client,
+            due: Vec::new(),
+            acting: None,
+            writers: Writers::default(),
+            arrivals: Arrivals::default(),
             now: Nanos::ZERO,
         }
     }
@@ -130,42 +167,58 @@ impl Flow {
 
     fn end(&self) -> Nanos {
         let processes = self.clients.iter().map(|client| client.process.free_at).max();
-        processes.unwrap_or(Nanos::ZERO).max(self.busy_until)
+        processes.unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
     }
 
     fn progress(&self) -> Progress {
-        let (mut done, mut total, mut references) = (0, 0, 0);
+        let (mut done, mut total) = self.parallel.as_ref().map_or((0, 0), Parallel::progress);
+        let mut references = 0;
         for client in &self.clients {
             references += client.references;
-            let (part, all) = match &client.cursor.supply {
-                Some(supply) => supply.progress(),
-                None => (client.cursor.at as u64, client.cursor.chunk.blocks.len() as u64),
-            };
+            let (part, all) = client.progress();
             done += part;
             total += all;
         }
         Progress { share: done as f64 / total.max(1) as f64, references }
     }
 
-    /// Marks the processes that have nothing left to ask for.
+    /// Marks the processes that have nothing to ask for, and puts the others in the calendar.
     fn look_ahead(&mut self) -> Result<(), Error> {
-        for client in &mut self.clients {
-            if !client.has_more()? {
-                client.process.phase = Phase::Done;
+        for index in 0..self.clients.len() {
+            if !self.clients[index].has_more()? {
+                self.is_done(Nanos::ZERO, index);
             } else if self.open {
-                client.process.free_at = client.arrival();
+                self.clients[index].process.free_at = self.clients[index].arrival();
             }
+            self.reschedule(index);
         }
         Ok(())
     }
 
+    /// The process has nothing left to ask for.
+    fn is_done(&mut self, now: Nanos, index: usize) {
+        self.clients[index].process.phase = Phase::Done;
+        self.running -= 1;
+        self.leaves(now, index);
+    }
+
+    /// Puts a process where it belongs in the calendar.
+    #[inline]
+    fn reschedule(&mut self, index: usize) {
+        let due = match &self.parallel {
+            Some(parallel) => parallel.due(self.now, index, &self.clients[index].process),
+            None => self.clients[index].process.due(),
+        };
+        self.calendar.set(index as u32, due);
+    }
+
     /// The next instant at which anything happens; `None` when all is done.
-    fn next_instant(&self) -> Option<Nanos> {
-        let busy = self.clients.iter().any(|client| client.process.phase != Phase::Done);
-        if !busy && self.outstanding.is_empty() {
+    #[inline]
+    fn next_instant(&mut self) -> Option<Nanos> {
+        if self.running == 0 && self.arrivals.is_empty() {
             return None;
         }
-        let due = self.clients.iter().filter_map(|client| client.process.due()).min();
+        let due = self.calendar.next();
         let next = due.into_iter().chain(self.tiers.next_event()).chain(self.tiers.next_wish(self.now)).min();
         assert!(next.is_some(), "nothing will bring what a process waits for at {}", self.now);
         next
@@ -176,22 +229,31 @@ impl Flow {
             self.heard(now, told);
         }
         // Who is due now acts now, though driver work of this instant's decisions may keep its processor busy.
-        for client in &mut self.clients {
-            client.is_due = client.process.due().is_some_and(|due| due <= now);
-            client.driver_before = client.process.driver;
+        let mut due = std::mem::take(&mut self.due);
+        self.calendar.take_due(now, &mut due);
+        for index in &due {
+            let client = &mut self.clients[*index as usize];
+            client.is_due = true;
+            client.charged_before = client.process.charged();
         }
         self.decide(now);
         self.hear_all(now);
-        for client in 0..self.clients.len() {
-            if self.clients[client].is_due {
-                self.act(now, client)?;
-            }
+        for index in &due {
+            self.acting = Some(*index);
+            self.act(now, *index as usize)?;
+            self.clients[*index as usize].is_due = false;
+            self.reschedule(*index as usize);
         }
+        self.acting = None;
+        self.due = due;
+        self.hear_all(now);
+        self.offer_actions(now);
         self.hear_all(now);
         Ok(())
     }
 
     /// What the levels have to say without anything having come from below.
+    #[inline]
     fn hear_all(&mut self, now: Nanos) {
         while let Some(told) = self.tiers.take_told() {
             self.heard(now, told);
@@ -201,59 +263,36 @@ impl Flow {
     fn heard(&mut self, now: Nanos, told: Told) {
         match told {
             Told::Done(id) if self.open => self.answered(now, id),
-            Told::Done(id) => self.clients[id as usize].process.arrived(now, NOBODY, false),
+            Told::Done(id) => self.arrived(now, id as usize, NOBODY, false),
+            Told::Arrived(tier, _) if self.whole || self.asks[tier] => {}
             Told::Arrived(tier, block) => {
-                for client in self.clients.iter_mut().filter(|client| client.tier == tier) {
-                    client.process.arrived(now, block, false);
+                // A level that goes block by block has one process at most.
+                if let Some(client) = self.only_client[tier] {
+                    self.arrived(now, client as usize, block, false);
                 }
             }
-            Told::Written(tier, block) if self.open => self.arrival_written(now, tier, block),
-            Told::Written(tier, block) => {
-                let writes = |client: &&mut Client| client.tier == tier && client.writing.contains(&block);
-                if let Some(client) = self.clients.iter_mut().find(writes) {
-                    client.written(now, block);
-                }
-            }
+            Told::Written(tier, block) => match self.writers.written(tier, block) {
+                Some(id) if self.open => self.arrival_done(now, id),
+                Some(client) => self.arrived(now, client as usize, NOBODY, true),
+                None => {}
+            },
         }
     }
 
-    /// The blocks of a request that arrived by the clock are there: it is written, if it is a write, or done.
-    fn answered(&mut self, now: Nanos, id: u64) {
-        let Some(arrival) = self.outstanding.get_mut(&id) else { return };
-        let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));
-        if !blocks.is_empty() {
-            self.write(now, tier, &blocks);
-            if self.write_delay.is_none() {
-                self.outstanding.entry(id).and_modify(|arrival| arrival.writing = blocks);
-                return;
-            }
-        }
-        self.arrival_done(now, id);
-    }
-
-    /// A block of a request that arrived by the clock is on its disk: the first's that waits for it.
-    fn arrival_written(&mut self, now: Nanos, tier: usize, block: Block) {
-        let waits = |arrival: &Arrival| arrival.writing.iter().position(|other| *other == block);
-        let mut waiting = self.outstanding.iter_mut().filter(|(_, arrival)| arrival.tier == tier);
-        let Some((id, at, arrival)) = waiting.find_map(|(id, arrival)| Some((*id, waits(arrival)?, arrival))) else {
-            return;
-        };
-        arrival.writing.swap_remove(at);
-        if arrival.writing.is_empty() {
-            self.arrival_done(now, id);
-        }
-    }
-
-    fn arrival_done(&mut self, now: Nanos, id: u64) {
-        if let Some(arrival) = self.outstanding.remove(&id) {
-            self.responses.record(now - arrival.at);
-            self.busy_until = self.busy_until.max(now);
+    /// What a process may wait for is there.
+    #[inline]
+    fn arrived(&mut self, now: Nanos, index: usize, block: Block, written: bool) {
+        if self.clients[index].process.arrived(now, block, written) {
+            self.wait_is_over(now, index);
         }
     }
 
     /// Step (2).
     fn decide(&mut self, now: Nanos) {
-        for index in 0..self.tiers.tiers.len() {
+        self.tiers.wishes_come(now);
+        let mut from = 0;
+        while let Some(index) = self.tiers.wishes.take_undecided(from) {
+            from = index + 1;
             let level = &self.tiers.tiers[index].level;
             let due = level.flush_at().is_some_and(|at| at <= now);
             let woken = level.wake_at().is_some_and(|at| at <= now);
@@ -261,7 +300,7 @@ impl Flow {
                 continue;
             }
             let at_hand = self.at_hand(index);
-            self.tiers.storage.process = self.only_client(index);
+            self.tiers.storage.process = self.only_client[index];
             let issued = self.tiers.act(index, |level, down| {
                 let flushed = if due { level.flush(now, down) } else { 0 };
                 flushed + if woken || level.wants_to_decide() { level.decide(now, at_hand, down) } else { 0 }
@@ -272,188 +311,34 @@ impl Flow {
         self.tiers.storage.start_issued(now);
     }
 
-    /// The process for which level `index` decides, where there is but one.
-    fn only_client(&self, index: usize) -> Option<u32> {
-        let mut asking = (0u32..).zip(&self.clients).filter(|(_, client)| client.tier == index);
-        let only = asking.next().map(|(client, _)| client).filter(|_| asking.next().is_none());
-        only.or_else(|| (self.clients.len() == 1).then_some(0))
-    }
-
     /// The block that a process is about to ask level `index` for, or waits for: a fetch of it is a demand.
     fn at_hand(&self, index: usize) -> Option<Block> {
         if index >= self.tiers.first || self.asks[index] || self.whole {
             return None;
         }
-        let client = self.clients.iter().find(|client| client.tier == index)?;
+        let client = &self.clients[self.first_client[index]? as usize];
         let process = &client.process;
-        let wants = (client.is_due || process.due().is_none()) && !process.is_writing();
-        (wants && process.phase != Phase::Done).then(|| client.block())
+        let wants = (client.is_due || process.due().is_none()) && process.wants_block();
+        (wants && client.has_at_hand()).then(|| client.block())
     }
 
-    /// Driver work is the process's whose level gives the order; of levels that several share, the first's.
-    fn charge(&mut self, now: Nanos, index: usize, issued: u32) {
-        if issued > 0 && !self.open {
-            if let Some(client) = self.clients.iter_mut().find(|client| client.tier == index) {
-                client.process.charge_driver(now, issued);
-            }
+    /// Driver work is the acting process's; that of a level's own decisions its first process's.
+    fn charge(&mut self, now: Nanos, tier: usize, issued: u32) {
+        if issued == 0 || self.open {
+            return;
         }
-    }
-
-    /// Lets a level act, which says how many orders it has given, and carries that as far as it goes.
-    fn ask_level<R>(&mut self, now: Nanos, tier: usize, act: impl FnOnce(&mut Level, &mut Down<'_>) -> (R, u32)) -> R {
-        let (result, issued) = self.tiers.act(tier, act);
-        self.charge(now, tier, issued);
-        self.tiers.settle(now);
-        self.tiers.storage.start_issued(now);
-        result
-    }
-
-    /// Step (3) for one process.
-    fn act(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
-        self.tiers.storage.process = Some(index as u32);
-        if self.open {
-            return self.arrive(now, index);
-        }
-        let tier = self.clients[index].tier;
-        let driver_before = self.clients[index].driver_before;
-        if let Phase::Granted(wait) = self.clients[index].process.phase {
-            self.clients[index].process.end_wait(now, &wait, driver_before);
-            let Some(outcome) = wait.outcome else { return self.served(now, index) };
-            if wait.block != NOBODY {
-                self.resume(now, index, (wait.block, outcome, wait.since));
-            }
-            return self.served_or_written(now, index, driver_before);
-        }
+        let Some(index) = self.acting.or(self.first_client[tier]).map(|index| index as usize) else { return };
         let process = &mut self.clients[index].process;
-        process.request_since.get_or_insert(now);
-        let waits = if self.asks[tier] || self.whole {
-            self.ask(now, index)
-        } else {
-            self.clients[index].count = 1;
-            self.refer(now, index)
-        };
-        if let Some((block, outcome)) = waits {
-            self.clients[index].process.wait(now, block, Some(outcome), driver_before);
-            return Ok(());
+        if process.phase == Phase::Done && process.free_at < now {
+            process.idle += now - process.free_at;
         }
-        self.served_or_written(now, index, driver_before)
-    }
-
-    /// Asks for a request, or for a block of it, as a whole. Gives what the process waits for.
-    fn ask(&mut self, now: Nanos, index: usize) -> Option<(Block, Outcome)> {
-        let client = &mut self.clients[index];
-        let asked = client.asked(&self.places, self.whole, index as u32);
-        client.count = asked.count;
-        let (tier, position, write) = (client.tier, client.process.position, client.writes());
-        let ask = Ask { id: index as u64, asked, demanded: asked.count, write, position };
-        let done = self.request(now, tier, &ask);
-        // Which of its blocks were hits is the level's business.
-        (!done).then_some((NOBODY, Outcome::Miss))
-    }
-
-    /// Gives a request to a level. Returns whether it is done at once.
-    fn request(&mut self, now: Nanos, tier: usize, ask: &Ask) -> bool {
-        self.ask_level(now, tier, |level, down| ((), level.request(now, ask, down)));
-        let mut done = false;
-        let mut others = Vec::new();
-        while let Some(told) = self.tiers.take_told() {
-            match told {
-                Told::Done(id) if id == ask.id => done = true,
-                other => others.push(other),
-            }
+        if let Some(parallel) = &self.parallel {
+            process.free_at = process.free_at.max(parallel.acts_until(index));
         }
-        self.tiers.put_back(others);
-        done
-    }
-
-    /// One block, of a level whose policy goes block by block. Gives what the process waits for.
-    fn refer(&mut self, now: Nanos, index: usize) -> Option<(Block, Outcome)> {
-        let client = &self.clients[index];
-        let (tier, block, write) = (client.tier, client.block(), client.writes());
-        let (position, compute) = (client.process.position, client.process.last_think);
-        let access = self.ask_level(now, tier, |level, down| {
-            level.meet(block);
-            level.reference(now, position, block, write, compute, down)
-        });
-        match access {
-            Access::Served => None,
-            Access::Waits(outcome) => Some((block, outcome)),
+        process.charge_driver(now, issued);
+        self.moved(now, index);
+        if self.acting.is_none() {
+            self.reschedule(index);
         }
-    }
-
-    fn resume(&mut self, now: Nanos, index: usize, (block, outcome, since): (Block, Outcome, Nanos)) {
-        let client = &self.clients[index];
-        let (tier, position, compute) = (client.tier, client.process.position, client.process.last_think);
-        self.ask_level(now, tier, |level, down| {
-            ((), level.resume(now, position, block, outcome, since, compute, down))
-        });
-    }
-
-    /// What was asked for is there: it is written, if it is a write, or served.
-    fn served_or_written(&mut self, now: Nanos, index: usize, driver_before: Nanos) -> Result<(), Error> {
-        let client = &self.clients[index];
-        if !client.writes() {
-            return self.served(now, index);
-        }
-        let (tier, at, count, delay) = (client.tier, client.cursor.at, client.count as usize, self.write_delay);
-        let blocks: Vec<Block> = client.cursor.chunk.blocks[at..at + count].to_vec();
-        self.write(now, tier, &blocks);
-        if delay.is_some() {
-            return self.served(now, index);
-        }
-        let client = &mut self.clients[index];
-        client.writing = blocks;
-        client.process.wait(now, NOBODY, None, driver_before);
-        Ok(())
-    }
-
-    fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
-        let delay = self.write_delay;
-        self.ask_level(now, tier, |level, down| {
-            blocks.iter().for_each(|block| level.write(now, *block, delay, down));
-            ((), if delay.is_none() { blocks.len() as u32 } else { 0 })
-        });
-    }
-
-    /// The process pays, thinks and goes on.
-    fn served(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
-        let client = &mut self.clients[index];
-        let count = client.count;
-        if let Some(response) = client.served(now, count) {
-            self.responses.record(response);
-        }
-        if !client.has_more()? {
-            client.process.phase = Phase::Done;
-        }
-        Ok(())
-    }
-
-    /// A request arrives by the clock.
-    fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
-        if self.outstanding.is_empty() {
-            self.idle += now - self.busy_until;
-            self.busy_until = now;
-        }
-        let client = &self.clients[index];
-        let asked: Asked = client.asked(&self.places, true, index as u32);
-        let (tier, position, write) = (client.tier, client.process.position, client.writes());
-        let id = self.arrivals;
-        self.arrivals += 1;
-        let at = client.cursor.at;
-        let blocks = &client.cursor.chunk.blocks[at..at + asked.count as usize];
-        let to_write = if write { blocks.to_vec() } else { Vec::new() };
-        self.outstanding.insert(id, Arrival { at: now, tier, to_write, writing: Vec::new() });
-        let ask = Ask { id, asked, demanded: asked.count, write, position };
-        if self.request(now, tier, &ask) {
-            self.answered(now, id);
-        }
-        let client = &mut self.clients[index];
-        client.pass(asked.count);
-        if client.has_more()? {
-            client.process.free_at = client.arrival();
-        } else {
-            client.process.phase = Phase::Done;
-        }
-        Ok(())
     }
 }

@@ -1,38 +1,18 @@
-//! Levels above and below one another: what one asks of the next, and what comes back.
-//!
-//! An order of a level that stands on another one is a *message*: its blocks are asked for below as one request, the
-//! coordinator between the two decides how, and the reply goes up over the link when all of them are there.
+//! Levels above and below one another, and the disks below them: what ends, what is told upward, who acts. What goes
+//! down from level to level is in `messages`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_engine::{Ask, Backend, Kind, Level, Order};
-use headstart_policy::coordinator::{Coordinator, Plan, SentUp};
-use headstart_policy::readahead::{Asked, Cached};
+use headstart_engine::{Backend, Level, Order};
+use headstart_policy::coordinator::{Coordinator, SentUp};
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
+use super::messages::{Delivery, Link, Message, Sent};
+use super::wishes::Wishes;
 use crate::storage::{Ended, Storage, What};
 use crate::workload::Places;
-
-/// Bytes of the page that a link's cost counts in.
-const PAGE_BYTES: u64 = 4096;
-
-/// What a transfer to the level above takes: `alpha` once, and `beta` for each page of 4 KiB.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Link {
-    /// For each request.
-    pub alpha: Nanos,
-    /// For each page.
-    pub beta: Nanos,
-}
-
-impl Link {
-    /// The cost of `blocks` blocks of `block_bytes`.
-    fn cost(&self, blocks: usize, block_bytes: u64) -> Nanos {
-        self.alpha + self.beta * (blocks as u64 * block_bytes).div_ceil(PAGE_BYTES)
-    }
-}
 
 /// A level and what it stands on.
 pub struct Tier {
@@ -48,34 +28,6 @@ pub struct Tier {
     pub link: Link,
     /// Sum of the link's costs.
     pub link_time: Nanos,
-}
-
-/// What is under way between two levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Delivery {
-    /// The blocks of a message go up.
-    Reply(usize),
-    /// A level's block needs no fetch.
-    Allocated(usize, Block),
-    /// A level's block is on its disk.
-    Written(usize, Block),
-}
-
-/// An order of a level that stands on another one.
-#[derive(Debug, Default)]
-struct Message {
-    upper: usize,
-    blocks: Vec<Block>,
-    /// Requests below that it consists of and that are not done.
-    parts: u32,
-}
-
-/// An order on its way down.
-#[derive(Debug)]
-struct Sent {
-    upper: usize,
-    blocks: Vec<Block>,
-    kind: Kind,
 }
 
 /// Where a level's orders go.
@@ -120,16 +72,18 @@ pub struct Tiers {
     pub first: usize,
     /// The disks.
     pub storage: Storage,
-    space: std::rc::Rc<Places>,
-    block_bytes: u64,
+    pub(super) space: std::rc::Rc<Places>,
+    pub(super) block_bytes: u64,
     outbox: Outbox,
-    messages: Vec<Message>,
-    free_messages: Vec<usize>,
+    pub(super) messages: Vec<Message>,
+    pub(super) free_messages: Vec<usize>,
     deliveries: BinaryHeap<Reverse<(Nanos, u64, Delivery)>>,
     sequence: u64,
     /// What the disk worked on the block that has just come from it.
-    service: Option<Nanos>,
+    pub(super) service: Option<Nanos>,
     told: VecDeque<Told>,
+    /// Which levels have something to do.
+    pub(super) wishes: Wishes,
     done: Vec<u64>,
     evicted: Vec<Block>,
 }
@@ -145,7 +99,9 @@ impl Tiers {
         block_bytes: u64,
     ) -> Self {
         storage.look_up(space.clone());
+        let wishes = Wishes::new(tiers.len());
         let mut all = Self {
+            wishes,
             tiers,
             first,
             storage,
@@ -183,13 +139,21 @@ impl Tiers {
     }
 
     /// The earliest instant after `now` at which a level wants to act though nothing may happen.
-    #[must_use]
-    pub fn next_wish(&self, now: Nanos) -> Option<Nanos> {
-        let wakes = self.tiers.iter().filter_map(|tier| tier.level.wake_at()).filter(|at| *at > now);
-        wakes.chain(self.tiers.iter().filter_map(|tier| tier.level.flush_at())).min()
+    #[inline]
+    pub fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
+        self.wishes.look(|index| &self.tiers[index].level);
+        self.wishes.next(now)
+    }
+
+    /// At the start of step (2): the levels whose times have come are to be asked too.
+    #[inline]
+    pub fn wishes_come(&mut self, now: Nanos) {
+        self.wishes.look(|index| &self.tiers[index].level);
+        self.wishes.come(now);
     }
 
     /// What the levels have to say without anything having come from below.
+    #[inline]
     pub fn take_told(&mut self) -> Option<Told> {
         self.told.pop_front()
     }
@@ -240,19 +204,20 @@ impl Tiers {
     }
 
     /// The cost of sending `blocks` blocks up from level `index`.
-    fn cross(&mut self, index: usize, blocks: usize) -> Nanos {
+    pub(super) fn cross(&mut self, index: usize, blocks: usize) -> Nanos {
         let tier = &mut self.tiers[index];
         let cost = tier.link.cost(blocks, self.block_bytes);
         tier.link_time += cost;
         cost
     }
 
-    fn schedule(&mut self, at: Nanos, delivery: Delivery) {
+    pub(super) fn schedule(&mut self, at: Nanos, delivery: Delivery) {
         self.deliveries.push(Reverse((at, self.sequence, delivery)));
         self.sequence += 1;
     }
 
-    fn arrived(&mut self, now: Nanos, tier: usize, block: Block, disk: Disk, service: Option<Nanos>) {
+    pub(super) fn arrived(&mut self, now: Nanos, tier: usize, block: Block, disk: Disk, service: Option<Nanos>) {
+        self.wishes.touch(tier);
         self.tiers[tier].level.arrived(now, block, disk, service);
         if tier < self.first {
             self.told.push_back(Told::Arrived(tier, block));
@@ -267,6 +232,7 @@ impl Tiers {
                 self.arrived(now, tier, block, disk, None);
             }
             Delivery::Written(tier, block) => {
+                self.wishes.touch(tier);
                 self.tiers[tier].level.written(self.space.disk(block));
                 if tier < self.first {
                     self.told.push_back(Told::Written(tier, block));
@@ -275,19 +241,10 @@ impl Tiers {
         }
     }
 
-    /// The blocks of a message arrive above.
-    fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
-        let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
-        self.free_messages.push(message);
-        for block in blocks {
-            let disk = self.space.disk(block);
-            self.arrived(now, upper, block, disk, service);
-        }
-    }
-
     /// Lets a level act.
     pub fn act<R>(&mut self, index: usize, act: impl FnOnce(&mut Level, &mut Down<'_>) -> R) -> R {
-        let Self { tiers, storage, outbox, .. } = self;
+        let Self { tiers, storage, outbox, wishes, .. } = self;
+        wishes.touch(index);
         let tier = &mut tiers[index];
         let mut down = match tier.below {
             None => Down::Disks(storage.for_level(index as u32)),
@@ -310,7 +267,10 @@ impl Tiers {
 
     /// Requests that are done: those of the host are told of, those of a level above are answered.
     fn finish_requests(&mut self, now: Nanos) {
-        for index in 0..self.tiers.len() {
+        // One that ends because of an end below it is taken the next time round.
+        let mut from = 0;
+        while let Some(index) = self.wishes.take_unfinished(from).or_else(|| self.wishes.take_unfinished(0)) {
+            from = index + 1;
             let mut done = std::mem::take(&mut self.done);
             self.tiers[index].level.take_done(&mut done);
             for id in done.drain(..) {
@@ -324,35 +284,11 @@ impl Tiers {
         }
     }
 
-    /// One of the requests that a message consists of is done at level `index`.
-    fn part_done(&mut self, now: Nanos, index: usize, message: usize) {
-        self.messages[message].parts -= 1;
-        if self.messages[message].parts > 0 {
-            return;
-        }
-        self.forget_sent(index, message);
-        let cost = self.cross(index, self.messages[message].blocks.len());
-        if cost == Nanos::ZERO {
-            self.reply(now, message, self.service);
-        } else {
-            self.schedule(now + cost, Delivery::Reply(message));
-        }
-    }
-
-    /// What becomes of blocks that go up.
-    fn forget_sent(&mut self, index: usize, message: usize) {
-        let tier = &mut self.tiers[index];
-        let blocks = &self.messages[message].blocks;
-        match tier.coordinator.sent_up() {
-            SentUp::Keep => {}
-            SentUp::FirstVictims => blocks.iter().for_each(|block| tier.level.make_first_victim(*block)),
-            SentUp::Remove => blocks.iter().for_each(|block| tier.level.take_out(*block)),
-        }
-    }
-
     /// Exclusive caching: what a level has evicted goes to the one below.
     fn hand_down(&mut self, now: Nanos) {
-        for index in 0..self.tiers.len() {
+        let mut from = 0;
+        while let Some(index) = self.wishes.take_unemptied(from) {
+            from = index + 1;
             let Some(below) = self.tiers[index].below else { continue };
             let mut evicted = std::mem::take(&mut self.evicted);
             self.tiers[index].level.take_evicted(&mut evicted);
@@ -361,87 +297,5 @@ impl Tiers {
             }
             self.evicted = evicted;
         }
-    }
-
-    /// An order reaches the level below.
-    fn deliver(&mut self, now: Nanos, sent: Sent) {
-        let Sent { upper, blocks, kind } = sent;
-        match kind {
-            Kind::Allocate => self.schedule(now, Delivery::Allocated(upper, blocks[0])),
-            Kind::Write => {
-                // Levels below keep what they have, which the write has made up to date, and take in nothing new.
-                let disk = self.space.disk(blocks[0]);
-                let order = Order { blocks: &blocks, disk, kind };
-                self.storage.for_level(upper as u32).issue(now, order);
-            }
-            Kind::Demand | Kind::Prefetch => self.ask_below(now, upper, blocks, kind),
-        }
-    }
-
-    fn ask_below(&mut self, now: Nanos, upper: usize, blocks: Vec<Block>, kind: Kind) {
-        let below = self.tiers[upper].below.expect("it has sent something down");
-        let (file, first) = self.space.place(blocks[0]);
-        let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
-        let plan = self.plan(now, below, &asked);
-        let slot = self.free_messages.pop().unwrap_or_else(|| {
-            self.messages.push(Message::default());
-            self.messages.len() - 1
-        });
-        let native = asked.count - plan.bypass;
-        let native_asks = native > 0 || plan.readmore > 0;
-        let parts = u32::from(plan.bypass > 0) + u32::from(native_asks);
-        self.messages[slot] = Message { upper, blocks, parts };
-        let id = slot as u64;
-        if plan.bypass > 0 {
-            let prefix = Asked { count: plan.bypass, ..asked };
-            self.act(below, |level, down| level.bypass(now, id, &prefix, kind, down));
-        }
-        if native_asks {
-            let first = asked.first + u64::from(plan.bypass);
-            let ask = Ask {
-                id,
-                asked: Asked { first, count: native + plan.readmore, ..asked },
-                demanded: native,
-                write: false,
-                position: headstart_types::NEVER,
-            };
-            self.act(below, |level, down| level.request(now, &ask, down));
-        }
-    }
-
-    /// What the coordinator of level `index` wants done with a request from above, within what exists.
-    fn plan(&mut self, now: Nanos, index: usize, asked: &Asked) -> Plan {
-        let tier = &mut self.tiers[index];
-        if !tier.stores {
-            return Plan { bypass: asked.count, readmore: 0 };
-        }
-        let full = tier.level.free_frames() == 0;
-        let cached = CachedAt { level: &tier.level, space: &self.space };
-        let mut plan = tier.coordinator.plan(now, asked, &cached, full);
-        plan.bypass = plan.bypass.min(asked.count);
-        let end = asked.end();
-        let exists = |more: &u64| self.space.block(asked.file, end + more).is_some();
-        plan.readmore = (0..u64::from(plan.readmore)).take_while(exists).count() as u32;
-        plan
-    }
-}
-
-/// What a coordinator may see of the lower level.
-struct CachedAt<'a> {
-    level: &'a Level,
-    space: &'a Places,
-}
-
-impl Cached for CachedAt<'_> {
-    fn is_cached(&self, file: u32, index: u64) -> bool {
-        self.space.known(file, index).is_some_and(|block| self.level.is_cached(block))
-    }
-
-    fn file_blocks(&self, file: u32) -> Option<u64> {
-        self.space.file_blocks(file)
-    }
-
-    fn frames(&self) -> u32 {
-        self.level.frames()
     }
 }

@@ -9,6 +9,7 @@ mod device;
 mod level;
 mod normal;
 mod policy;
+mod process;
 mod source;
 mod workload;
 
@@ -21,6 +22,7 @@ use toml::{Table, Value};
 pub use device::{CommandKeys, DeviceKeys};
 pub use level::{LowerKeys, LowerSize};
 pub use policy::{HintsKeys, PolicyKeys};
+pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use source::Source;
 pub use workload::{
     Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes,
@@ -45,6 +47,8 @@ pub struct Scenario {
     pub device: DeviceKeys,
     /// Costs in processor time.
     pub host: HostKeys,
+    /// What makes the processes one parallel program; `None` where they are none.
+    pub process: Option<ProcessKeys>,
     /// The scenario with every default in it.
     pub resolved: Table,
 }
@@ -99,6 +103,7 @@ impl Scenario {
         };
         let (workload, cache, policy) = (take("workload")?, take("cache")?, take("policy")?);
         let (device, host) = (take("device")?, take("host")?);
+        let process = take("process")?;
         let lower = match table.remove("level") {
             None => Vec::new(),
             Some(Value::Array(levels)) => levels,
@@ -110,9 +115,20 @@ impl Scenario {
             Some(other) => return Err(KeyError::new("seed", format!("{other} is no seed"), "a whole number from 0")),
         };
         if let Some((key, _)) = table.iter().next() {
-            return Err(KeyError::new(key, "unknown key", "seed, workload, cache, policy, level, device, host"));
+            return Err(KeyError::new(
+                key,
+                "unknown key",
+                "seed, workload, cache, policy, level, device, host, process",
+            ));
         }
-        let (workload, workload_table) = workload::read(workload).map_err(|error| error.within("workload"))?;
+        let actions = ACTION_KEYS.into_iter().find(|key| process.contains_key(*key));
+        let process = match process.is_empty() {
+            true => None,
+            false => Some(process::read(process).map_err(|error| error.within("process"))?),
+        };
+        let (process, process_table) = process.unzip();
+        let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
+        let (workload, workload_table) = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = read_cache(cache, &workload).map_err(|error| error.within("cache"))?;
         let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
         let lower = level::read(lower, &cache.name, &workload)?;
@@ -134,15 +150,20 @@ impl Scenario {
         }
         resolved.insert("device".into(), device_table.into());
         resolved.insert("host".into(), host_table(&host).into());
-        let scenario = Self { seed, workload, cache, policy, lower, device, host, resolved };
+        if let Some(table) = process_table {
+            resolved.insert("process".into(), table.into());
+        }
+        let scenario = Self { seed, workload, cache, policy, lower, device, host, process, resolved };
         scenario.fits_together()?;
+        scenario.makes_a_program(actions)?;
         Ok(scenario)
     }
 
     /// Whether it takes more than one process that goes block by block on one level.
     #[must_use]
     pub fn is_flow(&self) -> bool {
-        !self.lower.is_empty()
+        self.process.is_some()
+            || !self.lower.is_empty()
             || self.workload.arrival != Arrival::Closed
             || self.workload.processes == Processes::PerPid
             || self.workload.issue == Issue::Whole
@@ -181,6 +202,58 @@ impl Scenario {
         Ok(())
     }
 
+    /// Whether the policy gives idle processors prefetch actions.
+    #[must_use]
+    pub fn has_actions(&self) -> bool {
+        false
+    }
+
+    /// What a parallel program must have, and must not. `actions`: a key that says how prefetch actions go.
+    fn makes_a_program(&self, actions: Option<&str>) -> Result<(), KeyError> {
+        let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
+        let Some(process) = &self.process else {
+            if self.has_actions() {
+                let problem =
+                    format!("{} works from what the processes of a parallel program will read", self.policy.name);
+                return refused("policy.name", &problem, "[process] beside it, or another policy");
+            }
+            return Ok(());
+        };
+        if let Arrival::Open(_) = self.workload.arrival {
+            return refused(
+                "workload.arrival",
+                "processes wait, arrivals by the clock do not",
+                "\"closed\", or no [process]",
+            );
+        }
+        if let (Some(key), false) = (actions, self.has_actions()) {
+            let problem = format!("{} gives processors no prefetch actions", self.policy.name);
+            return refused(&format!("process.{key}"), &problem, "policy rapid-transit, or no such key");
+        }
+        if self.has_actions() && self.workload.writes.reach_devices() {
+            let allowed = "\"as-read\" or \"skip\"";
+            return refused("workload.writes", "prefetch actions are for files that are only read", allowed);
+        }
+        if self.has_actions() && self.lower.iter().any(|level| level.clients > 1) {
+            return refused("level.clients", "prefetch actions are for one first level", "clients = 1");
+        }
+        if process.pattern.is_none() && process.meets == Meets::Portion {
+            let allowed = "a pattern, or scope = \"process\", \"all\" or \"none\"";
+            return refused("process.barrier.scope", "a trace says nothing of portions", allowed);
+        }
+        if process.pattern.is_some() && self.policy.needs_hints() {
+            return refused("policy", "who reads which reference of a pattern is not known", "a policy without hints");
+        }
+        if process.pattern.is_some() && self.workload.placement.is_some_and(|placement| placement != Placement::Address)
+        {
+            return refused("workload.placement", "a pattern is of one file", "\"address\"");
+        }
+        if process.pattern.is_some() && !self.cache.initial.is_empty() {
+            return refused("cache.initial", "names blocks, which only inline references have", "no initial");
+        }
+        Ok(())
+    }
+
     /// Reads a scenario from a file, a table or a text, with `key=value` overrides laid over it.
     ///
     /// # Errors
@@ -201,7 +274,7 @@ impl Scenario {
     #[must_use]
     pub fn computed_defaults(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
-        if self.workload.placement.is_none() && !matches!(self.workload.input, Input::References(_)) {
+        if self.workload.placement.is_none() && !matches!(self.workload.input, Input::References(_) | Input::Pattern) {
             let default = "\"table-order\" if the trace tells files apart, else \"address\"";
             found.push(("workload.placement".to_owned(), default));
         }
@@ -230,6 +303,9 @@ impl Scenario {
         }
     }
 }
+
+/// Keys of `[process]` that say how prefetch actions go.
+const ACTION_KEYS: [&str; 6] = ["prefetch_action", "action_issues", "min_time", "min_lead", "buffers", "for_others"];
 
 /// The longest cost: keeps sums within 64 bits.
 pub(crate) const COST_MAX: Nanos = Nanos(3_600_000_000_000);

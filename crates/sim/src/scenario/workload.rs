@@ -16,6 +16,8 @@ pub enum Input {
     Generator(String, Table),
     /// Names of blocks, in the scenario itself.
     References(Vec<String>),
+    /// What section `[process]` says.
+    Pattern,
 }
 
 /// The size of a block.
@@ -202,6 +204,21 @@ const KEYS: [&str; 16] = [
     "limit",
 ];
 
+/// Keys of inputs, and of what a pattern's reads have none of.
+const NOT_OF_PATTERNS: [&str; 11] = [
+    "trace",
+    "generator",
+    "references",
+    "format",
+    "compute_total",
+    "arrival",
+    "time_scale",
+    "processes",
+    "issue",
+    "writes",
+    "limit",
+];
+
 fn defaults() -> Table {
     let text = [
         ("format", "auto"),
@@ -217,8 +234,12 @@ fn defaults() -> Table {
     table
 }
 
-/// Reads the section; returns it with all defaults as a table too.
-pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
+/// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
+/// no input.
+pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
+    if let (true, Some(key)) = (pattern, NOT_OF_PATTERNS.iter().find(|key| user.contains_key(**key))) {
+        return Err(KeyError::new(*key, "given beside process.pattern", "a pattern without it, or no pattern"));
+    }
     // TOML tells 1 from 1.0; a user need not.
     let user: Table = user
         .into_iter()
@@ -261,6 +282,7 @@ pub fn read(user: Table) -> Result<(WorkloadKeys, Table), KeyError> {
         (Some(path), None, None) => Input::Trace(PathBuf::from(path), raw.format),
         (None, Some(name), None) => Input::Generator(name, own),
         (None, None, Some(references)) => Input::References(references),
+        (None, None, None) if pattern => Input::Pattern,
         (None, None, None) => {
             return Err(KeyError::new("trace", "nothing to run", "one of trace, generator, references"));
         }

@@ -17,3 +17,4 @@ mod thinking;
 pub use places::Places;
 use records::Opened;
 pub use references::{share_of, References};
+pub use thinking::Thinker;

@@ -34,7 +34,7 @@ impl Opened {
         let source = match &keys.input {
             Input::Trace(path, format) => Origin::Trace(path.clone(), format.clone()),
             Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
-            Input::References(_) => return None,
+            Input::References(_) | Input::Pattern => return None,
         };
         let limit = keys.limit.unwrap_or(u64::MAX);
         Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit, pid: None })

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use headstart_device::{Explicit, Layout, Stripe};
+use headstart_trace::patterns::{self, PatternContext};
 use headstart_trace::{Carries, Record};
-use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Think};
+use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
 
 use super::cutting::{Cut, Cutter};
 use super::numbering::Universe;
@@ -16,8 +18,8 @@ use super::survey::{survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
 use crate::run::TIME_MAX;
 use crate::scenario::{
-    Addresses, Arrival, BlockSize, CacheSize, DeviceKeys, Input, LowerKeys, LowerSize, Placement, Processes, Scenario,
-    WorkloadKeys,
+    Addresses, Arrival, BlockSize, CacheSize, DeviceKeys, Input, LowerKeys, LowerSize, PatternKeys, Placement,
+    Processes, Scenario, WorkloadKeys,
 };
 use crate::Error;
 
@@ -39,6 +41,8 @@ pub struct References {
     pub note: Option<&'static str>,
     /// Processes in order of their first requests, where each asks for its own.
     pub pids: Vec<u32>,
+    /// What processes read by a pattern, and whether they share it.
+    pub program: Option<Arc<Program>>,
     supply: Supply,
     factor: Factor,
     thinking: Thinking,
@@ -66,8 +70,58 @@ impl References {
     pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
         match Opened::new(&scenario.workload, scenario.seed) {
             Some(opened) => Self::from_records(scenario, &opened, capacity),
-            None => Self::inline(scenario, capacity),
+            None => match scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
+                Some(pattern) => Self::of_pattern(scenario, pattern, capacity),
+                None => Self::inline(scenario, capacity),
+            },
         }
+    }
+
+    /// Nothing but places: processes take what they read from the program's strings.
+    fn of_pattern(scenario: &Scenario, pattern: &PatternKeys, capacity: Option<u64>) -> Result<Self, Error> {
+        let keys = &scenario.workload;
+        let context = PatternContext { processes: pattern.count, seed: scenario.seed };
+        let strings = patterns::pattern(pattern.name)?.strings(pattern.keys.clone(), &context);
+        let strings = strings.map_err(|error| error.within("process.pattern"))?;
+        let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
+        let footprint = matches!(scenario.cache.size, CacheSize::Footprint(_));
+        if footprint || keys.addresses == Addresses::Compact {
+            found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
+        }
+        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, capacity, &found, scenario.seed)?;
+        let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
+        let places = Places::new(Universe::default(), Some(placing), sizes);
+        if scenario.is_flow() {
+            places.keep_places();
+        }
+        let number = |universe: &mut Universe, placing: &Placing| {
+            strings.blocks.iter().map(|at| universe.number(0, u64::from(*at), placing)).collect()
+        };
+        let blocks: Vec<Block> = places.number(number)?;
+        let program = Program {
+            blocks: blocks.into(),
+            string_ends: strings.string_ends.into(),
+            portion_ends: strings.portion_ends.into(),
+            string_of: strings.string_of.into(),
+            regular: strings.regular,
+        };
+        let thinking = thinking(keys.compute, scenario.seed);
+        Ok(Self {
+            places: Rc::new(places),
+            distinct: found.blocks.len(),
+            frames: frames(scenario.cache.size, found.blocks.len()),
+            initial: Vec::new(),
+            placement: Some(Placement::Address),
+            carries: Carries::default(),
+            note: None,
+            pids: Vec::new(),
+            program: Some(Arc::new(program)),
+            supply: Supply::Inline(None),
+            factor: Factor::Scale(keys.compute_scale),
+            thinking,
+            mark_writes: false,
+            time_scale: None,
+        })
     }
 
     fn from_records(scenario: &Scenario, opened: &Opened, capacity: Option<u64>) -> Result<Self, Error> {
@@ -109,6 +163,7 @@ impl References {
             carries,
             note,
             pids,
+            program: None,
             supply,
             factor,
             thinking,
@@ -172,6 +227,7 @@ impl References {
             carries: Carries::default(),
             note: None,
             pids: Vec::new(),
+            program: None,
             supply: Supply::Inline(Some(references)),
             factor,
             thinking,
@@ -201,6 +257,7 @@ impl References {
             carries: self.carries,
             note: None,
             pids: Vec::new(),
+            program: None,
             supply: Supply::Records { records, cutter: cutter.clone(), held: None },
             factor: self.factor,
             thinking: thinking(keys.compute, scenario.seed.wrapping_add(u64::from(pid))),

@@ -71,3 +71,28 @@ pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u6
     }
     Ok(Factor::Ratio(total, sum))
 }
+
+/// Think times of one process that takes its references from a string.
+pub struct Thinker {
+    thinking: Thinking,
+    factor: Factor,
+}
+
+impl Thinker {
+    /// For the process of this number; each has a seed of its own.
+    #[must_use]
+    pub fn new(keys: &WorkloadKeys, seed: u64, process: u32) -> Self {
+        let thinking = thinking(keys.compute, seed.wrapping_add(u64::from(process)));
+        Self { thinking, factor: Factor::Scale(keys.compute_scale) }
+    }
+
+    /// The next one.
+    #[inline]
+    pub fn next_think(&mut self) -> Nanos {
+        match &mut self.thinking {
+            Thinking::Recorded => Nanos::ZERO,
+            Thinking::Constant(think) => self.factor.of(*think),
+            Thinking::Drawn(sampler) => self.factor.of(sampler.next_think()),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Prefetch actions: what processors do while their processes wait (kotz-ellis, section 5.1).
+//!
+//! A processor that is idle is asked again and again whether it takes on an action: those that are free in the order in
+//! which they became free, at the end of each instant at which something has happened. The policy chooses one block,
+//! which takes its buffer at once; the processor is busy for as long as the action takes, whether its process could go
+//! on meanwhile or not. The request enters the disk's queue when the action ends, or when it begins (the paper does not
+//! say); the driver's work for it is done when the action ends.
+//!
+//! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain.
+
+use std::collections::BTreeSet;
+
+use headstart_engine::{Backend, Kind, Order};
+use headstart_types::{Block, Disk, Nanos};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::Flow;
+
+/// What an action takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActionTime {
+    /// At least.
+    pub least: Nanos,
+    /// At most; all times between are equally likely.
+    pub most: Nanos,
+}
+
+/// When the request of an action enters its disk's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionIssues {
+    /// When the action begins.
+    Start,
+    /// When it ends.
+    End,
+}
+
+/// A generator stream apart from those of workloads and placing.
+const STREAM: u64 = 3;
+
+/// An order that waits for the end of its action.
+type Held = (Block, Disk, Kind);
+
+/// The idle processors, and what the busy ones are at.
+pub struct Actions {
+    time: ActionTime,
+    issues: ActionIssues,
+    /// No action is begun that is not expected to have this much idle time before it.
+    idle_min: Nanos,
+    /// What one processor finds nothing to prefetch for, no other does.
+    alike: bool,
+    /// By process.
+    draws: Vec<ChaCha8Rng>,
+    /// By process: the request that the action under way will issue.
+    held: Vec<Option<Held>>,
+    /// Processors that may be asked, by when they became free.
+    free: BTreeSet<(Nanos, u32)>,
+    /// By process: when it became free, if it is among them.
+    free_since: Vec<Option<Nanos>>,
+}
+
+impl Actions {
+    /// For `processes` processors. `alike`: where one finds nothing to prefetch, none does.
+    #[must_use]
+    pub fn new(
+        processes: usize,
+        seed: u64,
+        (time, issues): (ActionTime, ActionIssues),
+        idle_min: Nanos,
+        alike: bool,
+    ) -> Self {
+        let draw = |process: usize| {
+            let mut draw = ChaCha8Rng::seed_from_u64(seed.wrapping_add(process as u64));
+            draw.set_stream(STREAM);
+            draw
+        };
+        Self {
+            time,
+            issues,
+            idle_min,
+            alike,
+            draws: (0..processes).map(draw).collect(),
+            held: vec![None; processes],
+            free: BTreeSet::new(),
+            free_since: vec![None; processes],
+        }
+    }
+
+    fn draw(&mut self, index: usize) -> Nanos {
+        let ActionTime { least, most } = self.time;
+        Nanos(self.draws[index].random_range(least.0..=most.0))
+    }
+
+    /// When a processor that waits to be asked becomes free.
+    #[inline]
+    pub fn free_at(&self, index: usize) -> Option<Nanos> {
+        self.free_since[index]
+    }
+
+    /// From `at` on a processor may be asked.
+    #[inline]
+    fn is_free(&mut self, at: Nanos, index: usize) {
+        self.is_busy(index);
+        self.free_since[index] = Some(at);
+        self.free.insert((at, index as u32));
+    }
+
+    /// A processor is not to be asked.
+    #[inline]
+    pub fn is_busy(&mut self, index: usize) {
+        if let Some(at) = self.free_since[index].take() {
+            self.free.remove(&(at, index as u32));
+        }
+    }
+}
+
+/// Holds back the one order of an action.
+#[derive(Default)]
+struct Hold(Option<Held>);
+
+impl Backend for Hold {
+    fn issue(&mut self, _now: Nanos, order: Order<'_>) {
+        debug_assert!(self.0.is_none() && order.blocks.len() == 1, "an action is one fetch");
+        self.0 = Some((order.blocks[0], order.disk, order.kind));
+    }
+}
+
+impl Flow {
+    /// The processor of a process that waits has nothing to do, once its driver work is done.
+    #[inline]
+    pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
+        let free_at = self.clients[index].process.free_at.max(now);
+        if let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
+            actions.is_free(free_at, index);
+        }
+    }
+
+    /// Driver work has come up: a processor that was free is so later.
+    pub(super) fn moved(&mut self, now: Nanos, index: usize) {
+        let actions = self.parallel.as_ref().and_then(|parallel| parallel.actions.as_ref());
+        if actions.is_some_and(|actions| actions.free_at(index).is_some()) {
+            self.is_free(now, index);
+        }
+    }
+
+    /// Idle processors take on actions.
+    #[inline]
+    pub(super) fn offer_actions(&mut self, now: Nanos) {
+        let mut from = (Nanos::ZERO, 0);
+        while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
+            let Some(&(at, process)) = actions.free.range(from..).next().filter(|(at, _)| *at <= now) else { return };
+            let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
+            if !self.may_act(now, index, idle_min) {
+                continue;
+            }
+            if !self.take_action(now, index) {
+                if alike {
+                    return;
+                }
+                from = (at, process + 1);
+            }
+        }
+    }
+
+    /// Whether an action may begin. A processor that has too little idle time left will not have more in this period.
+    fn may_act(&mut self, now: Nanos, index: usize, idle_min: Nanos) -> bool {
+        let Some(parallel) = &mut self.parallel else { return false };
+        let may = parallel.nodes[index].may_act(now, idle_min);
+        if let (false, Some(actions)) = (may, &mut parallel.actions) {
+            actions.is_busy(index);
+            self.reschedule(index);
+        }
+        may
+    }
+
+    /// Asks the policy for one action, and begins it. False if there is none.
+    fn take_action(&mut self, now: Nanos, index: usize) -> bool {
+        let tier = self.clients[index].tier;
+        self.tiers.storage.process = Some(index as u32);
+        let mut hold = Hold::default();
+        if !self.tiers.act(tier, |level, _| level.idle(now, index as u32, &mut hold)) {
+            return false;
+        }
+        let Some(parallel) = &mut self.parallel else { return false };
+        let held = parallel.hold(now);
+        let Some(actions) = &mut parallel.actions else { return false };
+        actions.is_busy(index);
+        let length = held + actions.draw(index);
+        parallel.nodes[index].begins(now, length);
+        parallel.sums.action_time += length;
+        match actions.issues {
+            ActionIssues::End => actions.held[index] = hold.0,
+            ActionIssues::Start => self.issue_held(now, tier, hold.0),
+        }
+        self.reschedule(index);
+        true
+    }
+
+    fn issue_held(&mut self, now: Nanos, tier: usize, held: Option<Held>) {
+        if let Some((block, disk, kind)) = held {
+            self.tiers.act(tier, |_, down| down.issue(now, Order { blocks: &[block], disk, kind }));
+            self.tiers.settle(now);
+            self.tiers.storage.start_issued(now);
+        }
+    }
+
+    /// The action of a processor ends.
+    pub(super) fn action_ends(&mut self, now: Nanos, index: usize) {
+        let tier = self.clients[index].tier;
+        let Some(parallel) = &mut self.parallel else { return };
+        let still_idle = parallel.nodes[index].ends();
+        let held = parallel.actions.as_mut().and_then(|actions| actions.held[index].take());
+        self.issue_held(now, tier, held);
+        self.charge(now, tier, 1);
+        if still_idle {
+            self.is_free(now, index);
+        }
+    }
+}

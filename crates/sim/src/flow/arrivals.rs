@@ -1,0 +1,87 @@
+//! Open arrivals: requests that come by the clock and wait for nobody.
+
+use std::collections::BTreeMap;
+
+use headstart_engine::Ask;
+use headstart_types::{Block, Nanos};
+
+use super::Flow;
+use crate::process::Phase;
+use crate::Error;
+
+/// A request that arrived by the clock and is not done.
+struct Arrival {
+    at: Nanos,
+    tier: usize,
+    /// Blocks to be written once they are there.
+    to_write: Vec<Block>,
+}
+
+/// Those that have arrived.
+#[derive(Default)]
+pub struct Arrivals {
+    /// Those that are not done, by number.
+    outstanding: BTreeMap<u64, Arrival>,
+    count: u64,
+    /// When the last one was done, or the first since nothing was outstanding came.
+    pub busy_until: Nanos,
+}
+
+impl Arrivals {
+    /// Whether all that have arrived are done.
+    pub fn is_empty(&self) -> bool {
+        self.outstanding.is_empty()
+    }
+}
+
+impl Flow {
+    /// A request arrives by the clock.
+    pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
+        let arrivals = &mut self.arrivals;
+        if arrivals.outstanding.is_empty() {
+            self.idle += now - arrivals.busy_until;
+            arrivals.busy_until = now;
+        }
+        let client = &self.clients[index];
+        let asked = client.asked(&self.places, true, index as u32);
+        let (tier, position, write) = (client.tier, client.process.position, client.writes());
+        let id = arrivals.count;
+        arrivals.count += 1;
+        let to_write = if write { client.blocks(asked.count).to_vec() } else { Vec::new() };
+        arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
+        let ask = Ask { id, asked, demanded: asked.count, write, position };
+        if self.request(now, tier, &ask).0 {
+            self.answered(now, id);
+        }
+        let client = &mut self.clients[index];
+        client.pass(asked.count);
+        if client.has_more()? {
+            client.process.free_at = client.arrival();
+        } else {
+            client.process.phase = Phase::Done;
+            self.running -= 1;
+        }
+        Ok(())
+    }
+
+    /// The blocks of a request that arrived by the clock are there: it is written, if it is a write, or done.
+    pub(super) fn answered(&mut self, now: Nanos, id: u64) {
+        let Some(arrival) = self.arrivals.outstanding.get_mut(&id) else { return };
+        let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));
+        if !blocks.is_empty() {
+            self.write(now, tier, &blocks);
+            if self.write_delay.is_none() {
+                self.writers.wait(id, tier, &blocks);
+                return;
+            }
+        }
+        self.arrival_done(now, id);
+    }
+
+    pub(super) fn arrival_done(&mut self, now: Nanos, id: u64) {
+        if let Some(arrival) = self.arrivals.outstanding.remove(&id) {
+            self.responses.record(now - arrival.at);
+            self.arrivals.busy_until = self.arrivals.busy_until.max(now);
+        }
+    }
+}

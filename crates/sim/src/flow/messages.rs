@@ -1,0 +1,179 @@
+//! Messages between levels: an order of a level that stands on another one is asked for below as one request, the
+//! coordinator between the two decides how, and the reply goes up over the link when all of it is there.
+
+use headstart_engine::{Ask, Backend, Kind, Level, Order};
+use headstart_policy::coordinator::{Plan, SentUp};
+use headstart_policy::readahead::{Asked, Cached};
+use headstart_policy::Space;
+use headstart_types::{Block, Nanos};
+
+use super::tiers::Tiers;
+use crate::workload::Places;
+
+/// Bytes of the page that a link's cost counts in.
+const PAGE_BYTES: u64 = 4096;
+
+/// What a transfer to the level above takes: `alpha` once, and `beta` for each page of 4 KiB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Link {
+    /// For each request.
+    pub alpha: Nanos,
+    /// For each page.
+    pub beta: Nanos,
+}
+
+impl Link {
+    /// The cost of `blocks` blocks of `block_bytes`.
+    pub(super) fn cost(&self, blocks: usize, block_bytes: u64) -> Nanos {
+        self.alpha + self.beta * (blocks as u64 * block_bytes).div_ceil(PAGE_BYTES)
+    }
+}
+
+/// What is under way between two levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Delivery {
+    /// The blocks of a message go up.
+    Reply(usize),
+    /// A level's block needs no fetch.
+    Allocated(usize, Block),
+    /// A level's block is on its disk.
+    Written(usize, Block),
+}
+
+/// An order of a level that stands on another one.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    upper: usize,
+    pub(super) blocks: Vec<Block>,
+    /// Requests below that it consists of and that are not done.
+    parts: u32,
+}
+
+/// An order on its way down.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) upper: usize,
+    pub(super) blocks: Vec<Block>,
+    pub(super) kind: Kind,
+}
+
+impl Tiers {
+    /// The blocks of a message arrive above.
+    pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
+        let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
+        self.free_messages.push(message);
+        for block in blocks {
+            let disk = self.space.disk(block);
+            self.arrived(now, upper, block, disk, service);
+        }
+    }
+
+    /// One of the requests that a message consists of is done at level `index`.
+    pub(super) fn part_done(&mut self, now: Nanos, index: usize, message: usize) {
+        self.messages[message].parts -= 1;
+        if self.messages[message].parts > 0 {
+            return;
+        }
+        self.forget_sent(index, message);
+        let cost = self.cross(index, self.messages[message].blocks.len());
+        if cost == Nanos::ZERO {
+            self.reply(now, message, self.service);
+        } else {
+            self.schedule(now + cost, Delivery::Reply(message));
+        }
+    }
+
+    /// What becomes of blocks that go up.
+    fn forget_sent(&mut self, index: usize, message: usize) {
+        self.wishes.touch(index);
+        let tier = &mut self.tiers[index];
+        let blocks = &self.messages[message].blocks;
+        match tier.coordinator.sent_up() {
+            SentUp::Keep => {}
+            SentUp::FirstVictims => blocks.iter().for_each(|block| tier.level.make_first_victim(*block)),
+            SentUp::Remove => blocks.iter().for_each(|block| tier.level.take_out(*block)),
+        }
+    }
+
+    /// An order reaches the level below.
+    pub(super) fn deliver(&mut self, now: Nanos, sent: Sent) {
+        let Sent { upper, blocks, kind } = sent;
+        match kind {
+            Kind::Allocate => self.schedule(now, Delivery::Allocated(upper, blocks[0])),
+            Kind::Write => {
+                // Levels below keep what they have, which the write has made up to date, and take in nothing new.
+                let disk = self.space.disk(blocks[0]);
+                let order = Order { blocks: &blocks, disk, kind };
+                self.storage.for_level(upper as u32).issue(now, order);
+            }
+            Kind::Demand | Kind::Prefetch => self.ask_below(now, upper, blocks, kind),
+        }
+    }
+
+    fn ask_below(&mut self, now: Nanos, upper: usize, blocks: Vec<Block>, kind: Kind) {
+        let below = self.tiers[upper].below.expect("it has sent something down");
+        let (file, first) = self.space.place(blocks[0]);
+        let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
+        let plan = self.plan(now, below, &asked);
+        let slot = self.free_messages.pop().unwrap_or_else(|| {
+            self.messages.push(Message::default());
+            self.messages.len() - 1
+        });
+        let native = asked.count - plan.bypass;
+        let native_asks = native > 0 || plan.readmore > 0;
+        let parts = u32::from(plan.bypass > 0) + u32::from(native_asks);
+        self.messages[slot] = Message { upper, blocks, parts };
+        let id = slot as u64;
+        if plan.bypass > 0 {
+            let prefix = Asked { count: plan.bypass, ..asked };
+            self.act(below, |level, down| level.bypass(now, id, &prefix, kind, down));
+        }
+        if native_asks {
+            let first = asked.first + u64::from(plan.bypass);
+            let ask = Ask {
+                id,
+                asked: Asked { first, count: native + plan.readmore, ..asked },
+                demanded: native,
+                write: false,
+                position: headstart_types::NEVER,
+            };
+            self.act(below, |level, down| level.request(now, &ask, down));
+        }
+    }
+
+    /// What the coordinator of level `index` wants done with a request from above, within what exists.
+    fn plan(&mut self, now: Nanos, index: usize, asked: &Asked) -> Plan {
+        let tier = &mut self.tiers[index];
+        if !tier.stores {
+            return Plan { bypass: asked.count, readmore: 0 };
+        }
+        let full = tier.level.free_frames() == 0;
+        let cached = CachedAt { level: &tier.level, space: &self.space };
+        let mut plan = tier.coordinator.plan(now, asked, &cached, full);
+        plan.bypass = plan.bypass.min(asked.count);
+        let end = asked.end();
+        let exists = |more: &u64| self.space.block(asked.file, end + more).is_some();
+        plan.readmore = (0..u64::from(plan.readmore)).take_while(exists).count() as u32;
+        plan
+    }
+}
+
+/// What a coordinator may see of the lower level.
+struct CachedAt<'a> {
+    level: &'a Level,
+    space: &'a Places,
+}
+
+impl Cached for CachedAt<'_> {
+    fn is_cached(&self, file: u32, index: u64) -> bool {
+        self.space.known(file, index).is_some_and(|block| self.level.is_cached(block))
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        self.space.file_blocks(file)
+    }
+
+    fn frames(&self) -> u32 {
+        self.level.frames()
+    }
+}

@@ -1,0 +1,329 @@
+//! Processes as one parallel program: they share reference strings, meet at barriers, and each has a processor that is
+//! idle while it waits (kotz-ellis, section 5).
+//!
+//! The rules of barriers and idle processors are the engine's (`headstart_engine::parallel`); this is where the event
+//! loop keeps to them. The time between two meetings is an *interval*; what happened in it is summed up as it happens.
+//!
+//! Cost: constant per read and wait.
+
+use std::sync::Arc;
+
+use headstart_engine::parallel::{Barrier, Idle, Meeting, Node};
+use headstart_engine::Looked;
+use headstart_types::{Nanos, Outcome, Position, Program};
+
+use super::actions::Actions;
+use super::clients::Found;
+use super::{Client, Flow, Reads, NOBODY};
+use crate::process::{Awaited, Phase, Process};
+use crate::report::IntervalReport;
+use crate::Error;
+
+/// The strings that processes read.
+pub struct Strings {
+    program: Arc<Program>,
+    /// By string: the next reference that nobody has taken.
+    next: Vec<Position>,
+    /// By string: the end of the portion that it is in.
+    portion_end: Vec<Position>,
+    taken: u64,
+}
+
+impl Strings {
+    /// From their starts.
+    #[must_use]
+    pub fn new(program: Arc<Program>) -> Self {
+        let count = program.string_ends.len() as u32;
+        let next: Vec<Position> = (0..count).map(|string| program.string(string).start).collect();
+        Self { portion_end: next.clone(), next, program, taken: 0 }
+    }
+
+    fn has_more(&self, process: usize) -> bool {
+        let string = self.program.string_of[process] as usize;
+        self.next[string] < self.program.string_ends[string]
+    }
+
+    /// Takes the next reference of a process's string, which has one. Returns it, and whether it ends a portion.
+    fn take(&mut self, process: usize) -> (Position, bool) {
+        let string = self.program.string_of[process] as usize;
+        let at = self.next[string];
+        if at >= self.portion_end[string] {
+            self.portion_end[string] = self.program.portion_end(at);
+        }
+        self.next[string] = at + 1;
+        self.taken += 1;
+        (at, at + 1 == self.portion_end[string])
+    }
+}
+
+/// What of a process's time and of its references had been counted at the start of an interval.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts {
+    compute: Nanos,
+    own_io: Nanos,
+    other_io: Nanos,
+    overrun: Nanos,
+}
+
+impl Parts {
+    fn of(process: &Process) -> Self {
+        let own_io = process.stall - process.other_io;
+        Self { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
+    }
+}
+
+/// What has happened in the interval under way, to all processes together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    references: u64,
+    found: Found,
+    read_time: Nanos,
+    pub(super) action_time: Nanos,
+    overrun: Nanos,
+}
+
+/// What makes processes one parallel program.
+pub struct Parallel {
+    /// What is known of the strings; `None` where each process has references of its own.
+    strings: Option<Strings>,
+    barrier: Option<Barrier>,
+    /// The processors.
+    pub nodes: Vec<Node>,
+    /// Prefetch actions, where processors take them on.
+    pub(super) actions: Option<Actions>,
+    /// Time for which a file system operation holds the shared structures.
+    contention: Nanos,
+    /// When they are free.
+    shared_free_at: Nanos,
+    /// Intervals that have ended.
+    pub intervals: Vec<IntervalReport>,
+    pub(super) sums: Sums,
+    /// By process: at the start of the interval.
+    starts: Vec<Parts>,
+    /// By process: read time that has been added to an interval's.
+    read_time: Vec<Nanos>,
+}
+
+impl Parallel {
+    /// A program of `processes` processes.
+    #[must_use]
+    pub fn new(
+        processes: usize,
+        strings: Option<Strings>,
+        barrier: Option<Barrier>,
+        actions: Option<Actions>,
+        contention: Nanos,
+    ) -> Self {
+        Self {
+            strings,
+            barrier,
+            nodes: vec![Node::default(); processes],
+            actions,
+            contention,
+            shared_free_at: Nanos::ZERO,
+            intervals: Vec::new(),
+            sums: Sums::default(),
+            starts: vec![Parts::default(); processes],
+            read_time: vec![Nanos::ZERO; processes],
+        }
+    }
+
+    /// References taken from strings, and references of all strings.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        self.strings.as_ref().map_or((0, 0), |strings| (strings.taken, strings.program.blocks.len() as u64))
+    }
+
+    /// When, from `now` on, a process's processor has something to do.
+    #[inline]
+    #[must_use]
+    pub fn due(&self, now: Nanos, index: usize, process: &Process) -> Option<Nanos> {
+        // One that is free already is asked at the end of each instant.
+        let free = || self.actions.as_ref().and_then(|actions| actions.free_at(index)).filter(|at| *at > now);
+        self.nodes[index].acts_until().or_else(|| process.due()).or_else(free)
+    }
+
+    /// When the action of a process's processor ends; zero where there is none.
+    #[inline]
+    #[must_use]
+    pub fn acts_until(&self, index: usize) -> Nanos {
+        self.nodes[index].acts_until().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Takes hold of the shared structures as soon as they are free. Returns what that takes from `now` on, holding
+    /// them included.
+    #[inline]
+    pub(super) fn hold(&mut self, now: Nanos) -> Nanos {
+        if self.contention == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        self.shared_free_at = self.shared_free_at.max(now) + self.contention;
+        self.shared_free_at - now
+    }
+
+    /// All have met: the interval ends.
+    fn ends_interval(&mut self, meeting: &Meeting, clients: &[Client]) {
+        let sums = std::mem::take(&mut self.sums);
+        let (interval, critical) = (&meeting.interval, meeting.interval.critical as usize);
+        let (before, now) = (&self.starts[critical], Parts::of(&clients[critical].process));
+        self.intervals.push(IntervalReport {
+            start_ns: interval.start.0,
+            end_ns: interval.end.0,
+            critical: interval.critical,
+            slack_ns: interval.slack.0,
+            references: sums.references,
+            hits_ready: sums.found.hits_ready,
+            hits_unready: sums.found.hits_unready,
+            misses: sums.found.misses,
+            read_ns_mean: sums.read_time.0.checked_div(sums.references).unwrap_or(0),
+            action_ns: sums.action_time.0,
+            overrun_ns: sums.overrun.0,
+            critical_compute_ns: (now.compute - before.compute).0,
+            critical_own_io_ns: (now.own_io - before.own_io).0,
+            critical_other_io_ns: (now.other_io - before.other_io).0,
+            critical_overrun_ns: (now.overrun - before.overrun).0,
+        });
+        for process in &meeting.released {
+            self.starts[*process as usize] = Parts::of(&clients[*process as usize].process);
+        }
+    }
+}
+
+impl Flow {
+    /// Whether processes meet: then one that has read all leaves when it would have met the others.
+    pub(super) fn meets_others(&self) -> bool {
+        self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
+    }
+
+    /// Whether a process that has thought may ask for a block now; it has taken it then, and paid for looking it up.
+    /// If not, it has met the others, is done, or waits for shared structures.
+    pub(super) fn may_read(&mut self, now: Nanos, index: usize) -> Result<bool, Error> {
+        let Some(parallel) = &mut self.parallel else { return Ok(true) };
+        let client = &mut self.clients[index];
+        if std::mem::take(&mut client.has_begun) {
+            return Ok(true);
+        }
+        let has_more = match &parallel.strings {
+            Some(strings) => strings.has_more(index),
+            None => client.has_more()?,
+        };
+        if !has_more {
+            self.is_done(now, index);
+            return Ok(false);
+        }
+        if parallel.barrier.as_ref().is_some_and(|barrier| barrier.holds(index as u32)) {
+            self.comes(now, index);
+            return Ok(false);
+        }
+        let mut ends_portion = false;
+        if let (Some(strings), Reads::Taken { block, .. }) = (&mut parallel.strings, &mut client.reads) {
+            (client.process.position, ends_portion) = strings.take(index);
+            *block = strings.program.blocks[client.process.position as usize];
+        }
+        if let Some(barrier) = &mut parallel.barrier {
+            barrier.starts(index as u32, ends_portion);
+        }
+        let held = parallel.hold(now);
+        if held > Nanos::ZERO {
+            client.process.request_since.get_or_insert(now);
+            client.process.pays(now, held);
+            client.has_begun = true;
+        }
+        Ok(held == Nanos::ZERO)
+    }
+
+    /// A process meets the others, and waits unless it is the last.
+    fn comes(&mut self, now: Nanos, index: usize) {
+        self.wait(now, index, NOBODY, Awaited::Others);
+        let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
+        if let Some(meeting) = barrier.and_then(|barrier| barrier.comes(now, index as u32)) {
+            self.met(now, &meeting);
+        }
+    }
+
+    /// A process is done: others need not wait for it.
+    pub(super) fn leaves(&mut self, now: Nanos, index: usize) {
+        let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
+        if let Some(meeting) = barrier.and_then(|barrier| barrier.leaves(now, index as u32)) {
+            self.met(now, &meeting);
+        }
+    }
+
+    /// All have met: who waits goes on, at this instant, in the order of their numbers.
+    fn met(&mut self, now: Nanos, meeting: &Meeting) {
+        if let Some(parallel) = &mut self.parallel {
+            parallel.ends_interval(meeting, &self.clients);
+        }
+        for process in &meeting.released {
+            self.clients[*process as usize].process.granted(now);
+            self.wait_is_over(now, *process as usize);
+        }
+    }
+
+    /// A process has begun to wait.
+    #[inline]
+    pub(super) fn rests(&mut self, now: Nanos, index: usize, what: Awaited) {
+        let Some(parallel) = &mut self.parallel else { return };
+        let kind = match what {
+            Awaited::Others => Idle::Barrier,
+            Awaited::Read(Outcome::HitUnready) => Idle::OtherIo,
+            Awaited::Read(_) | Awaited::Write => Idle::OwnIo,
+        };
+        parallel.nodes[index].rests(now, kind);
+        self.is_free(now, index);
+    }
+
+    /// What a process waits for is there.
+    #[inline]
+    pub(super) fn wait_is_over(&mut self, now: Nanos, index: usize) {
+        if let Some(parallel) = &mut self.parallel {
+            let (end, overrun) = parallel.nodes[index].over(now);
+            if overrun > Nanos::ZERO {
+                self.clients[index].process.overruns(end, overrun);
+                parallel.sums.overrun += overrun;
+            }
+            if let Some(actions) = &mut parallel.actions {
+                actions.is_busy(index);
+            }
+        }
+        self.reschedule(index);
+    }
+
+    /// A process that has waited goes on.
+    #[inline]
+    pub(super) fn resumes(&mut self, now: Nanos, index: usize) {
+        if let Some(parallel) = &mut self.parallel {
+            parallel.nodes[index].resumes(now);
+        }
+    }
+
+    /// A request has been looked up.
+    #[inline]
+    pub(super) fn count(&mut self, looked: &Looked) {
+        if let Some(parallel) = &mut self.parallel {
+            parallel.sums.found.add(looked);
+        }
+    }
+
+    /// A process has got `count` blocks.
+    #[inline]
+    pub(super) fn has_read(&mut self, index: usize, count: u32) {
+        if let Some(parallel) = &mut self.parallel {
+            let read_time = self.clients[index].process.read_time;
+            let before = std::mem::replace(&mut parallel.read_time[index], read_time);
+            parallel.sums.references += u64::from(count);
+            parallel.sums.read_time += read_time - before;
+        }
+    }
+
+    /// Whether the processor of a process that is due is the process's: an action that ends now has ended after this,
+    /// and a process that still waits has nothing to do.
+    pub(super) fn has_processor(&mut self, now: Nanos, index: usize) -> bool {
+        let Some(parallel) = &self.parallel else { return true };
+        if parallel.nodes[index].acts_until().is_some() {
+            self.action_ends(now, index);
+            return self.clients[index].process.due().is_some_and(|due| due <= now);
+        }
+        !matches!(self.clients[index].process.phase, Phase::Waiting(_) | Phase::Done)
+    }
+}

@@ -1,0 +1,216 @@
+//! Section `[process]`: processes as one parallel program.
+
+use headstart_trace::patterns;
+use headstart_types::{typed_keys, KeyError, Nanos, Position};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::policy::{named_table, text};
+use super::COST_MAX;
+use crate::flow::{ActionIssues, ActionTime};
+
+/// Where processes meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meets {
+    /// Nowhere.
+    Never,
+    /// Each after so many reads of its own.
+    Process(u32),
+    /// All after so many reads together.
+    All(u32),
+    /// After each sequential portion.
+    Portion,
+}
+
+/// What processes read.
+#[derive(Debug, Clone)]
+pub struct PatternKeys {
+    /// The name of its row.
+    pub name: &'static str,
+    /// Its own keys, every default included.
+    pub keys: Table,
+    /// How many processes.
+    pub count: u32,
+}
+
+/// Processes as one parallel program.
+#[derive(Debug, Clone)]
+pub struct ProcessKeys {
+    /// What they read; `None`: the trace's processes read what they read there.
+    pub pattern: Option<PatternKeys>,
+    /// Where they meet.
+    pub meets: Meets,
+    /// What a prefetch action takes.
+    pub action: ActionTime,
+    /// When its request enters the disk's queue.
+    pub issues: ActionIssues,
+    /// No action begins that is not expected to have this much idle time before it.
+    pub min_time: Nanos,
+    /// No block is prefetched that is fewer references beyond its string's cursor.
+    pub min_lead: Position,
+    /// Blocks prefetched and not used at most; 0: one for each process.
+    pub buffers: u32,
+    /// Processors prefetch what only other processes will read.
+    pub for_others: bool,
+    /// Time for which a file system operation holds the shared structures.
+    pub contention: Nanos,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    prefetch_action: String,
+    action_issues: Issues,
+    min_time: Nanos,
+    min_lead: Position,
+    buffers: u32,
+    for_others: bool,
+    contention: Nanos,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Issues {
+    Start,
+    End,
+}
+
+/// Processes of the original's machine (kotz-ellis, section 5.4).
+const COUNT: i64 = 20;
+/// Processes at most: their numbers and strings are kept.
+const COUNT_MAX: i64 = 100_000;
+/// Reads between two meetings (kotz-ellis, section 5.4).
+const EVERY: i64 = 10;
+
+/// Every key that does not depend on others, with its default. An action took 6 to 16 ms (kotz-ellis, section 6.2).
+fn defaults() -> Table {
+    let mut table = Table::new();
+    table.insert("prefetch_action".into(), "uniform:6ms:16ms".into());
+    table.insert("action_issues".into(), "end".into());
+    table.insert("min_time".into(), "0s".into());
+    table.insert("contention".into(), "0s".into());
+    table.insert("min_lead".into(), 0.into());
+    table.insert("buffers".into(), 0.into());
+    table.insert("for_others".into(), true.into());
+    table
+}
+
+/// Reads the section; returns it with all defaults as a table too.
+pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
+    let count = table.remove("count");
+    let pattern = match table.contains_key("pattern") {
+        true => Some(read_pattern(&mut table, count)?),
+        false if count.is_some() => {
+            let problem = "a trace's processes are as many as they are";
+            return Err(KeyError::new("count", problem, "a pattern beside it, or no count"));
+        }
+        false => None,
+    };
+    let (meets, barrier) = read_barrier(table.remove("barrier")).map_err(|error| error.within("barrier"))?;
+    let mut resolved = defaults();
+    resolved.extend(table);
+    let raw: Raw = typed_keys(resolved.clone())?;
+    for (key, time) in [("min_time", raw.min_time), ("contention", raw.contention)] {
+        if time > COST_MAX {
+            return Err(KeyError::new(key, format!("{time} is too long"), "a time of at most 1h"));
+        }
+    }
+    let keys = ProcessKeys {
+        pattern,
+        meets,
+        action: action_time(&raw.prefetch_action)?,
+        issues: match raw.action_issues {
+            Issues::Start => ActionIssues::Start,
+            Issues::End => ActionIssues::End,
+        },
+        min_time: raw.min_time,
+        min_lead: raw.min_lead,
+        buffers: raw.buffers,
+        for_others: raw.for_others,
+        contention: raw.contention,
+    };
+    resolved.insert("barrier".into(), barrier.into());
+    if let Some(PatternKeys { name, keys, count }) = &keys.pattern {
+        resolved.insert("count".into(), i64::from(*count).into());
+        let name = ("name".to_owned(), Value::from(*name));
+        resolved.insert("pattern".into(), Table::from_iter([name].into_iter().chain(keys.clone())).into());
+    }
+    Ok((keys, resolved))
+}
+
+fn read_pattern(table: &mut Table, count: Option<Value>) -> Result<PatternKeys, KeyError> {
+    let (name, given) = named_table(table, "pattern", "")?;
+    let row = patterns::pattern(&name)?;
+    let mut keys = (row.defaults)();
+    keys.extend(given);
+    let count = match count {
+        None => COUNT,
+        Some(Value::Integer(count)) => count,
+        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
+    };
+    if !(1..=COUNT_MAX).contains(&count) {
+        let allowed = format!("a whole number from 1 to {COUNT_MAX}");
+        return Err(KeyError::new("count", format!("{count} is out of range"), allowed));
+    }
+    Ok(PatternKeys { name: row.name, keys, count: count as u32 })
+}
+
+fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
+    const SCOPES: &str = "\"process\", \"all\", \"portion\", \"none\"";
+    let mut table = match value {
+        None => Table::from_iter([("scope".to_owned(), Value::from("none"))]),
+        Some(Value::String(scope)) => Table::from_iter([("scope".to_owned(), scope.into())]),
+        Some(Value::Table(table)) => table,
+        Some(other) => {
+            let problem = format!("is a {}", other.type_str());
+            return Err(KeyError::new("", problem, "{every = 10, scope = \"process\"}, or a scope"));
+        }
+    };
+    let scope = text(&mut table, "scope", "process")?;
+    let every = table.remove("every");
+    if let Some(key) = table.keys().next() {
+        return Err(KeyError::new(key, "unknown key", "every, scope"));
+    }
+    let counts = scope == "process" || scope == "all";
+    let every = match every {
+        None => EVERY,
+        Some(_) if !counts => {
+            let problem = format!("means nothing with scope = \"{scope}\"");
+            return Err(KeyError::new("every", problem, "scope = \"process\" or \"all\", or no every"));
+        }
+        Some(Value::Integer(every)) => every,
+        Some(other) => return Err(KeyError::new("every", format!("{other} is no number"), "a whole number from 1")),
+    };
+    if !(1..=i64::from(u32::MAX)).contains(&every) {
+        return Err(KeyError::new("every", format!("{every} is out of range"), "a whole number from 1"));
+    }
+    let meets = match scope.as_str() {
+        "process" => Meets::Process(every as u32),
+        "all" => Meets::All(every as u32),
+        "portion" => Meets::Portion,
+        "none" => Meets::Never,
+        other => return Err(KeyError::new("scope", format!("unknown scope \"{other}\""), SCOPES)),
+    };
+    let mut resolved = Table::from_iter([("scope".to_owned(), Value::from(scope))]);
+    if counts {
+        resolved.insert("every".into(), every.into());
+    }
+    Ok((meets, resolved))
+}
+
+fn action_time(text: &str) -> Result<ActionTime, KeyError> {
+    let allowed = "a time such as \"10ms\", or \"uniform:6ms:16ms\"";
+    let fail = |problem: String| KeyError::new("prefetch_action", problem, allowed);
+    let time = |text: &str| text.parse::<Nanos>().map_err(&fail);
+    let range = match text.strip_prefix("uniform:") {
+        None => ActionTime { least: time(text)?, most: time(text)? },
+        Some(range) => {
+            let (least, most) = range.split_once(':').ok_or_else(|| fail(format!("\"{text}\" is no range")))?;
+            ActionTime { least: time(least)?, most: time(most)? }
+        }
+    };
+    if range.least > range.most || range.most > COST_MAX {
+        return Err(fail(format!("\"{text}\" is out of range")));
+    }
+    Ok(range)
+}

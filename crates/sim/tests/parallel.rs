@@ -1,0 +1,246 @@
+//! Parallel programs: barriers, idle times and what they leave of the gains of hits, worked by hand; random programs
+//! whose accounts must add up.
+
+mod common;
+
+use headstart_sim::Report;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const MS: u64 = 1_000_000;
+
+/// A trace of processes, each with the blocks that it reads; 8 KiB each, in rounds.
+fn of_processes(name: &str, processes: &[&[u64]]) -> common::Trace {
+    let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
+    let rounds = processes.iter().map(|blocks| blocks.len()).max().unwrap_or(0);
+    for round in 0..rounds {
+        for (pid, blocks) in (1..).zip(processes) {
+            if let Some(block) = blocks.get(round) {
+                text += &format!("0.{round:06},R,{pid},1,{},8192,0\n", block * 8192);
+            }
+        }
+    }
+    common::Trace::of_text(name, &text)
+}
+
+/// Processes of a trace, 2 ms of thought after each read, on 24 disks of 10 ms: nobody waits for another's request.
+fn run_processes(name: &str, processes: &[&[u64]], process: &str) -> Report {
+    let trace = of_processes(name, processes);
+    common::run(&format!(
+        "workload = {{trace = \"{}\", processes = \"per-pid\", compute = \"2ms\", placement = \"address\"}}\n\
+         cache = {{blocks = 64}}\npolicy = \"demand\"\nprocess = {{{process}}}\n\
+         device = {{model = \"uniform\", fetch_time = \"10ms\", count = 24}}\n",
+        trace.path()
+    ))
+}
+
+fn ms(time: u64) -> u64 {
+    assert_eq!(time % MS, 0, "{time} is no whole number of ms");
+    time / MS
+}
+
+/// (start, end, critical, slack) of each interval, in ms.
+fn intervals(report: &Report) -> Vec<(u64, u64, u32, u64)> {
+    let interval = report.intervals.iter();
+    interval.map(|each| (ms(each.start_ns), ms(each.end_ns), each.critical, ms(each.slack_ns))).collect()
+}
+
+/// Figure 2 of kotz-ellis: three processes that meet after every two reads.
+#[test]
+fn hits_that_do_not_shorten_the_critical_path_gain_nothing() {
+    let every_two = "barrier = {every = 2, scope = \"process\"}";
+    // (a) Every read a miss: 10 + 2 + 10 + 2 to each meeting.
+    let misses = run_processes("figure2a", &[&[0, 1, 2, 3], &[6, 7, 8, 9], &[12, 13, 14, 15]], every_two);
+    assert_eq!((ms(misses.elapsed_ns), misses.counts.misses), (48, 12));
+    assert_eq!(intervals(&misses), [(0, 24, 2, 0), (24, 48, 2, 0)]);
+    assert_eq!(ms(misses.barrier_ns), 0);
+    // (b) Three hits, all of process 0: it comes to the first meeting at 14, and is done at 28; nobody else is earlier.
+    let one = run_processes("figure2b", &[&[0, 0, 0, 0], &[6, 7, 8, 9], &[12, 13, 14, 15]], every_two);
+    assert_eq!((ms(one.elapsed_ns), one.counts.misses, one.counts.hits_ready), (48, 9, 3));
+    assert_eq!(intervals(&one), [(0, 24, 2, 0), (24, 48, 2, 0)]);
+    let first = &one.processes[0];
+    assert_eq!([first.barrier_ns, first.stall_ns, first.compute_ns, first.idle_ns].map(ms), [10, 10, 8, 20]);
+    assert_eq!((ms(first.barrier_actual_ns()), first.hits_ready, first.read_ns_mean), (10, 3, 10 * MS / 4));
+    // (c) Three hits, one of each process, in the first interval: 10 + 2 + 2.
+    let each = run_processes("figure2c", &[&[0, 0, 2, 3], &[6, 6, 8, 9], &[12, 12, 14, 15]], every_two);
+    assert_eq!((ms(each.elapsed_ns), each.counts.misses, each.counts.hits_ready), (38, 9, 3));
+    assert_eq!(intervals(&each), [(0, 14, 2, 0), (14, 38, 2, 0)]);
+    assert!(each.intervals[0].read_ns_mean < misses.intervals[0].read_ns_mean);
+    let critical = &each.intervals[1];
+    assert_eq!([critical.critical_compute_ns, critical.critical_own_io_ns].map(ms), [4, 20]);
+}
+
+trait Actual {
+    fn barrier_actual_ns(&self) -> u64;
+}
+
+impl Actual for headstart_sim::ProcessReport {
+    fn barrier_actual_ns(&self) -> u64 {
+        self.periods.barrier_actual_ns
+    }
+}
+
+#[test]
+fn who_shares_a_fetch_waits_for_other_io() {
+    // All read 0: one miss, two unready hits, at the same instant. 10 + 2; then a miss each: 24.
+    let report = run_processes("shares", &[&[0, 1], &[0, 7], &[0, 13]], "barrier = \"none\"");
+    assert_eq!((report.counts.misses, report.counts.hits_unready, report.devices[0].requests), (4, 2, 1));
+    assert_eq!((ms(report.elapsed_ns), report.intervals.len()), (24, 0));
+    let io: Vec<_> = report
+        .processes
+        .iter()
+        .map(|each| (ms(each.own_io_ns), ms(each.other_io_ns), ms(each.hit_wait_ns_mean)))
+        .collect();
+    assert_eq!(io, [(20, 0, 0), (10, 10, 10), (10, 10, 10)]);
+    let periods = &report.processes[1].periods;
+    assert_eq!((periods.other_io_periods, ms(periods.other_io_necessary_ns)), (1, 10));
+}
+
+#[test]
+fn all_meet_after_so_many_reads_together() {
+    // Three misses at 0. At 12 process 0 reads 0 again, a hit, the fourth of all: the others are held from 12 on, and
+    // process 0 comes at 14.
+    let report = run_processes(
+        "together",
+        &[&[0, 0, 0, 0, 0], &[6, 7, 8], &[12, 13, 14]],
+        "barrier = {every = 4, scope = \"all\"}",
+    );
+    // Second interval from 14: 0 (a hit, to 16), 7 and 13 (to 26), 0 at 16 (to 18): the fourth. All there at 26.
+    // Third: 0 (to 28), 8 and 14 (to 38): all have read all; process 0 leaves at 28.
+    assert_eq!(intervals(&report), [(0, 14, 0, 2), (14, 26, 2, 0), (26, 38, 2, 0)]);
+    assert_eq!(ms(report.elapsed_ns), 38);
+    let references: Vec<u64> = report.intervals.iter().map(|each| each.references).collect();
+    assert_eq!(references, [4, 4, 3]);
+}
+
+const PATTERNS: [&str; 6] = ["lfp", "lrp", "lw", "gfp", "grp", "gw"];
+
+/// A parallel program drawn at random, on demand.
+fn random_program(rng: &mut ChaCha8Rng, seed: u64) -> String {
+    let count = rng.random_range(1..8);
+    let pattern = PATTERNS[rng.random_range(0..PATTERNS.len())];
+    let reads = if pattern == "lw" { count * rng.random_range(1..9) } else { rng.random_range(count..120) };
+    let barrier = match rng.random_range(0..4) {
+        0 => "\"none\"".to_owned(),
+        1 => "\"portion\"".to_owned(),
+        at => format!("{{every = {}, scope = \"{}\"}}", rng.random_range(1..12), ["process", "all"][at - 2]),
+    };
+    let contention = ["0s", "0s", "300us", "2ms"][rng.random_range(0..4)];
+    let compute = ["0s", "5ms", "exp:5ms"][rng.random_range(0..3)];
+    let driver = ["0s", "0s", "700us"][rng.random_range(0..3)];
+    format!(
+        "seed = {seed}\nworkload = {{compute = \"{compute}\"}}\ncache = {{blocks = {}}}\n\
+         device = {{model = \"uniform\", fetch_time = \"9ms\", count = {}}}\n\
+         host = {{driver_overhead = \"{driver}\", hit_time = \"40us\"}}\n\
+         process = {{count = {count}, pattern = {{name = \"{pattern}\", blocks = {}, reads = {reads}}}, barrier = {barrier}, \
+         contention = \"{contention}\"}}\n",
+        2 * count + rng.random_range(0..40),
+        rng.random_range(1..6),
+        rng.random_range(9..150),
+    )
+}
+
+/// What holds of every parallel program; that no process passes a barrier early, and that each one's time adds up, is
+/// asserted wherever it happens.
+fn adds_up(report: &Report, text: &str) {
+    let counts = &report.counts;
+    let sum = |part: fn(&headstart_sim::ProcessReport) -> u64| report.processes.iter().map(part).sum::<u64>();
+    assert_eq!(sum(|each| each.references), counts.references, "{text}");
+    assert_eq!(sum(|each| each.hits_ready), counts.hits_ready, "{text}");
+    assert_eq!(sum(|each| each.misses), counts.misses, "{text}");
+    assert_eq!(counts.demand_fetches, counts.misses, "each miss is fetched once\n{text}");
+    assert_eq!(sum(|each| each.own_io_ns + each.other_io_ns), report.stall_ns, "{text}");
+    for each in &report.processes {
+        let periods = &each.periods;
+        let actual = periods.own_io_actual_ns + periods.other_io_actual_ns + periods.barrier_actual_ns;
+        let necessary = periods.own_io_necessary_ns + periods.other_io_necessary_ns + periods.barrier_necessary_ns;
+        assert!(actual >= necessary + each.overrun_ns, "{text}");
+        assert!(actual <= necessary + each.overrun_ns + each.driver_ns, "{text}");
+        assert!(each.overrun_ns <= each.action_ns && each.overrun_ns <= each.overhead_ns, "{text}");
+    }
+    let Some(last) = report.intervals.last() else { return };
+    assert_eq!((report.intervals[0].start_ns, last.end_ns), (0, report.elapsed_ns), "{text}");
+    assert!(report.intervals.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns), "{text}");
+    let sum = |part: fn(&headstart_sim::IntervalReport) -> u64| report.intervals.iter().map(part).sum::<u64>();
+    assert_eq!(sum(|each| each.references), counts.references, "{text}");
+    assert_eq!(sum(|each| each.hits_unready), counts.hits_unready, "{text}");
+    let all: u64 = report.processes.iter().map(|each| each.action_ns + each.overrun_ns).sum();
+    assert_eq!(sum(|each| each.action_ns + each.overrun_ns), all, "{text}");
+}
+
+#[test]
+fn random_programs_add_up() {
+    for seed in 0..1500 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let text = random_program(&mut rng, seed);
+        let report = common::run(&text);
+        adds_up(&report, &text);
+        if seed % 25 == 0 {
+            let again = serde_json::to_string(&common::run(&text)).expect("plain values");
+            assert_eq!(serde_json::to_string(&report).expect("plain values"), again, "the same again\n{text}");
+        }
+    }
+}
+
+/// What two runs have in common: all but the scenario.
+fn but_the_scenario(report: &Report) -> serde_json::Value {
+    let mut value = serde_json::to_value(report).expect("plain values");
+    let object = value.as_object_mut().expect("an object");
+    object.remove("scenario");
+    for process in object.get_mut("processes").and_then(serde_json::Value::as_array_mut).expect("processes") {
+        // Idle periods are told apart in parallel programs only.
+        let keep =
+            |key: &String| !key.contains("_periods") && !key.ends_with("_necessary_ns") && !key.ends_with("_actual_ns");
+        process.as_object_mut().expect("an object").retain(|key, _| keep(key));
+    }
+    value
+}
+
+#[test]
+fn a_program_of_one_process_that_meets_nobody_is_no_program() {
+    for seed in 0..300 {
+        let text = common::random_system(seed);
+        if !text.contains("name = \"demand\"") {
+            continue;
+        }
+        let mut table = common::table(&text);
+        let alone = common::run(&text);
+        table.insert("process".into(), common::table("barrier = \"none\"").into());
+        let program = common::try_run(table).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(but_the_scenario(&alone), but_the_scenario(&program), "{text}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let refused = |text: &str, says: &str| {
+        let error = common::try_run(common::table(text)).expect_err(says);
+        assert!(error.contains(says) && error.lines().count() == 1, "{error:?} should contain {says:?}");
+    };
+    let process = |keys: &str| format!("process = {{{keys}}}\n");
+    refused(&process("count = 3"), "process.count: a trace's processes");
+    refused(&process("pattern = \"xyz\""), "process.pattern: unknown pattern \"xyz\"");
+    refused(&process("pattern = {name = \"gw\", portions = 3}"), "process.pattern.portions: unknown key");
+    refused(&process("pattern = \"gw\", count = 0"), "process.count: 0 is out of range");
+    refused(&process("pattern = \"gw\", barrier = {every = 0}"), "process.barrier.every: 0 is out of range");
+    refused(&process("pattern = \"gw\", barrier = \"never\""), "process.barrier.scope: unknown scope \"never\"");
+    refused(&process("pattern = \"gw\", barrier = {scope = \"portion\", every = 3}"), "process.barrier.every");
+    refused(&process("pattern = \"gw\", barrier = {each = 3}"), "process.barrier.each: unknown key");
+    refused(&process("pattern = \"gw\", prefetch_action = \"uniform:6ms\""), "process.prefetch_action");
+    refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand gives processors no prefetch actions");
+    refused(&process("pattern = \"gw\", action_issues = \"late\""), "process.action_issues");
+    refused(&process("pattern = \"gw\", speed = 3"), "process.speed: unknown key");
+    let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");
+    refused(&beside("generator = \"synth\""), "workload.generator: given beside process.pattern");
+    refused(&beside("writes = \"back\""), "workload.writes: given beside process.pattern");
+    refused(&format!("policy = \"forestall\"\n{}", process("pattern = \"gw\"")), "policy: who reads");
+    refused(&format!("policy = \"rapid-transit\"\n{}", beside("arrival = \"open\"")), "workload.arrival");
+    refused(
+        "workload = {generator = \"synth\"}\nprocess = {barrier = \"portion\"}\n",
+        "process.barrier.scope: a trace says nothing of portions",
+    );
+    refused(
+        "workload = {generator = \"oltp\", arrival = \"open\"}\nprocess = {barrier = \"none\"}\n",
+        "workload.arrival",
+    );
+}
