@@ -341,6 +341,14 @@ impl<S: Space> Level<S> {
         self.requests.add_to_order(now, block, kind, &self.space, &self.disk_of, backend)
     }
 
+    /// Whether [`Level::idle`] may be worth its while, for any process (`None`) or for one: see
+    /// [`Policy::could_prefetch`](headstart_policy::Policy::could_prefetch).
+    #[inline]
+    #[must_use]
+    pub fn could_prefetch(&self, process: Option<u32>) -> bool {
+        self.policy.could_prefetch(process)
+    }
+
     /// The processor of `process` has nothing to do: lets the policy take on one prefetch action for it. The order goes
     /// to `backend`, which carries it out when the action has been done. Returns whether there is one.
     ///

@@ -8,7 +8,7 @@ use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
 use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
-use headstart_types::{Chunk, KeyError, Program};
+use headstart_types::{Chunk, KeyError, Position, Program};
 
 use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Strings, Tier, Tiers, NOBODY};
 use crate::process::Process;
@@ -56,8 +56,8 @@ pub fn policy(
 pub struct Parts {
     /// What is asked for, by everybody.
     pub references: References,
-    /// All of it, where the first level's policy is hinted.
-    pub chunk: Option<Chunk>,
+    /// All of it, where the first level's policy knows it beforehand: by process.
+    pub chunks: Vec<Chunk>,
     /// The disks.
     pub storage: Storage,
     /// What the first level's policy is built from.
@@ -69,12 +69,12 @@ pub struct Parts {
 /// # Errors
 /// A key of the policy.
 pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
-    let Parts { references, chunk, mut storage, context } = parts;
+    let Parts { references, mut chunks, mut storage, context } = parts;
     let block_bytes = scenario.workload.block_bytes();
     storage.grow(&references.places.universe().sector_of);
     let policy = policy(&scenario.policy, &context, block_bytes, false).map_err(|error| error.within("policy"))?;
     let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, context.disks);
-    let cursor = match chunk {
+    let cursor = match chunks.pop() {
         Some(chunk) => Cursor { chunk, at: 0, supply: None },
         None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
     };
@@ -87,7 +87,7 @@ pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
 /// # Errors
 /// A key or the trace is at fault.
 pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
-    let Parts { references, chunk, storage, context } = parts;
+    let Parts { references, chunks, storage, context } = parts;
     let (places, distinct) = (references.places.clone(), references.distinct);
     let first = scenario.lower.iter().map(|level| level.clients as usize).product();
     let manner = Manner {
@@ -96,8 +96,8 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         write_delay: scenario.cache.write_delay,
     };
     let shared = context.program.as_ref().is_some_and(|program| shares(program));
-    let (own, program) = (chunk.is_some(), context.program.clone());
-    let clients = clients(scenario, references, chunk, first)?;
+    let (hinted, program) = (context.hints.is_some(), context.program.clone());
+    let clients = clients(scenario, references, chunks, first)?;
     let parallel = scenario.process.as_ref().map(|keys| {
         let barrier = barrier(keys, clients.len() as u32, shared);
         let actions = scenario.has_actions().then(|| {
@@ -108,7 +108,7 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         Parallel::new(clients.len(), strings, barrier, actions, keys.contention)
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
-    let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !own);
+    let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
     let (tiers, frames) = tiers(scenario, &places, &context, (first, asking), (storage.drives().len(), distinct))?;
     let tiers = Tiers::new(tiers, first, storage, places.clone(), scenario.workload.block_bytes());
     Ok((Flow::new(tiers, clients, places, manner, parallel), frames))
@@ -118,7 +118,7 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
 fn clients(
     scenario: &Scenario,
     references: References,
-    chunk: Option<Chunk>,
+    chunks: Vec<Chunk>,
     first: usize,
 ) -> Result<Vec<Client>, Error> {
     let process = || Process::new(&scenario.host, scenario.workload.block_bytes());
@@ -127,11 +127,18 @@ fn clients(
             |process| Reads::Taken { block: NOBODY, thinker: Thinker::new(&scenario.workload, scenario.seed, process) };
         return Ok((0..pattern.count).map(|at| Client::new(process(), at as usize % first, taken(at))).collect());
     }
-    if scenario.workload.processes == Processes::Merged {
-        let cursor = match chunk {
-            Some(chunk) => Cursor { chunk, at: 0, supply: None },
-            None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
+    if !chunks.is_empty() {
+        let mut position = 0;
+        let known = |(index, chunk): (usize, Chunk)| {
+            let mut process = process();
+            process.position = position;
+            position += chunk.blocks.len() as Position;
+            Client::new(process, index % first, Reads::Own(Box::new(Cursor { chunk, at: 0, supply: None })))
         };
+        return Ok(chunks.into_iter().enumerate().map(known).collect());
+    }
+    if scenario.workload.processes == Processes::Merged {
+        let cursor = Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) };
         return Ok(vec![Client::new(process(), 0, Reads::Own(Box::new(cursor)))]);
     }
     let each = |(index, pid): (usize, &u32)| {

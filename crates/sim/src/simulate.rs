@@ -9,7 +9,7 @@ use headstart_device::Drive;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
 use headstart_trace::sha256_file;
-use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
+use headstart_types::{Block, Chunk, KeyError, Nanos, Position, Program, Think, NEVER};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
@@ -175,16 +175,49 @@ fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Erro
         constant_compute: false,
     };
     // A hinted policy needs the whole reference string; for others it streams.
-    let mut chunk = None;
+    let mut chunks = Vec::new();
+    if scenario.has_actions() && context.program.is_none() {
+        (context.program, chunks) = told(scenario, &mut references)?;
+        context.disk_of = references.places.universe().disk_of.as_slice().into();
+    }
     if hinted {
         let all = references.rest()?;
         context.mean_compute = mean_think(&all);
         context.constant_compute = thinks_alike(&all) && scenario.host == HostKeys::default();
         context.disk_of = references.places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
-        chunk = Some(all);
+        chunks.push(all);
     }
-    Ok((Parts { references, chunk, storage, context }, facts))
+    Ok((Parts { references, chunks, storage, context }, facts))
+}
+
+/// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.
+fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
+    let chunks = match scenario.workload.processes {
+        Processes::Merged => vec![references.rest()?],
+        Processes::PerPid => {
+            let each = |pid: &u32| references.of_process(scenario, *pid)?.rest();
+            references.pids.iter().map(each).collect::<Result<_, _>>()?
+        }
+    };
+    let mut end = 0usize;
+    let ends = chunks.iter().map(|chunk: &Chunk| {
+        end += chunk.blocks.len();
+        end as Position
+    });
+    let ends: Arc<[Position]> = ends.collect();
+    if end >= NEVER as usize {
+        let problem = "more references than a program can number";
+        return Err(KeyError::new("workload.limit", problem, "fewer than 4294967295 references").into());
+    }
+    let program = Program {
+        blocks: chunks.iter().flat_map(|chunk| chunk.blocks.iter().copied()).collect(),
+        string_ends: ends.clone(),
+        portion_ends: ends,
+        string_of: (0..chunks.len() as u32).collect(),
+        regular: true,
+    };
+    Ok((Some(Arc::new(program)), chunks))
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {

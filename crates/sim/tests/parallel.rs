@@ -113,9 +113,75 @@ fn all_meet_after_so_many_reads_together() {
     assert_eq!(references, [4, 4, 3]);
 }
 
+/// One process that reads three blocks, each on a disk of its own of 10 ms, with 2 ms of thought after each.
+fn three_blocks(process: &str) -> Report {
+    common::run(&format!(
+        "workload = {{compute = \"2ms\"}}\ncache = {{blocks = 3}}\npolicy = \"rapid-transit\"\n\
+         device = {{model = \"uniform\", fetch_time = \"10ms\", count = 3}}\n\
+         process = {{count = 1, pattern = {{name = \"gw\", blocks = 3, reads = 3}}, buffers = 2, \
+         prefetch_action = \"6ms\", {process}}}\n"
+    ))
+}
+
+#[test]
+fn an_action_that_overruns() {
+    // 0: block 0 is missing, 0-10. Actions 0-6 for block 1 (its disk: 6-16) and 6-12 for block 2 (12-22). Block 0 is there
+    // at 10, the processor at 12: 2 of overrun. 14: block 1 is there at 16; 18: block 2 at 22; thought until 24.
+    let end = three_blocks("action_issues = \"end\"");
+    let process = &end.processes[0];
+    assert_eq!((ms(end.elapsed_ns), process.actions, ms(process.action_ns), ms(process.overrun_ns)), (24, 2, 12, 2));
+    assert_eq!(
+        [process.compute_ns, process.own_io_ns, process.other_io_ns, process.overhead_ns].map(ms),
+        [6, 10, 6, 2]
+    );
+    let periods = &process.periods;
+    assert_eq!((ms(periods.own_io_necessary_ns), ms(periods.own_io_actual_ns)), (10, 12));
+    assert_eq!((process.misses, process.hits_unready, ms(process.hit_wait_ns_mean)), (1, 2, 3));
+    assert_eq!((ms(process.read_ns_mean), end.counts.prefetches, end.counts.prefetches_late), (6, 2, 2));
+    // Requests at the starts of the actions: block 1 0-10, block 2 6-16. 14: a hit; 16: a hit; thought until 18.
+    let start = three_blocks("action_issues = \"start\"");
+    assert_eq!((ms(start.elapsed_ns), start.counts.hits_ready, ms(start.processes[0].overrun_ns)), (18, 2, 2));
+    // A least idle time: none is known before the first period ends, then the period of 10 is the estimate; the waits
+    // for blocks 1 and 2 are of another kind.
+    let least = three_blocks("min_time = \"7ms\"");
+    assert_eq!((least.elapsed_ns, least.processes[0].actions), (end.elapsed_ns, 2));
+    // A least lead of 2: block 1 is not prefetched, block 2 is by the first action, 6-16. Block 0 is there at 10; 12:
+    // block 1, 12-22; 24: a hit; thought until 26.
+    let lead = three_blocks("min_lead = 1");
+    assert_eq!((ms(lead.elapsed_ns), lead.processes[0].actions, lead.counts.misses), (26, 1, 2));
+}
+
+#[test]
+fn shared_structures_are_held_by_one_at_a_time() {
+    // Two processes, a block each: the first looks up 0-1, the second waits and looks up 1-2; fetches of 10 ms.
+    let report = common::run(
+        "cache = {blocks = 2}\ndevice = {model = \"uniform\", fetch_time = \"10ms\", count = 2}\n\
+         process = {count = 2, pattern = {name = \"gw\", blocks = 2, reads = 2}, contention = \"1ms\"}\n",
+    );
+    let overheads: Vec<u64> = report.processes.iter().map(|process| ms(process.overhead_ns)).collect();
+    assert_eq!((ms(report.elapsed_ns), overheads), (12, vec![1, 2]));
+}
+
+#[test]
+fn a_trace_s_processes_can_be_prefetched_for() {
+    let trace = of_processes("told", &[&[0, 1, 2, 3], &[6, 7, 8, 9]]);
+    let run = |policy: &str, actions: &str| {
+        common::run(&format!(
+            "workload = {{trace = \"{}\", processes = \"per-pid\", compute = \"2ms\", placement = \"address\"}}\n\
+             cache = {{blocks = 8}}\npolicy = \"{policy}\"\nprocess = {{barrier = {{every = 2}}{actions}}}\n\
+             device = {{model = \"uniform\", fetch_time = \"10ms\", count = 24}}\n",
+            trace.path()
+        ))
+    };
+    let (demand, rapid) = (run("demand", ""), run("rapid-transit", ", prefetch_action = \"2ms\""));
+    assert_eq!((ms(demand.elapsed_ns), demand.counts.misses), (48, 8));
+    assert!(rapid.elapsed_ns < demand.elapsed_ns && rapid.counts.misses < 8);
+    assert_eq!((rapid.counts.fetches, rapid.counts.prefetches_wasted), (8, 0));
+}
+
 const PATTERNS: [&str; 6] = ["lfp", "lrp", "lw", "gfp", "grp", "gw"];
 
-/// A parallel program drawn at random, on demand.
+/// A parallel program drawn at random, on demand or with prefetching.
 fn random_program(rng: &mut ChaCha8Rng, seed: u64) -> String {
     let count = rng.random_range(1..8);
     let pattern = PATTERNS[rng.random_range(0..PATTERNS.len())];
@@ -128,15 +194,34 @@ fn random_program(rng: &mut ChaCha8Rng, seed: u64) -> String {
     let contention = ["0s", "0s", "300us", "2ms"][rng.random_range(0..4)];
     let compute = ["0s", "5ms", "exp:5ms"][rng.random_range(0..3)];
     let driver = ["0s", "0s", "700us"][rng.random_range(0..3)];
+    let buffers = rng.random_range(1..9);
+    let (policy, actions) = match rng.random_bool(0.3) {
+        true => ("demand", String::new()),
+        false => ("rapid-transit", random_actions(rng, buffers)),
+    };
+    // A frame for each process and each buffer suffices.
+    let frames = count + buffers + rng.random_range(0..20);
     format!(
-        "seed = {seed}\nworkload = {{compute = \"{compute}\"}}\ncache = {{blocks = {}}}\n\
+        "seed = {seed}\nworkload = {{compute = \"{compute}\"}}\ncache = {{blocks = {frames}}}\n\
+         policy = {{name = \"{policy}\", replacement = \"ru-set\"}}\n\
          device = {{model = \"uniform\", fetch_time = \"9ms\", count = {}}}\n\
          host = {{driver_overhead = \"{driver}\", hit_time = \"40us\"}}\n\
          process = {{count = {count}, pattern = {{name = \"{pattern}\", blocks = {}, reads = {reads}}}, barrier = {barrier}, \
-         contention = \"{contention}\"}}\n",
-        2 * count + rng.random_range(0..40),
+         contention = \"{contention}\"{actions}}}\n",
         rng.random_range(1..6),
         rng.random_range(9..150),
+    )
+}
+
+fn random_actions(rng: &mut ChaCha8Rng, buffers: u32) -> String {
+    format!(
+        ", buffers = {buffers}, prefetch_action = \"{}\", action_issues = \"{}\", min_time = \"{}\", min_lead = {}, \
+         for_others = {}",
+        ["0s", "3ms", "uniform:6ms:16ms"][rng.random_range(0..3)],
+        ["start", "end"][rng.random_range(0..2)],
+        ["0s", "0s", "4ms"][rng.random_range(0..3)],
+        [0, 0, 5][rng.random_range(0..3)],
+        rng.random_bool(0.7),
     )
 }
 
@@ -149,6 +234,7 @@ fn adds_up(report: &Report, text: &str) {
     assert_eq!(sum(|each| each.hits_ready), counts.hits_ready, "{text}");
     assert_eq!(sum(|each| each.misses), counts.misses, "{text}");
     assert_eq!(counts.demand_fetches, counts.misses, "each miss is fetched once\n{text}");
+    assert_eq!(counts.prefetches, sum(|each| each.actions), "each action is a fetch\n{text}");
     assert_eq!(sum(|each| each.own_io_ns + each.other_io_ns), report.stall_ns, "{text}");
     for each in &report.processes {
         let periods = &each.periods;
@@ -229,6 +315,11 @@ fn contradictions_are_refused() {
     refused(&process("pattern = \"gw\", prefetch_action = \"uniform:6ms\""), "process.prefetch_action");
     refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand gives processors no prefetch actions");
     refused(&process("pattern = \"gw\", action_issues = \"late\""), "process.action_issues");
+    refused("policy = \"rapid-transit\"\nworkload = {references = [\"A\"]}\n", "policy.name: rapid-transit works from");
+    refused(
+        &format!("policy = {{name = \"rapid-transit\", buffers = 3}}\n{}", process("pattern = \"gw\"")),
+        "policy.buffers: stands in [process]",
+    );
     refused(&process("pattern = \"gw\", speed = 3"), "process.speed: unknown key");
     let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");
     refused(&beside("generator = \"synth\""), "workload.generator: given beside process.pattern");

@@ -6,7 +6,8 @@
 //! on meanwhile or not. The request enters the disk's queue when the action ends, or when it begins (the paper does not
 //! say); the driver's work for it is done when the action ends.
 //!
-//! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain.
+//! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
+//! prefetch for their own processes only, one for each idle processor.
 
 use std::collections::BTreeSet;
 
@@ -150,10 +151,15 @@ impl Flow {
         while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
             let Some(&(at, process)) = actions.free.range(from..).next().filter(|(at, _)| *at <= now) else { return };
             let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
-            if !self.may_act(now, index, idle_min) {
+            let level = &self.tiers.tiers[self.clients[index].tier].level;
+            if alike && !level.could_prefetch(None) {
+                return;
+            }
+            let worth_asking = alike || level.could_prefetch(Some(process));
+            if worth_asking && !self.may_act(now, index, idle_min) {
                 continue;
             }
-            if !self.take_action(now, index) {
+            if !worth_asking || !self.take_action(now, index) {
                 if alike {
                     return;
                 }

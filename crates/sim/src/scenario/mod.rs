@@ -21,6 +21,7 @@ use toml::{Table, Value};
 
 pub use device::{CommandKeys, DeviceKeys};
 pub use level::{LowerKeys, LowerSize};
+use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys};
 pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use source::Source;
@@ -121,6 +122,11 @@ impl Scenario {
                 "seed, workload, cache, policy, level, device, host, process",
             ));
         }
+        if let Some(key) = POLICY_KEYS.into_iter().find(|key| policy.contains_key(*key)) {
+            if policy.get("name").and_then(Value::as_str).is_some_and(is_parallel) {
+                return Err(KeyError::new(format!("policy.{key}"), "stands in [process]", "process keys of that name"));
+            }
+        }
         let actions = ACTION_KEYS.into_iter().find(|key| process.contains_key(*key));
         let process = match process.is_empty() {
             true => None,
@@ -130,7 +136,13 @@ impl Scenario {
         let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
         let (workload, workload_table) = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = read_cache(cache, &workload).map_err(|error| error.within("cache"))?;
-        let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+        let (mut policy, mut policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+        if let (true, Some(process)) = (policy.parallel(), &process) {
+            policy.keys.extend(process.policy_keys());
+            POLICY_KEYS.iter().for_each(|key| {
+                policy_table.remove(*key);
+            });
+        }
         let lower = level::read(lower, &cache.name, &workload)?;
         let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
@@ -205,7 +217,7 @@ impl Scenario {
     /// Whether the policy gives idle processors prefetch actions.
     #[must_use]
     pub fn has_actions(&self) -> bool {
-        false
+        self.policy.parallel()
     }
 
     /// What a parallel program must have, and must not. `actions`: a key that says how prefetch actions go.
@@ -303,6 +315,9 @@ impl Scenario {
         }
     }
 }
+
+/// Keys of `[process]` that are its policy's.
+const POLICY_KEYS: [&str; 3] = ["min_lead", "buffers", "for_others"];
 
 /// Keys of `[process]` that say how prefetch actions go.
 const ACTION_KEYS: [&str; 6] = ["prefetch_action", "action_issues", "min_time", "min_lead", "buffers", "for_others"];

@@ -40,8 +40,13 @@ impl PolicyKeys {
     /// Whether it is for parallel programs only.
     #[must_use]
     pub fn parallel(&self) -> bool {
-        registry::POLICIES.iter().any(|row| row.name == self.name && row.parallel)
+        is_parallel(self.name)
     }
+}
+
+/// Whether the policy of this name is for parallel programs only.
+pub fn is_parallel(name: &str) -> bool {
+    registry::POLICIES.iter().any(|row| row.name == name && row.parallel)
 }
 
 /// Partial disclosure of the references.

@@ -56,6 +56,18 @@ pub struct ProcessKeys {
     pub contention: Nanos,
 }
 
+impl ProcessKeys {
+    /// The keys that are its policy's.
+    #[must_use]
+    pub fn policy_keys(&self) -> [(String, Value); 3] {
+        [
+            ("min_lead".to_owned(), i64::from(self.min_lead).into()),
+            ("buffers".to_owned(), i64::from(self.buffers).into()),
+            ("for_others".to_owned(), self.for_others.into()),
+        ]
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
