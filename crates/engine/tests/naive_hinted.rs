@@ -1,12 +1,12 @@
 //! The hinted policies against a second implementation that looks through the whole disclosed string and the whole
 //! cache at each decision: equal decisions, one by one, with random service and think times (so that forestall's
-//! estimates move) and every kind of disclosure.
+//! estimates move) and every kind of disclosure; by one process, and by several that serve positions out of order.
 
 mod host;
 
 use headstart_policy::{Disclosure, Event, Fetch, Policy, View};
 use headstart_types::{Block, Nanos};
-use host::{build, disclosures, rows, run, System};
+use host::{build, build_shared, disclosures, rows, run, run_shared, Outcomes, System};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -41,7 +41,10 @@ struct Naive {
     thinks: Vec<u64>,
     /// By disk.
     services: Vec<Vec<u64>>,
-    owed: Option<u32>,
+    /// By position.
+    served: Vec<bool>,
+    processes: u32,
+    owed: Vec<u32>,
 }
 
 /// A round of decisions under way.
@@ -57,7 +60,7 @@ struct Now<'a> {
 }
 
 impl Naive {
-    fn new(system: &System, rule: Rule, disclosure: &Disclosure) -> Self {
+    fn new(system: &System, rule: Rule, disclosure: &Disclosure, processes: u32) -> Self {
         let mut touched = vec![0; system.disk_of.len()];
         system.initial.iter().enumerate().for_each(|(turn, block)| touched[*block as usize] = turn);
         Self {
@@ -69,13 +72,15 @@ impl Naive {
             turn: system.initial.len(),
             thinks: vec![],
             services: vec![vec![]; system.disks],
-            owed: None,
+            served: vec![false; system.refs.len()],
+            processes,
+            owed: vec![],
         }
     }
 
-    /// Positions that are known at `cursor`, from there on.
+    /// Positions that are known at `cursor`, from there on, and not served.
     fn visible(&self, cursor: usize) -> impl Iterator<Item = usize> + '_ {
-        (cursor..self.refs.len()).filter(move |at| match &self.disclosure {
+        (cursor..self.refs.len()).filter(|at| !self.served[*at]).filter(move |at| match &self.disclosure {
             Disclosure::All => true,
             Disclosure::Window(window) => *at - cursor < *window as usize,
             Disclosure::Subset(known) => known[*at],
@@ -196,6 +201,15 @@ impl Naive {
         }
     }
 
+    /// Fetches what is owed on demand, as far as there are frames.
+    fn pay(&mut self, now: &mut Now<'_>) {
+        while let Some(block) = self.owed.first().copied() {
+            let Some(frame) = self.any_frame(now) else { return };
+            self.fetch(now, block as usize, frame);
+            self.owed.remove(0);
+        }
+    }
+
     fn touch(&mut self, block: Block) {
         self.touched[block.index()] = self.turn;
         self.turn += 1;
@@ -204,8 +218,11 @@ impl Naive {
 
 impl Policy for Naive {
     fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let cursor = self.served.iter().position(|served| !served).unwrap_or(self.refs.len());
+        let counted = self.processes == 1 && !matches!(event, Event::Served { .. });
+        assert!(!counted || cursor == view.cursor as usize);
         let mut now = Now {
-            cursor: view.cursor as usize,
+            cursor,
             resident: view.blocks.iter().map(|state| state.is_resident()).collect(),
             absent: view.blocks.iter().map(|state| state.is_absent()).collect(),
             pinned: view.blocks.iter().map(|state| state.is_pinned()).collect(),
@@ -213,37 +230,43 @@ impl Policy for Naive {
             outstanding: view.outstanding.to_vec(),
             fetches,
         };
-        let demand = |naive: &mut Self, now: &mut Now<'_>, block: u32| {
-            naive.owed = Some(block);
-            if let Some(frame) = naive.any_frame(now) {
-                naive.fetch(now, block as usize, frame);
-                naive.owed = None;
-            }
-        };
         match event {
             Event::Miss { position, block } => {
                 let expected = self.visible(now.cursor).next() == Some(position as usize);
                 if !expected {
-                    demand(self, &mut now, block.0);
+                    self.owed = vec![block.0];
+                    self.pay(&mut now);
                 }
             }
-            Event::Decide => match self.owed {
-                Some(block) => demand(self, &mut now, block),
-                None => loop {
+            Event::Decide => {
+                self.owed.retain(|block| now.absent[*block as usize]);
+                if !self.owed.is_empty() {
+                    return self.pay(&mut now);
+                }
+                loop {
                     let before = now.fetches.len();
                     self.decide(&mut now);
                     if now.fetches.len() == before {
                         return;
                     }
-                },
-            },
-            Event::Served { position, block, compute, .. } => {
-                self.touch(block);
-                if position > 0 {
-                    self.thinks.push(compute.0);
                 }
             }
-            Event::Asked { .. } => panic!("only policies that ask are told"),
+            Event::Served { position, block, compute, .. } => {
+                self.touch(block);
+                self.served[position as usize] = true;
+                if position >= self.processes {
+                    self.thinks.push(compute.0 / u64::from(self.processes));
+                }
+            }
+            Event::Asked { position, .. } => {
+                assert!(self.processes > 1, "only policies that ask are told");
+                let block = self.refs[position as usize];
+                if now.absent[block as usize] && !self.owed.contains(&block) {
+                    self.owed.push(block);
+                }
+                self.owed.retain(|block| now.absent[*block as usize]);
+                self.pay(&mut now);
+            }
             Event::Idle { .. } => panic!("only parallel programs have idle processors"),
             Event::Arrived { block, disk, service } => {
                 self.touch(block);
@@ -253,6 +276,10 @@ impl Policy for Naive {
     }
 
     fn grow(&mut self, _blocks: usize) {}
+
+    fn asks(&self) -> bool {
+        self.processes > 1
+    }
 }
 
 fn settings(rng: &mut ChaCha8Rng) -> Vec<(&'static str, String, Rule)> {
@@ -273,27 +300,60 @@ fn settings(rng: &mut ChaCha8Rng) -> Vec<(&'static str, String, Rule)> {
     ]
 }
 
+/// A system with service times around the 5 ms at which the estimate turns and think times of microseconds to
+/// milliseconds, and what else is drawn for it.
+fn drawn(seed: u64) -> (System, ChaCha8Rng) {
+    let mut system = System::random(seed, 220, 40);
+    let mut rng = ChaCha8Rng::seed_from_u64(!seed);
+    let (slow, long) = (rng.random_range(1..3_000), rng.random_range(1..2_000));
+    system.service_ns_max *= slow;
+    system.think_ns.iter_mut().for_each(|think| *think *= long);
+    (system, rng)
+}
+
+fn equal(fast: &Outcomes, naive: &Outcomes, what: &str) -> usize {
+    let differ = fast.decisions.iter().zip(&naive.decisions).find(|(fast, naive)| fast != naive);
+    assert_eq!(differ, None, "{what}");
+    assert_eq!(fast, naive, "{what}");
+    fast.decisions.len()
+}
+
 #[test]
 fn decisions_equal_those_of_the_naive_policies() {
     let mut decisions = 0;
     for seed in 0..COUNT {
-        // Service times around the 5 ms at which the estimate turns, think times of some microseconds to milliseconds.
-        let mut system = System::random(seed, 220, 40);
-        let mut rng = ChaCha8Rng::seed_from_u64(!seed);
-        let (slow, long) = (rng.random_range(1..3_000), rng.random_range(1..2_000));
-        system.service_ns_max *= slow;
-        system.think_ns.iter_mut().for_each(|think| *think *= long);
+        let (system, mut rng) = drawn(seed);
         for (name, keys, rule) in settings(&mut rng) {
             let (row, replacement) = *rows().iter().find(|(row, _)| row.name == name).expect("a row");
             for disclosure in disclosures(system.refs.len(), seed) {
                 let fast = run(&system, build(&system, row, replacement, &keys, &disclosure));
-                let naive = run(&system, Box::new(Naive::new(&system, rule, &disclosure)));
-                let differ = fast.decisions.iter().zip(&naive.decisions).find(|(fast, naive)| fast != naive);
-                assert_eq!(differ, None, "seed {seed}, {name} {keys:?}, {disclosure:?}\n{system:?}");
-                assert_eq!(fast, naive, "seed {seed}, {name} {keys:?}, {disclosure:?}");
-                decisions += fast.decisions.len();
+                let naive = run(&system, Box::new(Naive::new(&system, rule, &disclosure, 1)));
+                let what = format!("seed {seed}, {name} {keys:?}, {disclosure:?}\n{system:?}");
+                decisions += equal(&fast, &naive, &what);
             }
         }
     }
     println!("{decisions} decisions compared");
+}
+
+#[test]
+fn decisions_for_several_processes_equal_those_of_the_naive_policies() {
+    let (mut decisions, mut late) = (0, 0);
+    for seed in 0..COUNT {
+        let (system, mut rng) = drawn(seed);
+        let processes = rng.random_range(2..7);
+        for (name, keys, rule) in settings(&mut rng) {
+            let (row, replacement) = *rows().iter().find(|(row, _)| row.name == name).expect("a row");
+            for disclosure in disclosures(system.refs.len(), seed) {
+                let policy = build_shared(&system, row, replacement, &keys, &disclosure, processes);
+                let fast = run_shared(&system, policy, processes);
+                let naive = Box::new(Naive::new(&system, rule, &disclosure, processes));
+                let naive = run_shared(&system, naive, processes);
+                let what = format!("seed {seed}, {processes} processes, {name} {keys:?}, {disclosure:?}\n{system:?}");
+                decisions += equal(&fast, &naive, &what);
+                late += fast.counts.hits_unready;
+            }
+        }
+    }
+    assert!(decisions > 100_000 && late > 10_000, "{decisions} decisions compared, {late} unready hits");
 }

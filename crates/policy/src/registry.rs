@@ -30,6 +30,7 @@ pub struct Context {
     /// Disclosed references; `None` if the row does not ask for them.
     pub hints: Option<Arc<Hints>>,
     /// What the processes of a parallel program will read; `None` where there is but one process that says nothing.
+    /// Of policies that work from `hints` several processes share those, whose positions are then their merged order.
     pub program: Option<Arc<Program>>,
     /// The devices' typical service time of one block.
     pub nominal_service: Nanos,
@@ -284,11 +285,26 @@ fn context_hints(context: &Context) -> Arc<Hints> {
 fn hinted<S: Strategy + 'static>(context: &Context, strategy: S) -> Box<dyn Policy> {
     let hints = context_hints(context);
     let knowledge = Knowledge::new(hints, &context.initial, context.disk_of.clone(), context.disks);
-    Box::new(Hinted::new(knowledge, strategy))
+    Box::new(Hinted::new(knowledge, strategy, processes(context)))
+}
+
+/// Processes that share the level.
+fn processes(context: &Context) -> u32 {
+    context.program.as_ref().map_or(1, |program| program.string_of.len().max(1) as u32)
+}
+
+/// Refuses `name` to several processes.
+fn for_one_process(name: &str, context: &Context) -> Result<(), KeyError> {
+    if processes(context) == 1 {
+        return Ok(());
+    }
+    let problem = format!("{name} plans for one process, whose references come in a known order");
+    Err(KeyError::new("name", problem, "fixed-horizon, aggressive, forestall, or one process"))
 }
 
 fn build_reverse_aggressive(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     let keys: ReverseAggressiveKeys = typed_keys(keys)?;
+    for_one_process("reverse-aggressive", context)?;
     let theory = context.uniform;
     let whole = context_hints(context).disclosure == crate::Disclosure::All;
     let replay = keys.replay.unwrap_or(if theory && whole { Replay::Mirror } else { Replay::Released });
@@ -320,6 +336,7 @@ fn build_reverse_aggressive(keys: Table, context: &Context) -> Result<Box<dyn Po
 
 fn build_optimum(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     typed_keys::<NoKeys>(keys)?;
+    for_one_process("optimum", context)?;
     let hints = context_hints(context);
     let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));
     if !(context.uniform && context.constant_compute) || context.mean_compute == Nanos::ZERO {

@@ -3,12 +3,14 @@
 #![allow(dead_code)] // each test program uses a part
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use headstart_engine::{Access, Backend, Counts, Level, Order};
+use headstart_engine::{Access, Ask, Backend, Counts, Level, Order};
+use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
-use headstart_policy::{Disclosure, Event, Fetch, Hints, Policy, View};
-use headstart_types::{Block, Disk, Nanos, Outcome};
+use headstart_policy::{Disclosure, Event, Fetch, Hints, Policy, Space, View};
+use headstart_types::{Block, Disk, Nanos, Outcome, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -134,6 +136,29 @@ pub fn build(
     (row.build)(table, &system.context(replacement, disclosure.clone())).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The same for `processes` processes that share the level and the hints.
+pub fn build_shared(
+    system: &System,
+    row: &PolicyRow,
+    replacement: &'static ReplacementRow,
+    keys: &str,
+    disclosure: &Disclosure,
+    processes: u32,
+) -> Box<dyn Policy> {
+    let ends: Arc<[u32]> = [system.refs.len() as u32].into();
+    let program = Program {
+        blocks: system.blocks(),
+        string_ends: ends.clone(),
+        portion_ends: ends,
+        string_of: vec![0; processes as usize].into(),
+        regular: true,
+    };
+    let context = Context { program: Some(Arc::new(program)), ..system.context(replacement, disclosure.clone()) };
+    let mut table = (row.defaults)();
+    table.extend(keys.parse::<toml::Table>().expect("TOML"));
+    (row.build)(table, &context).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Looks over a policy's shoulder: at each event the level's books must be right, and so must each decision.
 struct Checked {
     policy: Box<dyn Policy>,
@@ -179,6 +204,10 @@ impl Policy for Checked {
 
     fn decides(&self) -> bool {
         self.policy.decides()
+    }
+
+    fn asks(&self) -> bool {
+        self.policy.asks()
     }
 
     fn wake_at(&self) -> Option<Nanos> {
@@ -283,4 +312,82 @@ pub fn disclosures(references: usize, seed: u64) -> Vec<Disclosure> {
     };
     let windows = [0, 1, 2, 7, 1_000_000].map(Disclosure::Window);
     [Disclosure::All, subset(0.0), subset(0.3), subset(1.0)].into_iter().chain(windows).collect()
+}
+
+/// One file in which no two blocks are neighbours, so that each is fetched by itself.
+struct Apart(Vec<Disk>);
+
+impl Space for Apart {
+    fn block(&self, _file: u32, index: u64) -> Option<Block> {
+        Some(Block((index / 2) as u32))
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.block(file, index)
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        (0, 2 * u64::from(block.0))
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        None
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        self.0[block.index()]
+    }
+
+    fn blocks(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Runs `policy` on `system`, whose references `processes` processes share: each makes every `processes`-th one, in
+/// order, and none waits for another.
+pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> Outcomes {
+    let decisions = Arc::new(Mutex::new(vec![]));
+    let checked = Box::new(Checked { policy, frames: system.frames, decisions: decisions.clone() });
+    let level = Level::new(checked, system.frames, &system.initial(), &system.disk_of(), system.disks);
+    let mut level = level.in_space(Rc::new(Apart(system.disk_of().to_vec())));
+    let mut disks = Disks {
+        queues: vec![VecDeque::new(); system.disks],
+        rng: ChaCha8Rng::seed_from_u64(system.seed),
+        uniform: system.uniform,
+        service_ns_max: system.service_ns_max,
+    };
+    let references = system.refs.len() as u32;
+    // By process: its next reference, and when it makes it; `None` while it waits.
+    let mut next: Vec<u32> = (0..processes).collect();
+    let mut due: Vec<Option<u64>> = next.iter().map(|at| (*at < references).then_some(0)).collect();
+    let (mut now, mut served, mut done) = (0, 0, vec![]);
+    while served < u64::from(references) {
+        let acts = due.iter().flatten().min().copied();
+        now = [acts, disks.next()].into_iter().flatten().min().expect("somebody goes on");
+        while let Some((arrived, disk, service)) = disks.pop(now) {
+            level.arrived(Nanos(now), arrived, disk, Some(Nanos(service)));
+        }
+        if level.wants_to_decide() {
+            level.decide(Nanos(now), None, &mut disks);
+        }
+        for process in 0..processes {
+            let at = next[process as usize];
+            if due[process as usize].is_some_and(|due| due <= now) {
+                due[process as usize] = None;
+                let first = 2 * u64::from(system.refs[at as usize]);
+                let asked = Asked { file: 0, first, count: 1, client: process };
+                let ask = Ask { id: u64::from(process), asked, demanded: 1, write: false, position: at };
+                level.request(Nanos(now), &ask, &mut disks);
+            }
+        }
+        level.take_done(&mut done);
+        for process in done.drain(..).map(|id| id as usize) {
+            served += 1;
+            let think = system.think_ns[next[process] as usize];
+            next[process] += processes;
+            due[process] = (next[process] < references).then_some(now + think);
+        }
+    }
+    let decisions = decisions.lock().expect("one thread").clone();
+    Outcomes { counts: level.counts().clone(), elapsed_ns: now, decisions, served }
 }

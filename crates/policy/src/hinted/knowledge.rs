@@ -51,7 +51,7 @@ impl Knowledge {
             held[block.index()] = true;
             residents.insert(*block);
         }
-        residents.disclose(0, |_, position| {
+        residents.disclose(|_, position| {
             missing.insert(position);
         });
         for block in (0..blocks as u32).map(Block).filter(|block| !held[block.index()]) {
@@ -127,7 +127,7 @@ impl Knowledge {
     pub(super) fn served(&mut self, position: Position, block: Block, view: &View<'_>) {
         self.residents.served(position, block);
         let (missing, losses) = (&mut self.missing, &mut self.losses);
-        self.residents.disclose(position + 1, |block, at| {
+        self.residents.disclose(|block, at| {
             if view.state(block).is_absent() {
                 losses[missing.insert(at).index()].note(at);
             }

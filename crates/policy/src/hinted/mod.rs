@@ -5,6 +5,10 @@
 //!
 //! [`Hinted`] does what all of them share: it keeps [`Knowledge`] of the disclosed future up to date and serves
 //! undisclosed references on demand. A [`Strategy`] says what to fetch when, through a [`Round`].
+//!
+//! Several processes may share one string of references, each serving its own positions: the string is then the order
+//! in which they are expected, the cursor the lowest position not served. They do not wait for a strategy's turn: what
+//! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free.
 
 mod aggressive;
 mod batch;
@@ -20,6 +24,8 @@ mod round;
 mod slots;
 mod trigger;
 
+use std::collections::VecDeque;
+
 use headstart_types::{Block, Disk, Nanos, Position};
 
 pub use aggressive::Aggressive;
@@ -32,6 +38,7 @@ pub use residents::Residents;
 pub use reverse_aggressive::{Replay, ReverseAggressive, Setting as ReverseSetting};
 pub use round::Round;
 
+use crate::readahead::Found;
 use crate::{Event, Fetch, Policy, View};
 
 /// What distinguishes one hinted policy from another.
@@ -62,23 +69,29 @@ pub trait Strategy: Send {
 pub struct Hinted<S> {
     knowledge: Knowledge,
     strategy: S,
-    /// A block to be fetched on demand that found no frame: tried again at every decision.
-    owed: Option<Block>,
+    /// Processes that share the references, at least 1.
+    processes: u32,
+    /// Blocks to be fetched on demand that found no frame: tried again at every decision. At most one for a process.
+    owed: VecDeque<Block>,
 }
 
 impl<S: Strategy> Hinted<S> {
-    /// Runs `strategy` on `knowledge`.
-    pub fn new(knowledge: Knowledge, strategy: S) -> Self {
-        Self { knowledge, strategy, owed: None }
+    /// Runs `strategy` on `knowledge`, which `processes` processes share.
+    pub fn new(knowledge: Knowledge, strategy: S, processes: u32) -> Self {
+        Self { knowledge, strategy, processes, owed: VecDeque::new() }
     }
 
-    fn demand(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        self.owed = None;
+    /// Fetches what is owed and still absent, as far as there are frames; says whether there was any.
+    fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
+        self.owed.retain(|block| view.state(*block).is_absent());
+        let any = !self.owed.is_empty();
         let mut round = Round::new(&mut self.knowledge, view, fetches);
-        match round.any_frame() {
-            Some(frame) => round.fetch(block, frame),
-            None => self.owed = Some(block),
+        while let Some(block) = self.owed.front().copied() {
+            let Some(frame) = round.any_frame() else { break };
+            round.fetch(block, frame);
+            self.owed.pop_front();
         }
+        any
     }
 }
 
@@ -86,11 +99,10 @@ impl<S: Strategy> Policy for Hinted<S> {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         match event {
             Event::Decide => {
-                if let Some(block) = self.owed.filter(|block| view.state(*block).is_absent()) {
+                if !self.owed.is_empty() && self.pay(view, fetches) {
                     // One thing at a time: the strategy sees the frame taken at the next decision.
-                    return self.demand(block, view, fetches);
+                    return;
                 }
-                self.owed = None;
                 let mut round = Round::new(&mut self.knowledge, view, fetches);
                 let mut decided = usize::MAX;
                 while decided != round.decided() {
@@ -100,18 +112,27 @@ impl<S: Strategy> Policy for Hinted<S> {
             }
             Event::Miss { position, block } => {
                 if !self.knowledge.expects(position, block) || !self.strategy.promises(position, block) {
-                    self.demand(block, view, fetches);
+                    self.owed.clear();
+                    self.owed.push_back(block);
+                    self.pay(view, fetches);
                 }
             }
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
-                // No think time comes before the first reference.
-                if position > 0 {
-                    self.strategy.computed(compute);
+                // No think time comes before a process's first reference. Those of several go on side by side.
+                if position >= self.processes {
+                    self.strategy.computed(Nanos(compute.0 / u64::from(self.processes)));
                 }
             }
-            // Hints tell what is asked for; requests as a whole say nothing more.
-            Event::Asked { .. } | Event::Idle { .. } => {}
+            Event::Asked { asked, .. } => {
+                for (index, found) in (asked.first..).zip(view.found) {
+                    let block = view.space.block(asked.file, index).filter(|_| *found == Found::Absent);
+                    self.owed.extend(block.filter(|block| !self.owed.contains(block)));
+                }
+                self.pay(view, fetches);
+            }
+            // It prefetches when it decides, at no cost.
+            Event::Idle { .. } => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
                 if let Some(service) = service {
@@ -123,6 +144,10 @@ impl<S: Strategy> Policy for Hinted<S> {
 
     fn grow(&mut self, _blocks: usize) {
         // Every block is known from the start: hints hold the whole reference string.
+    }
+
+    fn asks(&self) -> bool {
+        self.processes > 1
     }
 
     fn wake_at(&self) -> Option<Nanos> {

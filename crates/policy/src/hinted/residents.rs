@@ -4,10 +4,16 @@
 //! block with a known next reference stands there as that position. Blocks without one stand in a recency list
 //! and count as furthest, least recently used first. Cost: a few words per event. Memory: 4 bytes a reference for
 //! the next-use index, computed once, and 16 a block.
+//!
+//! Several processes may serve the positions of one string, each its own, in any order. A position served before one
+//! that precedes it is *early*: it is no next use from then on, and is remembered until the cursor, the lowest position
+//! not served, has come by. With one process there is none.
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use headstart_types::{Block, IndexSet, Position, NEVER};
+use rustc_hash::FxBuildHasher;
 
 use crate::lists::Lists;
 use crate::{Hints, View};
@@ -26,6 +32,10 @@ pub struct Residents {
     unknown: Lists<1>,
     /// First position not yet visible.
     horizon: Position,
+    /// The lowest position not served.
+    cursor: Position,
+    /// Positions above the cursor that have been served.
+    early: HashSet<Position, FxBuildHasher>,
 }
 
 impl Residents {
@@ -51,7 +61,15 @@ impl Residents {
         };
         let mut unknown = Lists::new();
         unknown.grow(blocks);
-        Self { hints, next, next_use, known: IndexSet::new(references), unknown, horizon }
+        let known = IndexSet::new(references);
+        Self { hints, next, next_use, known, unknown, horizon, cursor: 0, early: HashSet::default() }
+    }
+
+    /// The lowest position not served.
+    #[inline]
+    #[must_use]
+    pub fn cursor(&self) -> Position {
+        self.cursor
     }
 
     /// Next disclosed use of `block`, resident or not, as far as it is visible.
@@ -111,22 +129,44 @@ impl Residents {
             self.unknown.move_to_back(0, block);
         } else if at == position {
             self.known.remove(position);
-            let next = self.next[position as usize];
+            let mut next = self.next[position as usize];
+            while self.is_early(next) {
+                next = self.next[next as usize];
+            }
             self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
             self.insert(block);
         }
+        self.advance(position);
     }
 
-    /// Makes visible what may be known at `cursor`. `absent` hears of each block that is not resident and whose
+    /// `position` has been served: the cursor moves on, or remembers it.
+    #[inline]
+    fn advance(&mut self, position: Position) {
+        if position != self.cursor {
+            self.early.insert(position);
+            return;
+        }
+        self.cursor += 1;
+        while !self.early.is_empty() && self.early.remove(&self.cursor) {
+            self.cursor += 1;
+        }
+    }
+
+    #[inline]
+    fn is_early(&self, position: Position) -> bool {
+        !self.early.is_empty() && self.early.contains(&position)
+    }
+
+    /// Makes visible what may be known at the cursor. `absent` hears of each block that is not resident and whose
     /// next use has just become known.
     #[inline]
-    pub fn disclose(&mut self, cursor: Position, mut absent: impl FnMut(Block, Position)) {
-        let horizon = self.hints.horizon(cursor);
+    pub fn disclose(&mut self, mut absent: impl FnMut(Block, Position)) {
+        let horizon = self.hints.horizon(self.cursor);
         while self.horizon < horizon {
             let position = self.horizon;
             self.horizon += 1;
             let block = self.hints.blocks[position as usize];
-            if self.next_use[block.index()] != NEVER || position < cursor {
+            if self.next_use[block.index()] != NEVER || position < self.cursor || self.is_early(position) {
                 continue;
             }
             self.next_use[block.index()] = position;

@@ -45,7 +45,7 @@ impl<'a> Round<'a> {
     #[inline]
     #[must_use]
     pub fn cursor(&self) -> Position {
-        self.view.cursor
+        self.knowledge.residents().cursor()
     }
 
     /// Whether nothing is outstanding on `disk`, this round's fetches included.

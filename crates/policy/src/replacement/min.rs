@@ -45,7 +45,7 @@ impl Replacement for Min {
 
     fn referenced(&mut self, position: Position, block: Block, _outcome: Outcome) {
         self.residents.served(position, block);
-        self.residents.disclose(position + 1, |_, _| {});
+        self.residents.disclose(|_, _| {});
     }
 
     fn removed(&mut self, block: Block) {
