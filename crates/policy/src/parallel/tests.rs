@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::readahead::{Asked, Found};
 use crate::registry::{policy, replacement, Context};
-use crate::{BlockState, Event, Fetch, Policy, Space, View};
+use crate::{BlockState, Event, Fetch, Hints, Policy, Space, View};
 
 /// One file whose blocks are numbered as they lie.
 struct File(u32);
@@ -35,6 +35,23 @@ impl Space for File {
 
 const BLOCKS: u32 = 40;
 
+fn context(program: Option<Arc<Program>>, frames: u32) -> Context {
+    Context {
+        frames,
+        initial: vec![],
+        disks: 1,
+        disk_of: vec![Disk(0); BLOCKS as usize].into(),
+        replacement: replacement("ru-set").unwrap(),
+        replacement_keys: toml::Table::new(),
+        hints: program.as_ref().map(|program| Arc::new(Hints::all(program.blocks.clone()))),
+        program,
+        nominal_service: Nanos(1),
+        uniform: true,
+        mean_compute: Nanos(1),
+        constant_compute: true,
+    }
+}
+
 /// A level without time: fetches end when they are told to.
 struct Host {
     policy: Box<dyn Policy>,
@@ -48,21 +65,7 @@ struct Host {
 impl Host {
     fn new(program: &Arc<Program>, frames: u32, keys: &str) -> Self {
         let row = policy("rapid-transit").unwrap();
-        let context = Context {
-            frames,
-            initial: vec![],
-            disks: 1,
-            disk_of: vec![Disk(0); BLOCKS as usize].into(),
-            replacement: replacement(row.default_replacement).unwrap(),
-            replacement_keys: toml::Table::new(),
-            hints: None,
-            program: Some(program.clone()),
-            nominal_service: Nanos(1),
-            uniform: true,
-            mean_compute: Nanos(1),
-            constant_compute: true,
-        };
-        let mut policy = (row.build)(keys.parse().unwrap(), &context).unwrap();
+        let mut policy = (row.build)(keys.parse().unwrap(), &context(Some(program.clone()), frames)).unwrap();
         policy.grow(BLOCKS as usize);
         let waiters = vec![vec![]; BLOCKS as usize];
         let states = vec![BlockState::ABSENT; BLOCKS as usize];
@@ -220,30 +223,41 @@ fn what_was_there_and_has_left_is_prefetched_after_all() {
     assert_eq!(host.idle(0), None);
 }
 
+/// What `name` says to a context that it refuses.
+fn refusal(name: &str, context: &Context, keys: &str) -> String {
+    (policy(name).unwrap().build)(keys.parse().unwrap(), context).err().unwrap().to_string()
+}
+
 #[test]
 fn a_program_is_needed() {
     let row = policy("rapid-transit").unwrap();
     assert!(row.parallel && row.open_replacement && !row.hinted);
-    let mut context = Context {
-        frames: 4,
-        initial: vec![],
-        disks: 1,
-        disk_of: vec![].into(),
-        replacement: replacement("ru-set").unwrap(),
-        replacement_keys: toml::Table::new(),
-        hints: None,
-        program: None,
-        nominal_service: Nanos(1),
-        uniform: true,
-        mean_compute: Nanos(1),
-        constant_compute: true,
-    };
-    let error = |context: &Context, keys: &str| (row.build)(keys.parse().unwrap(), context).err().unwrap().to_string();
+    let mut context = context(None, 4);
+    let error = |context: &Context, keys: &str| refusal("rapid-transit", context, keys);
     assert!(error(&context, "").starts_with("name: rapid-transit works from what the processes"));
     context.program = Some(program(&[0], &[1], &[1], &[0], true));
     assert!(error(&context, "buffer = 1").starts_with("buffer: unknown"), "{}", error(&context, "buffer = 1"));
     context.replacement = replacement("min").unwrap();
     assert!(error(&context, "").starts_with("replacement: min knows only what is referenced"));
+}
+
+#[test]
+fn plans_for_one_process_are_refused_to_several() {
+    let shared = |processes| context(Some(program(&[0, 1], &[2], &[2], &vec![0; processes], true)), 4);
+    for name in ["reverse-aggressive", "optimum"] {
+        let error = refusal(name, &shared(2), "");
+        assert!(error.starts_with(&format!("name: {name} plans for one process")), "{error}");
+        // The optimum finds this instance too large, but has nothing against its one process.
+        let alone = (policy(name).unwrap().build)(toml::Table::new(), &shared(1)).err();
+        assert!(alone.is_none_or(|error| !error.to_string().contains("plans for one process")));
+    }
+    for name in ["fixed-horizon", "aggressive", "forestall"] {
+        let asks = |processes| {
+            let row = policy(name).unwrap();
+            (row.build)((row.defaults)(), &shared(processes)).unwrap().asks()
+        };
+        assert_eq!((asks(1), asks(2)), (false, true), "{name}");
+    }
 }
 
 /// Strings of portions that start anywhere, shared or not.
