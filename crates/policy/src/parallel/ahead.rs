@@ -1,14 +1,13 @@
 //! What the strings of a parallel program are going to read and is not there: the next such block of each string.
 //!
-//! Each string is gone through once. A position whose block is there (resident or on its way) is *passed*, and comes
-//! back only if the block is evicted before the string has got there; so each position costs a constant, and once more
-//! for each such eviction. Strings with nothing left to fetch are *closed*, and looked at again only once something has
-//! come back, or once a new portion has begun where portions are irregular.
-//! Cost: amortised constant, and O(log n) for what comes back. Memory: a few words a string and 4 bytes a passed
-//! position of the blocks that are there.
+//! Each string is gone through once; strings that are alike (`lw`) are one *course*, gone through once for all. A
+//! position whose block is there (resident or on its way) is *passed*, and comes *back* only if the block is evicted; so
+//! each position of a course costs a constant, and once more for each eviction after it was passed. Strings with nothing
+//! left to fetch are closed, and looked at again only once something has come back to their course, or once a new
+//! portion has begun where portions are irregular.
+//! Cost: amortised constant per event, a few words for a search. Memory: a few words a string, 1 bit a reference, 4
+//! bytes a passed position of the blocks that are there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -18,16 +17,27 @@ use rustc_hash::FxBuildHasher;
 /// One string.
 #[derive(Debug)]
 struct Strand {
+    course: u32,
+    /// Its first position.
+    begin: Position,
     /// The next reference that nobody has taken.
     cursor: Position,
     /// Nothing from here on may be prefetched yet.
     limit: Position,
     /// Index of the portion that ends at the limit, or that is about to begin.
     portion: usize,
+    /// Whether its course has it among the closed.
+    listed: bool,
+}
+
+/// What strings that are alike read, in the positions of the first of them.
+#[derive(Debug)]
+struct Course {
+    begin: Position,
     /// The first position that has never been looked at.
     next: Position,
-    /// Passed positions whose blocks have left, the first on top.
-    back: BinaryHeap<Reverse<Position>>,
+    /// Its strings that have been closed since something last came back; some may have been opened again.
+    closed: Vec<u32>,
 }
 
 /// The next block of each string that could be prefetched.
@@ -37,27 +47,39 @@ pub(super) struct Ahead {
     /// References from a string's cursor to the first that may be prefetched.
     min_lead: Position,
     strands: Vec<Strand>,
+    courses: Vec<Course>,
     /// Strings that may have something to fetch.
     open: IndexSet,
     /// By block that is there: the positions passed over.
     passed: HashMap<Block, Vec<Position>, FxBuildHasher>,
+    /// Positions that have been looked at and whose blocks were absent then, or have left since.
+    back: IndexSet,
 }
 
 impl Ahead {
     pub fn new(program: Arc<Program>, min_lead: Position) -> Self {
         let count = program.string_ends.len();
-        let mut open = IndexSet::new(count);
-        let strand = |string| {
+        let (mut courses, mut open) = (Vec::new(), IndexSet::new(count));
+        let mut known: HashMap<&[Block], u32, FxBuildHasher> = HashMap::default();
+        let mut strands = Vec::with_capacity(count);
+        for string in 0..count as u32 {
             let positions = program.string(string);
-            let portion = program.portion_ends.partition_point(|end| *end <= positions.start);
-            let limit = if program.regular { positions.end } else { positions.start };
-            if positions.start < limit {
+            let begin = positions.start;
+            let blocks = &program.blocks[begin as usize..positions.end as usize];
+            let course = *known.entry(blocks).or_insert_with(|| {
+                courses.push(Course { begin, next: begin, closed: Vec::new() });
+                courses.len() as u32 - 1
+            });
+            let portion = program.portion_ends.partition_point(|end| *end <= begin);
+            let limit = if program.regular { positions.end } else { begin };
+            if begin < limit {
                 open.insert(string);
             }
-            Strand { cursor: positions.start, limit, portion, next: positions.start, back: BinaryHeap::new() }
-        };
-        let strands = (0..count as u32).map(strand).collect();
-        Self { program, min_lead, strands, open, passed: HashMap::default() }
+            strands.push(Strand { course, begin, cursor: begin, limit, portion, listed: false });
+        }
+        drop(known);
+        let back = IndexSet::new(program.blocks.len());
+        Self { program, min_lead, strands, courses, open, passed: HashMap::default(), back }
     }
 
     /// Processes of the program.
@@ -99,10 +121,10 @@ impl Ahead {
     pub fn evicted(&mut self, block: Block) {
         let Some(passed) = self.passed.remove(&block) else { return };
         for position in passed {
-            let string = self.program.string_at(position);
-            let strand = &mut self.strands[string as usize];
-            if position >= strand.cursor.saturating_add(self.min_lead) {
-                strand.back.push(Reverse(position));
+            self.back.insert(position);
+            let course = self.strands[self.program.string_at(position) as usize].course;
+            for string in self.courses[course as usize].closed.drain(..) {
+                self.strands[string as usize].listed = false;
                 self.open.insert(string);
             }
         }
@@ -132,27 +154,35 @@ impl Ahead {
     /// The next absent block of `string`, which is closed if there is none.
     fn next_of(&mut self, string: u32, absent: impl Fn(Block) -> bool) -> Option<Block> {
         let strand = &mut self.strands[string as usize];
-        let first = strand.cursor.saturating_add(self.min_lead);
-        while let Some(Reverse(position)) = strand.back.peek().copied() {
+        let course = &mut self.courses[strand.course as usize];
+        let first = strand.cursor.saturating_add(self.min_lead) - strand.begin + course.begin;
+        let limit = strand.limit - strand.begin + course.begin;
+        let mut at = first;
+        while let Some(position) = self.back.next(at).filter(|position| *position < limit.min(course.next)) {
             let block = self.program.blocks[position as usize];
-            if position >= first {
-                if absent(block) {
-                    return Some(block);
-                }
-                self.passed.entry(block).or_default().push(position);
-            }
-            strand.back.pop();
-        }
-        strand.next = strand.next.max(first);
-        while strand.next < strand.limit {
-            let block = self.program.blocks[strand.next as usize];
             if absent(block) {
                 return Some(block);
             }
-            self.passed.entry(block).or_default().push(strand.next);
-            strand.next += 1;
+            self.back.remove(position);
+            self.passed.entry(block).or_default().push(position);
+            at = position + 1;
+        }
+        while course.next < limit {
+            let (position, block) = (course.next, self.program.blocks[course.next as usize]);
+            if !absent(block) {
+                self.passed.entry(block).or_default().push(position);
+            } else if position >= first {
+                return Some(block);
+            } else {
+                // Too near for this string, but perhaps not for one that is behind it.
+                self.back.insert(position);
+            }
+            course.next += 1;
         }
         self.open.remove(string);
+        if !std::mem::replace(&mut strand.listed, true) {
+            course.closed.push(string);
+        }
         None
     }
 }

@@ -14,8 +14,7 @@
 //! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
 //! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
 //! processor is idle, how long an action takes it and what that delays is the host's business.
-//! Cost: amortised constant per event, O(log n) for a block that was evicted before its use. Not for programs that
-//! cannot say what they will read.
+//! Cost: amortised constant per event. Not for programs that cannot say what they will read.
 
 use headstart_types::{Block, Nanos, Position};
 

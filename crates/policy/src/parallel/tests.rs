@@ -264,9 +264,12 @@ fn plans_for_one_process_are_refused_to_several() {
 fn programs() -> impl Strategy<Value = Arc<Program>> {
     let portion = (0..BLOCKS, 1u32..6);
     let string = prop::collection::vec(portion, 1..7);
-    (prop::collection::vec(string, 1..5), any::<bool>(), any::<bool>(), 1usize..5).prop_map(
-        |(strings, shared, regular, processes)| {
+    (prop::collection::vec(string, 1..5), any::<bool>(), any::<bool>(), any::<bool>(), 1usize..5).prop_map(
+        |(mut strings, alike, shared, regular, processes)| {
             let (mut blocks, mut string_ends, mut portion_ends) = (vec![], vec![], vec![]);
+            if alike {
+                strings = vec![strings[0].clone(); processes];
+            }
             let strings = if shared { &strings[..1] } else { &strings[..] };
             for string in strings {
                 for (first, length) in string {
