@@ -34,6 +34,8 @@ struct Strand {
 #[derive(Debug)]
 struct Course {
     begin: Position,
+    /// Strings that read this.
+    strings: u32,
     /// The first position that has never been looked at.
     next: Position,
     /// Its strings that have been closed since something last came back; some may have been opened again.
@@ -67,9 +69,10 @@ impl Ahead {
             let begin = positions.start;
             let blocks = &program.blocks[begin as usize..positions.end as usize];
             let course = *known.entry(blocks).or_insert_with(|| {
-                courses.push(Course { begin, next: begin, closed: Vec::new() });
+                courses.push(Course { begin, strings: 0, next: begin, closed: Vec::new() });
                 courses.len() as u32 - 1
             });
+            courses[course as usize].strings += 1;
             let portion = program.portion_ends.partition_point(|end| *end <= begin);
             let limit = if program.regular { positions.end } else { begin };
             if begin < limit {
@@ -121,9 +124,13 @@ impl Ahead {
     pub fn evicted(&mut self, block: Block) {
         let Some(passed) = self.passed.remove(&block) else { return };
         for position in passed {
+            let strand = &self.strands[self.program.string_at(position) as usize];
+            let course = &mut self.courses[strand.course as usize];
+            if course.strings == 1 && position < strand.cursor {
+                continue;
+            }
             self.back.insert(position);
-            let course = self.strands[self.program.string_at(position) as usize].course;
-            for string in self.courses[course as usize].closed.drain(..) {
+            for string in course.closed.drain(..) {
                 self.strands[string as usize].listed = false;
                 self.open.insert(string);
             }
