@@ -58,6 +58,8 @@ pub struct Parts {
     pub references: References,
     /// All of it, where the first level's policy knows it beforehand: by process.
     pub chunks: Vec<Chunk>,
+    /// By process: the positions of its references, where several share hints; else none.
+    pub positions: Vec<Vec<Position>>,
     /// The disks.
     pub storage: Storage,
     /// What the first level's policy is built from.
@@ -69,7 +71,7 @@ pub struct Parts {
 /// # Errors
 /// A key of the policy.
 pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
-    let Parts { references, mut chunks, mut storage, context } = parts;
+    let Parts { references, mut chunks, mut storage, context, .. } = parts;
     let block_bytes = scenario.workload.block_bytes();
     storage.grow(&references.places.universe().sector_of);
     let policy = policy(&scenario.policy, &context, block_bytes, false).map_err(|error| error.within("policy"))?;
@@ -87,7 +89,7 @@ pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
 /// # Errors
 /// A key or the trace is at fault.
 pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
-    let Parts { references, chunks, storage, context } = parts;
+    let Parts { references, chunks, positions, storage, context } = parts;
     let (places, distinct) = (references.places.clone(), references.distinct);
     let first = scenario.lower.iter().map(|level| level.clients as usize).product();
     let manner = Manner {
@@ -97,7 +99,10 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
     };
     let shared = context.program.as_ref().is_some_and(|program| shares(program));
     let (hinted, program) = (context.hints.is_some(), context.program.clone());
-    let clients = clients(scenario, references, chunks, first)?;
+    let mut clients = clients(scenario, references, chunks, first)?;
+    for (client, positions) in clients.iter_mut().zip(positions) {
+        client.positions = Some(positions);
+    }
     let parallel = scenario.process.as_ref().map(|keys| {
         let barrier = barrier(keys, clients.len() as u32, shared);
         let actions = scenario.has_actions().then(|| {

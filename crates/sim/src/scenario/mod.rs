@@ -197,7 +197,18 @@ impl Scenario {
             }
         }
         if self.workload.processes == Processes::PerPid && hinted {
-            return workload("processes", "hints follow one process", "\"merged\", or a policy without hints");
+            let minimum = self.policy.name == "demand";
+            if minimum || self.policy.hints.is_some() || self.lower.iter().any(|level| level.clients > 1) {
+                let problem = "hints of several processes are whole, of one level, and for prefetching";
+                return workload(
+                    "processes",
+                    problem,
+                    "\"merged\", or a hinted policy that prefetches, with no hints key",
+                );
+            }
+            if self.workload.writes.reach_devices() {
+                return workload("writes", "hints of several processes are of reads", "\"as-read\" or \"skip\"");
+            }
         }
         if self.workload.issue == Issue::Whole && hinted {
             return workload("issue", "hinted policies go block by block", "\"blocks\"");

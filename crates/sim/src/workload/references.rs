@@ -177,6 +177,10 @@ impl References {
         if names.is_empty() {
             return Err(KeyError::new("workload.references", "empty", "at least one block name").into());
         }
+        if scenario.workload.processes == Processes::PerPid {
+            let allowed = "\"merged\", or a trace with processes";
+            return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
+        }
         if scenario.workload.placement.is_some() {
             let allowed = "device.layout, or no placement";
             return Err(KeyError::new("workload.placement", "inline references have no files", allowed).into());
