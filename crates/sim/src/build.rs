@@ -107,7 +107,10 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         let barrier = barrier(keys, clients.len() as u32, shared);
         let actions = scenario.has_actions().then(|| {
             let time = (keys.action, keys.issues);
-            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.for_others)
+            let buffers = if keys.buffers == 0 { clients.len() as u64 } else { u64::from(keys.buffers) };
+            // This replacement keeps prefetched blocks until they are used.
+            let unused_max = (scenario.policy.replacement == "ru-set").then_some(buffers);
+            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.for_others).with_unused_max(unused_max)
         });
         let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
         Parallel::new(clients.len(), strings, barrier, actions, keys.contention)
@@ -115,6 +118,10 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
     let (tiers, frames) = tiers(scenario, &places, &context, (first, asking), (storage.drives().len(), distinct))?;
+    if clients.len() > first && !tiers[0].level.asks() {
+        let problem = format!("{} follows one process", scenario.policy.name);
+        return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());
+    }
     let tiers = Tiers::new(tiers, first, storage, places.clone(), scenario.workload.block_bytes());
     Ok((Flow::new(tiers, clients, places, manner, parallel), frames))
 }

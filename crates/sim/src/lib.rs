@@ -6,6 +6,7 @@
 mod build;
 mod error;
 mod flow;
+mod known;
 mod outcome;
 mod process;
 mod report;

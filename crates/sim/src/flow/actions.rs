@@ -50,6 +50,8 @@ pub struct Actions {
     idle_min: Nanos,
     /// What one processor finds nothing to prefetch for, no other does.
     alike: bool,
+    /// Blocks prefetched and not used at most, where none of them is ever evicted.
+    unused_max: Option<u64>,
     /// By process.
     draws: Vec<ChaCha8Rng>,
     /// By process: the request that the action under way will issue.
@@ -80,6 +82,7 @@ impl Actions {
             issues,
             idle_min,
             alike,
+            unused_max: None,
             draws: (0..processes).map(draw).collect(),
             held: vec![None; processes],
             free: BTreeSet::new(),
@@ -104,6 +107,13 @@ impl Actions {
         self.is_busy(index);
         self.free_since[index] = Some(at);
         self.free.insert((at, index as u32));
+    }
+
+    /// Holds the policy to so many blocks that are prefetched and not used.
+    #[must_use]
+    pub fn with_unused_max(mut self, unused_max: Option<u64>) -> Self {
+        self.unused_max = unused_max;
+        self
     }
 
     /// A processor is not to be asked.
@@ -187,9 +197,12 @@ impl Flow {
         if !self.tiers.act(tier, |level, _| level.idle(now, index as u32, &mut hold)) {
             return false;
         }
+        let counts = self.tiers.tiers[tier].level.counts();
+        let unused = counts.prefetches - counts.prefetches_used;
         let Some(parallel) = &mut self.parallel else { return false };
         let held = parallel.hold(now);
         let Some(actions) = &mut parallel.actions else { return false };
+        assert!(actions.unused_max.is_none_or(|most| unused <= most), "{unused} blocks are prefetched and not used");
         actions.is_busy(index);
         let length = held + actions.draw(index);
         parallel.nodes[index].begins(now, length);

@@ -16,6 +16,7 @@ mod arrivals;
 mod asking;
 mod calendar;
 mod clients;
+mod deciding;
 mod messages;
 mod parallel;
 mod tiers;
@@ -284,61 +285,6 @@ impl Flow {
     fn arrived(&mut self, now: Nanos, index: usize, block: Block, written: bool) {
         if self.clients[index].process.arrived(now, block, written) {
             self.wait_is_over(now, index);
-        }
-    }
-
-    /// Step (2).
-    fn decide(&mut self, now: Nanos) {
-        self.tiers.wishes_come(now);
-        let mut from = 0;
-        while let Some(index) = self.tiers.wishes.take_undecided(from) {
-            from = index + 1;
-            let level = &self.tiers.tiers[index].level;
-            let due = level.flush_at().is_some_and(|at| at <= now);
-            let woken = level.wake_at().is_some_and(|at| at <= now);
-            if !due && !woken && !level.wants_to_decide() {
-                continue;
-            }
-            let at_hand = self.at_hand(index);
-            self.tiers.storage.process = self.only_client[index];
-            let issued = self.tiers.act(index, |level, down| {
-                let flushed = if due { level.flush(now, down) } else { 0 };
-                flushed + if woken || level.wants_to_decide() { level.decide(now, at_hand, down) } else { 0 }
-            });
-            self.charge(now, index, issued);
-            self.tiers.settle(now);
-        }
-        self.tiers.storage.start_issued(now);
-    }
-
-    /// The block that a process is about to ask level `index` for, or waits for: a fetch of it is a demand.
-    fn at_hand(&self, index: usize) -> Option<Block> {
-        if index >= self.tiers.first || self.asks[index] || self.whole {
-            return None;
-        }
-        let client = &self.clients[self.first_client[index]? as usize];
-        let process = &client.process;
-        let wants = (client.is_due || process.due().is_none()) && process.wants_block();
-        (wants && client.has_at_hand()).then(|| client.block())
-    }
-
-    /// Driver work is the acting process's; that of a level's own decisions its first process's.
-    fn charge(&mut self, now: Nanos, tier: usize, issued: u32) {
-        if issued == 0 || self.open {
-            return;
-        }
-        let Some(index) = self.acting.or(self.first_client[tier]).map(|index| index as usize) else { return };
-        let process = &mut self.clients[index].process;
-        if process.phase == Phase::Done && process.free_at < now {
-            process.idle += now - process.free_at;
-        }
-        if let Some(parallel) = &self.parallel {
-            process.free_at = process.free_at.max(parallel.acts_until(index));
-        }
-        process.charge_driver(now, issued);
-        self.moved(now, index);
-        if self.acting.is_none() {
-            self.reschedule(index);
         }
     }
 }

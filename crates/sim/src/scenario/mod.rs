@@ -5,6 +5,7 @@
 //! range is an error that names the key and what is allowed. The table with all defaults in it is what a result
 //! carries and what `--explain` prints.
 
+mod checks;
 mod device;
 mod level;
 mod normal;
@@ -182,99 +183,10 @@ impl Scenario {
             || self.policy.asks()
     }
 
-    /// What two sections say must not contradict.
-    fn fits_together(&self) -> Result<(), KeyError> {
-        let hinted = self.policy.needs_hints();
-        let workload =
-            |key: &str, problem: &str, allowed: &str| Err(KeyError::new(format!("workload.{key}"), problem, allowed));
-        if let Arrival::Open(_) = self.workload.arrival {
-            if hinted {
-                return workload("arrival", "hints follow one process, arrivals by the clock none", "\"closed\"");
-            }
-            if self.host != HostKeys::default() {
-                let problem = "arrivals by the clock take no processor time";
-                return Err(KeyError::new("host", problem, "no costs, or workload.arrival = \"closed\""));
-            }
-        }
-        if self.workload.processes == Processes::PerPid && hinted {
-            let minimum = self.policy.name == "demand";
-            if minimum || self.policy.hints.is_some() || self.lower.iter().any(|level| level.clients > 1) {
-                let problem = "hints of several processes are whole, of one level, and for prefetching";
-                return workload(
-                    "processes",
-                    problem,
-                    "\"merged\", or a hinted policy that prefetches, with no hints key",
-                );
-            }
-            if self.workload.writes.reach_devices() {
-                return workload("writes", "hints of several processes are of reads", "\"as-read\" or \"skip\"");
-            }
-        }
-        if self.workload.issue == Issue::Whole && hinted {
-            return workload("issue", "hinted policies go block by block", "\"blocks\"");
-        }
-        let shared: u64 = self.lower.iter().map(|level| u64::from(level.clients)).product();
-        if shared > 1 && self.workload.processes != Processes::PerPid {
-            let problem = "several first levels need several processes";
-            return workload("processes", problem, "\"per-pid\", or clients = 1");
-        }
-        if shared > 100_000 {
-            let problem = format!("{shared} first levels");
-            return Err(KeyError::new("level.clients", problem, "at most 100000 in all"));
-        }
-        Ok(())
-    }
-
     /// Whether the policy gives idle processors prefetch actions.
     #[must_use]
     pub fn has_actions(&self) -> bool {
         self.policy.parallel()
-    }
-
-    /// What a parallel program must have, and must not. `actions`: a key that says how prefetch actions go.
-    fn makes_a_program(&self, actions: Option<&str>) -> Result<(), KeyError> {
-        let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
-        let Some(process) = &self.process else {
-            if self.has_actions() {
-                let problem =
-                    format!("{} works from what the processes of a parallel program will read", self.policy.name);
-                return refused("policy.name", &problem, "[process] beside it, or another policy");
-            }
-            return Ok(());
-        };
-        if let Arrival::Open(_) = self.workload.arrival {
-            return refused(
-                "workload.arrival",
-                "processes wait, arrivals by the clock do not",
-                "\"closed\", or no [process]",
-            );
-        }
-        if let (Some(key), false) = (actions, self.has_actions()) {
-            let problem = format!("{} gives processors no prefetch actions", self.policy.name);
-            return refused(&format!("process.{key}"), &problem, "policy rapid-transit, or no such key");
-        }
-        if self.has_actions() && self.workload.writes.reach_devices() {
-            let allowed = "\"as-read\" or \"skip\"";
-            return refused("workload.writes", "prefetch actions are for files that are only read", allowed);
-        }
-        if self.has_actions() && self.lower.iter().any(|level| level.clients > 1) {
-            return refused("level.clients", "prefetch actions are for one first level", "clients = 1");
-        }
-        if process.pattern.is_none() && process.meets == Meets::Portion {
-            let allowed = "a pattern, or scope = \"process\", \"all\" or \"none\"";
-            return refused("process.barrier.scope", "a trace says nothing of portions", allowed);
-        }
-        if process.pattern.is_some() && self.policy.needs_hints() {
-            return refused("policy", "who reads which reference of a pattern is not known", "a policy without hints");
-        }
-        if process.pattern.is_some() && self.workload.placement.is_some_and(|placement| placement != Placement::Address)
-        {
-            return refused("workload.placement", "a pattern is of one file", "\"address\"");
-        }
-        if process.pattern.is_some() && !self.cache.initial.is_empty() {
-            return refused("cache.initial", "names blocks, which only inline references have", "no initial");
-        }
-        Ok(())
     }
 
     /// Reads a scenario from a file, a table or a text, with `key=value` overrides laid over it.

@@ -1,0 +1,85 @@
+//! What the processes of a trace are going to read, for policies that know it beforehand.
+
+use std::sync::Arc;
+
+use headstart_types::{Chunk, KeyError, Nanos, Position, Program, NEVER};
+
+use crate::scenario::{Processes, Scenario};
+use crate::workload::References;
+use crate::Error;
+
+/// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.
+///
+/// # Errors
+/// The trace is wrong somewhere, or there are too many references to number.
+pub fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
+    let chunks = match scenario.workload.processes {
+        Processes::Merged => vec![references.rest()?],
+        Processes::PerPid => each(scenario, references)?,
+    };
+    number(&chunks)?;
+    let mut end = 0;
+    let ends = chunks.iter().map(|chunk| {
+        end += chunk.blocks.len() as Position;
+        end
+    });
+    let ends: Arc<[Position]> = ends.collect();
+    let program = Program {
+        blocks: chunks.iter().flat_map(|chunk| chunk.blocks.iter().copied()).collect(),
+        string_ends: ends.clone(),
+        portion_ends: ends,
+        string_of: (0..chunks.len() as u32).collect(),
+        regular: true,
+    };
+    Ok((Some(Arc::new(program)), chunks))
+}
+
+/// All references of each process of a trace.
+///
+/// # Errors
+/// The trace is wrong somewhere.
+pub fn each(scenario: &Scenario, references: &References) -> Result<Vec<Chunk>, Error> {
+    references.pids.iter().map(|pid| references.of_process(scenario, *pid)?.rest()).collect()
+}
+
+/// Whether the references of all processes can be numbered.
+fn number(chunks: &[Chunk]) -> Result<(), Error> {
+    if chunks.iter().map(|chunk| chunk.blocks.len()).sum::<usize>() < NEVER as usize {
+        return Ok(());
+    }
+    let problem = "more references than a program can number";
+    Err(KeyError::new("workload.limit", problem, "fewer than 4294967295 references").into())
+}
+
+/// The order in which the references of several processes are expected: one of each process in turn, as long as it has
+/// any. Returns them as one string that all share, and by process the positions of its references.
+///
+/// # Errors
+/// There are too many references to number.
+pub fn merge(chunks: &[Chunk]) -> Result<(Program, Vec<Vec<Position>>), Error> {
+    number(chunks)?;
+    let mut positions = vec![Vec::new(); chunks.len()];
+    let mut blocks = Vec::new();
+    let mut left: Vec<usize> = (0..chunks.len()).collect();
+    let mut round = 0;
+    while !left.is_empty() {
+        left.retain(|at| round < chunks[*at].blocks.len());
+        for at in &left {
+            positions[*at].push(blocks.len() as Position);
+            blocks.push(chunks[*at].blocks[round]);
+        }
+        round += 1;
+    }
+    let ends: Arc<[Position]> = [blocks.len() as Position].into();
+    let string_of = vec![0; chunks.len()].into();
+    let program =
+        Program { blocks: blocks.into(), string_ends: ends.clone(), portion_ends: ends, string_of, regular: true };
+    Ok((program, positions))
+}
+
+/// The mean of times.
+#[must_use]
+pub fn mean(times: impl ExactSizeIterator<Item = Nanos>) -> Nanos {
+    let count = times.len().max(1) as u128;
+    Nanos((times.map(|time| u128::from(time.0)).sum::<u128>() / count) as u64)
+}
