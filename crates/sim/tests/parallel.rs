@@ -179,6 +179,45 @@ fn a_trace_s_processes_can_be_prefetched_for() {
     assert_eq!((rapid.counts.fetches, rapid.counts.prefetches_wasted), (8, 0));
 }
 
+#[test]
+fn processes_share_hints() {
+    // Two processes, each with blocks of its own, 2 ms of thought: merged 0 6 1 7 2 8 3 9. All is fetched ahead.
+    let trace = of_processes("hints", &[&[0, 1, 2, 3], &[6, 7, 8, 9]]);
+    let run = |policy: &str, processes: &str| {
+        common::try_run(common::table(&format!(
+            "workload = {{trace = \"{}\", processes = \"{processes}\", compute = \"2ms\", placement = \"address\"}}\n\
+             cache = {{blocks = 8}}\npolicy = {policy}\n\
+             device = {{model = \"uniform\", fetch_time = \"10ms\", count = 24}}\n",
+            trace.path()
+        )))
+    };
+    for name in ["aggressive", "fixed-horizon", "forestall"] {
+        let report = run(&format!("\"{name}\""), "per-pid").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((report.counts.fetches, report.counts.references), (8, 8), "{name}");
+        assert!(report.elapsed_ns < 48 * MS, "{name} is no worse than demand");
+        adds_up_but_for_actions(&report);
+    }
+    // All eight at once, in the first 10 ms: 10 + 4 * 2.
+    let aggressive = run("\"aggressive\"", "per-pid").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(ms(aggressive.elapsed_ns), 18);
+    for policy in [
+        "\"reverse-aggressive\"",
+        "{name = \"demand\", replacement = \"min\"}",
+        "{name = \"forestall\", hints = {window = 3}}",
+    ] {
+        let error = run(policy, "per-pid").expect_err(policy);
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+/// What holds of processes that are part of no program.
+fn adds_up_but_for_actions(report: &Report) {
+    let sum = |part: fn(&headstart_sim::ProcessReport) -> u64| report.processes.iter().map(part).sum::<u64>();
+    assert_eq!(sum(|each| each.references), report.counts.references);
+    assert_eq!(sum(|each| each.hits_unready), report.counts.hits_unready);
+    assert_eq!((sum(|each| each.actions), sum(|each| each.barrier_ns)), (0, 0));
+}
+
 const PATTERNS: [&str; 6] = ["lfp", "lrp", "lw", "gfp", "grp", "gw"];
 
 /// A parallel program drawn at random, on demand or with prefetching.
