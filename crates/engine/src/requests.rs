@@ -29,6 +29,8 @@ pub struct Ask {
     pub write: bool,
     /// Position of its first block in the reference string; at lower levels nobody counts.
     pub position: Position,
+    /// The think time before it, without driver work and stalls; zero where nobody thinks.
+    pub compute: Nanos,
 }
 
 /// How the demanded blocks of a request were found, and what it has caused.
@@ -64,6 +66,7 @@ struct Waiter {
     position: Position,
     process: u32,
     outcome: Outcome,
+    compute: Nanos,
     since: Nanos,
 }
 
@@ -220,6 +223,8 @@ impl<S: Space> Level<S> {
         position: Position,
     ) -> Found {
         let (write, process) = (ask.write, ask.asked.client);
+        // Only the first block comes after a thought.
+        let compute = if position == ask.position { ask.compute } else { Nanos::ZERO };
         let state = self.blocks[block.index()];
         if demanded {
             self.counts.references += 1;
@@ -232,7 +237,7 @@ impl<S: Space> Level<S> {
                 self.blocks[block.index()] = state.used();
             }
             self.cursor = self.cursor.max(position.saturating_add(1));
-            self.tell(now, served(position, block, Outcome::HitReady, process));
+            self.tell(now, served(position, block, Outcome::HitReady, process, compute));
             return if state.is_unused_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
         }
         let on_its_way = state.is_in_flight() || state.is_passing();
@@ -240,7 +245,7 @@ impl<S: Space> Level<S> {
             // At the very instant of its fetch too, if that is another process's.
             let others = on_its_way && self.requests.is_fetched_for_another(block, process);
             let outcome = self.count_wait(now, block, write, on_its_way, others);
-            self.requests.wait(block, Waiter { slot, position, process, outcome, since: now });
+            self.requests.wait(block, Waiter { slot, position, process, outcome, compute, since: now });
             self.blocks[block.index()] = self.blocks[block.index()].used();
         }
         match (on_its_way, state.is_unused_prefetch()) {
@@ -282,7 +287,7 @@ impl<S: Space> Level<S> {
         for waiter in waiters {
             self.waited(now, &waiter);
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
-            self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process));
+            self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute));
         }
     }
 
@@ -321,7 +326,10 @@ impl<S: Space> Level<S> {
             }
             let on_its_way = state.is_in_flight() || state.is_passing();
             let outcome = self.count_wait(now, block, false, on_its_way, false);
-            self.requests.wait(block, Waiter { slot, position: 0, process: asked.client, outcome, since: now });
+            self.requests.wait(
+                block,
+                Waiter { slot, position: 0, process: asked.client, outcome, compute: Nanos::ZERO, since: now },
+            );
             self.blocks[block.index()] = state.used();
             if !on_its_way {
                 issued += self.pass(now, block, kind, backend);
@@ -422,6 +430,6 @@ impl<S: Space> Level<S> {
     }
 }
 
-fn served(position: Position, block: Block, outcome: Outcome, process: u32) -> Event {
-    Event::Served { position, block, outcome, compute: Nanos::ZERO, process }
+fn served(position: Position, block: Block, outcome: Outcome, process: u32, compute: Nanos) -> Event {
+    Event::Served { position, block, outcome, compute, process }
 }

@@ -376,7 +376,8 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
                 due[process as usize] = None;
                 let first = 2 * u64::from(system.refs[at as usize]);
                 let asked = Asked { file: 0, first, count: 1, client: process };
-                let ask = Ask { id: u64::from(process), asked, demanded: 1, write: false, position: at };
+                let ask =
+                    Ask { id: u64::from(process), asked, demanded: 1, write: false, position: at, compute: Nanos(0) };
                 level.request(Nanos(now), &ask, &mut disks);
             }
         }

@@ -49,7 +49,7 @@ impl Flow {
         arrivals.count += 1;
         let to_write = if write { client.blocks(asked.count).to_vec() } else { Vec::new() };
         arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
-        let ask = Ask { id, asked, demanded: asked.count, write, position };
+        let ask = Ask { id, asked, demanded: asked.count, write, position, compute: Nanos::ZERO };
         if self.request(now, tier, &ask).0 {
             self.answered(now, id);
         }

@@ -83,7 +83,8 @@ impl Flow {
         let asked = client.asked(&self.places, self.whole, index as u32);
         client.count = asked.count;
         let (tier, position, write) = (client.tier, client.position(), client.writes());
-        let ask = Ask { id: index as u64, asked, demanded: asked.count, write, position };
+        let compute = client.process.last_think;
+        let ask = Ask { id: index as u64, asked, demanded: asked.count, write, position, compute };
         let (done, looked) = self.request(now, tier, &ask);
         self.clients[index].found.add(&looked);
         self.count(&looked);

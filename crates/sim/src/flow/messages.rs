@@ -136,6 +136,7 @@ impl Tiers {
                 demanded: native,
                 write: false,
                 position: headstart_types::NEVER,
+                compute: Nanos::ZERO,
             };
             self.act(below, |level, down| level.request(now, &ask, down));
         }
