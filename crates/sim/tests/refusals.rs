@@ -68,3 +68,34 @@ fn a_layout_names_every_referenced_block_once() {
         assert!(text.starts_with(begin), "{layout}: {text}");
     }
 }
+
+#[test]
+fn chunks_are_of_compact_chunks() {
+    let base = r#"{"workload": {"generator": "random", "blocks": 9, "requests": 9, "compute": "1ms"}}"#;
+    for (sets, begin) in [
+        (
+            &["workload.chunk_blocks=8"][..],
+            "workload.chunk_blocks: addresses are not cut in chunks; allowed: addresses =",
+        ),
+        (&["workload.addresses=compact", "workload.chunk_blocks=1"], "workload.chunk_blocks: addresses are not cut"),
+        (&["workload.addresses=compact-chunks", "workload.chunk_blocks=0"], "workload.chunk_blocks: 0 is out of range"),
+        (
+            &["workload.addresses=compact-chunks", "workload.chunk_blocks=2147483649"],
+            "workload.chunk_blocks: 2147483649 is out of range; allowed: a whole number from 1 to 2147483648",
+        ),
+        (&["workload.addresses=compact-chunk"], "workload.addresses: "),
+        // Chunks of 1 GiB do not fit into 1.3 GB twice.
+        (
+            &["workload.addresses=compact-chunks", "workload.chunk_blocks=131072", "workload.blocks=300000"],
+            "workload.addresses: block",
+        ),
+    ] {
+        let text = refusal(base, sets);
+        assert!(text.starts_with(begin), "{sets:?}: {text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+    let sets = ["workload.addresses=compact-chunks".to_owned()];
+    let scenario = Scenario::read(&Source::Json(base.to_owned()), &sets).expect("a scenario");
+    let report = simulate(&scenario, &mut |_| true).expect("a run");
+    assert_eq!(serde_json::to_value(&report).expect("plain values")["scenario"]["workload"]["chunk_blocks"], 64);
+}

@@ -54,7 +54,7 @@ def compare(
         str | None, typer.Option(help="address, table-order or random-groups.", rich_help_panel=WORKLOAD)
     ] = None,
     addresses: Annotated[
-        str | None, typer.Option(help="Beyond the device: error or compact.", rich_help_panel=WORKLOAD)
+        str | None, typer.Option(help="Beyond the device: error, compact or compact-chunks.", rich_help_panel=WORKLOAD)
     ] = None,
     writes: Annotated[str, typer.Option(help="as-read or skip.", rich_help_panel=WORKLOAD)] = "as-read",
     limit: Annotated[int | None, typer.Option(min=1, help="Requests at most.", rich_help_panel=WORKLOAD)] = None,

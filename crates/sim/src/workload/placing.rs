@@ -6,7 +6,8 @@
 //!   fill groups in the order of the table, a group takes files until they come to 8550 blocks, each file starts
 //!   at a random block of its group and runs on from there. The paper says no more; that files follow the table,
 //!   and that blocks of two files may then share an address, is our reading;
-//! - compact: only referenced blocks take room, in order of their addresses.
+//! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
+//!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +31,37 @@ const STREAM: u64 = 2;
 pub struct Placing {
     /// First block of the volume of each file; `None`: files are not told apart.
     bases: Option<BTreeMap<u32, u64>>,
-    /// Referenced blocks of the volume in order; `None`: no compaction.
-    compact: Option<Vec<u64>>,
+    /// `None`: no compaction.
+    compact: Option<Chunks>,
     layout: Layout,
     block_sectors: u64,
     /// Sectors of each disk.
     capacity: Option<u64>,
+}
+
+/// The chunks of the volume that take room.
+#[derive(Debug)]
+struct Chunks {
+    /// Of each; at least 1.
+    blocks: u64,
+    /// Which of the volume they are, in order.
+    order: Vec<u64>,
+}
+
+impl Chunks {
+    /// Those of the blocks at `addresses`.
+    fn new(blocks: u64, addresses: impl Iterator<Item = u64>) -> Self {
+        let mut order: Vec<u64> = addresses.map(|address| address / blocks).collect();
+        order.sort_unstable();
+        order.dedup();
+        Self { blocks, order }
+    }
+
+    /// Where the block at `address` comes to lie; `None` if its chunk takes no room.
+    fn place(&self, address: u64) -> Option<u64> {
+        let rank = self.order.binary_search(&(address / self.blocks)).ok()?;
+        Some(rank as u64 * self.blocks + address % self.blocks)
+    }
 }
 
 impl Placing {
@@ -65,14 +91,10 @@ impl Placing {
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
         let mut placing = Self { bases, compact: None, layout, block_sectors, capacity };
-        if workload.addresses == Addresses::Compact {
-            let mut volume = Vec::with_capacity(survey.blocks.len());
-            for (file, at) in &survey.blocks {
-                volume.push(placing.volume_block(*file, *at)?);
-            }
-            volume.sort_unstable();
-            volume.dedup();
-            placing.compact = Some(volume);
+        if let Addresses::Compact { chunk_blocks } = workload.addresses {
+            let addresses: Result<Vec<u64>, Error> =
+                survey.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
+            placing.compact = Some(Chunks::new(chunk_blocks, addresses?.into_iter()));
         }
         Ok(placing)
     }
@@ -81,7 +103,7 @@ impl Placing {
         let base = self.bases.as_ref().map_or(Some(0), |bases| bases.get(&file).copied());
         base.and_then(|base| base.checked_add(at)).ok_or_else(|| {
             let problem = format!("block {at} of file {file} has no address below 2^64");
-            KeyError::new("workload.addresses", problem, "\"compact\"").into()
+            KeyError::new("workload.addresses", problem, "larger blocks").into()
         })
     }
 
@@ -89,7 +111,7 @@ impl Placing {
     #[must_use]
     pub fn holds(&self, file: u32, at: u64) -> bool {
         let Ok(address) = self.volume_block(file, at) else { return false };
-        let own = self.compact.as_ref().is_none_or(|order| order.binary_search(&address).is_ok());
+        let own = self.compact.as_ref().is_none_or(|chunks| chunks.place(address).is_some());
         own && self.place(file, at).is_ok()
     }
 
@@ -110,16 +132,19 @@ impl Placing {
     /// Disk and first sector of block `at` of `file`.
     ///
     /// # Errors
-    /// It lies beyond the device.
+    /// It lies beyond the device, or in a chunk that takes no room.
     pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), Error> {
         let address = self.volume_block(file, at)?;
         let address = match &self.compact {
             None => address,
-            Some(order) => order.partition_point(|other| *other < address) as u64,
+            Some(chunks) => chunks.place(address).ok_or_else(|| {
+                let problem = format!("block {at} of file {file} is never referenced, nor a neighbour of one that is");
+                KeyError::new("workload.addresses", problem, "\"error\", or larger chunks")
+            })?,
         };
         let beyond = |limit: u64| {
             let problem = format!("block {address} lies beyond the device, whose disks hold {limit} sectors each");
-            let allowed = "\"compact\", more or larger disks, or another placement";
+            let allowed = "\"compact\", \"compact-chunks\", more or larger disks, or another placement";
             KeyError::new("workload.addresses", problem, allowed)
         };
         // Without a limit, sectors must still fit in 64 bits.
@@ -183,6 +208,20 @@ mod tests {
     fn files_follow_one_another_in_table_order() {
         let bases = table_order(&[(3, 10), (1, 5), (2, 1)]);
         assert_eq!(bases, BTreeMap::from([(3, 0), (1, 10), (2, 15)]));
+    }
+
+    #[test]
+    fn chunks_keep_their_blocks_together() {
+        // Chunks of four: 5 and 6 lie in the second, 40 in the eleventh, 3 in the first; nothing else takes room.
+        let chunks = Chunks::new(4, [40, 5, 3, 6].into_iter());
+        assert_eq!(chunks.order, [0, 1, 10]);
+        let places: Vec<Option<u64>> = [0, 3, 4, 7, 8, 39, 40, 43, 44].map(|at| chunks.place(at)).to_vec();
+        let expected = [Some(0), Some(3), Some(4), Some(7), None, None, Some(8), Some(11), None];
+        assert_eq!(places, expected);
+        let single = Chunks::new(1, [40, 5, 3, 6].into_iter());
+        assert_eq!([3, 4, 5, 6, 7, 40].map(|at| single.place(at)), [Some(0), None, Some(1), Some(2), None, Some(3)]);
+        let huge = Chunks::new(1 << 31, [u64::MAX].into_iter());
+        assert_eq!(huge.place(u64::MAX), Some((1 << 31) - 1));
     }
 
     #[test]

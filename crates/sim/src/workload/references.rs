@@ -85,7 +85,7 @@ impl References {
         let strings = strings.map_err(|error| error.within("process.pattern"))?;
         let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
         let footprint = matches!(scenario.cache.size, CacheSize::Footprint(_));
-        if footprint || keys.addresses == Addresses::Compact {
+        if footprint || keys.addresses != Addresses::Error {
             found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
         }
         let placing = Placing::try_new(keys, Placement::Address, &scenario.device, capacity, &found, scenario.seed)?;
@@ -142,7 +142,7 @@ impl References {
         let by_footprint = |level: &LowerKeys| matches!(level.size, LowerSize::Own(CacheSize::Footprint(_)));
         let footprint =
             matches!(scenario.cache.size, CacheSize::Footprint(_)) || scenario.lower.iter().any(by_footprint);
-        let distinct = keys.addresses == Addresses::Compact || footprint;
+        let distinct = keys.addresses != Addresses::Error || footprint;
         let pids = if keys.processes == Processes::PerPid { pids(opened, carries)? } else { Vec::new() };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(opened, &cutter, distinct)? } else { Survey::default() };

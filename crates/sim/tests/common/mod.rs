@@ -149,7 +149,7 @@ fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
     };
     let more = match rng.random_range(0..6) {
         0 => ", limit = 100",
-        1 => ", addresses = \"compact\"",
+        1 => one_of(rng, &[", addresses = \"compact\"", ", addresses = \"compact-chunks\", chunk_blocks = 8"]),
         2 => ", compute_scale = 0.5",
         _ => "",
     };
