@@ -7,11 +7,16 @@
 //! prefetches a group of twice the size, up to 32 blocks. There is no trigger distance: hits and misses trigger.
 //!
 //! Readings. When a request inside the window prefetches: `trigger = "group"`, once it enters the current group
-//! (nothing while it is in the previous one). That is Linux's pipelining, and groups run 3, 6, 12, 24, 32. With
-//! `"window"`, at each request inside the window, as zhang-pfc's sentence says word for word; then the window soon
-//! runs away from a reader of single blocks, who falls out of it and starts again at 3. The next group begins where
-//! the window ends, or after the request if that is further. Left out: what 2.6 does beyond this description (its
-//! cache-hit and miss counters, congestion); `linux` is the present kernel.
+//! (nothing while it is in the previous one); groups run 3, 6, 12, 24, 32. With `"window"`, at each request inside the
+//! window, as zhang-pfc's sentence says word for word ("if the next access is within the read-ahead window"). The
+//! default is not that sentence, for two reasons. Linux does the former, in 2.4 (mm/filemap.c,
+//! generic_file_readahead: inside the last read-ahead) as in 2.6 up to 2.6.22 (mm/readahead.c, page_cache_readahead: a
+//! new ahead window once the old one is entered). And the latter contradicts the sentence that follows it, that
+//! sequential reads double the group up to 32: after 3, 6 and 12 the window has run away from a reader of single
+//! blocks, who falls out of it and starts again at 3. "Trigger on each hit and each miss" holds of both: neither asks
+//! whether the block was cached. The next group begins where the window ends, or after the request if that is further.
+//! Left out: what 2.6 does beyond this description (no group at all after a jump, first groups by the size of the
+//! request, its counters of hits and misses, congestion); `linux` is the present kernel.
 //! Cost: constant per request; 80 bytes a file, of at most `files` files, the least recently read forgotten first.
 //! Not for random reads of one or two blocks: each costs three more.
 
