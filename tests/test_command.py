@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,27 @@ class Terminal(io.StringIO):
         if "counting" in text:
             self.drawn.set()
         return super().write(text)
+
+
+def test_ctrl_c_lets_the_work_tidy_up() -> None:
+    tidied = threading.Event()
+
+    def work(tell: progress.Tell) -> None:
+        try:
+            while True:
+                tell(0.5)
+                time.sleep(0.01)
+        finally:
+            tidied.set()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            progress.watched("work", work)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert tidied.is_set()
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

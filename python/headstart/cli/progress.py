@@ -3,6 +3,7 @@
 The bar appears after a second, and only where stderr is a terminal.
 """
 
+import concurrent.futures
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 PATIENCE_S = 1.0
 """Nobody needs a bar for less."""
 REFRESH_S = 0.1
+TIDY_S = 1.0
+"""What the work gets to remove its temporary files after Ctrl-C; work that tells nothing for so long is left alone."""
 
 T = TypeVar("T")
 Tell = Callable[..., None]
@@ -61,6 +64,7 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
         return _show(state, future)
     except KeyboardInterrupt:
         state.stop = True
+        concurrent.futures.wait([future], TIDY_S)
         raise
 
 

@@ -130,7 +130,8 @@ class Lab(Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        # After an error, or Ctrl-C, nobody waits for the runs that are under way.
+        self._pool.shutdown(wait=error is None, cancel_futures=True)
 
     def __len__(self) -> int:
         """Return how many different scenarios were asked for."""
