@@ -75,7 +75,7 @@ def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch)
         def __init__(self) -> None:
             self.ITEMS = {"t1": "Table 1", "f1": "Findings"}
 
-        def run(self, items: list[str], report: studies.Report) -> list[Row]:
+        def run(self, items: list[str], report: studies.Report, draw: studies.Draw | None = None) -> list[Row]:
             return []
 
     rows = [

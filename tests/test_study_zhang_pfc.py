@@ -6,18 +6,26 @@ The whole matrix needs traces that do not ship with the project; here every path
 import dataclasses
 import json
 import lzma
+import os
+import re
+import signal
+import subprocess
+import time
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headstart import HeadstartError
+from headstart.report.charts import svg
 from headstart.studies import load
 from headstart.studies._lab import CACHE_VARIABLE, Cell, Lab, Store, cache_folder
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.zhang_pfc import _causes, _findings, _matrix, _sensitivity, _tables, _workloads, run
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._outcome import Outcome
+from tests.conftest import COMMAND
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -63,7 +71,8 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
 
 
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
-    rows = run([], quiet)
+    pictures: dict[str, Any] = {}
+    rows = run([], quiet, pictures.__setitem__)
     assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").ITEMS)
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
@@ -81,7 +90,12 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert len(by_item(rows, "figure5")) == 20
     assert len(by_item(rows, "figure6")) == 12
     assert len(by_item(rows, "figure7")) == 64
-    assert len(by_item(rows, "findings")) == 9
+    assert len(by_item(rows, "findings")) == 13
+    assert {row.quantity.split(":")[0] for row in by_item(rows, "traces")} == {"OLTP", "Web", "Multi"}
+    ways = [row for row in by_item(rows, "web") if "disk is saturated" in row.quantity]
+    assert len(ways) == 3, "slowed, by its own clock, closed"
+    readings = [row.quantity.split(":")[0] for row in by_item(rows, "sensitivity")]
+    assert readings == list(_sensitivity.READINGS | _sensitivity.ALGORITHM_KEYS | _sensitivity.WORKLOADS)
     # The same case has the same figure in both items.
     ours = {row.quantity: row.ours for row in cases}
     assert all(ours[row.quantity] == row.ours for row in cells)
@@ -89,17 +103,46 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert len(kept) > 480
     again = run(["matrix"], quiet)
     assert again == by_item(rows, "matrix"), "from the cache"
+    assert list(pictures) == ["figure4", "figure5", "figure6", "figure7"]
+    drawn = {item: re.sub(r"<[^>]*>", " ", svg(chart)) for item, chart in pictures.items()}
+    for item, words in PICTURED.items():
+        assert all(word in drawn[item] for word in words), item
+
+
+PICTURED = {
+    "figure4": ("mean response time (ms)", "pages never used (log)", "Web: response time", "L2 = 200 % of L1", "DU"),
+    "figure5": ("The paper's best case: OLTP, RA, 200%-L", "Our worst case", "hit ratio of L2 (%)", "disk I/O (pages)"),
+    "figure6": ("hit ratio of L2 (%)", "Multi", "SARC"),
+    "figure7": ("response time shortened by (%)", "OLTP, L", "Web, H", "readmore only"),
+}
+
+
+def test_bars_are_what_the_rows_say(traces: Path) -> None:
+    pictures: dict[str, Any] = {}
+    rows = run(["figure4", "figure6"], quiet, pictures.__setitem__)
+    values = json.dumps(pictures["figure4"].to_dict())
+    for row in by_item(rows, "figure4"):
+        if "response" in row.quantity and isinstance(row.ours, str):
+            for figure in row.ours.split(", "):
+                # A bar is drawn with all digits, the row has three.
+                assert figure.rstrip("0")[:-1] in values, row.quantity
+    bars = pictures["figure6"].to_dict()["vconcat"][0]["hconcat"][0]["data"]["values"]
+    assert [(bar["algorithm"], bar["run"]) for bar in bars[:3]] == [("AMP", "none"), ("AMP", "PFC"), ("SARC", "none")]
+    (amp,) = (row for row in by_item(rows, "figure6") if row.quantity.startswith("OLTP, AMP"))
+    assert amp.ours == f"{bars[0]['value']:.1f}, {bars[1]['value']:.1f}"
 
 
 def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_workloads, "folders", lambda: [tmp_path])
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    rows = run([], quiet)
+    pictures: dict[str, Any] = {}
+    rows = run([], quiet, pictures.__setitem__)
+    assert not pictures
     assert {row.item for row in rows} == set(load("zhang-pfc").ITEMS)
     assert all(row.ours is None and "SKIPPED" in row.note and _workloads.VARIABLE in row.note for row in rows)
     assert {row.quantity for row in by_item(rows, "matrix")} == {"OLTP", "Web", "Multi"}
     assert {row.quantity for row in by_item(rows, "figure7")} == {"OLTP", "Web"}
-    with pytest.raises(HeadstartError, match='no "table2"; allowed: matrix, '):
+    with pytest.raises(HeadstartError, match='no "table2"; allowed: traces, matrix, '):
         run(["table2"], quiet)
 
 
@@ -133,6 +176,7 @@ BASE = Outcome(
     disk_blocks=400,
     l1_hit_ratio=0.8,
     l2_hit_ratio=0.5,
+    l2_native_hit_ratio=0.5,
     l2_frames=64,
     l2_misses=50,
     l2_prefetches=200,
@@ -202,14 +246,28 @@ def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], 
 
 def test_addresses_beyond_the_drive_are_compacted(traces: Path, tmp_path: Path) -> None:
     # Units one after another: 8 GB and 2 GB are more than 9.1.
-    far = b"0,15625000,4096,R,0.0\n1,3906250,4096,R,0.1\n0,15625000,4096,R,0.2\n"
+    far = b"0,15625000,4096,R,0.0\n1,3906250,4096,R,0.1\n0,15625000,4096,R,0.2\nbad\n"
     (traces / "Financial1.spc").write_bytes(far)
-    assert _workloads.extent_bytes(traces / "Financial1.spc") == 8_000_000_000 + 2_000_000_000 + 2 * 4096
+    # 15,625,000 sectors are 1,953,125 pages, 3,906,250 are 488,281 and a quarter: its request takes two.
+    assert _workloads.extent_bytes(traces / "Financial1.spc") == 4096 * (1_953_126 + 488_283)
+    (traces / "Financial1.spc").write_bytes(far.removesuffix(b"bad\n"))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     (oltp, web, _) = _workloads.Workloads(scratch).found
-    assert (oltp.section.get("addresses"), oltp.whole) == ("compact", False)
+    section = oltp.section
+    assert (section.get("addresses"), section.get("chunk_blocks"), oltp.whole) == ("compact-chunks", 64, False)
+    assert "chunks of 64 pages" in oltp.label
     assert web.section.get("addresses") is None
+
+
+def test_chunks_fit_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every 128th page of two units. The last of unit 0, page 512, and the first of unit 1 behind it, share a chunk: 9.
+    path = tmp_path / "a.spc"
+    path.write_bytes(b"".join(b"%d,%d,4096,R,0\n" % (at % 2, 8 * 128 * (at // 2)) for at in range(10)))
+    assert _workloads.extent_bytes(path) == 4096 * 2 * 513
+    for pages, expected in ((64 * 9, 64), (64 * 9 - 1, 32), (2 * 9, 2), (17, 1), (9, 1)):
+        monkeypatch.setattr(paper, "DRIVE_BYTES", 4096 * pages)
+        assert _workloads.chunk_pages(path) == expected, pages
 
 
 def test_findings_by_hand() -> None:
@@ -219,6 +277,11 @@ def test_findings_by_hand() -> None:
     assert _findings.improves([good]).verdict == "agrees"
     row = _findings.improves([good, bad])
     assert (row.verdict, row.ours) == ("differs", "improves it in 1 of 2")
+    row = _findings.size([good, bad])
+    assert (row.verdict, row.ours) == ("differs", "up to 30.0 %, on average 10.0 %"), "three quarters of 14.6 are 10.95"
+    row = _findings.size([good, runs({"PFC": 9.8})])
+    assert (row.verdict, row.ours) == ("agrees", "up to 30.0 %, on average 16.0 %")
+    assert _findings.size([good]).verdict == "differs", "30 % on average is too much"
     assert _findings.beats_du([good, bad]).verdict == "differs", "one of two is no majority"
     assert _findings.speed([good]).verdict == "agrees"
     assert _findings.speed([good, bad]).ours == "sped up in 0, slowed down in 1 of 2"
@@ -227,6 +290,19 @@ def test_findings_by_hand() -> None:
     assert _findings.upper_hit_ratio([good, bad]).verdict == "agrees"
     moved = dataclasses.replace(BASE, l1_hit_ratio=0.7)
     assert _findings.upper_hit_ratio([runs({}, pfc=moved)]).verdict == "differs"
+    wasteful = runs({}, pfc=dataclasses.replace(BASE, l2_unused=21))
+    assert _findings.unused_sequential([wasteful, runs({})]).verdict == "differs", "one of two is no majority"
+    assert _findings.unused_sequential([wasteful]).ours == "more in 1, less in 0 of 1"
+    assert _findings.unused_sequential([wasteful]).verdict == "agrees"
+    assert _findings.unused_random([wasteful]).verdict == "differs", "another workload"
+    thrifty = runs({}, pfc=dataclasses.replace(BASE, l2_unused=19), name="Web")
+    small = dataclasses.replace(thrifty, case=dataclasses.replace(thrifty.case, ratio=0.05))
+    assert _findings.unused_random([thrifty]).ours == "more in 0, less in 0 of 0", "a large L2"
+    assert _findings.unused_random([thrifty, small]).verdict == "agrees"
+    assert _findings.disk_work([good]).verdict == "differs", "as many requests, as long"
+    shorter = dataclasses.replace(fewer, disk_blocks=399)
+    assert _findings.disk_work([runs({"PFC": 7.0}, pfc=shorter)]).verdict == "agrees"
+    assert _findings.disk_work([bad]).ours == "in 0 of 0"
     assert _findings.gains_most([good, bad]).verdict == "agrees"
     assert (
         _findings.gains_most([dataclasses.replace(good, case=dataclasses.replace(good.case, algorithm="SARC"))]).ours
@@ -289,3 +365,70 @@ def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_variants_name_keys_of_the_coordinator() -> None:
     assert _sensitivity.READINGS["as pinned"] == {}
     assert len({json.dumps(keys) for keys in _sensitivity.READINGS.values()}) == len(_sensitivity.READINGS)
+
+
+def keys_of(case: _matrix.Case) -> list[Any]:
+    return [level["policy"] for level in case.scenario({"name": "none"})["level"]]
+
+
+def test_keys_are_laid_over_the_algorithm() -> None:
+    workload = _workloads.Workload("OLTP", "OLTP", {})
+    assert keys_of(_matrix.Case(workload, "Linux", "H", 2.0)) == ["linux-2.6", "linux-2.6"]
+    changed = _matrix.Case(workload, "Linux", "H", 2.0, {"trigger": "window"})
+    assert keys_of(changed) == [{"name": "linux-2.6", "trigger": "window"}] * 2
+    assert keys_of(_matrix.Case(workload, "RA", "H", 2.0, {"degree": 8})) == [{"name": "ra", "degree": 8}] * 2
+    assert _matrix.ALGORITHMS["RA"]["policy"] == {"name": "ra", "degree": 4}, "as before"
+
+
+def command(*words: str, traces: Path, cache: Path) -> tuple[list[str], dict[str, str]]:
+    """Return words and environment of the command with these traces."""
+    paths = {_workloads.VARIABLE: str(traces), CACHE_VARIABLE: str(cache)}
+    return [str(COMMAND), "reproduce", "zhang-pfc", *words], {**os.environ, **paths}
+
+
+def test_the_command_writes_json_and_a_page(traces: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words, env = command("figure6", "table1", "--json", "-", "--html", str(page), traces=traces, cache=tmp_path / "c")
+    done = subprocess.run(words, env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {row["item"] for row in json.loads(done.stdout)} == {"figure6", "table1"}
+    html = page.read_text(encoding="utf-8")
+    assert html.count("<figure><svg") == 1
+    assert not re.search(r"<script|<link|href=", html)
+    words, env = command("figure9", traces=traces, cache=tmp_path / "c")
+    done = subprocess.run(words, env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r'headstart: .*no item "figure9"; allowed: traces, matrix, .*\n', done.stderr)
+
+
+def test_ctrl_c_keeps_what_is_done(traces: Path, tmp_path: Path) -> None:
+    """It ends at once and quietly; the next run takes up what was kept, and comes to the same rows."""
+    # Enough requests that the matrix takes some seconds.
+    (traces / "Financial1.spc").write_bytes(spc(3000))
+    cells = tmp_path / "cells" / "zhang-pfc"
+    words, env = command("matrix", "--json", "-", traces=traces, cache=cells.parent)
+    with subprocess.Popen(
+        words,
+        env=env,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background ignores the signal, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while len(list(cells.glob("*.json"))) < 5 and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, out, errors) == (130, b"", b"")
+    kept = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
+    assert 5 <= len(kept) < 480
+    done = subprocess.run(words, env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all((cells / name).stat().st_mtime_ns == at for name, at in kept.items()), "not computed again"
+    fresh = {**env, CACHE_VARIABLE: str(tmp_path / "other")}
+    assert subprocess.run(words, env=fresh, capture_output=True, text=True, check=True).stdout == done.stdout

@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,9 @@ from headstart.cli.progress import watched
 from headstart.report.study import study_page
 from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
 from headstart.studies._rows import Row
+
+if TYPE_CHECKING:
+    from headstart.report.charts import Chart
 
 COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
 
@@ -43,13 +46,16 @@ def reproduce(
         if item not in study.ITEMS:
             raise HeadstartError(f'{paper}: no item "{item}"; allowed: {", ".join(study.ITEMS)}')
     output.check_targets(json, html)
+    pictures: dict[str, Chart] = {}
+    draw = pictures.__setitem__ if html is not None else None
     rows = watched(
-        f"reproducing {paper}", lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"))
+        f"reproducing {paper}",
+        lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw),
     )
     if json is not None:
         output.write_json(json, output.as_json([row.to_dict() for row in rows]))
     if html is not None:
-        output.write_text(Path(html), study_page(study.TITLE, study.ITEMS, rows))
+        output.write_text(Path(html), study_page(study.TITLE, study.ITEMS, rows, pictures))
     if json != "-":
         show(output.console(), study, rows)
 

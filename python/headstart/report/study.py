@@ -3,20 +3,29 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
+from headstart.report.charts import svg
 from headstart.report.page import page, table
 from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
 from headstart.studies._rows import Row
 
+if TYPE_CHECKING:
+    from headstart.report.charts import Chart
+
 CLASSES = {"agrees": "good", "differs": "bad", "not published": "quiet"}
 
 
-def study_page(title: str, items: Mapping[str, str], rows: Sequence[Row]) -> str:
-    """Return the page; `items` says what each item is."""
+def study_page(
+    title: str, items: Mapping[str, str], rows: Sequence[Row], pictures: Mapping[str, "Chart"] | None = None
+) -> str:
+    """Return the page; `items` says what each item is, `pictures` has those of some, which stand above its table."""
     body = [f"<p>{', '.join(counts_text(rows).values())}</p>"]
     header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "note")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         body.append(f"<h2>{escape(item)}: {escape(items.get(item, ''))}</h2>")
+        if pictures and item in pictures:
+            body.append(f"<figure>{svg(pictures[item])}</figure>")
         body.append(table(header, (("", _cells(row)) for row in group)))
     return page(title, body)
 

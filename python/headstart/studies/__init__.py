@@ -4,7 +4,8 @@ A study is a module of this package with
 
 - `TITLE`: the paper in one line,
 - `ITEMS`: each item that can be asked for (a figure, a table, a finding) and one line on what it is,
-- `run(items, report)`: the rows of these items, in their order; `report(text, share)` tells how far it is.
+- `run(items, report, draw)`: the rows of these items, in their order; `report(text, share)` tells how far it is, and
+  `draw(item, chart)`, where it is given, takes the pictures of those items that have one.
 
 `headstart reproduce` finds the module by its name, dashes for underscores: nothing else is to be registered.
 """
@@ -12,15 +13,22 @@ A study is a module of this package with
 import importlib
 import pkgutil
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headstart._core import HeadstartError
 from headstart.studies._rows import Row, Verdict
 
-__all__ = ["Report", "Row", "Study", "Verdict", "load", "names"]
+if TYPE_CHECKING:
+    from headstart.report.charts import Chart
+
+__all__ = ["Draw", "Report", "Row", "Study", "Verdict", "load", "names"]
 
 Report = Callable[[str, float], None]
 """Called with what is under way and the share done, 0 to 1."""
+
+
+Draw = Callable[[str, "Chart"], None]
+"""Called with an item and its picture."""
 
 
 class Study(Protocol):
@@ -29,8 +37,8 @@ class Study(Protocol):
     TITLE: str
     ITEMS: dict[str, str]
 
-    def run(self, items: list[str], report: Report) -> list[Row]:
-        """Compute the rows of `items`."""
+    def run(self, items: list[str], report: Report, draw: Draw | None = None) -> list[Row]:
+        """Compute the rows of `items`, and hand their pictures to `draw`."""
 
 
 def names() -> list[str]:

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from headstart.studies import Draw
 from headstart.studies._lab import Steps, chosen, described
 from headstart.studies._rows import Row
 from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _tables
@@ -48,8 +49,8 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
 ITEMS: dict[str, str] = described(_ITEMS)
 
 
-def run(items: list[str], report: Report) -> list[Row]:
-    """Compute the rows of `items` in their order; of all items if the list is empty.
+def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]:
+    """Compute the rows of `items` in their order; of all items if the list is empty. None of them has a picture.
 
     Raises:
         HeadstartError: There is no such item.

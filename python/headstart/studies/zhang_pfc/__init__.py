@@ -14,9 +14,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from headstart.report.charts import altair
+from headstart.studies import Draw
 from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
 from headstart.studies._rows import Row
-from headstart.studies.zhang_pfc import _figures, _findings, _sensitivity, _tables
+from headstart.studies.zhang_pfc import _charts, _figures, _findings, _sensitivity, _stand_ins, _tables
 from headstart.studies.zhang_pfc._matrix import Study
 from headstart.studies.zhang_pfc._outcome import Outcome
 from headstart.studies.zhang_pfc._workloads import Workloads
@@ -26,6 +28,7 @@ __all__ = ["ITEMS", "TITLE", "run"]
 TITLE = "Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies, ICDCS 2008"
 
 _ITEMS: dict[str, Callable[[Study], Steps]] = {
+    "traces": _stand_ins.traces,
     "matrix": _tables.matrix,
     "table1": _tables.table1,
     "figure4": _figures.figure4,
@@ -40,16 +43,22 @@ _ITEMS: dict[str, Callable[[Study], Steps]] = {
 ITEMS: dict[str, str] = described(_ITEMS)
 
 
-def run(items: list[str], report: Report) -> list[Row]:
-    """Compute the rows of `items` in their order; of all items if the list is empty.
+def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]:
+    """Compute the rows of `items` in their order; of all items if the list is empty; draw those that are figures.
 
     Raises:
-        HeadstartError: There is no such item.
+        HeadstartError: There is no such item, or figures are to be drawn and `headstart[report]` is not installed.
     """
     asked = chosen("zhang-pfc", _ITEMS, items)
+    pictures = [item for item in asked if item in _charts.PICTURES] if draw is not None else []
+    if pictures:
+        altair("reproduce zhang-pfc --html")
     store = Store(cache_folder() / "zhang-pfc", "zhang-pfc 1")
     lab = Lab(os.cpu_count() or 1, Outcome.of, store=store, revive=Outcome.revived)
     with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, lab:
         study = Study(lab, Workloads(Path(scratch)))
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
+        for item in pictures:
+            if draw is not None and (chart := _charts.PICTURES[item](study)) is not None:
+                draw(item, chart)
     return [row for item in asked for row in done[item]]

@@ -42,15 +42,38 @@ def figure5(study: Study) -> Steps:
     runs = study.matrix()
     yield
     rows = study.skipped("figure5")
-    for which, (name, algorithm, setting, ratio) in paper.FIGURE_5.items():
-        wanted = (algorithm, setting, ratio)
-        for each in runs:
-            if each.case.workload.name == name and (each.case.algorithm, each.case.setting, each.case.ratio) == wanted:
-                rows += _study_of(f"the paper's {which} case", each)
-    if runs:
-        rows += _study_of("our best case", max(runs, key=lambda each: each.gain()))
-        rows += _study_of("our worst case", min(runs, key=lambda each: each.gain()))
+    for which, each in case_studies(runs):
+        label = f"{which}, {each.case.label}"
+        for name, (of, form) in METRICS.items():
+            # No thousands separators in a list.
+            ours = _list([format(of(each[run]), form.removeprefix(",")) for run in ("none", "PFC")])
+            rows.append(_plain("figure5", f"{label}: {name} none, PFC", each, ours))
     return rows
+
+
+METRICS: dict[str, tuple[Callable[[Outcome], float], str]] = {
+    "mean response (ms)": (lambda outcome: outcome.response_ms, ".3f"),
+    "hit ratio of L2 (%)": (lambda outcome: 100 * outcome.l2_hit_ratio, ".1f"),
+    "unused prefetch of L2 (pages)": (lambda outcome: outcome.l2_unused, ",d"),
+    "disk requests": (lambda outcome: outcome.disk_requests, ",d"),
+    "disk I/O (pages)": (lambda outcome: outcome.disk_blocks, ",d"),
+}
+"""Figure 5's, each with how it is written."""
+
+
+def case_studies(runs: list[Runs]) -> list[tuple[str, Runs]]:
+    """Return the paper's best and worst case among `runs`, and ours."""
+    found = []
+    for which, (name, algorithm, setting, ratio) in paper.FIGURE_5.items():
+        wanted = (name, algorithm, setting, ratio)
+        for each in runs:
+            case = each.case
+            if (case.workload.name, case.algorithm, case.setting, case.ratio) == wanted:
+                found.append((f"the paper's {which} case", each))
+    if runs:
+        found.append(("our best case", max(runs, key=lambda each: each.gain())))
+        found.append(("our worst case", min(runs, key=lambda each: each.gain())))
+    return found
 
 
 def figure6(study: Study) -> Steps:
@@ -79,24 +102,6 @@ def figure7(study: Study) -> Steps:
         quantity = f"{each.case.label}: mean response time shortened by PFC, bypass only, readmore only (%)"
         rows.append(_plain("figure7", quantity, each, ours))
     return rows
-
-
-def _study_of(which: str, runs: Runs) -> list[Row]:
-    def ratio(outcome: Outcome) -> str:
-        return f"{100 * outcome.l2_hit_ratio:.1f}"
-
-    metrics: dict[str, Callable[[Outcome], str]] = {
-        "mean response (ms)": lambda outcome: f"{outcome.response_ms:.3f}",
-        "hit ratio of L2 (%)": ratio,
-        "unused prefetch of L2 (pages)": lambda outcome: str(outcome.l2_unused),
-        "disk requests": lambda outcome: str(outcome.disk_requests),
-        "disk I/O (pages)": lambda outcome: str(outcome.disk_blocks),
-    }
-    label = f"{which}, {runs.case.label}"
-    return [
-        _plain("figure5", f"{label}: {name} none, PFC", runs, f"{of(runs['none'])}, {of(runs['PFC'])}")
-        for name, of in metrics.items()
-    ]
 
 
 def _plain(item: str, quantity: str, runs: Runs, ours: str) -> Row:

@@ -1,7 +1,10 @@
 """The matrix: 3 workloads x 4 algorithms x {H, L} x 4 ratios, each with five coordinators; its scenarios and runs.
 
 Both levels run the same algorithm, requests are asked for as wholes, replacement is LRU except where SARC brings its
-own. A cell whose L2 holds fewer than `SMALL` pages is flagged: Linux' largest window does not fit into it.
+own. RA prefetches after each hit and each miss; Linux after each that begins in its current group, which is how its
+kernels do it and not what section 2.2 says word for word (`linux_2_6.rs` has the reasons, the item sensitivity what it
+matters). The paper prints neither SARC's p and g nor AMP's first p: they are the defaults of our policies. A cell whose
+L2 holds fewer than `SMALL` pages is flagged: Linux' largest window does not fit into it.
 """
 
 import dataclasses
@@ -45,6 +48,8 @@ class Case:
     """"H" or "L"."""
     ratio: float
     """L2 over L1."""
+    keys: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False, compare=False)
+    """Of the algorithm's policy, beyond those of `ALGORITHMS`."""
 
     @property
     def label(self) -> str:
@@ -53,7 +58,10 @@ class Case:
 
     def scenario(self, coordinator: Mapping[str, Any]) -> dict[str, Any]:
         """Return the scenario with a coordinator."""
-        algorithm = ALGORITHMS[self.algorithm]
+        algorithm = dict(ALGORITHMS[self.algorithm])
+        if self.keys:
+            policy = algorithm["policy"]
+            algorithm["policy"] = ({"name": policy} if isinstance(policy, str) else policy) | dict(self.keys)
         size = {"level": "L1", "ratio": self.ratio}
         lower = {"name": "L2", "size": size, "link": dict(paper.LINK), "coordinator": dict(coordinator), **algorithm}
         return {

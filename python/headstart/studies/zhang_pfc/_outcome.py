@@ -22,6 +22,8 @@ class Outcome:
     l1_hit_ratio: float
     l2_hit_ratio: float
     """Of the blocks that L1 asks L2 for, those found there or on their way, silently or not."""
+    l2_native_hit_ratio: float
+    """The same of the blocks that do not bypass L2."""
     l2_frames: int
     l2_misses: int
     l2_prefetches: int
@@ -48,6 +50,12 @@ class Outcome:
             disk_blocks=sum(device["blocks"] for device in result.devices),
             l1_hit_ratio=_hit_ratio(upper),
             l2_hit_ratio=_hit_ratio(lower),
+            l2_native_hit_ratio=_hit_ratio(
+                {
+                    "references": lower["references"] - lower["bypass_blocks"],
+                    "misses": lower["misses"] - lower["bypass_fetches"],
+                }
+            ),
             l2_frames=lower["blocks"],
             l2_misses=lower["misses"],
             l2_prefetches=lower["prefetches"],
@@ -69,6 +77,11 @@ class Outcome:
             TypeError: They are those of another shape.
         """
         return cls(**fields)
+
+    @property
+    def request_pages(self) -> float:
+        """Mean length of the disk's requests."""
+        return self.disk_blocks / self.disk_requests if self.disk_requests else 0.0
 
     @property
     def saturated(self) -> bool:

@@ -32,6 +32,15 @@ IMPROVED_CASES: Final = 96
 MEAN_PERCENT: Final = 14.6
 """Section 4.3: the mean improvement over the cases."""
 
+GREATEST_PERCENT: Final = 35.0
+"""Section 4.3: the greatest ("up to 35 %"; Table 1 has 35.77)."""
+
+FOOTPRINT_MB: Final = {"OLTP": 529, "Web": 8392, "Multi": 792}
+"""Section 4.2."""
+
+RANDOM_PERCENT: Final = {"OLTP": 11, "Web": 74, "Multi": 25}
+"""Section 4.2: the share of random accesses. The paper does not say how it tells them."""
+
 BETTER_THAN_DU: Final = 0.77
 """Section 4.3: the share of cases in which PFC outperforms DU."""
 

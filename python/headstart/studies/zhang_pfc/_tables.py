@@ -8,7 +8,7 @@ from headstart.studies._lab import Steps
 from headstart.studies._rows import Row
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._causes import account, better, cause, worse
-from headstart.studies.zhang_pfc._matrix import Case, Runs, Study, cases
+from headstart.studies.zhang_pfc._matrix import SMALL, Case, Runs, Study, cases
 from headstart.studies.zhang_pfc._workloads import variant
 
 TOLERANCE = "2 points"
@@ -23,7 +23,7 @@ def matrix(study: Study) -> Steps:
     yield
     rows = study.skipped("matrix")
     if runs:
-        rows += [*summary("matrix", runs), *causes("matrix", runs)]
+        rows += [*summary("matrix", runs), *flagged("matrix", runs), *causes("matrix", runs)]
     return rows + [_case("matrix", each) for each in runs]
 
 
@@ -50,6 +50,28 @@ def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
         gains = [each.gain() for each in sound]
         rows.append(_counted(item, f"cases of {len(sound)} without a flag in which PFC beats none{where}", gains))
     return rows
+
+
+def flagged(item: str, runs: list[Runs]) -> list[Row]:
+    """Return how many cases carry which flag, and which they are."""
+    flags = {
+        f"whose L2 holds fewer than {SMALL} pages": [each for each in runs if each.small],
+        "whose disk is saturated": [each for each in runs if each.saturated],
+    }
+    return [
+        Row(
+            item=item,
+            quantity=f"cases of {len(runs)} {flag}",
+            published=None,
+            ours=len(those),
+            note="; ".join(
+                f"{name}: {sum(each.case.workload.name == name for each in those)}"
+                for name in dict.fromkeys(each.case.workload.name for each in runs)
+            )
+            + "; marked in the notes of their rows",
+        )
+        for flag, those in flags.items()
+    ]
 
 
 def causes(item: str, runs: list[Runs]) -> list[Row]:
@@ -120,13 +142,13 @@ def spread(values: list[float]) -> str:
 
 
 def web(study: Study) -> Steps:
-    """Web run in other ways, 32 cases each: by the trace's own clock, which saturates the disk, and closed."""
+    """Web in three ways, 32 cases each: its clock slowed as in the matrix, its own clock (saturates), and closed."""
     both = {}
     for workload in study.workloads.named("Web"):
         trace = workload.label.split(",")[0]
         own = variant(workload, f"{trace}, open, the trace's own clock", time_scale=1.0)
         closed = variant(workload, f"{trace}, closed loop", arrival=None, time_scale=None, compute="0ns")
-        for other in (own, closed):
+        for other in (workload, own, closed):
             both[other.label] = [study.runs(case) for case in cases([other])]
     yield
     rows = study.skipped("web", "Web")
