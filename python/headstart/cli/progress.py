@@ -55,6 +55,9 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
     threading.Thread(target=run, daemon=True).start()
     try:
         if not sys.stderr.isatty():
+            # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
+            while not concurrent.futures.wait([future], REFRESH_S).done:
+                pass
             return future.result()
         try:
             return future.result(timeout=PATIENCE_S)
