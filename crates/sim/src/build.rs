@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use headstart_engine::parallel::{Barrier, Scope};
+use headstart_engine::parallel::{Barrier, Scope, Strings};
 use headstart_engine::Level;
 use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
 use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
@@ -10,7 +10,7 @@ use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
 use headstart_types::{Chunk, KeyError, Position, Program};
 
-use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Strings, Tier, Tiers, NOBODY};
+use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Tier, Tiers, NOBODY};
 use crate::process::Process;
 use crate::run::{Cursor, Run};
 use crate::scenario::{Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario};
@@ -104,12 +104,10 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         client.positions = Some(positions);
     }
     let parallel = scenario.process.as_ref().map(|keys| {
-        let barrier = barrier(keys, clients.len() as u32, shared);
+        let barrier = barrier(keys, shared).map(|scope| Barrier::new(scope, clients.len() as u32));
         let actions = scenario.has_actions().then(|| {
             let time = (keys.action, keys.issues);
-            let buffers = if keys.buffers == 0 { clients.len() as u64 } else { u64::from(keys.buffers) };
-            // This replacement keeps prefetched blocks until they are used.
-            let unused_max = (scenario.policy.replacement == "ru-set").then_some(buffers);
+            let unused_max = unused_max(scenario, keys, clients.len(), context.frames);
             Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.for_others).with_unused_max(unused_max)
         });
         let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
@@ -162,19 +160,28 @@ fn clients(
 }
 
 /// Where processes meet.
-fn barrier(keys: &ProcessKeys, processes: u32, shared: bool) -> Option<Barrier> {
-    let scope = match keys.meets {
-        Meets::Never => return None,
-        Meets::Process(every) => Scope::Process(every),
-        Meets::All(every) => Scope::All(every),
-        Meets::Portion if shared => Scope::SharedPortion,
-        Meets::Portion => Scope::OwnPortion,
-    };
-    Some(Barrier::new(scope, processes))
+pub fn barrier(keys: &ProcessKeys, shared: bool) -> Option<Scope> {
+    match keys.meets {
+        Meets::Never => None,
+        Meets::Process(every) => Some(Scope::Process(every)),
+        Meets::All(every) => Some(Scope::All(every)),
+        Meets::Portion if shared => Some(Scope::SharedPortion),
+        Meets::Portion => Some(Scope::OwnPortion),
+    }
+}
+
+/// Blocks prefetched and not used at most, where that can be told from what is counted: where `frames` suffice for the
+/// replacement to keep prefetched blocks until they are used.
+pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> Option<u64> {
+    let processes = processes as u64;
+    let buffers = if keys.buffers == 0 { processes } else { u64::from(keys.buffers) };
+    let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
+    let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
+    (scenario.policy.replacement == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
 }
 
 /// Whether several processes read one string.
-fn shares(program: &Program) -> bool {
+pub fn shares(program: &Program) -> bool {
     program.string_ends.len() < program.string_of.len()
 }
 

@@ -7,6 +7,7 @@ mod build;
 mod error;
 mod flow;
 mod known;
+mod live;
 mod outcome;
 mod process;
 mod report;
@@ -18,6 +19,7 @@ mod storage;
 mod workload;
 
 pub use error::Error;
+pub use live::{playable, played, Description};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
 pub use run::{OnProgress, Progress};
 pub use scenario::{Scenario, Source};

@@ -1,9 +1,10 @@
 //! What a run has come to: checked, and put into the words of the result.
 
+use headstart_engine::parallel::{Ended, Node};
 use headstart_engine::{Counts, Level};
 use headstart_types::Nanos;
 
-use crate::flow::{Client, Flow};
+use crate::flow::{Client, Flow, Found};
 use crate::process::Process;
 use crate::report::{CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::responses::Summary;
@@ -42,7 +43,7 @@ impl Outcome {
     /// What is counted does not add up: a bug.
     #[must_use]
     pub fn of_run(scenario: &Scenario, run: &Run, frames: u32, elapsed: Nanos) -> Self {
-        check(&run.level);
+        check(run.level.counts());
         let counts = run.level.counts();
         let fetched = counts.demand_fetches + counts.write_misses;
         assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
@@ -68,7 +69,7 @@ impl Outcome {
     /// What is counted does not add up: a bug.
     #[must_use]
     pub fn of_flow(scenario: &Scenario, flow: &Flow, frames: &[u32], elapsed: Nanos) -> Self {
-        flow.tiers.tiers.iter().for_each(|tier| check(&tier.level));
+        flow.tiers.tiers.iter().for_each(|tier| check(tier.level.counts()));
         let block_bytes = scenario.workload.block_bytes();
         let names = names(scenario, flow.tiers.first);
         let tiers = flow.tiers.tiers.iter().zip(names).zip(frames);
@@ -95,15 +96,23 @@ impl Outcome {
             levels,
             devices: of_devices(&flow.tiers.storage, elapsed),
             processes,
-            intervals: flow.parallel.as_ref().map_or(Vec::new(), |parallel| parallel.intervals.clone()),
+            intervals: flow.parallel.as_ref().map_or(Vec::new(), |parallel| intervals(&parallel.intervals.ended)),
             bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
         }
     }
 }
 
+/// The intervals of a parallel program.
+#[must_use]
+pub fn intervals(ended: &[Ended]) -> Vec<IntervalReport> {
+    ended.iter().map(IntervalReport::from).collect()
+}
+
 /// The identities of a level's counts.
-fn check(level: &Level) {
-    let counts = level.counts();
+///
+/// # Panics
+/// They do not hold: a bug.
+pub fn check(counts: &Counts) {
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
     assert!(counts.prefetches_used <= counts.prefetches);
     assert!(counts.prefetches_late <= counts.prefetches_used);
@@ -127,14 +136,20 @@ fn names(scenario: &Scenario, first: usize) -> Vec<String> {
 }
 
 fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes: u64) -> LevelReport {
-    let counts = level.counts();
+    let report = of_counts(level.counts(), (name, frames), block_bytes);
+    LevelReport { dirty_blocks: level.dirty_blocks() as u64, link_ns: link.0, ..report }
+}
+
+/// A level of `frames` frames that has nothing to say beside its counts.
+#[must_use]
+pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64) -> LevelReport {
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let (used, misses) = (counts.prefetches_used, counts.misses - counts.write_misses);
     LevelReport {
         name: name.to_owned(),
         blocks: frames,
         counts: counts.into(),
-        dirty_blocks: level.dirty_blocks() as u64,
+        dirty_blocks: 0,
         accuracy: share(used, counts.prefetches),
         coverage: share(used, used + misses),
         lateness: share(counts.prefetches_late, used),
@@ -146,7 +161,7 @@ fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes
         bypass_blocks: counts.bypass_blocks,
         bypass_fetches: counts.bypass_fetches,
         readmore_blocks: counts.readmore_blocks,
-        link_ns: link.0,
+        link_ns: 0,
     }
 }
 
@@ -168,19 +183,28 @@ fn found(counts: &Counts) -> ProcessReport {
 
 /// One of several processes.
 fn of_client(flow: &Flow, index: usize, client: &Client, elapsed: Nanos) -> ProcessReport {
-    let process = &client.process;
-    let found = ProcessReport {
-        references: client.references,
-        hits_ready: client.found.hits_ready,
-        hits_unready: client.found.hits_unready,
-        misses: client.found.misses,
-        ..ProcessReport::default()
-    };
-    assert_eq!(found.references, found.hits_ready + found.hits_unready + found.misses, "process {index}");
+    let node = flow.parallel.as_ref().map(|parallel| &parallel.nodes[index]);
+    of_member(&client.process, client.references, &client.found, node, elapsed)
+}
+
+/// A process that made `references`, with its processor where it is part of a parallel program.
+///
+/// # Panics
+/// What is counted does not add up: a bug.
+#[must_use]
+pub fn of_member(
+    process: &Process,
+    references: u64,
+    found: &Found,
+    node: Option<&Node>,
+    elapsed: Nanos,
+) -> ProcessReport {
+    let Found { hits_ready, hits_unready, misses } = *found;
+    assert_eq!(references, hits_ready + hits_unready + misses, "each reference is found in one way");
+    let found = ProcessReport { references, hits_ready, hits_unready, misses, ..ProcessReport::default() };
     let mut report = of_process(process, found, elapsed, elapsed - process.free_at);
-    if let Some(parallel) = &flow.parallel {
-        let node = &parallel.nodes[index];
-        assert_eq!(node.overrun, process.overrun, "process {index}");
+    if let Some(node) = node {
+        assert_eq!(node.overrun, process.overrun, "overrun is the processor's");
         report.own_io_ns = (process.stall - process.other_io).0;
         report.other_io_ns = process.other_io.0;
         (report.actions, report.action_ns) = (node.actions, node.action_time.0);

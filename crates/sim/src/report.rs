@@ -1,7 +1,7 @@
 //! The result of a run: the JSON of the contract. All times are nanoseconds.
 
 use headstart_device::Statistics;
-use headstart_engine::parallel::{Idle, Node};
+use headstart_engine::parallel::{Ended, Idle, Node};
 use headstart_engine::Counts;
 use serde::Serialize;
 use toml::Table;
@@ -229,6 +229,29 @@ impl From<&Node> for PeriodsReport {
             barrier_periods: barrier.count,
             barrier_necessary_ns: barrier.necessary.0,
             barrier_actual_ns: barrier.actual.0,
+        }
+    }
+}
+
+impl From<&Ended> for IntervalReport {
+    fn from(ended: &Ended) -> Self {
+        let Ended { interval, sums, critical } = ended;
+        Self {
+            start_ns: interval.start.0,
+            end_ns: interval.end.0,
+            critical: interval.critical,
+            slack_ns: interval.slack.0,
+            references: sums.references,
+            hits_ready: sums.hits_ready,
+            hits_unready: sums.hits_unready,
+            misses: sums.misses,
+            read_ns_mean: sums.read_time.0.checked_div(sums.references).unwrap_or(0),
+            action_ns: sums.action_time.0,
+            overrun_ns: sums.overrun.0,
+            critical_compute_ns: critical.compute.0,
+            critical_own_io_ns: critical.own_io.0,
+            critical_other_io_ns: critical.other_io.0,
+            critical_overrun_ns: critical.overrun.0,
         }
     }
 }

@@ -57,12 +57,12 @@ pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Repo
 }
 
 /// Everything that does not depend on the policy.
-struct Prepared {
+pub(crate) struct Prepared {
     references: References,
     storage: Storage,
 }
 
-fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
+pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
     let storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
     let capacity = storage.drives()[0].device().capacity_sectors();
     let references = References::try_new(scenario, capacity)?;
@@ -140,14 +140,14 @@ fn one_process_on_one_level(scenario: &Scenario) -> Result<(), KeyError> {
 }
 
 /// What the report needs beside the run.
-struct Facts {
-    frames: u32,
-    placement: Option<Placement>,
+pub(crate) struct Facts {
+    pub frames: u32,
+    pub placement: Option<Placement>,
     notes: Vec<String>,
 }
 
 /// What both kinds of run are built from.
-fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
+pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
     let Prepared { mut references, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
     let facts = Facts {
@@ -259,7 +259,7 @@ fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
 
 /// Generated and inline references have no file: their description is hashed, which determines them. Every key with
 /// its default, in order of the keys, so that it does not matter how a scenario is written.
-fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
+pub(crate) fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     let mut digest = Sha256::new();
     digest.update(format!("seed = {}\n", scenario.seed));
     let resolved = resolved(scenario, placement);
@@ -277,7 +277,7 @@ fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: String) -> Report {
+pub(crate) fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: String) -> Report {
     let Outcome { elapsed, requests, responses, idle, counts, levels, devices, processes, intervals, bytes } = outcome;
     let throughput = if elapsed.0 == 0 { 0 } else { bytes * 1_000_000_000 / u128::from(elapsed.0) };
     let sum = |part: fn(&ProcessReport) -> u64| processes.iter().map(part).sum();

@@ -9,8 +9,7 @@
 //! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
 //! prefetch for their own processes only, one for each idle processor.
 
-use std::collections::BTreeSet;
-
+use headstart_engine::parallel::Free;
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 use rand::{Rng, SeedableRng};
@@ -25,6 +24,31 @@ pub struct ActionTime {
     pub least: Nanos,
     /// At most; all times between are equally likely.
     pub most: Nanos,
+}
+
+impl ActionTime {
+    /// What the actions of a process take; each has a seed of its own.
+    #[must_use]
+    pub fn draws(self, seed: u64, process: u32) -> ActionDraws {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_add(u64::from(process)));
+        rng.set_stream(STREAM);
+        ActionDraws { time: self, rng }
+    }
+}
+
+/// Draws what actions take.
+pub struct ActionDraws {
+    time: ActionTime,
+    rng: ChaCha8Rng,
+}
+
+impl ActionDraws {
+    /// The next one.
+    #[inline]
+    pub fn next_action(&mut self) -> Nanos {
+        let ActionTime { least, most } = self.time;
+        Nanos(self.rng.random_range(least.0..=most.0))
+    }
 }
 
 /// When the request of an action enters its disk's queue.
@@ -44,7 +68,6 @@ type Held = (Block, Disk, Kind);
 
 /// The idle processors, and what the busy ones are at.
 pub struct Actions {
-    time: ActionTime,
     issues: ActionIssues,
     /// No action is begun that is not expected to have this much idle time before it.
     idle_min: Nanos,
@@ -53,13 +76,11 @@ pub struct Actions {
     /// Blocks prefetched and not used at most, where none of them is ever evicted.
     unused_max: Option<u64>,
     /// By process.
-    draws: Vec<ChaCha8Rng>,
+    draws: Vec<ActionDraws>,
     /// By process: the request that the action under way will issue.
     held: Vec<Option<Held>>,
-    /// Processors that may be asked, by when they became free.
-    free: BTreeSet<(Nanos, u32)>,
-    /// By process: when it became free, if it is among them.
-    free_since: Vec<Option<Nanos>>,
+    /// Processors that may be asked.
+    free: Free,
 }
 
 impl Actions {
@@ -72,41 +93,21 @@ impl Actions {
         idle_min: Nanos,
         alike: bool,
     ) -> Self {
-        let draw = |process: usize| {
-            let mut draw = ChaCha8Rng::seed_from_u64(seed.wrapping_add(process as u64));
-            draw.set_stream(STREAM);
-            draw
-        };
         Self {
-            time,
             issues,
             idle_min,
             alike,
             unused_max: None,
-            draws: (0..processes).map(draw).collect(),
+            draws: (0..processes as u32).map(|process| time.draws(seed, process)).collect(),
             held: vec![None; processes],
-            free: BTreeSet::new(),
-            free_since: vec![None; processes],
+            free: Free::new(processes),
         }
-    }
-
-    fn draw(&mut self, index: usize) -> Nanos {
-        let ActionTime { least, most } = self.time;
-        Nanos(self.draws[index].random_range(least.0..=most.0))
     }
 
     /// When a processor that waits to be asked becomes free.
     #[inline]
     pub fn free_at(&self, index: usize) -> Option<Nanos> {
-        self.free_since[index]
-    }
-
-    /// From `at` on a processor may be asked.
-    #[inline]
-    fn is_free(&mut self, at: Nanos, index: usize) {
-        self.is_busy(index);
-        self.free_since[index] = Some(at);
-        self.free.insert((at, index as u32));
+        self.free.since(index as u32)
     }
 
     /// Holds the policy to so many blocks that are prefetched and not used.
@@ -119,9 +120,7 @@ impl Actions {
     /// A processor is not to be asked.
     #[inline]
     pub fn is_busy(&mut self, index: usize) {
-        if let Some(at) = self.free_since[index].take() {
-            self.free.remove(&(at, index as u32));
-        }
+        self.free.remove(index as u32);
     }
 }
 
@@ -142,7 +141,7 @@ impl Flow {
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
         let free_at = self.clients[index].process.free_at.max(now);
         if let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
-            actions.is_free(free_at, index);
+            actions.free.add(free_at, index as u32);
         }
     }
 
@@ -157,9 +156,9 @@ impl Flow {
     /// Idle processors take on actions.
     #[inline]
     pub(super) fn offer_actions(&mut self, now: Nanos) {
-        let mut from = (Nanos::ZERO, 0);
+        let mut after = None;
         while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
-            let Some(&(at, process)) = actions.free.range(from..).next().filter(|(at, _)| *at <= now) else { return };
+            let Some((at, process)) = actions.free.next(now, after) else { return };
             let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
             let level = &self.tiers.tiers[self.clients[index].tier].level;
             if alike && !level.could_prefetch(None) {
@@ -173,7 +172,7 @@ impl Flow {
                 if alike {
                     return;
                 }
-                from = (at, process + 1);
+                after = Some((at, process));
             }
         }
     }
@@ -200,13 +199,13 @@ impl Flow {
         let counts = self.tiers.tiers[tier].level.counts();
         let unused = counts.prefetches - counts.prefetches_used;
         let Some(parallel) = &mut self.parallel else { return false };
-        let held = parallel.hold(now);
+        let held = parallel.contention.hold(now);
         let Some(actions) = &mut parallel.actions else { return false };
         assert!(actions.unused_max.is_none_or(|most| unused <= most), "{unused} blocks are prefetched and not used");
         actions.is_busy(index);
-        let length = held + actions.draw(index);
+        let length = held + actions.draws[index].next_action();
         parallel.nodes[index].begins(now, length);
-        parallel.sums.action_time += length;
+        parallel.intervals.sums.action_time += length;
         match actions.issues {
             ActionIssues::End => actions.held[index] = hold.0,
             ActionIssues::Start => self.issue_held(now, tier, hold.0),

@@ -6,80 +6,19 @@
 //!
 //! Cost: constant per read and wait.
 
-use std::sync::Arc;
-
-use headstart_engine::parallel::{Barrier, Idle, Meeting, Node};
+use headstart_engine::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Strings};
 use headstart_engine::Looked;
-use headstart_types::{Nanos, Outcome, Position, Program};
+use headstart_types::{Nanos, Outcome};
 
 use super::actions::Actions;
-use super::clients::Found;
-use super::{Client, Flow, Reads, NOBODY};
+use super::{Flow, Reads, NOBODY};
 use crate::process::{Awaited, Phase, Process};
-use crate::report::IntervalReport;
 use crate::Error;
 
-/// The strings that processes read.
-pub struct Strings {
-    program: Arc<Program>,
-    /// By string: the next reference that nobody has taken.
-    next: Vec<Position>,
-    /// By string: the end of the portion that it is in.
-    portion_end: Vec<Position>,
-    taken: u64,
-}
-
-impl Strings {
-    /// From their starts.
-    #[must_use]
-    pub fn new(program: Arc<Program>) -> Self {
-        let count = program.string_ends.len() as u32;
-        let next: Vec<Position> = (0..count).map(|string| program.string(string).start).collect();
-        Self { portion_end: next.clone(), next, program, taken: 0 }
-    }
-
-    fn has_more(&self, process: usize) -> bool {
-        let string = self.program.string_of[process] as usize;
-        self.next[string] < self.program.string_ends[string]
-    }
-
-    /// Takes the next reference of a process's string, which has one. Returns it, and whether it ends a portion.
-    fn take(&mut self, process: usize) -> (Position, bool) {
-        let string = self.program.string_of[process] as usize;
-        let at = self.next[string];
-        if at >= self.portion_end[string] {
-            self.portion_end[string] = self.program.portion_end(at);
-        }
-        self.next[string] = at + 1;
-        self.taken += 1;
-        (at, at + 1 == self.portion_end[string])
-    }
-}
-
-/// What of a process's time and of its references had been counted at the start of an interval.
-#[derive(Debug, Clone, Copy, Default)]
-struct Parts {
-    compute: Nanos,
-    own_io: Nanos,
-    other_io: Nanos,
-    overrun: Nanos,
-}
-
-impl Parts {
-    fn of(process: &Process) -> Self {
-        let own_io = process.stall - process.other_io;
-        Self { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
-    }
-}
-
-/// What has happened in the interval under way, to all processes together.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
-    references: u64,
-    found: Found,
-    read_time: Nanos,
-    pub(super) action_time: Nanos,
-    overrun: Nanos,
+/// Where a process's time has gone so far.
+fn parts(process: &Process) -> Parts {
+    let own_io = process.stall - process.other_io;
+    Parts { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
 }
 
 /// What makes processes one parallel program.
@@ -91,15 +30,10 @@ pub struct Parallel {
     pub nodes: Vec<Node>,
     /// Prefetch actions, where processors take them on.
     pub(super) actions: Option<Actions>,
-    /// Time for which a file system operation holds the shared structures.
-    contention: Nanos,
-    /// When they are free.
-    shared_free_at: Nanos,
-    /// Intervals that have ended.
-    pub intervals: Vec<IntervalReport>,
-    pub(super) sums: Sums,
-    /// By process: at the start of the interval.
-    starts: Vec<Parts>,
+    /// Structures that file system operations hold.
+    pub(super) contention: Contention,
+    /// What has happened from meeting to meeting.
+    pub intervals: Intervals,
     /// By process: read time that has been added to an interval's.
     read_time: Vec<Nanos>,
 }
@@ -119,11 +53,8 @@ impl Parallel {
             barrier,
             nodes: vec![Node::default(); processes],
             actions,
-            contention,
-            shared_free_at: Nanos::ZERO,
-            intervals: Vec::new(),
-            sums: Sums::default(),
-            starts: vec![Parts::default(); processes],
+            contention: Contention::new(contention),
+            intervals: Intervals::new(processes),
             read_time: vec![Nanos::ZERO; processes],
         }
     }
@@ -131,7 +62,7 @@ impl Parallel {
     /// References taken from strings, and references of all strings.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
-        self.strings.as_ref().map_or((0, 0), |strings| (strings.taken, strings.program.blocks.len() as u64))
+        self.strings.as_ref().map_or((0, 0), |strings| (strings.taken(), strings.program().blocks.len() as u64))
     }
 
     /// When, from `now` on, a process's processor has something to do.
@@ -148,44 +79,6 @@ impl Parallel {
     #[must_use]
     pub fn acts_until(&self, index: usize) -> Nanos {
         self.nodes[index].acts_until().unwrap_or(Nanos::ZERO)
-    }
-
-    /// Takes hold of the shared structures as soon as they are free. Returns what that takes from `now` on, holding
-    /// them included.
-    #[inline]
-    pub(super) fn hold(&mut self, now: Nanos) -> Nanos {
-        if self.contention == Nanos::ZERO {
-            return Nanos::ZERO;
-        }
-        self.shared_free_at = self.shared_free_at.max(now) + self.contention;
-        self.shared_free_at - now
-    }
-
-    /// All have met: the interval ends.
-    fn ends_interval(&mut self, meeting: &Meeting, clients: &[Client]) {
-        let sums = std::mem::take(&mut self.sums);
-        let (interval, critical) = (&meeting.interval, meeting.interval.critical as usize);
-        let (before, now) = (&self.starts[critical], Parts::of(&clients[critical].process));
-        self.intervals.push(IntervalReport {
-            start_ns: interval.start.0,
-            end_ns: interval.end.0,
-            critical: interval.critical,
-            slack_ns: interval.slack.0,
-            references: sums.references,
-            hits_ready: sums.found.hits_ready,
-            hits_unready: sums.found.hits_unready,
-            misses: sums.found.misses,
-            read_ns_mean: sums.read_time.0.checked_div(sums.references).unwrap_or(0),
-            action_ns: sums.action_time.0,
-            overrun_ns: sums.overrun.0,
-            critical_compute_ns: (now.compute - before.compute).0,
-            critical_own_io_ns: (now.own_io - before.own_io).0,
-            critical_other_io_ns: (now.other_io - before.other_io).0,
-            critical_overrun_ns: (now.overrun - before.overrun).0,
-        });
-        for process in &meeting.released {
-            self.starts[*process as usize] = Parts::of(&clients[*process as usize].process);
-        }
     }
 }
 
@@ -204,7 +97,7 @@ impl Flow {
             return Ok(true);
         }
         let has_more = match &parallel.strings {
-            Some(strings) => strings.has_more(index),
+            Some(strings) => strings.has_more(index as u32),
             None => client.has_more()?,
         };
         if !has_more {
@@ -217,13 +110,13 @@ impl Flow {
         }
         let mut ends_portion = false;
         if let (Some(strings), Reads::Taken { block, .. }) = (&mut parallel.strings, &mut client.reads) {
-            (client.process.position, ends_portion) = strings.take(index);
-            *block = strings.program.blocks[client.process.position as usize];
+            (client.process.position, ends_portion) = strings.take(index as u32);
+            *block = strings.program().blocks[client.process.position as usize];
         }
         if let Some(barrier) = &mut parallel.barrier {
             barrier.starts(index as u32, ends_portion);
         }
-        let held = parallel.hold(now);
+        let held = parallel.contention.hold(now);
         if held > Nanos::ZERO {
             client.process.request_since.get_or_insert(now);
             client.process.pays(now, held);
@@ -252,7 +145,8 @@ impl Flow {
     /// All have met: who waits goes on, at this instant, in the order of their numbers.
     fn met(&mut self, now: Nanos, meeting: &Meeting) {
         if let Some(parallel) = &mut self.parallel {
-            parallel.ends_interval(meeting, &self.clients);
+            let clients = &self.clients;
+            parallel.intervals.ends(meeting, |process| parts(&clients[process as usize].process));
         }
         for process in &meeting.released {
             self.clients[*process as usize].process.granted(now);
@@ -280,7 +174,7 @@ impl Flow {
             let (end, overrun) = parallel.nodes[index].over(now);
             if overrun > Nanos::ZERO {
                 self.clients[index].process.overruns(end, overrun);
-                parallel.sums.overrun += overrun;
+                parallel.intervals.sums.overrun += overrun;
             }
             if let Some(actions) = &mut parallel.actions {
                 actions.is_busy(index);
@@ -301,7 +195,7 @@ impl Flow {
     #[inline]
     pub(super) fn count(&mut self, looked: &Looked) {
         if let Some(parallel) = &mut self.parallel {
-            parallel.sums.found.add(looked);
+            parallel.intervals.sums.found(looked);
         }
     }
 
@@ -311,8 +205,7 @@ impl Flow {
         if let Some(parallel) = &mut self.parallel {
             let read_time = self.clients[index].process.read_time;
             let before = std::mem::replace(&mut parallel.read_time[index], read_time);
-            parallel.sums.references += u64::from(count);
-            parallel.sums.read_time += read_time - before;
+            parallel.intervals.sums.read(u64::from(count), read_time - before);
         }
     }
 

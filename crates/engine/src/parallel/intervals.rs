@@ -1,0 +1,129 @@
+//! What happens from one meeting of the processes to the next, summed up as it happens (kotz-ellis, section 4).
+//!
+//! Cost: constant per read, action and process that goes on.
+
+use headstart_types::Nanos;
+
+use super::{Interval, Meeting};
+use crate::Looked;
+
+/// Where a process's time has gone, since the start of the run or within an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Think time.
+    pub compute: Nanos,
+    /// Waits for I/O of its own.
+    pub own_io: Nanos,
+    /// Waits for I/O that was begun elsewhere.
+    pub other_io: Nanos,
+    /// Prefetch actions while it could have gone on.
+    pub overrun: Nanos,
+}
+
+/// What all processes together have done in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Blocks that were resident when they were asked for.
+    pub hits_ready: u64,
+    /// Blocks that were on their way.
+    pub hits_unready: u64,
+    /// Blocks that were neither.
+    pub misses: u64,
+    /// Blocks read.
+    pub references: u64,
+    /// Time that these reads took.
+    pub read_time: Nanos,
+    /// Time that the actions take that were begun.
+    pub action_time: Nanos,
+    /// Overrun of those that ended waits.
+    pub overrun: Nanos,
+}
+
+impl Sums {
+    /// A request has been looked up.
+    #[inline]
+    pub fn found(&mut self, looked: &Looked) {
+        self.hits_ready += u64::from(looked.hits_ready);
+        self.hits_unready += u64::from(looked.hits_unready);
+        self.misses += u64::from(looked.misses);
+    }
+
+    /// `references` blocks have been read in `time`.
+    #[inline]
+    pub fn read(&mut self, references: u64, time: Nanos) {
+        self.references += references;
+        self.read_time += time;
+    }
+}
+
+/// An interval that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// From when to when, and who came last.
+    pub interval: Interval,
+    /// What all have done in it.
+    pub sums: Sums,
+    /// Where the time of the one that came last has gone in it.
+    pub critical: Parts,
+}
+
+/// The intervals of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Intervals {
+    /// What has been done in the one under way.
+    pub sums: Sums,
+    /// By process: its parts when it was last released.
+    starts: Vec<Parts>,
+    /// Those that have ended.
+    pub ended: Vec<Ended>,
+}
+
+impl Intervals {
+    /// Of `processes` processes, at time zero.
+    #[must_use]
+    pub fn new(processes: usize) -> Self {
+        Self { sums: Sums::default(), starts: vec![Parts::default(); processes], ended: Vec::new() }
+    }
+
+    /// All have met. `parts` gives those of a process up to now.
+    pub fn ends(&mut self, meeting: &Meeting, parts: impl Fn(u32) -> Parts) {
+        let critical = meeting.interval.critical;
+        let (before, now) = (self.starts[critical as usize], parts(critical));
+        self.ended.push(Ended {
+            interval: meeting.interval,
+            sums: std::mem::take(&mut self.sums),
+            critical: Parts {
+                compute: now.compute - before.compute,
+                own_io: now.own_io - before.own_io,
+                other_io: now.other_io - before.other_io,
+                overrun: now.overrun - before.overrun,
+            },
+        });
+        for process in &meeting.released {
+            self.starts[*process as usize] = parts(*process);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_parts_are_of_their_interval() {
+        let mut intervals = Intervals::new(2);
+        let interval =
+            |start, end, critical| Interval { start: Nanos(start), end: Nanos(end), critical, slack: Nanos::ZERO };
+        intervals.sums.found(&Looked { issued: 1, hits_ready: 0, hits_unready: 1, misses: 1 });
+        intervals.sums.read(2, Nanos(30));
+        let at =
+            |time: u64| move |process: u32| Parts { compute: Nanos(time + u64::from(process)), ..Parts::default() };
+        intervals.ends(&Meeting { interval: interval(0, 10, 1), released: vec![0, 1] }, at(6));
+        intervals.sums.action_time += Nanos(4);
+        intervals.ends(&Meeting { interval: interval(10, 15, 1), released: vec![1] }, at(10));
+        let [first, second] = intervals.ended[..] else { panic!("two have ended") };
+        assert_eq!((first.sums.references, first.sums.misses, first.sums.read_time), (2, 1, Nanos(30)));
+        assert_eq!((first.critical.compute, second.critical.compute), (Nanos(7), Nanos(4)));
+        assert_eq!(second.sums, Sums { action_time: Nanos(4), ..Sums::default() });
+    }
+}

@@ -1,0 +1,85 @@
+//! Who reads what: processes take the references of their strings (kotz-ellis, section 5.2).
+
+use std::sync::Arc;
+
+use headstart_types::{Position, Program};
+
+/// The strings that processes read. Where several read the same one, whoever comes takes its next reference.
+///
+/// Cost: constant per reference taken, and logarithmic in the portions per portion.
+#[derive(Debug, Clone)]
+pub struct Strings {
+    program: Arc<Program>,
+    /// By string: the next reference that nobody has taken.
+    next: Vec<Position>,
+    /// By string: the end of the portion that it is in.
+    portion_end: Vec<Position>,
+    taken: u64,
+}
+
+impl Strings {
+    /// From their starts.
+    #[must_use]
+    pub fn new(program: Arc<Program>) -> Self {
+        let count = program.string_ends.len() as u32;
+        let next: Vec<Position> = (0..count).map(|string| program.string(string).start).collect();
+        Self { portion_end: next.clone(), next, program, taken: 0 }
+    }
+
+    /// What is known of them.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether there is anything left for `process`.
+    #[inline]
+    #[must_use]
+    pub fn has_more(&self, process: u32) -> bool {
+        let string = self.program.string_of[process as usize] as usize;
+        self.next[string] < self.program.string_ends[string]
+    }
+
+    /// `process` takes the next reference of its string, which has one. Returns it, and whether it ends a portion.
+    #[inline]
+    pub fn take(&mut self, process: u32) -> (Position, bool) {
+        let string = self.program.string_of[process as usize] as usize;
+        let at = self.next[string];
+        debug_assert!(at < self.program.string_ends[string], "nothing is left for process {process}");
+        if at >= self.portion_end[string] {
+            self.portion_end[string] = self.program.portion_end(at);
+        }
+        self.next[string] = at + 1;
+        self.taken += 1;
+        (at, at + 1 == self.portion_end[string])
+    }
+
+    /// References taken, of all strings.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_types::Block;
+
+    #[test]
+    fn whoever_comes_takes_the_next() {
+        // A string of two portions that processes 0 and 1 share, and one of process 2.
+        let program = Program {
+            blocks: (0..5).map(Block).collect(),
+            string_ends: [3, 5].into(),
+            portion_ends: [2, 3, 5].into(),
+            string_of: [0, 0, 1].into(),
+            regular: true,
+        };
+        let mut strings = Strings::new(Arc::new(program));
+        assert_eq!([0, 2, 1].map(|process| strings.take(process)), [(0, false), (3, false), (1, true)]);
+        assert_eq!(strings.take(0), (2, true));
+        assert_eq!([0, 1, 2].map(|process| strings.has_more(process)), [false, false, true]);
+        assert_eq!(strings.taken(), 4);
+    }
+}

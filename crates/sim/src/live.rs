@@ -1,0 +1,189 @@
+//! A scenario for the live testbed: the same sections, read and built as for the simulator, go there as what it plays,
+//! and what it measures comes back in the words of the simulator's result.
+//!
+//! Not everything can be played: disks take a constant time and serve first come first served, and every process and
+//! disk is a thread.
+
+use headstart_device::Statistics;
+use headstart_engine::parallel::{ActionSetup, DiskTimes, Draws, Idle, Outcome as Played, ProcessTimes, Setup};
+use headstart_types::{KeyError, Nanos};
+
+use crate::build::{self, Parts};
+use crate::flow::{ActionIssues, Found};
+use crate::outcome::{check, intervals, of_counts, of_member, Outcome};
+use crate::process::Process;
+use crate::report::{DeviceReport, ProcessReport, Report};
+use crate::responses::Responses;
+use crate::scenario::{Input, ProcessKeys, Scenario};
+use crate::simulate::{hash_input, prepare, ready, report, Facts};
+use crate::workload::Thinker;
+use crate::Error;
+
+/// Threads of a run at most.
+const THREADS_MAX: u64 = 2_048;
+/// References of a run at most: each takes its time.
+const REFERENCES_MAX: usize = 1_000_000;
+/// Bytes of all disks together at most.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// What of a scenario the live testbed does not need, and its result does.
+pub struct Description {
+    facts: Facts,
+    trace_sha256: String,
+    block_sectors: u32,
+}
+
+/// What the live testbed is to play.
+///
+/// # Errors
+/// A key is at fault, or asks for what cannot be played.
+pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
+    let keys = can_be_played(scenario)?;
+    let (parts, facts) = ready(scenario, prepare(scenario)?)?;
+    let trace_sha256 = hash_input(scenario, facts.placement);
+    let Parts { storage, context, .. } = parts;
+    let block_sectors = storage.block_sectors();
+    let block_bytes = scenario.workload.block_bytes();
+    let Some(program) = context.program.clone() else { return Err(no_program().into()) };
+    if program.blocks.len() > REFERENCES_MAX {
+        let problem = format!("{} reads, each of which takes its time", program.blocks.len());
+        return Err(refused("process.pattern", problem, format!("at most {REFERENCES_MAX} reads")).into());
+    }
+    let blocks = context.disk_of.len() as u64;
+    if blocks.saturating_mul(block_bytes) > BYTES_MAX {
+        let problem = format!("{blocks} blocks of {block_bytes} bytes do not fit in memory");
+        return Err(refused("workload.block_size", problem, format!("{BYTES_MAX} bytes in all")).into());
+    }
+    let policy =
+        build::policy(&scenario.policy, &context, block_bytes, true).map_err(|error| error.within("policy"))?;
+    let processes = program.string_of.len() as u32;
+    let think = |process| -> Draws {
+        let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
+        Box::new(move || thinker.next_think())
+    };
+    let setup = Setup {
+        policy,
+        frames: context.frames,
+        disk_of: context.disk_of.to_vec(),
+        disks: context.disks,
+        block_bytes: block_bytes as usize,
+        service: context.nominal_service,
+        barrier: build::barrier(keys, build::shares(&program)),
+        thinks: (0..processes).map(think).collect(),
+        read_cost: Process::new(&scenario.host, block_bytes).read_cost(),
+        contention: keys.contention,
+        actions: scenario.has_actions().then(|| actions(scenario, keys, processes, context.frames)),
+        program,
+    };
+    Ok((setup, Description { facts, trace_sha256, block_sectors }))
+}
+
+fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: u32, frames: u32) -> ActionSetup {
+    let length = |process| -> Draws {
+        let mut draws = keys.action.draws(scenario.seed, process);
+        Box::new(move || draws.next_action())
+    };
+    ActionSetup {
+        lengths: (0..processes).map(length).collect(),
+        issues_at_start: keys.issues == ActionIssues::Start,
+        idle_min: keys.min_time,
+        alike: keys.for_others,
+        unused_max: build::unused_max(scenario, keys, processes as usize, frames),
+    }
+}
+
+fn refused(key: &str, problem: impl Into<String>, allowed: impl Into<String>) -> KeyError {
+    KeyError::new(key, format!("{} (live runs)", problem.into()), allowed)
+}
+
+fn no_program() -> KeyError {
+    refused("process.pattern", "there is no parallel program to play", "[process] with a pattern")
+}
+
+/// What can be said before anything is built.
+fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
+    let Some(keys) = &scenario.process else { return Err(no_program()) };
+    let (Some(pattern), Input::Pattern) = (&keys.pattern, &scenario.workload.input) else { return Err(no_program()) };
+    if !scenario.lower.is_empty() {
+        return Err(refused("level", "one level is played", "[cache] and [policy]"));
+    }
+    let device = &scenario.device;
+    if device.model != "uniform" {
+        let problem = format!("\"{}\" does not take a constant time", device.model);
+        return Err(refused("device.model", problem, "{name = \"uniform\", fetch_time = ...}"));
+    }
+    if device.scheduler != "fcfs" || device.commands.is_some() {
+        let problem = format!("\"{}\" is not the order in which disks are played", device.scheduler);
+        return Err(refused("device.scheduler", problem, "\"fcfs\""));
+    }
+    if !device.array.is_independent() || device.array.name == "mirror" {
+        let problem = format!("\"{}\" is not played", device.array.name);
+        return Err(refused("device.array", problem, "\"stripe\" or \"concat\""));
+    }
+    if scenario.host.driver_overhead > Nanos::ZERO {
+        let problem = "there is no driver whose work could be played";
+        return Err(refused("host.driver_overhead", problem, "0s"));
+    }
+    let threads = u64::from(pattern.count) + u64::from(device.disks());
+    if threads > THREADS_MAX {
+        let problem = format!("{threads} threads, one for each process and disk");
+        return Err(refused("process.count", problem, format!("at most {THREADS_MAX} processes and disks")));
+    }
+    Ok(keys)
+}
+
+/// The result of a live run of `scenario`.
+///
+/// # Panics
+/// What has been counted does not add up: a bug.
+#[must_use]
+pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -> Report {
+    let Description { facts, trace_sha256, block_sectors } = description;
+    let elapsed = outcome.elapsed;
+    let block_bytes = scenario.workload.block_bytes();
+    let mut responses = Responses::new();
+    outcome.responses.iter().for_each(|response| responses.record(*response));
+    let processes: Vec<_> = outcome.processes.iter().map(|times| of_process(scenario, times, elapsed)).collect();
+    check(&outcome.counts);
+    let of = Outcome {
+        elapsed,
+        requests: outcome.responses.len() as u64,
+        responses: responses.summary(),
+        idle: Nanos(processes.iter().map(|process| process.idle_ns).sum()),
+        counts: (&outcome.counts).into(),
+        levels: vec![of_counts(&outcome.counts, (&scenario.cache.name, facts.frames), block_bytes)],
+        devices: outcome.disks.iter().map(|disk| of_disk(disk, elapsed, block_sectors)).collect(),
+        processes,
+        intervals: intervals(&outcome.intervals),
+        bytes: u128::from(outcome.counts.references) * u128::from(block_bytes),
+    };
+    report(scenario, of, &facts, trace_sha256)
+}
+
+/// A process as the simulator accounts for one. What of its time is neither computing nor waiting for something is
+/// overhead: costs, overrun, contention, and what the machine takes to do all this.
+fn of_process(scenario: &Scenario, times: &ProcessTimes, elapsed: Nanos) -> ProcessReport {
+    let node = &times.node;
+    let [own_io, other_io, barrier] = [Idle::OwnIo, Idle::OtherIo, Idle::Barrier].map(|kind| node.periods(kind));
+    let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
+    (process.free_at, process.compute, process.barrier) = (times.done_at, times.compute, barrier.necessary);
+    process.stall = own_io.necessary + other_io.necessary;
+    process.other_io = other_io.necessary;
+    process.hit_wait = other_io.necessary;
+    process.read_time = times.read_time;
+    process.overrun = node.overrun;
+    process.overhead = times.done_at - times.compute - process.stall - process.barrier;
+    let found = Found { hits_ready: times.hits_ready, hits_unready: times.hits_unready, misses: times.misses };
+    of_member(&process, times.references, &found, Some(node), elapsed)
+}
+
+fn of_disk(disk: &DiskTimes, elapsed: Nanos, block_sectors: u32) -> DeviceReport {
+    let DiskTimes { requests, busy, queue, response } = *disk;
+    let sectors = requests * u64::from(block_sectors);
+    let parts = requests;
+    // A constant time is all transfer, as the uniform device says of itself.
+    let (service, transfer) = (busy, busy);
+    let statistics =
+        Statistics { requests, parts, sectors, busy, transfer, queue, service, response, ..Statistics::default() };
+    DeviceReport::new(&statistics, elapsed.0, block_sectors)
+}
