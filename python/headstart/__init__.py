@@ -10,6 +10,7 @@ Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is
 from headstart._core import HeadstartError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
+from headstart.live import play
 from headstart.registry import catalog
 from headstart.simulation import Result, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
@@ -24,6 +25,7 @@ __all__ = [
     "device",
     "explain",
     "lower_bound",
+    "play",
     "simulate",
     "trace_convert",
     "trace_generate",

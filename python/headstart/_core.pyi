@@ -20,6 +20,16 @@ def simulate(
 ) -> str:
     """Run a scenario; return the result."""
 
+def play(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    speed: float = 1.0,
+    on_progress: Callable[[float, int], object] | None = None,
+) -> str:
+    """Play the parallel program of a scenario with real threads; return the result."""
+
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 

@@ -22,7 +22,8 @@ class _Source(TypedDict, total=False):
     json: str
 
 
-def _source(scenario: Scenario) -> _Source:
+def source_of(scenario: Scenario) -> _Source:
+    """Return the arguments by which the core takes a scenario."""
     if isinstance(scenario, Mapping):
         try:
             return {"json": json.dumps(dict(scenario), allow_nan=False)}
@@ -120,13 +121,13 @@ def simulate(scenario: Scenario, *, overrides: Sequence[str] = (), progress: Pro
     Raises:
         HeadstartError: The scenario, the trace or the device's profile is at fault.
     """
-    source = _source(scenario)
+    source = source_of(scenario)
     return Result.from_json(_core.simulate(**source, overrides=list(overrides), on_progress=progress))
 
 
 def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
     """Return the scenario with every default in it, as TOML. The trace is not read."""
-    return _core.explain(**_source(scenario), overrides=list(overrides))
+    return _core.explain(**source_of(scenario), overrides=list(overrides))
 
 
 def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -136,5 +137,5 @@ def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[st
     that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
     read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
     """
-    bound = _core.lower_bound(**_source(scenario), overrides=list(overrides))
+    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides))
     return cast("dict[str, Any]", json.loads(bound))

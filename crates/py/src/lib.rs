@@ -6,6 +6,7 @@
 mod catalog;
 mod devices;
 mod errors;
+mod live;
 mod replay;
 mod simulation;
 mod traces;
@@ -23,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(devices::device_import_diskspecs, module)?)?;
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
+/// Where a scenario comes from.
+pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
     match (path, json) {
         (Some(path), _) => Source::File(path),
         (None, json) => Source::Json(json.unwrap_or_else(|| "{}".to_owned())),
@@ -45,7 +46,8 @@ pub fn simulate(
     }
 }
 
-fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
+/// Tells Python how far a run is, and hears whether it goes on.
+pub fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
     py.check_signals()?;
     if let Some(on_progress) = on_progress {
         on_progress.call1(py, (progress.share, progress.references))?;
