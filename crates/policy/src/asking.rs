@@ -62,6 +62,10 @@ impl ReadAhead for Apart {
             read_ahead.evicted(file, index, unused);
         }
     }
+
+    fn remembered(&self) -> usize {
+        self.1.as_ref().map_or(0, |read_ahead| read_ahead.remembered())
+    }
 }
 
 impl Integrated for Apart {

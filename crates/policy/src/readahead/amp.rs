@@ -1,7 +1,8 @@
 //! AMP: every stream has its own degree p and trigger distance g, and both adapt.
 //!
 //! Source: B. S. Gill and L. A. D. Bathen, "AMP: Adaptive Multi-stream Prefetching in a Shared Cache", FAST 2007,
-//! section "AMP Algorithm" (Figures 3 and 4); zhang-pfc section 2.2. p should be the stream's request rate times the
+//! section "AMP Algorithm", read as text; its Figures 3 and 4 only by way of a program after them, AMP.c of mimircache
+//! (J. Yang, 2016), which agrees but for what is said below; zhang-pfc section 2.2. p should be the stream's request rate times the
 //! life of a block in the cache, and finds that point from both sides:
 //!
 //! ```text
@@ -15,7 +16,7 @@
 //! ```
 //!
 //! As in the paper p and g are kept with the last block of each prefetched set, so that no stream is ever counted or
-//! looked for. What differs: the paper gives an unused block at the LRU end a second chance and lowers p then; a
+//! looked for. Our reading: a g of 0 is APT / 2 again at the next set while p > APT. What differs: the paper gives an unused block at the LRU end a second chance and lowers p then; a
 //! read-ahead does not choose victims here, so p falls when such a block leaves, as zhang-pfc describes AMP. That a
 //! reader waits is seen when it asks, not when the set arrives. p grows by a set's last block at its first reference
 //! only, and to `max_degree` at most. A request is one read: its blocks and what is prefetched with them are one set.
@@ -153,5 +154,9 @@ impl ReadAhead for Amp {
                 keeper.g = keeper.g.saturating_sub(1).min(keeper.p - 1);
             }
         }
+    }
+
+    fn remembered(&self) -> usize {
+        self.pages.len()
     }
 }

@@ -1,10 +1,12 @@
 //! fsspec's "readahead" cache: each read that leaves the buffer fetches itself and a block size beyond.
 //!
-//! Source: fsspec 2025.9, fsspec/caching.py (ReadAheadCache); block_size 5 MiB (AbstractBufferedFile).
+//! Source: fsspec 2025.9.0, fsspec/caching.py (ReadAheadCache._fetch) and fsspec/spec.py (AbstractBufferedFile: block_size
+//! 5 MiB), read line by line.
 //!
 //! An open file has one buffer. A read inside it costs nothing. One that begins inside and ends beyond keeps the rest
 //! of the buffer's blocks and fetches from the buffer's end to the read's end and 5 MiB further; any other fetches
-//! itself and 5 MiB. What was fetched is the new buffer. What differs: there it is one synchronous request, here the
+//! itself and 5 MiB. What was fetched is the new buffer. The end of the file cuts reads and fetches short; a read
+//! beyond it does nothing. What differs: there it is one synchronous request, here the
 //! level joins the read and what lies behind it if both are contiguous; and the level remembers more than the one
 //! buffer, so that a seek back may hit where fsspec would fetch again. Left out: nothing else; fsspec's other caches
 //! (bytes, blocks, background) are not this one.
@@ -34,16 +36,21 @@ impl FsspecReadahead {
 
 impl ReadAhead for FsspecReadahead {
     fn asked(&mut self, _: Nanos, asked: &Asked, _: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
+        let asked_end = asked.end().min(size);
         let buffer = self.buffers.get_or_default((asked.file, asked.client));
         let (start, end) = *buffer;
-        if asked.first >= start && asked.end() <= end {
+        if asked.first >= size || (asked.first >= start && asked_end <= end) {
             return;
         }
         let first = if (start..end).contains(&asked.first) { end } else { asked.first };
-        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
-        *buffer = (first, asked.end().saturating_add(self.blocks).min(size));
-        if asked.end() < buffer.1 {
-            prefetch.push(Run::between(asked.file, asked.end(), buffer.1));
+        *buffer = (first, asked_end.saturating_add(self.blocks).min(size));
+        if asked_end < buffer.1 {
+            prefetch.push(Run::between(asked.file, asked_end, buffer.1));
         }
+    }
+
+    fn remembered(&self) -> usize {
+        self.buffers.len()
     }
 }

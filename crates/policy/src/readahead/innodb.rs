@@ -1,16 +1,18 @@
 //! InnoDB's linear read-ahead: an extent that has been read in order brings in the next one whole.
 //!
-//! Source: MySQL 8.4, storage/innobase/buf/buf0rea.cc (buf_read_ahead_linear) and buf0buf.cc; the parameter
-//! innodb_read_ahead_threshold (56).
+//! Source: MySQL 8.4.8, storage/innobase/buf/buf0rea.cc (buf_read_ahead_linear), read line by line in a tree that
+//! carries that version and leaves the function as it was; the parameter innodb_read_ahead_threshold (56).
 //!
 //! The first access since it was loaded to the last page of an extent of 64 pages (to the first, for scans downwards)
 //! looks at the whole extent: a page fails if it has not been accessed, or was first accessed before the accessed page
-//! ahead of it (after it, downwards). With at most 64 - 56 = 8 failures the next extent (the one before) is read, if it
-//! is whole. The extent is smaller in a buffer pool under 1056 pages: the next power of two from a 32nd of it.
+//! ahead of it (after it, downwards). With at most 64 - 56 = 8 failures the next extent (the one before) is read, if
+//! both are whole. A threshold of 0 turns it off. The extent is smaller in a buffer pool under 1056 pages: the next
+//! power of two from a 32nd of it.
 //!
 //! What differs: a page's neighbours in the file are taken for its neighbours in the B-tree (InnoDB looks at the page's
-//! own links, and does nothing where the two differ). The times are numbers of accesses, so none are equal. Left out:
-//! random read-ahead, off by default; the limit of pending reads.
+//! own links, and does nothing where the two differ). The times are numbers of accesses, so none are equal. An extent
+//! has 2 pages at least. It reads an extent as single pages, here it is one run. Left out: random read-ahead, off
+//! by default; the stop while half of the pool's pages are being read.
 //! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`
 //! and one a frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
 
@@ -24,8 +26,8 @@ use super::{Asked, Cached, Found, ReadAhead, Run};
 pub struct InnoDb {
     /// Pages of an extent, a power of two.
     area: u64,
-    /// So many pages may fail.
-    failures: u64,
+    /// So many pages may fail; `None`: no read-ahead.
+    failures: Option<u64>,
     accesses: u64,
     /// By file and number of the extent: of each page the number of its first access since it was loaded, or 0.
     extents: Recent<(u32, u64), Vec<u64>>,
@@ -36,7 +38,7 @@ impl InnoDb {
     #[must_use]
     pub fn new(frames: u32, threshold: u32, extents: usize) -> Self {
         let area = u64::from((frames / 32).max(2).next_power_of_two().min(64));
-        let failures = u64::from(64u32.saturating_sub(threshold)).min(area);
+        let failures = (threshold > 0).then(|| u64::from(64u32.saturating_sub(threshold)).min(area));
         Self { area, failures, accesses: 0, extents: Recent::new(extents) }
     }
 
@@ -55,7 +57,7 @@ impl InnoDb {
 
     /// Whether few enough pages of the extent fail.
     fn in_order(&self, file: u32, extent: u64, upwards: bool) -> bool {
-        let Some(times) = self.extents.peek((file, extent)) else { return false };
+        let (Some(failures), Some(times)) = (self.failures, self.extents.peek((file, extent))) else { return false };
         let (mut failed, mut before) = (0, 0);
         for time in times {
             let ordered = before == 0 || (*time > before) == upwards;
@@ -64,7 +66,7 @@ impl InnoDb {
                 before = *time;
             }
         }
-        failed <= self.failures
+        failed <= failures
     }
 }
 
@@ -84,7 +86,9 @@ impl ReadAhead for InnoDb {
             let Some((start, end)) = start.and_then(|start| Some((start, start.checked_add(self.area)?))) else {
                 continue;
             };
-            if cached.file_blocks(file).is_none_or(|blocks| end <= blocks) {
+            // Downwards the extent that is read comes before the one that was.
+            let whole = if upwards { end } else { end.saturating_add(self.area) };
+            if cached.file_blocks(file).is_none_or(|blocks| whole <= blocks) {
                 prefetch.push(Run::between(file, start, end));
             }
         }
@@ -96,5 +100,9 @@ impl ReadAhead for InnoDb {
         if let Some(time) = self.extents.peek_mut((file, index / self.area)).and_then(|times| times.get_mut(page)) {
             *time = 0;
         }
+    }
+
+    fn remembered(&self) -> usize {
+        self.extents.values().map(|times| 1 + times.len()).sum()
     }
 }

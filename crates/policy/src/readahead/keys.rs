@@ -9,8 +9,7 @@ use headstart_types::{KeyError, Nanos};
 use super::linux_2_6::Trigger;
 use super::obl::When;
 use super::ra::{Adaptive, Ra};
-use super::registry::ReadAheadContext;
-use super::{MountpointSetting, SarcSetting, Size, ZfsSetting};
+use super::{MountpointSetting, ReadAheadContext, SarcSetting, Size, ZfsSetting};
 
 pub fn defaults<K: Default + Serialize + DeserializeOwned>() -> Table {
     Table::try_from(K::default()).expect("keys are plain values")
@@ -269,6 +268,8 @@ impl Default for PostgresKeys {
 #[serde(default, deny_unknown_fields)]
 pub struct MountpointKeys {
     pub initial: Size,
+    /// What a window is at least once it has grown.
+    pub read_part_size: Size,
     pub max: Size,
     pub multiplier: u32,
     pub max_forward_seek: Size,
@@ -280,6 +281,7 @@ impl Default for MountpointKeys {
     fn default() -> Self {
         Self {
             initial: Size::kib(1152),
+            read_part_size: Size::mib(8),
             max: Size::mib(2048),
             multiplier: 2,
             max_forward_seek: Size::mib(16),
@@ -293,6 +295,7 @@ impl MountpointKeys {
     pub fn setting(self, context: &ReadAheadContext) -> Result<MountpointSetting, KeyError> {
         Ok(MountpointSetting {
             initial: self.initial.some_blocks("initial", context.block_bytes)?,
+            part: self.read_part_size.some_blocks("read_part_size", context.block_bytes)?,
             max: self.max.some_blocks("max", context.block_bytes)?,
             multiplier: u64::from(at_least_one("multiplier", self.multiplier)?),
             forward: self.max_forward_seek.blocks(context.block_bytes),

@@ -1,29 +1,35 @@
 //! The read-ahead of the present Linux kernel: decided on demand, renewed at a marked page.
 //!
-//! Source: Linux 6.12, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra) and mm/filemap.c (filemap_get_pages).
-//! The state of an open file is its last window, `start..start + size`, whose last `async_size` blocks begin with a
-//! marked one.
+//! Source: Linux 6.12.107, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra, get_init_ra_size,
+//! get_next_ra_size) and mm/filemap.c (filemap_get_pages, page_cache_prev_miss, page_cache_next_miss), read line by
+//! line. The state of an open file is its last window, `start..start + size`, whose last `async_size` blocks begin
+//! with a marked one.
 //!
 //! ```text
-//! absent block    at 0, or oversize (more than max), or following the last request: initial window there
+//! absent block    at 0, or oversize (more than max), or following the last request: initial window there; what it
+//!                 has beyond the request lies behind the mark, or half of it where it has nothing
 //!                 else as many cached blocks before it as the request is long, or fewer: random, no read-ahead
 //!                 else a stream that the state has forgotten: window of (blocks before + request), mark on its last
 //! marked block    where the state expects it: the next window follows the last; twice or four times its size
 //!                 elsewhere (streams interleaved): next window from the first block that is absent after it, sized by
 //!                 its distance plus the request, and that doubled
 //! initial size    n = request rounded up to a power of two; 4 n if n <= max/32, 2 n if n <= max/4, else max
-//! next size       4 n if n < max/16, 2 n if n <= max/2, else max; all of it behind the mark
+//! next size       4 n if n < max/16, 2 n if n <= max/2, else max, but never less than n; all of it behind the mark
 //! ```
 //!
 //! With max = 32 pages (read_ahead_kb = 128) a reader of single pages from 0 gets 4, 8, 16, 32, 32 ... pages, marked at
-//! 1, 4, 12, 28, 60. For a request over max, max is raised to its size, up to max_sectors_kb. A
-//! request is worked through as filemap does: windows are opened until it is covered, so a mark inside it is hit at
-//! once.
+//! 1, 4, 12, 28, 60. A request is worked through as filemap does, page by page: windows are opened until it is covered,
+//! so a mark inside it is hit at once. Where more than max of it is still to be read, max is raised to that, up to
+//! max_sectors_kb. The blocks before an absent one are looked at up to max back, and count as max - 1 if all of them
+//! are cached.
 //!
 //! What differs: a page is a block of the level. "Following" means at the end of the last request or one block after,
-//! as the kernel's byte position gives it for whole pages. Left out: large folios and their alignment, mmap
-//! read-around, fadvise and madvise, congestion of the cgroup, the shrinking of windows after misses of earlier
-//! kernels. Marks live in the pages there; here in a map of at most as many as the level has frames.
+//! as the kernel's byte position gives it for whole pages. Left out: large folios and the alignment of windows to them
+//! (which later kernels extend to single pages), the earlier mark of a window that the end of the file cuts short
+//! (what it would read lies beyond the end), mmap read-around, fadvise, madvise and readahead(2) with their pieces of
+//! 2 MB (force_page_cache_ra), congestion of the cgroup. Thrashing has no rule of its own in these kernels: a stream
+//! whose pages are gone starts anew, or by the cached blocks before it. Marks live in the pages there; here in a map
+//! of at most as many as the level has frames.
 //! Cost: constant per block, up to max look-ups for an absent block away from the last request; 80 bytes an open file
 //! (file and client), of at most `files`, the least recently read forgotten first. Not for reads that are sequential
 //! in pieces shorter than a window: each piece at its end has up to max blocks too many.
@@ -54,11 +60,30 @@ pub struct Linux {
     marks: Recent<(u32, u64), ()>,
 }
 
+/// The kernel's get_init_ra_size.
+fn initial_size(request: u64, max: u64) -> u64 {
+    match request.next_power_of_two() {
+        size if size <= max / 32 => size * 4,
+        size if size <= max / 4 => size * 2,
+        _ => max,
+    }
+}
+
+/// The kernel's get_next_ra_size.
+fn next_size(size: u64, max: u64) -> u64 {
+    match size {
+        size if size < max / 16 => size * 4,
+        size if size <= max / 2 => size * 2,
+        _ => max,
+    }
+}
+
 /// One request on its way through the pages.
 struct Pass<'a> {
     asked: &'a Asked,
     cached: &'a dyn Cached,
-    max: u64,
+    read_ahead: u64,
+    request_max: u64,
     /// Windows of this request, which are cached as far as it is concerned: `opened.0..opened.1`.
     opened: (u64, u64),
 }
@@ -68,67 +93,61 @@ impl Pass<'_> {
         (self.opened.0..self.opened.1).contains(&index) || self.cached.is_cached(self.asked.file, index)
     }
 
-    /// How many blocks before `index` are cached without a gap, up to `max`.
-    fn cached_before(&self, index: u64) -> u64 {
-        (1..=self.max.min(index)).take_while(|back| self.is_cached(index - back)).count() as u64
+    /// The kernel's ractl_max_pages: the limit while `request` blocks are still to be read.
+    fn max(&self, request: u64) -> u64 {
+        if request > self.read_ahead {
+            self.read_ahead.max(self.request_max.min(request))
+        } else {
+            self.read_ahead
+        }
+    }
+
+    /// How many blocks before `index` are cached without a gap, below `max`: the last of `max` that are looked at
+    /// is taken for the gap.
+    fn cached_before(&self, index: u64, max: u64) -> u64 {
+        (1..max.min(index.saturating_add(1))).take_while(|back| self.is_cached(index - back)).count() as u64
     }
 
     /// How many blocks after `index` are cached without a gap, up to `max`.
-    fn cached_after(&self, index: u64) -> u64 {
+    fn cached_after(&self, index: u64, max: u64) -> u64 {
         let after = |ahead: &u64| index.checked_add(*ahead).is_some_and(|at| self.is_cached(at));
-        (1..=self.max).take_while(after).count() as u64
-    }
-
-    /// The kernel's get_init_ra_size.
-    fn initial_size(&self, request: u64) -> u64 {
-        match request.next_power_of_two() {
-            size if size <= self.max / 32 => size * 4,
-            size if size <= self.max / 4 => size * 2,
-            _ => self.max,
-        }
-    }
-
-    /// The kernel's get_next_ra_size.
-    fn next_size(&self, size: u64) -> u64 {
-        match size {
-            size if size < self.max / 16 => size * 4,
-            size if size <= self.max / 2 => size * 2,
-            _ => self.max,
-        }
+        (1..=max).take_while(after).count() as u64
     }
 
     /// An absent block at `index` with `request` blocks still to read. True: a window is to be opened.
     fn absent(&self, state: &mut State, index: u64, request: u64) -> bool {
+        let max = self.max(request);
         let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
-        if index == 0 || request > self.max || follows {
-            let size = self.initial_size(request);
+        if index == 0 || request > max || follows {
+            let size = initial_size(request, max);
             let async_size = if size > request { size - request } else { size / 2 };
             (state.start, state.size, state.async_size) = (index, size, async_size);
             return true;
         }
-        let before = self.cached_before(index);
+        let before = self.cached_before(index, max);
         if before <= request {
             return false;
         }
         // Cached from the start of the file: a long stream.
         let trace = if before == index { before * 2 } else { before };
-        (state.start, state.size, state.async_size) = (index, (trace + request).min(self.max), 1);
+        (state.start, state.size, state.async_size) = (index, (trace + request).min(max), 1);
         true
     }
 
     /// The marked block at `index` with `request` blocks still to read. True: a window is to be opened.
     fn marked(&self, state: &mut State, index: u64, request: u64) -> bool {
+        let max = self.max(request);
         let expected = state.start.saturating_add(state.size - state.async_size);
         if state.size > 0 && index == expected {
             state.start = state.start.saturating_add(state.size);
-            state.size = self.next_size(state.size);
+            state.size = next_size(state.size, max).max(state.size);
         } else {
-            let distance = self.cached_after(index) + 1;
-            if distance > self.max {
+            let distance = self.cached_after(index, max) + 1;
+            if distance > max {
                 return false;
             }
             state.start = index.saturating_add(distance);
-            state.size = self.next_size(distance + request);
+            state.size = next_size(distance + request, max);
         }
         state.async_size = state.size;
         true
@@ -166,9 +185,7 @@ impl ReadAhead for Linux {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         let key = (asked.file, asked.client);
         let mut state = *self.files.get_or_default(key);
-        let count = u64::from(asked.count);
-        let max = if count > self.max { self.max.max(self.request_max.min(count)) } else { self.max };
-        let mut pass = Pass { asked, cached, max, opened: (0, 0) };
+        let mut pass = Pass { asked, cached, read_ahead: self.max, request_max: self.request_max, opened: (0, 0) };
         let mut random_to = 0;
         for (index, found) in (asked.first..asked.end()).zip(found) {
             let request = asked.end() - index;
@@ -189,5 +206,9 @@ impl ReadAhead for Linux {
 
     fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
         self.marks.remove((file, index));
+    }
+
+    fn remembered(&self) -> usize {
+        self.files.len() + self.marks.len()
     }
 }

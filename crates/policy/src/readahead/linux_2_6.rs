@@ -78,4 +78,8 @@ impl ReadAhead for Linux26 {
         }
         prefetch.push(Run::between(asked.file, window.group, window.end));
     }
+
+    fn remembered(&self) -> usize {
+        self.files.len()
+    }
 }

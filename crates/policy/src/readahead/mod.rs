@@ -38,7 +38,7 @@ pub use mountpoint_s3::{MountpointS3, MountpointSetting};
 pub use obl::{Obl, When};
 pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
-pub use registry::{read_ahead, BuildReadAhead, ReadAheadContext, ReadAheadRow, READ_AHEADS};
+pub use registry::{read_ahead, BuildReadAhead, ReadAheadRow, READ_AHEADS};
 pub use rocksdb::RocksDb;
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
@@ -128,6 +128,15 @@ pub trait Cached {
     fn frames(&self) -> u32;
 }
 
+/// What a host tells about the level that a read-ahead is built for.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadAheadContext {
+    /// Bytes of a block, at least 1.
+    pub block_bytes: u64,
+    /// Frames of the level, at least 1.
+    pub frames: u32,
+}
+
 /// A read-ahead policy. Deterministic, without a clock of its own: `now` comes from the host and never decreases.
 pub trait ReadAhead: Send {
     /// A request has been looked up: `found[i]` is how block `asked.first + i` was found. Appends runs to prefetch,
@@ -137,6 +146,12 @@ pub trait ReadAhead: Send {
 
     /// A block has left the cache; `unused`: it had been prefetched and never asked for.
     fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
+
+    /// How many things it keeps in mind: files, streams, ranges, reads under way, marks, blocks. However many requests
+    /// of however many files there are, it is bounded by the keys and the frames.
+    fn remembered(&self) -> usize {
+        0
+    }
 }
 
 /// A read-ahead that is its own replacement: one state, seen through both traits.

@@ -1,16 +1,19 @@
 //! Mountpoint for Amazon S3: a window ahead of the reader that doubles whenever the reader has to wait.
 //!
-//! Source: mountpoint-s3 1.20, mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs.
+//! Source: mountpoint-s3 of 2025 (with the memory pool of 1.20), mountpoint-s3-fs/src/prefetch.rs at 064de784,
+//! prefetch/backpressure_controller.rs at 5225d343, prefetch/task.rs and part_stream.rs, read line by line.
 //!
 //! The first read of an open file starts a download at its offset with a window of 1 MiB + 128 KiB (1 MiB reads plus
-//! the kernel's own read-ahead). Once less than half of the window is left before the reader, it is extended to a whole
-//! window from him. A part that is not there when he comes doubles the window, up to 2 GiB. He may seek forward within
-//! the window (waiting for at most 16 MiB that are still to come) and back by up to 1 MiB of what he has read; any
-//! other seek drops the download and begins anew with the first window.
+//! the kernel's own read-ahead). After each read, once less than half of the window is left before the reader, it is
+//! extended to a whole window from him; then, if he has taken all that had come, the window for the next time is
+//! doubled, to the read part size of 8 MiB at least and 2 GiB at most. He may seek forward within the window (waiting
+//! for at most 16 MiB that are still to come) and back by up to 1 MiB of what he has read since the download began;
+//! any other seek drops the download and begins anew with the first window.
 //!
-//! What differs: "not there" is a block on its way, or absent though within the window. The memory limiter, which
-//! scales windows down, is left out; in its place a window is at most half the frames of the level. Left out: parts
-//! and their alignment, the disk cache, one reader served by several downloads.
+//! What differs: that he has taken all is seen by a block on its way, or absent though within the window, when he
+//! asks; the first read of a download does not count. What is still to come before a seek's target is counted from the
+//! reader, unless the target is there. The memory limiter, which scales windows down, is left out; in its place a
+//! window is at most half the frames of the level. Left out: parts and their alignment, the disk cache.
 //! Cost: constant per request; 90 bytes an open file (file and client), of at most `files`, the least recently read
 //! forgotten first. Not for random reads: each pays for a first window.
 
@@ -24,6 +27,8 @@ use super::{Asked, Cached, Found, ReadAhead, Run};
 pub struct MountpointSetting {
     /// The first window.
     pub initial: u64,
+    /// A window that grows becomes at least so large: the read part size.
+    pub part: u64,
     /// Windows grow no further.
     pub max: u64,
     /// A wait multiplies the window by this, at least 1.
@@ -60,6 +65,7 @@ impl MountpointS3 {
         let most = u64::from(frames / 2).max(1);
         let setting = MountpointSetting {
             initial: setting.initial.min(most),
+            part: setting.part.min(most),
             max: setting.max.max(setting.initial).min(most),
             ..setting
         };
@@ -83,25 +89,35 @@ impl MountpointS3 {
 impl ReadAhead for MountpointS3 {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         let setting = &self.setting;
+        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
+        if asked.first >= size {
+            return;
+        }
         let download = self.files.get_or_default((asked.file, asked.client));
-        if !Self::reaches(setting, download, asked.first, found) {
-            let end = asked.first.saturating_add(setting.initial);
-            *download = Download { start: asked.first, next: asked.end(), end, window: setting.initial };
-            if asked.end() < end {
-                prefetch.push(Run::between(asked.file, asked.end(), end));
-            }
-        } else if !found.iter().all(|found| matches!(found, Found::Ready | Found::ReadyPrefetched)) {
-            download.window = download.window.saturating_mul(setting.multiplier).min(setting.max);
+        let mut from = asked.end();
+        let goes_on = Self::reaches(setting, download, asked.first, found);
+        if goes_on {
+            from = from.max(download.end);
+        } else {
+            let end = asked.first.saturating_add(setting.initial).min(size);
+            *download = Download { start: asked.first, next: asked.first, end, window: setting.initial };
         }
         download.next = asked.end();
+        // A read may take more than the window had.
         let left = download.end.saturating_sub(download.next);
-        let size = cached.file_blocks(asked.file).unwrap_or(u64::MAX);
-        if left < download.window / 2 && download.end < size || left == 0 {
-            let from = download.end.max(download.next);
-            download.end = download.next.saturating_add(download.window).max(download.end);
-            if from < download.end {
-                prefetch.push(Run::between(asked.file, from, download.end));
-            }
+        if left.saturating_mul(2) < download.window || download.end < download.next {
+            download.end = download.next.saturating_add(download.window).max(download.end).min(size);
         }
+        if goes_on && !found.iter().all(|found| matches!(found, Found::Ready | Found::ReadyPrefetched)) {
+            let grown = download.window.saturating_mul(setting.multiplier).max(setting.part);
+            download.window = download.window.max(grown.min(setting.max));
+        }
+        if from < download.end {
+            prefetch.push(Run::between(asked.file, from, download.end));
+        }
+    }
+
+    fn remembered(&self) -> usize {
+        self.files.len()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: A. J. Smith, "Cache Memories", ACM Computing Surveys 14(3), 1982, section 2.1, which names three moments:
 //! *always* (at each reference), on a *miss*, and *tagged* (at the first reference to a block since it was fetched,
-//! on demand or ahead). Tagged prefetches a sequential scan as fully as always, with fewer look-ups.
+//! on demand or ahead); checked against the passage as net.arch quoted it in November 1984. Tagged prefetches a sequential scan as fully as always, with fewer look-ups.
 //!
 //! What differs: a request of several blocks is as many references, of which only the last names a block beyond it.
 //! So the last block decides, and one block is prefetched at most for each request. A tagged block that was fetched

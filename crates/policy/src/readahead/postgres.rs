@@ -1,19 +1,22 @@
 //! PostgreSQL's read stream: a scan looks ahead by a distance that doubles with each read and shrinks with each hit.
 //!
-//! Source: PostgreSQL 18, src/backend/storage/aio/read_stream.c; io_combine_limit (128 kB) and
-//! effective_io_concurrency (16).
+//! Source: PostgreSQL 18.6, src/backend/storage/aio/read_stream.c (read_stream_look_ahead, _start_pending_read,
+//! _next_buffer, _begin_impl), read line by line; io_combine_limit (128 kB) and effective_io_concurrency (16).
 //!
 //! The stream keeps up to `distance` blocks started but not consumed, at first 1. Consecutive blocks are gathered into
-//! reads of up to io_combine_limit; a shorter one starts only when nothing else is pinned. At most
+//! reads of up to io_combine_limit; a shorter one starts only when nothing else is pinned and it fills the distance, or
+//! when the stream is found to end: then all is started, and no look is taken ahead any more. At most
 //! effective_io_concurrency reads are under way. When the first block of a read is consumed, the distance doubles, up
-//! to (effective_io_concurrency + 1) * io_combine_limit; a block that was cached when its turn came shortens it by one.
-//! A scan of cached data thus looks ahead by one block, and a cold one soon by the limit.
+//! to (effective_io_concurrency + 1) * io_combine_limit, and less than 2^15; a block that was cached when its turn came
+//! shortens it by one. A scan of cached data thus looks ahead by one block, and a cold one soon by the limit. With a
+//! concurrency of 0 reads are gathered alike, but each is issued only when its first block is consumed.
 //!
 //! What differs: PostgreSQL knows from the plan that a scan is one, and which blocks it will want. Here two requests in
 //! a row of an open file (file and client) make a scan, which takes every block after them, and any other request ends
-//! it. Left out: random streams (bitmap scans), advice to the kernel, the limit of pinned buffers for each backend,
-//! scans that announce full reads at once.
-//! Cost: constant per block consumed; 100 bytes a stream and 8 a read under way, of at most `files` streams, the least
+//! it. A block on its way for somebody else counts as cached, there as one more wait. Left out: random streams (bitmap
+//! scans), advice to the kernel (where io_method is sync), the limit of pinned buffers for each backend, the limits of
+//! scans with rings of buffers, scans that announce full reads at once.
+//! Cost: constant per block consumed; 100 bytes a stream and 16 a read under way, of at most `files` streams, the least
 //! recently read forgotten first. Not for random reads, where it does nothing.
 
 use std::collections::VecDeque;
@@ -31,9 +34,10 @@ struct Stream {
     started: u64,
     /// Gathered after `started`, not yet started.
     pending: u64,
+    /// 0: the stream has been found to end.
     distance: u64,
-    /// First blocks of the reads under way, oldest first.
-    reads: VecDeque<u64>,
+    /// First block and count of the reads under way, oldest first.
+    reads: VecDeque<(u64, u64)>,
 }
 
 /// Read streams.
@@ -41,6 +45,10 @@ struct Stream {
 pub struct Postgres {
     combine: u64,
     concurrency: usize,
+    /// effective_io_concurrency = 0.
+    synchronous: bool,
+    /// The distance grows no further.
+    most: u64,
     files: Recent<(u32, u32), Stream>,
 }
 
@@ -49,6 +57,8 @@ struct Scan<'a> {
     stream: &'a mut Stream,
     combine: u64,
     concurrency: usize,
+    synchronous: bool,
+    most: u64,
     file: u32,
     cached: &'a dyn Cached,
     prefetch: &'a mut Vec<Run>,
@@ -61,13 +71,17 @@ impl Scan<'_> {
         let first = stream.started;
         if self.cached.is_cached(self.file, first) {
             (stream.started, stream.pending) = (first + 1, stream.pending - 1);
-            stream.distance = (stream.distance - 1).max(1);
+            if stream.distance > 1 {
+                stream.distance -= 1;
+            }
             return;
         }
         let absent = |index: &u64| !self.cached.is_cached(self.file, *index);
         let blocks = (first..first + stream.pending).take_while(absent).count() as u64;
-        self.prefetch.push(Run::between(self.file, first, first + blocks));
-        stream.reads.push_back(first);
+        if !self.synchronous {
+            self.prefetch.push(Run::between(self.file, first, first + blocks));
+        }
+        stream.reads.push_back((first, blocks));
         (stream.started, stream.pending) = (first + blocks, stream.pending - blocks);
     }
 
@@ -82,29 +96,31 @@ impl Scan<'_> {
             } else if self.stream.started.saturating_add(self.stream.pending) < end {
                 self.stream.pending += 1;
             } else {
-                break;
+                self.stream.distance = 0;
             }
         }
         let stream = &*self.stream;
-        let at_end = stream.started.saturating_add(stream.pending) >= end;
-        let alone = stream.pending == stream.distance && pinned(stream) == 0;
+        let alone = stream.pending >= stream.distance && pinned(stream) == 0;
         if stream.pending > 0
             && stream.reads.len() < self.concurrency
-            && (stream.pending == self.combine || alone || at_end)
+            && (stream.pending == self.combine || alone || stream.distance == 0)
         {
             self.start();
         }
     }
 
     /// The consumer takes `block`.
-    fn consume(&mut self, block: u64, most: u64) {
+    fn consume(&mut self, block: u64) {
         if self.stream.started <= block {
             self.stream.started = block;
             self.look_ahead(block);
         }
-        if self.stream.reads.front() == Some(&block) {
+        if let Some((first, blocks)) = self.stream.reads.front().copied().filter(|read| read.0 == block) {
             self.stream.reads.pop_front();
-            self.stream.distance = (self.stream.distance * 2).min(most);
+            if self.synchronous {
+                self.prefetch.push(Run::between(self.file, first, first + blocks));
+            }
+            self.stream.distance = (self.stream.distance * 2).min(self.most);
         }
         self.look_ahead(block + 1);
     }
@@ -114,7 +130,15 @@ impl Postgres {
     /// Reads of up to `combine` blocks, up to `concurrency` at once, state for `files` open files.
     #[must_use]
     pub fn new(combine: u64, concurrency: u32, files: usize) -> Self {
-        Self { combine: combine.max(1), concurrency: (concurrency as usize).max(1), files: Recent::new(files) }
+        // Buffers are counted in 16 bits there, and the last read may reach over the end of their ring.
+        let combine = combine.clamp(1, (1 << 14) - 1);
+        Self {
+            combine,
+            concurrency: (concurrency as usize).max(1),
+            synchronous: concurrency == 0,
+            most: ((u64::from(concurrency) + 1) * combine).min((1 << 15) - 1 - combine),
+            files: Recent::new(files),
+        }
     }
 }
 
@@ -124,16 +148,19 @@ impl ReadAhead for Postgres {
         let follows = stream.next == Some(asked.first);
         stream.next = Some(asked.end());
         // So near the end of the number space no sum below may overflow; nothing lives there.
-        let most = (self.concurrency as u64 + 1) * self.combine;
-        if !follows || asked.end() > u64::MAX - 2 * most {
+        if !follows || asked.end() > u64::MAX - (1 << 16) {
             (stream.started, stream.pending, stream.distance) = (asked.end(), 0, 1);
             stream.reads.clear();
             return;
         }
-        let (combine, concurrency, file) = (self.combine, self.concurrency, asked.file);
-        let mut scan = Scan { stream, combine, concurrency, file, cached, prefetch };
+        let (combine, concurrency, synchronous, most) = (self.combine, self.concurrency, self.synchronous, self.most);
+        let mut scan = Scan { stream, combine, concurrency, synchronous, most, file: asked.file, cached, prefetch };
         for block in asked.first..asked.end() {
-            scan.consume(block, most);
+            scan.consume(block);
         }
+    }
+
+    fn remembered(&self) -> usize {
+        self.files.values().map(|stream| 1 + stream.reads.len()).sum()
     }
 }

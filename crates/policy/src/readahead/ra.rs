@@ -7,7 +7,9 @@
 //! few lower it, down to none. With P = 0 misses whose predecessor is cached (a prefetch would have hit) count
 //! instead, and many of 16 misses set P to 1 again.
 //!
-//! What differs: the two marks are keys (12 and 8 of 16 are our setting, not the paper's). A block counts as
+//! From our reading; not checked against the articles' text. What differs: the two marks are keys (12 and 8 of 16 are
+//! our setting; a program after the authors' article of 1995, by H. N. Bø, 2010, has the same two, and more that are
+//! left out: below 3 it halves P, and at P = 0 more than 6 of 16 begin again). A block counts as
 //! prefetched when it is named and not cached, and as useful at its first reference. Tcheun's degree for each stream
 //! is left out: `amp` and `linux` keep one.
 //! Cost: constant per request if fixed, P look-ups if adaptive; no state for files or streams. Not for random reads,

@@ -105,6 +105,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.at.keys().copied()
     }
 
+    /// The values, in no order that means anything.
+    pub fn values(&self) -> impl Iterator<Item = &V> + '_ {
+        self.at.values().map(|at| &self.nodes[*at as usize].value)
+    }
+
     fn make_newest(&mut self, at: u32) {
         if self.newest != at {
             self.unlink(at);

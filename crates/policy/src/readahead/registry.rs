@@ -9,18 +9,9 @@ use super::keys::{
     PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
 };
 use super::{
-    Amp, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead, RocksDb, Sarc,
-    Stride, Zfs,
+    Amp, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead, ReadAheadContext,
+    RocksDb, Sarc, Stride, Zfs,
 };
-
-/// What a host tells about the level that a read-ahead is built for.
-#[derive(Debug, Clone, Copy)]
-pub struct ReadAheadContext {
-    /// Bytes of a block, at least 1.
-    pub block_bytes: u64,
-    /// Frames of the level, at least 1.
-    pub frames: u32,
-}
 
 /// Makes a policy from its keys.
 pub type Make<P> = fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError>;
@@ -120,7 +111,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "linux",
         summary: "the kernel's on-demand read-ahead: a window that ramps up, renewed at a marked page",
-        source: "Linux 6.12, mm/readahead.c and mm/filemap.c",
+        source: "Linux 6.12.107, mm/readahead.c and mm/filemap.c",
         only_ahead: false,
         spares_random: true,
         defaults: defaults::<LinuxKeys>,
@@ -148,7 +139,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "rocksdb",
         summary: "8 KiB from the third sequential read on, doubled up to 256 KiB",
-        source: "RocksDB 11.1, table/block_based/block_prefetcher.cc",
+        source: "RocksDB 9.11.2, table/block_based/block_prefetcher.cc",
         only_ahead: true,
         spares_random: true,
         defaults: defaults::<RocksDbKeys>,
@@ -162,7 +153,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "zfs",
         summary: "zfetch: up to 8 streams a file, the distance doubles to 4 MiB and creeps to 64 MiB",
-        source: "OpenZFS 2.3, module/zfs/dmu_zfetch.c",
+        source: "OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c",
         only_ahead: false,
         spares_random: true,
         defaults: defaults::<ZfsKeys>,
@@ -175,7 +166,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "innodb",
         summary: "linear read-ahead: the next extent of 64 pages after one read in order, 56 pages at least",
-        source: "MySQL 8.4, storage/innobase/buf/buf0rea.cc",
+        source: "MySQL 8.4.8, storage/innobase/buf/buf0rea.cc",
         only_ahead: false,
         spares_random: true,
         defaults: defaults::<InnoDbKeys>,
@@ -192,7 +183,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "postgres",
         summary: "read stream: a distance that doubles with each read of a scan and shrinks with each hit",
-        source: "PostgreSQL 18, src/backend/storage/aio/read_stream.c",
+        source: "PostgreSQL 18.6, src/backend/storage/aio/read_stream.c",
         only_ahead: false,
         spares_random: true,
         defaults: defaults::<PostgresKeys>,
@@ -209,8 +200,8 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     },
     ReadAheadRow {
         name: "mountpoint-s3",
-        summary: "a window of 1.125 MiB ahead of the reader, doubled whenever he waits, anew after a seek",
-        source: "mountpoint-s3 1.20, mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
+        summary: "a window of 1.125 MiB ahead of the reader, 8 MiB and then doubled as he waits, anew after a seek",
+        source: "mountpoint-s3 1.20's time (064de784), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
         only_ahead: true,
         spares_random: false,
         defaults: defaults::<MountpointKeys>,
@@ -223,7 +214,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "fsspec-readahead",
         summary: "5 MiB beyond each read that leaves the buffer of the last one",
-        source: "fsspec 2025.9, fsspec/caching.py, ReadAheadCache",
+        source: "fsspec 2025.9.0, fsspec/caching.py, ReadAheadCache",
         only_ahead: true,
         spares_random: false,
         defaults: defaults::<FsspecKeys>,

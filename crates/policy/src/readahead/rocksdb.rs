@@ -1,7 +1,7 @@
 //! RocksDB's implicit read-ahead of iterators: from the third sequential read, 8 KiB, doubled up to 256 KiB.
 //!
-//! Source: RocksDB 11.1, table/block_based/block_prefetcher.cc (PrefetchIfNeeded, the path of buffered reads) and the
-//! options initial_auto_readahead_size (8 KiB), max_auto_readahead_size (256 KiB) and
+//! Source: RocksDB 9.11.2, table/block_based/block_prefetcher.cc and .h (PrefetchIfNeeded, the path of buffered reads;
+//! IsBlockSequential, ResetValues), read line by line, and the options initial_auto_readahead_size (8 KiB), max_auto_readahead_size (256 KiB) and
 //! num_file_reads_for_auto_readahead (2) of include/rocksdb/table.h.
 //!
 //! A read that ends within what has been read ahead does nothing. Any other must begin where the last one ended, or
@@ -66,5 +66,9 @@ impl ReadAhead for RocksDb {
         state.limit = asked.end().saturating_add(size);
         state.size = (size * 2).min(self.max);
         prefetch.push(Run::between(asked.file, asked.end(), state.limit));
+    }
+
+    fn remembered(&self) -> usize {
+        self.files.len()
     }
 }

@@ -1,11 +1,14 @@
 //! SARC: sequential prefetching and replacement in one, with a list for sequential blocks and one for the rest.
 //!
 //! Source: B. S. Gill and D. S. Modha, "SARC: Sequential Prefetching in Adaptive Replacement Cache", USENIX 2005,
-//! sections II-A to II-C and III; zhang-pfc section 2.2 (fixed degree p and trigger distance g).
+//! sections II-A to II-C (detection, groups and triggers, what a trigger renews) and III-B to III-D (the two marginal
+//! utilities and their comparison), read as text; of Figure 4's lines (the algorithm) only the ratio in line 4 is
+//! checked. zhang-pfc section 2.2 (fixed degree p and trigger distance g).
 //!
 //! ```text
 //! counter of n:  1 if n - 1 is not cached, else min(threshold, 1 + counter of n - 1); set at n's first reference
-//! miss on n:     n to RANDOM; if its counter is the threshold (a sequential miss), n to n + p - 1 to SEQ instead
+//! miss on n:     n to RANDOM; if its counter is the threshold (a sequential miss), n and the p blocks after it to SEQ
+//!                instead: with p = 1 it is one block lookahead, as the paper says
 //! trigger:       the block g before the end of a prefetched group; its reference moves what is left of the group
 //!                to the recent end of SEQ and prefetches the next p blocks
 //! evict:         from SEQ if it is longer than desired, else from RANDOM; the older of the two list ends while
@@ -17,9 +20,10 @@
 //! The left side of that comparison is the marginal utility of SEQ in units of RANDOM's. What differs, or is our
 //! reading: a block is the paper's track. A request is worked through block by block, so a large one may trigger
 //! several groups. Steps of one block, dL = 2 % of the frames, a desired size of half the frames at first, threshold
-//! 2, p = 8 and g = 4 are settings of ours (AMP's authors found g = p / 2 best). A workload that never hits the end
-//! of RANDOM would never adapt: a sequential miss while the left side exceeds `large_ratio` raises the size too. The
-//! destage and free-queue threads are the host's business.
+//! 2, p = 8 and g = 4 are settings of ours. Two rules are from memory of Figure 4, not checked: that the older list
+//! end goes while a list is shorter than dL, and, since a workload that never hits the end of RANDOM would never
+//! adapt, that a sequential miss while the left side exceeds `large_ratio` raises the size too. The destage and
+//! free-queue threads are the host's business.
 //! Cost: constant per block plus p per group; 28 bytes a block of the universe, 16 a listed one, about 80 for each of
 //! at most 2 * frames + 1024 blocks that are cached or named. Not for strides or backward scans, which it takes for
 //! random.
@@ -229,8 +233,9 @@ impl ReadAhead for Sarc {
             let (counter, group_end) = (page.counter, std::mem::take(&mut page.group_end));
             if !hit && counter == self.setting.threshold {
                 self.missed_sequentially();
-                (begins, planned) = (begins.min(index), planned.max(self.group(file, index, cached)));
-                self.pages.get_or_default((file, index)).counter = counter;
+                self.pages.get_or_default((file, index)).sequential = true;
+                let ahead = index.saturating_add(1);
+                (begins, planned) = (begins.min(ahead), planned.max(self.group(file, ahead, cached)));
             } else if hit && group_end > 0 {
                 self.renew(file, index, group_end);
                 (begins, planned) = (begins.min(group_end), planned.max(self.group(file, group_end, cached)));
@@ -245,6 +250,10 @@ impl ReadAhead for Sarc {
 
     fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
         self.pages.remove((file, index));
+    }
+
+    fn remembered(&self) -> usize {
+        self.pages.len()
     }
 }
 

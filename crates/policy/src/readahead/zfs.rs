@@ -1,17 +1,24 @@
 //! ZFS's zfetch: several streams for each file, a distance that doubles fast and then grows only when it must.
 //!
-//! Source: OpenZFS 2.3, module/zfs/dmu_zfetch.c, and the zfetch_* parameters of man zfs(4).
+//! Source: OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c (dmu_zfetch_prepare, _run, _hit, _future, _stream_create,
+//! _done), read line by line in a tree of after April 2024 (with reordered ranges and the prefetch property); the
+//! defaults are its zfetch_* parameters.
 //!
 //! A read that begins where a stream stands (or one block before) advances it. One that begins a little further ahead
-//! (max_reorder) is kept as a future range, and the stream jumps over holes once they are at most a quarter
-//! (hole_shift) of what it jumps. One just behind is ignored. Any other begins a stream at its end, in place of one
-//! that has not been hit for 2 s (max_reap), or, with all 8 taken, for 1 s (min_reap); else none. Each hit makes the
-//! distance at least the read's size, doubles it up to 4 MiB (min_distance), and then adds an eighth, up to 64 MiB
-//! (max_distance), if a prefetched block came later than its reader. What lies within the distance is prefetched.
+//! (max_reorder) is kept as a future range, of at most 9, and the stream jumps over holes once they are at most a
+//! quarter (hole_shift) of what it jumps. One just behind is ignored. Any other begins a stream at its end, in place of
+//! one that has not been hit for more than 2 s (max_reap), or, with all 8 taken, 1 s (min_reap); else none. A file has no
+//! more streams than maximal distances fit into it, but one. Each hit makes the distance at least the read's size,
+//! doubles it up to 4 MiB (min_distance), and then adds an eighth, up to 64 MiB (max_distance), if a prefetched block
+//! had come later than its reader. What lies within the distance is prefetched, once a read of the stream has found
+//! a block that was not there.
 //!
-//! What differs: a block of the level is a record. Lateness is seen at the read, not at the end of the I/O. Left out:
-//! prefetch of indirect blocks, the brake while prefetches hold a sixteenth of the ARC, the condition that the stream
-//! must have missed the dbuf cache, the wait for parallel callers.
+//! Time counts in whole seconds, and a stream that has never been hit is min_reap old when it begins: it makes way
+//! from the next second on.
+//!
+//! What differs: a block of the level is a record. A late block is noted when its reader finds it on its way, for the
+//! stream's next hit; there when its I/O ends, which the reader waits for. Left out: prefetch of indirect blocks, the
+//! brake while prefetches hold a sixteenth of the ARC, the wait for parallel callers.
 //! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most
 //! `files` files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
 
@@ -20,8 +27,11 @@ use headstart_types::Nanos;
 use super::recent::Recent;
 use super::{Asked, Cached, Found, ReadAhead, Run};
 
-/// Future ranges of a stream; more are dropped.
+/// Future ranges of a stream; the furthest of more is dropped.
 const RANGES: usize = 9;
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// zfetch's parameters.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +66,12 @@ struct Stream {
     distance: u64,
     /// The block after the last that was prefetched.
     prefetched: u64,
+    /// The block after the last within the distance.
+    wanted: u64,
+    /// A read of it has found a block that was not there.
+    missed: bool,
+    /// A prefetched block has come later than its reader since the distance was last set.
+    late: bool,
 }
 
 impl Stream {
@@ -77,14 +93,15 @@ impl Stream {
     fn future(&mut self, start: u64, end: u64, hole_shift: u32) -> u64 {
         let (start, end) = (start - self.at, end - self.at);
         let joins = |range: &(u64, u64)| range.0 <= end && range.1 >= start;
-        if !self.ranges.iter().any(joins) && self.ranges.len() == RANGES {
-            return 0;
-        }
         let joined: Vec<_> = self.ranges.iter().copied().filter(joins).collect();
         self.ranges.retain(|range| !joins(range));
         let merged = joined.iter().fold((start, end), |all, range| (all.0.min(range.0), all.1.max(range.1)));
         let place = self.ranges.partition_point(|range| range.0 < merged.0);
+        if place == RANGES {
+            return 0;
+        }
         self.ranges.insert(place, merged);
+        self.ranges.truncate(RANGES);
         let (mut holes, mut from, mut filled) = (0, 0, 0);
         for (start, end) in &self.ranges {
             holes += start - from;
@@ -147,13 +164,13 @@ impl Zfs {
     }
 
     /// Begins a stream at `at`, if there is room or an old one to replace.
-    fn create(setting: &ZfsSetting, streams: &mut Vec<Stream>, at: u64, now: i128, file_blocks: Option<u64>) {
+    fn create(setting: &ZfsSetting, streams: &mut Vec<Stream>, at: u64, now: i128, last: Option<u64>) {
         let max_reap = now - i128::from(setting.max_reap.0);
         let min_reap = now - i128::from(setting.min_reap.0);
         streams.retain(|stream| stream.hit_at >= max_reap);
         // Small files have fewer streams, so that these need not overlap.
-        let apart = |blocks: u64| blocks.saturating_mul(setting.block_bytes) / setting.max_distance.max(1);
-        let most = file_blocks.map_or(u64::MAX, apart).min(setting.streams as u64).max(1);
+        let apart = |last: u64| last.saturating_mul(setting.block_bytes) / setting.max_distance.max(1);
+        let most = last.map_or(u64::MAX, apart).min(setting.streams as u64).max(1);
         if streams.len() as u64 >= most {
             let oldest = (0..streams.len()).min_by_key(|number| streams[*number].hit_at);
             match oldest.filter(|number| streams[*number].hit_at < min_reap) {
@@ -161,18 +178,17 @@ impl Zfs {
                 None => return,
             }
         }
-        // It may be replaced at once, until its first hit.
-        streams.insert(0, Stream { at, hit_at: min_reap, prefetched: at, ..Stream::default() });
+        streams.insert(0, Stream { at, hit_at: min_reap, prefetched: at, wanted: at, ..Stream::default() });
     }
 
     /// Grows the distance after a hit of `blocks`.
-    fn grow(setting: &ZfsSetting, stream: &mut Stream, blocks: u64, late: bool) {
+    fn grow(setting: &ZfsSetting, stream: &mut Stream, blocks: u64) {
         let bytes = blocks.saturating_mul(setting.block_bytes);
         if stream.distance < bytes {
             stream.distance = bytes;
         } else if stream.distance < setting.min_distance {
             stream.distance *= 2;
-        } else if late {
+        } else if stream.late {
             stream.distance += stream.distance / 8;
         }
         stream.distance = stream.distance.min(setting.max_distance);
@@ -185,33 +201,44 @@ impl ReadAhead for Zfs {
         if file_blocks.is_some_and(|blocks| blocks < 3) {
             return;
         }
-        let (setting, now) = (&self.setting, i128::from(now.0));
+        let (setting, now) = (&self.setting, i128::from(now.0 - now.0 % SECOND));
         let streams = self.files.get_or_default(asked.file);
-        let last = file_blocks.map_or(u64::MAX, |blocks| blocks - 1);
+        let last = file_blocks.map(|blocks| blocks - 1);
+        let ends = |at: u64| last.is_some_and(|last| at >= last);
         let (number, blocks) = match Self::find(setting, streams, asked.first, asked.end(), now) {
             Match::Hit(number, blocks) => (number, blocks),
             Match::Behind => return,
             Match::None => {
-                if asked.end() < last {
-                    Self::create(setting, streams, asked.end(), now, file_blocks);
+                if !ends(asked.end()) {
+                    Self::create(setting, streams, asked.end(), now, last);
                 }
                 return;
             }
         };
         let stream = &mut streams[number];
         stream.hit_at = now;
+        let late = asked.first < stream.at && found.contains(&Found::UnreadyPrefetched);
         if blocks == 0 {
+            stream.late |= late;
             return;
         }
-        if stream.at >= last {
+        if ends(stream.at) {
             streams.remove(number);
             return;
         }
-        Self::grow(setting, stream, blocks, found.contains(&Found::UnreadyPrefetched));
-        let first = stream.prefetched.max(stream.at);
-        stream.prefetched = first.max(stream.at.saturating_add(stream.distance / setting.block_bytes.max(1)));
-        if first < stream.prefetched {
-            prefetch.push(Run::between(asked.file, first, stream.prefetched));
+        Self::grow(setting, stream, blocks);
+        stream.late = late;
+        stream.missed |= !found.iter().all(|found| matches!(found, Found::Ready | Found::ReadyPrefetched));
+        stream.prefetched = stream.prefetched.max(stream.at);
+        let reach = stream.at.saturating_add(stream.distance / setting.block_bytes.max(1));
+        stream.wanted = stream.wanted.max(reach).min(file_blocks.unwrap_or(u64::MAX));
+        if stream.missed && stream.prefetched < stream.wanted {
+            prefetch.push(Run::between(asked.file, stream.prefetched, stream.wanted));
+            stream.prefetched = stream.wanted;
         }
+    }
+
+    fn remembered(&self) -> usize {
+        self.files.values().flatten().map(|stream| 1 + stream.ranges.len()).sum()
     }
 }

@@ -61,11 +61,28 @@ fn oversize_requests_are_read_at_once_up_to_the_device_limit() {
     let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
     assert_eq!(level.read(&mut *linux, 1000, 64), []);
     assert_eq!(level.read(&mut *linux, 1064, 64), [(1064, 64), (1128, 64)]);
+    // At the mark 32 blocks are still to be read, so max is 32 again; but windows do not shrink: 64, and 64 after that.
+    assert_eq!(level.read(&mut *linux, 1128, 1), [(1192, 64)]);
     // With a limit of 32 blocks they exceed it, so they are sequential by themselves: windows of 32 follow one another
     // until the request is covered: 2000, mark 2016;
     // 2032, mark 2032; 2064, marked at 2064.
     let (mut level, mut linux) = (Level::new(1000), named("linux", "max_request = 32"));
     assert_eq!(level.read(&mut *linux, 2000, 64), [(2000, 32), (2032, 32), (2064, 32)]);
+}
+
+#[test]
+fn of_the_cached_blocks_before_it_a_request_counts_31() {
+    // 100..140 are cached. The kernel looks at 32 of them and takes the last for the gap: 31. A request of 31 is random,
+    // one of 30 a stream: 31 + 30, but 32, marked at its last block.
+    for (request, expected) in [(31, vec![]), (30, vec![(140, 32)])] {
+        let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+        level.read(&mut *named("obl", "when = \"miss\""), 100, 39);
+        assert_eq!(level.read(&mut *linux, 140, request), expected);
+    }
+    // Cached from the start of the file: 5 blocks count twice. 2 * 5 + 1 = 11.
+    let (mut level, mut linux) = (Level::new(1000), named("linux", ""));
+    level.read(&mut *named("obl", "when = \"miss\""), 0, 4);
+    assert_eq!(level.read(&mut *linux, 5, 1), [(5, 11)]);
 }
 
 #[test]

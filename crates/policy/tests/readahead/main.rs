@@ -3,6 +3,7 @@
 mod amp;
 mod common;
 mod every_row;
+mod level;
 mod linux;
 mod sarc;
 mod simple;

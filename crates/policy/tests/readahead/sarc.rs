@@ -110,36 +110,36 @@ impl Host {
 
 #[test]
 fn the_second_of_two_blocks_is_sequential_and_triggers_lead_on() {
-    // p = 3, g = 1. 10: counter 1, RANDOM. 11: counter 2 on a miss: the group 11, 12, 13, trigger 13. 12: a hit. 13:
-    // the group 14, 15, 16, trigger 16; the reader may skip to it.
+    // p = 3, g = 1. 10: counter 1, RANDOM. 11: counter 2 on a miss: 11 and the group 12, 13, 14, trigger 14. 12: a hit.
+    // 14: the group 15, 16, 17, trigger 17; the reader may skip to it.
     let mut host = Host::new(100, SETTING);
     assert_eq!(host.read(10, 1), []);
-    assert_eq!(host.read(11, 1), [(12, 2)]);
+    assert_eq!(host.read(11, 1), [(12, 3)]);
     assert_eq!(host.read(12, 1), []);
-    assert_eq!(host.read(13, 1), [(14, 3)]);
-    assert_eq!(host.read(16, 1), [(17, 3)]);
-    assert_eq!(host.sarc.lengths(), (9, 1)); // 11..20 and 10
+    assert_eq!(host.read(14, 1), [(15, 3)]);
+    assert_eq!(host.read(17, 1), [(18, 3)]);
+    assert_eq!(host.sarc.lengths(), (10, 1)); // 11..21 and 10
 }
 
 #[test]
 fn a_large_request_is_worked_through_block_by_block() {
-    // 8 blocks from 20: 20 RANDOM; 21 sequential: 21, 22, 23; 23 triggers 24, 25, 26; 26 triggers 27, 28, 29. Of these
-    // 28 and 29 are not asked for.
+    // 8 blocks from 20: 20 RANDOM; 21 sequential, with 22, 23, 24; 24 triggers 25, 26, 27; 27 triggers 28, 29, 30, which
+    // are not asked for.
     let mut host = Host::new(100, SETTING);
-    assert_eq!(host.read(20, 8), [(28, 2)]);
-    assert_eq!(host.sarc.lengths(), (9, 1));
-    // 29 is the trigger of 30, 31, 32. 28 and 29 again are hits that trigger nothing.
-    assert_eq!(host.read(28, 2), [(30, 3)]);
-    assert_eq!(host.read(28, 2), []);
+    assert_eq!(host.read(20, 8), [(28, 3)]);
+    assert_eq!(host.sarc.lengths(), (10, 1));
+    // 30 is the trigger of 31, 32, 33. 28 to 30 again are hits that trigger nothing.
+    assert_eq!(host.read(28, 3), [(31, 3)]);
+    assert_eq!(host.read(28, 3), []);
 }
 
 #[test]
 fn the_threshold_asks_for_more_blocks_in_a_row() {
     let mut host = Host::new(100, SarcSetting { threshold: 4, ..SETTING });
     let runs: Vec<_> = (0..5).map(|index| host.read(index, 1)).collect();
-    assert_eq!(runs, [vec![], vec![], vec![], vec![(4, 2)], vec![]]); // counters 1, 2, 3, 4
+    assert_eq!(runs, [vec![], vec![], vec![], vec![(4, 3)], vec![]]); // counters 1, 2, 3, 4
     let mut host = Host::new(100, SarcSetting { threshold: 1, ..SETTING });
-    assert_eq!(host.read(50, 1), [(51, 2)]);
+    assert_eq!(host.read(50, 1), [(51, 3)]);
 }
 
 #[test]
@@ -154,25 +154,26 @@ fn the_desired_size_follows_the_marginal_utilities() {
     host.read(100, 1);
     assert_eq!(host.sarc.desired(), 2);
     // RANDOM: 200 300 100. 10, then 11: s = 1 with SEQ empty, where the left side is without bound: raised to 3.
-    // SEQ: 11 12 13; RANDOM: 200 300 100 10 are one too many. When 13 comes SEQ has 2, not above 3: 200 leaves.
+    // SEQ: 11 12 13 14; RANDOM: 200 300 100 10 are two too many. When 13 comes SEQ has 2, when 14 comes 3, neither above
+    // 3: 200 and 300 leave.
     host.read(10, 1);
     host.read(11, 1);
-    assert_eq!((host.sarc.desired(), host.evicted.as_slice()), (3, &[200][..]));
-    // 300 is RANDOM's last: 2 * 1 / 3 < 1 lowers to 2, and s is 0 again.
-    host.read(300, 1);
-    assert_eq!((host.sarc.desired(), host.sarc.lengths()), (2, (3, 3)));
-    // A miss on 400: SEQ is longer than desired: 11 leaves. RANDOM: 100 10 300 400, SEQ: 12 13.
+    assert_eq!((host.sarc.desired(), host.evicted.as_slice()), (3, &[200, 300][..]));
+    // 100 is RANDOM's last: 2 * 1 / 4 < 1 lowers to 2, and s is 0 again.
+    host.read(100, 1);
+    assert_eq!((host.sarc.desired(), host.sarc.lengths()), (2, (4, 2)));
+    // A miss on 400: SEQ is longer than desired: 11 leaves. RANDOM: 10 100 400, SEQ: 12 13 14. 20: 12 leaves.
     host.read(400, 1);
-    assert_eq!(host.evicted, [200, 11]);
-    // 20: 100 leaves. 21, sequential, s = 1: 2 / 2 is not above 1000. For 21 SEQ has 2, not above 2: 10 leaves; for 22
-    // and 23 it has 3: 12 and 13 leave. SEQ: 21 22 23, RANDOM: 300 400 20.
     host.read(20, 1);
+    assert_eq!(host.evicted, [200, 300, 11, 12]);
+    // 21, sequential, s = 1: 2 / 2 is not above 1000. For 21 SEQ has 2, not above 2: 10 leaves; for 22, 23 and 24 it has
+    // 3: 13, 14 and 21 itself leave. SEQ: 22 23 24, RANDOM: 100 400 20.
     host.read(21, 1);
-    assert_eq!(host.evicted, [200, 11, 100, 10, 12, 13]);
-    // 30: 21 leaves. 31, s = 2: 300 leaves for it (SEQ has 2), then 22 and 23. SEQ: 31 32 33, RANDOM: 400 20 30.
+    assert_eq!(host.evicted[4..], [10, 13, 14, 21]);
+    // 30: 22 leaves. 31, s = 2: 100 leaves for it (SEQ has 2), then 23, 24, 31. SEQ: 32 33 34, RANDOM: 400 20 30.
     host.read(30, 1);
     host.read(31, 1);
-    assert_eq!(host.evicted[6..], [21, 300, 22, 23]);
+    assert_eq!(host.evicted[8..], [22, 100, 23, 24, 31]);
     // 400 is RANDOM's last: 2 * 2 / 3 > 1: raised to 3.
     host.read(400, 1);
     assert_eq!(host.sarc.desired(), 3);
@@ -180,20 +181,64 @@ fn the_desired_size_follows_the_marginal_utilities() {
 
 #[test]
 fn a_trigger_renews_what_is_left_of_its_group() {
-    // p = 4, g = 3, threshold 1, 12 frames. 0: the group 0..4, trigger 1. 1 renews 2 and 3 and prefetches 4..8, trigger
-    // 5. 50 (a stream of its own): 50..54. SEQ, oldest first: 0 | 1 2 3 | 4 5 6 7 | 50 51 52 53: 12 frames full. 60:
-    // four blocks; RANDOM is empty, shorter than dL: the oldest leave: 0 1 2 3.
+    // p = 4, g = 3, threshold 1, 12 frames. 0: itself and the group 1..5, trigger 2. 2 renews 3 and 4 and prefetches
+    // 5..9, trigger 6. SEQ, oldest first: 0 1 | 2 3 4 | 5 6 7 8. 50 (a stream of its own): 50..55, five blocks into
+    // three free frames; RANDOM is empty, shorter than dL: the oldest leave: 0 1.
     let mut host = Host::new(12, SarcSetting { degree: 4, trigger: 3, threshold: 1, ..SETTING });
-    assert_eq!(host.read(0, 1), [(1, 3)]);
-    assert_eq!(host.read(1, 1), [(4, 4)]);
+    assert_eq!(host.read(0, 1), [(1, 4)]);
+    assert_eq!(host.read(2, 1), [(5, 4)]);
     host.read(50, 1);
-    assert_eq!(host.evicted, []);
-    // 5 is the trigger: it renews 5, 6, 7 (and 4 is older now than 50).
-    assert_eq!(host.read(5, 1), [(8, 4)]);
-    assert_eq!(host.evicted, [0, 1, 2, 3]);
-    // SEQ: 4 50 51 52 53 5 6 7 8 9 10 11.
+    assert_eq!(host.evicted, [0, 1]);
+    // 6 is the trigger: it renews 6, 7, 8 (and 5 is older now than 50). 9..13 come for 2 3 4 5.
+    assert_eq!(host.read(6, 1), [(9, 4)]);
+    assert_eq!(host.evicted[2..], [2, 3, 4, 5]);
+    // SEQ: 50 51 52 53 54 6 7 8 9 10 11 12.
     host.read(60, 1);
-    assert_eq!(host.evicted[4..], [4, 50, 51, 52]);
+    assert_eq!(host.evicted[6..], [50, 51, 52, 53, 54]);
+}
+
+/// Reads a random block of a hot set, whose block 2 k is never next to another one.
+fn hot(host: &mut Host, next: &mut u64, blocks: u64) {
+    *next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    host.read((*next >> 33) % blocks * 2, 1);
+}
+
+#[test]
+fn sizes_follow_the_workload_to_where_the_marginal_utilities_meet() {
+    // Gill and Modha, section V (Figures 7 and 8): SARC gives SEQ the size that it is worth, another one at another
+    // load, and keeps 2 s dL / |SEQ| near 1, that is, raises the desired size as often as it lowers it.
+    let (frames, bottom) = (400, 8);
+    let mut host = Host::new(frames, SarcSetting { degree: 8, trigger: 4, threshold: 2, bottom, large_ratio: 20 });
+    let (mut next, mut at) = (1, [0; 60]);
+    // 500 hot blocks and one stream, which 8 + 4 blocks satisfy: hits at the end of RANDOM and no sequential misses.
+    for round in 0..20_000 {
+        hot(&mut host, &mut next, 500);
+        host.read((1 << 40) + round, 1);
+    }
+    let satisfied = host.sarc.desired();
+    assert!(satisfied <= frames / 16, "{satisfied}");
+    // 60 streams ask for a group each, 60 * 12 blocks, and the random blocks are never asked for again: only SEQ is
+    // worth anything.
+    for round in 0..40_000u64 {
+        let stream = round % 60;
+        host.read(((stream + 2) << 40) + at[stream as usize], 1);
+        at[stream as usize] += 1;
+        host.read((1 << 50) + 2 * round, 1);
+    }
+    let starved = host.sarc.desired();
+    assert!(starved >= frames * 15 / 16, "{starved}");
+    // Both at once: a size between them, from which the last third of the run moves little.
+    let (mut least, mut most) = (frames, 0);
+    for round in 0..120_000u64 {
+        hot(&mut host, &mut next, 500);
+        let stream = round % 60;
+        host.read(((stream + 2) << 40) + at[stream as usize], 1);
+        at[stream as usize] += 1;
+        if round >= 80_000 {
+            (least, most) = (least.min(host.sarc.desired()), most.max(host.sarc.desired()));
+        }
+    }
+    assert!(satisfied < least && most - least <= frames / 4, "{least} to {most}");
 }
 
 proptest! {

@@ -54,9 +54,10 @@ fn zfs_doubles_to_the_minimum_distance_and_then_grows_only_when_late() {
     let (mut level, mut zfs) = (Level::new(1000), named("zfs", "min_distance = 8"));
     let named_by = scan(&mut level, &mut *zfs, 0..7);
     assert_eq!(named_by, [(1, 2, 1), (2, 3, 2), (3, 5, 3), (4, 8, 5), (5, 13, 1), (6, 14, 1)]);
-    // Late: 8 blocks and an eighth: 9. 7: up to 8 + 9 = 17: 15, 16. 8: 9 and an eighth: 10.125: up to 19.
+    // 7 is late, which counts at the next hit: 8 blocks and an eighth: 9. 8: up to 9 + 9 = 18: 16, 17. 9: 9 and an
+    // eighth: 10.125: up to 20.
     level.late = true;
-    assert_eq!(scan(&mut level, &mut *zfs, 7..9), [(7, 15, 2), (8, 17, 2)]);
+    assert_eq!(scan(&mut level, &mut *zfs, 7..10), [(7, 15, 1), (8, 16, 2), (9, 18, 2)]);
 }
 
 #[test]
@@ -72,13 +73,49 @@ fn zfs_keeps_reads_ahead_and_jumps_over_small_holes() {
 
 #[test]
 fn zfs_replaces_streams_by_age() {
+    // A read takes a millisecond here. A stream that has never been hit counts as hit a second before it began: it
+    // stays for the rest of its second (1000 does not replace 0's) and makes way in the next.
     let (mut level, mut zfs) = (Level::new(1000), named("zfs", "streams = 1\nmax_reorder = 10"));
-    // A stream that has never been hit makes way at once: 1000 replaces 0's.
-    assert_eq!(scan(&mut level, &mut *zfs, [0, 1000, 1001].into_iter()), [(1001, 1002, 1)]);
-    // One that has been hit does not within a second, and then does.
+    assert_eq!(scan(&mut level, &mut *zfs, [0, 1000, 1001].into_iter()), []);
+    level.now = 1_000_000_000;
+    assert_eq!(scan(&mut level, &mut *zfs, [2000, 2001].into_iter()), [(2001, 2002, 1)]);
+    // One that has been hit in second 1 stays in second 2, one second later, and not in second 3.
+    level.now = 2_900_000_000;
     assert_eq!(scan(&mut level, &mut *zfs, [5000, 5001].into_iter()), []);
-    level.now += 1_100_000_000;
+    level.now = 3_000_000_000;
     assert_eq!(scan(&mut level, &mut *zfs, [6000, 6001].into_iter()), [(6001, 6002, 1)]);
+}
+
+#[test]
+fn zfs_prefetches_nothing_for_a_stream_that_finds_all_it_wants() {
+    // 0..20 are cached. The distance grows meanwhile: 1, 2, 4, ... 16, of 4 MiB = 1024. 19: up to 20 + 2^18, and all the
+    // same nothing. 20 misses: from there on.
+    let (mut level, mut zfs) = (Level::new(1000), named("zfs", "min_distance = 8\nmax_distance = 8"));
+    scan(&mut level, &mut *named("rocksdb", "reads = 1000"), 0..20);
+    assert_eq!(scan(&mut level, &mut *zfs, 0..20), []);
+    assert_eq!(scan(&mut level, &mut *zfs, 20..22), [(20, 21, 8), (21, 29, 1)]);
+}
+
+#[test]
+fn zfs_drops_the_furthest_of_ten_ranges() {
+    // A stream at 1, and single blocks with holes of 9 between them: 11, 21, ... 91 are nine ranges. 101 would be the
+    // tenth: dropped. 5 comes before them: 91 is dropped. The holes (4 before 5) are more than a quarter all the while.
+    // Filling 1..11 by one read reaches 11 and no further: the stream stands at 12.
+    let (mut level, mut zfs) = (Level::new(1000), named("zfs", ""));
+    let (mut level_of_nine, mut nine) = (Level::new(1000), named("zfs", ""));
+    let far = |at: &mut Level, zfs: &mut dyn headstart_policy::ReadAhead, more: &[u64]| {
+        let named_by =
+            scan(at, zfs, std::iter::once(0).chain((1..10).map(|ten| 10 * ten + 1)).chain(more.iter().copied()));
+        assert_eq!(named_by, []);
+    };
+    far(&mut level, &mut *zfs, &[101, 5]);
+    far(&mut level_of_nine, &mut *nine, &[]);
+    // 11 blocks are the distance: 12..23, in both.
+    assert_eq!(level.read(&mut *zfs, 1, 10), [(12, 11)]);
+    assert_eq!(level_of_nine.read(&mut *nine, 1, 10), [(12, 11)]);
+    // 12..91 by one read reaches the range 91 where it is kept (to 92, so 80 blocks), and else stops before it (79).
+    assert_eq!(level.read(&mut *zfs, 12, 79), [(91, 79)]);
+    assert_eq!(level_of_nine.read(&mut *nine, 12, 79), [(92, 80)]);
 }
 
 #[test]
@@ -103,6 +140,14 @@ fn innodb_reads_the_next_extent_after_one_read_in_order() {
     let (mut level, mut innodb) = fresh();
     level.file_blocks = Some(127);
     assert_eq!(scan(&mut level, &mut *innodb, 0..127), []);
+    // Nor is one before an extent that is not: of 127 pages the last extent has 63.
+    let (mut level, mut innodb) = fresh();
+    level.file_blocks = Some(127);
+    assert_eq!(scan(&mut level, &mut *innodb, (64..127).rev()), []);
+    // A threshold of 0 turns it off; one of 1 lets 63 of 64 pages fail.
+    let with = |threshold| build(read_ahead("innodb").unwrap(), &format!("threshold = {threshold}"), 30_000);
+    assert_eq!(scan(&mut Level::new(30_000), &mut *with(0), 0..64), []);
+    assert_eq!(scan(&mut Level::new(30_000), &mut *with(1), [63].into_iter()), [(63, 64, 64)]);
 }
 
 #[test]
@@ -127,6 +172,27 @@ fn postgres_doubles_its_distance_with_each_read() {
 }
 
 #[test]
+fn postgres_starts_what_it_has_once_it_finds_the_end() {
+    // As above, of 14 blocks. 4: started up to 12, one more gathers. 5: another, 13 is the last. 6: no more: the end, and
+    // the two are started.
+    let keys = "io_combine_limit = 4\neffective_io_concurrency = 2";
+    let (mut level, mut postgres) = (Level::new(1000), named("postgres", keys));
+    level.file_blocks = Some(14);
+    let named_by = scan(&mut level, &mut *postgres, 0..14);
+    assert_eq!(named_by, [(1, 1, 1), (1, 2, 2), (3, 4, 4), (4, 8, 4), (6, 12, 2)]);
+}
+
+#[test]
+fn postgres_without_concurrency_gathers_reads_and_issues_each_when_it_is_due() {
+    // Reads of up to 4, one at a time, at most 4 ahead. 1: itself; then 2, 3 gather and are started, but issued only when
+    // 2 is consumed. Then 4: distance 4; 3 pinned and 3 gathered. 4: all four.
+    let keys = "io_combine_limit = 4\neffective_io_concurrency = 0";
+    let (mut level, mut postgres) = (Level::new(1000), named("postgres", keys));
+    let named_by = scan(&mut level, &mut *postgres, 0..12);
+    assert_eq!(named_by, [(1, 1, 1), (2, 2, 2), (4, 4, 4), (8, 8, 4)]);
+}
+
+#[test]
 fn postgres_shortens_its_distance_over_cached_blocks() {
     let keys = "io_combine_limit = 4\neffective_io_concurrency = 2";
     let (mut level, mut warm) = (Level::new(1000), named("postgres", keys));
@@ -138,18 +204,29 @@ fn postgres_shortens_its_distance_over_cached_blocks() {
 
 #[test]
 fn mountpoint_doubles_its_window_when_the_reader_waits() {
-    let keys = "initial = 8\nmax = 32\nmax_forward_seek = 6\nmax_backward_seek = 2";
-    // Never late: the window of 8 is renewed when less than 4 blocks are left: at 105, up to 113.
+    let keys = "initial = 8\nread_part_size = 20\nmax = 64\nmax_forward_seek = 6\nmax_backward_seek = 2";
+    // Never late: the window of 8 is renewed when less than 4 blocks are left: after 104, up to 113.
     let (mut level, mut mountpoint) = (Level::new(1000), named("mountpoint-s3", keys));
     assert_eq!(scan(&mut level, &mut *mountpoint, 100..106), [(100, 101, 7), (104, 108, 5)]);
-    // Always late. 101: 16, 6 left: up to 102 + 16. 102: 32, 15 left: up to 103 + 32. 103: 32 is the most; 31 left.
+    // Always late. 101: 6 of 8 left; then 8 * 2 = 16, but at least 20. 102: 5 left, less than half of 20: up to 103 + 20;
+    // then 40. 103: 19 left, less than 20: up to 104 + 40; then 80, but at most 64. 104: 39 left, more than 32: nothing.
     let (mut level, mut mountpoint) = (Level { late: true, ..Level::new(1000) }, named("mountpoint-s3", keys));
-    let named_by = scan(&mut level, &mut *mountpoint, 100..104);
-    assert_eq!(named_by, [(100, 101, 7), (101, 108, 10), (102, 118, 17)]);
-    // Back by 2, and forward from 103 by 5, go on; from 109 by 6 does not, nor back by 3.
-    assert_eq!(scan(&mut level, &mut *mountpoint, [102, 108].into_iter()), []);
-    assert_eq!(scan(&mut level, &mut *mountpoint, [115].into_iter()), [(115, 116, 7)]);
-    assert_eq!(scan(&mut level, &mut *mountpoint, [113].into_iter()), [(113, 114, 7)]);
+    let named_by = scan(&mut level, &mut *mountpoint, 100..105);
+    assert_eq!(named_by, [(100, 101, 7), (102, 108, 15), (103, 123, 21)]);
+    // Back by 2, and forward from 104 by 5, go on; from 110 by 6 does not, nor back by 3.
+    assert_eq!(scan(&mut level, &mut *mountpoint, [103, 109].into_iter()), []);
+    assert_eq!(scan(&mut level, &mut *mountpoint, [116].into_iter()), [(116, 117, 7)]);
+    assert_eq!(scan(&mut level, &mut *mountpoint, [114].into_iter()), [(114, 115, 7)]);
+}
+
+#[test]
+fn mountpoint_ends_with_the_object() {
+    // Of 110 blocks: 104's renewal ends at 110, not at 113; a read beyond the end changes nothing.
+    let keys = "initial = 8\nread_part_size = 1";
+    let (mut level, mut mountpoint) = (Level::new(1000), named("mountpoint-s3", keys));
+    level.file_blocks = Some(110);
+    let named_by = scan(&mut level, &mut *mountpoint, (100..105).chain([200]).chain(105..110));
+    assert_eq!(named_by, [(100, 101, 7), (104, 108, 2)]);
 }
 
 #[test]
@@ -167,6 +244,15 @@ fn fsspec_reads_a_block_size_beyond_what_leaves_its_buffer() {
     assert_eq!(level.read(&mut *fsspec, 14, 2), [(16, 4)]); // 14 is inside: the buffer is 15..20
                                                             // 14 has gone: anew, 14..19.
     assert_eq!(level.read(&mut *fsspec, 14, 1), [(15, 4)]);
+
+    // Of 20 blocks: 15..20 is all that 16..19 leaves; a read over the end that lies in it is a hit, one beyond is none.
+    level.file_blocks = Some(20);
+    let mut short = named("fsspec-readahead", "block_size = 4");
+    assert_eq!(level.read(&mut *short, 15, 3), [(18, 2)]);
+    assert_eq!(level.read(&mut *short, 18, 5), []);
+    assert_eq!(level.read(&mut *short, 30, 1), []);
+    assert_eq!(level.read(&mut *short, 19, 1), []);
+    level.file_blocks = None;
 
     // 5 MiB of 4 KiB by default; another client has a buffer of its own.
     let mut fsspec = named("fsspec-readahead", "");

@@ -1,0 +1,271 @@
+//! What every read-ahead does to a level, whatever is asked of it: it fetches blocks of the file and no others, never one
+//! that is cached or on its way, into frames that there are, the same ones each time; and what it keeps in mind has an
+//! end.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use headstart_policy::readahead::{
+    Asked, BuildReadAhead, Found, Integrated, ReadAheadContext, ReadAheadRow, READ_AHEADS,
+};
+use headstart_policy::replacement::Lru;
+use headstart_policy::{Apart, Asking, BlockState, Event, Fetch, Policy, Space, View};
+use headstart_types::{Block, Disk, Nanos, Outcome};
+use proptest::prelude::*;
+use toml::Table;
+
+use crate::common::{build, Level, BLOCK_BYTES};
+
+/// Files of so many blocks each; blocks are numbered when they are first named.
+struct Files {
+    blocks_each: u64,
+    numbers: RefCell<BTreeMap<(u32, u64), Block>>,
+}
+
+impl Files {
+    fn number(&self, file: u32, index: u64) -> Option<Block> {
+        let mut numbers = self.numbers.borrow_mut();
+        let next = Block(numbers.len() as u32);
+        (index < self.blocks_each).then(|| *numbers.entry((file, index)).or_insert(next))
+    }
+}
+
+impl Space for Files {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        self.number(file, index)
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.numbers.borrow().get(&(file, index)).copied()
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        let numbers = self.numbers.borrow();
+        *numbers.iter().find(|(_, other)| **other == block).expect("it has been numbered").0
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        Some(self.blocks_each)
+    }
+
+    fn disk(&self, _block: Block) -> Disk {
+        Disk(0)
+    }
+
+    fn blocks(&self) -> usize {
+        self.numbers.borrow().len()
+    }
+}
+
+/// A level under an [`Asking`] policy that checks what the policy promises of each fetch.
+struct Checked {
+    policy: Asking,
+    files: Files,
+    states: Vec<BlockState>,
+    free: u32,
+    in_flight: BTreeSet<Block>,
+    position: u32,
+    fetched: Vec<(u32, u64)>,
+}
+
+impl Checked {
+    fn new(row: &ReadAheadRow, frames: u32, blocks_each: u64) -> Self {
+        let context = ReadAheadContext { block_bytes: BLOCK_BYTES, frames };
+        let parts: Box<dyn Integrated> = match row.build {
+            BuildReadAhead::Apart(build) => {
+                let read_ahead = build(Table::new(), &context).expect("defaults build");
+                Box::new(Apart(Box::new(Lru::new(&[], 0)), Some(read_ahead)))
+            }
+            BuildReadAhead::WithReplacement(build) => build(Table::new(), &context).expect("defaults build"),
+        };
+        Self {
+            policy: Asking::new(parts, frames),
+            files: Files { blocks_each, numbers: RefCell::new(BTreeMap::new()) },
+            states: Vec::new(),
+            free: frames,
+            in_flight: BTreeSet::new(),
+            position: 0,
+            fetched: Vec::new(),
+        }
+    }
+
+    /// Tells the policy of `event` and carries out what it decides; `demanded` of its fetches are no prefetches.
+    fn tell(&mut self, event: Event, found: &[Found], demanded: &[Block]) {
+        self.policy.grow(self.files.blocks());
+        self.states.resize(self.files.blocks(), BlockState::ABSENT);
+        let mut fetches = Vec::new();
+        let view = View {
+            cursor: self.position,
+            free: self.free,
+            blocks: &self.states,
+            outstanding: &[0],
+            disk_of: &[],
+            space: &self.files,
+            found,
+        };
+        self.policy.on(Nanos(u64::from(self.position) * 1_000_000), event, &view, &mut fetches);
+        self.policy.grow(self.files.blocks());
+        self.states.resize(self.files.blocks(), BlockState::ABSENT);
+        for Fetch { block, victim } in fetches {
+            let place = self.files.place(block);
+            assert!(place.1 < self.files.blocks_each, "{place:?} lies beyond the end");
+            assert!(self.states[block.index()].is_absent(), "{place:?} is cached or on its way");
+            match victim {
+                None => self.free = self.free.checked_sub(1).expect("a free frame"),
+                Some(victim) => {
+                    assert_eq!(self.free, 0, "a victim while there is a free frame");
+                    assert!(self.states[victim.index()].is_evictable(), "{victim:?} is no victim");
+                    self.states[victim.index()] = BlockState::ABSENT;
+                }
+            }
+            self.states[block.index()] = BlockState::in_flight(!demanded.contains(&block));
+            self.in_flight.insert(block);
+            self.fetched.push(place);
+        }
+    }
+
+    /// What is on its way comes: all of it, or the older half.
+    fn arrive(&mut self, all: bool) {
+        let count = if all { self.in_flight.len() } else { self.in_flight.len() / 2 };
+        let arrived: Vec<Block> = self.in_flight.iter().copied().take(count).collect();
+        for block in arrived {
+            self.in_flight.remove(&block);
+            self.states[block.index()] = self.states[block.index()].arrived();
+            self.tell(Event::Arrived { block, disk: Disk(0), service: None }, &[], &[]);
+        }
+    }
+
+    /// One request, cut at the end of the file as hosts do, served before the next one.
+    fn ask(&mut self, asked: Asked) {
+        let end = asked.end().min(self.files.blocks_each);
+        if asked.first >= end {
+            return;
+        }
+        let asked = Asked { count: (end - asked.first) as u32, ..asked };
+        let blocks: Vec<Block> = (asked.first..end).filter_map(|index| self.files.number(asked.file, index)).collect();
+        self.policy.grow(self.files.blocks());
+        self.states.resize(self.files.blocks(), BlockState::ABSENT);
+        let found: Vec<Found> = blocks
+            .iter()
+            .map(|block| match self.states[block.index()] {
+                state if state.is_absent() => Found::Absent,
+                state if state.is_in_flight() && state.is_unused_prefetch() => Found::UnreadyPrefetched,
+                state if state.is_in_flight() => Found::Unready,
+                state if state.is_unused_prefetch() => Found::ReadyPrefetched,
+                _ => Found::Ready,
+            })
+            .collect();
+        let first = self.position;
+        for (block, found) in blocks.iter().zip(&found) {
+            if matches!(found, Found::Ready | Found::ReadyPrefetched) {
+                self.serve(*block, Outcome::HitReady);
+            }
+        }
+        self.tell(Event::Asked { asked, position: first }, &found, &blocks);
+        // The reader waits for the rest, in pieces where the frames are few.
+        for (block, found) in blocks.iter().zip(&found).filter(|(_, found)| **found != Found::Ready) {
+            while self.states[block.index()].is_absent() && *found == Found::Absent && self.policy.decides() {
+                self.arrive(true);
+                self.tell(Event::Decide, &[], &blocks);
+            }
+            if self.states[block.index()].is_in_flight() {
+                self.arrive(true);
+            }
+            if self.states[block.index()].is_resident() && *found != Found::ReadyPrefetched {
+                let outcome = if *found == Found::Absent { Outcome::Miss } else { Outcome::HitUnready };
+                self.serve(*block, outcome);
+            }
+        }
+    }
+
+    fn serve(&mut self, block: Block, outcome: Outcome) {
+        self.states[block.index()] = self.states[block.index()].used();
+        let position = self.position;
+        self.position += 1;
+        self.tell(Event::Served { position, block, outcome, compute: Nanos::ZERO, process: 0 }, &[], &[]);
+    }
+}
+
+/// Scans, forwards and backwards, and random reads of up to 4 files, some of them beyond the end.
+fn requests() -> impl Strategy<Value = Vec<Asked>> {
+    let run = (0u32..4, 0u64..150, 1u32..12, 0u32..2, 1usize..25, -3i64..4).prop_map(
+        |(file, first, count, client, length, step)| {
+            let at = |number: usize| Asked {
+                file,
+                first: first.saturating_add_signed(step * number as i64 * i64::from(count)),
+                count,
+                client,
+            };
+            (0..length).map(at).collect::<Vec<_>>()
+        },
+    );
+    prop::collection::vec(run, 1..10).prop_map(|runs| runs.concat())
+}
+
+fn fetched(row: &ReadAheadRow, frames: u32, blocks_each: u64, requests: &[Asked], eager: bool) -> Vec<(u32, u64)> {
+    let mut level = Checked::new(row, frames, blocks_each);
+    for asked in requests {
+        level.ask(*asked);
+        if eager {
+            level.arrive(false);
+        }
+    }
+    level.fetched
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn nothing_is_fetched_beyond_the_end_or_twice(
+        requests in requests(), frames in 1u32..200, blocks_each in 1u64..140, eager: bool,
+    ) {
+        for row in READ_AHEADS {
+            let first = fetched(row, frames, blocks_each, &requests, eager);
+            let again = fetched(row, frames, blocks_each, &requests, eager);
+            prop_assert_eq!(first, again, "{}", row.name);
+        }
+    }
+}
+
+/// Entries that a row may keep in mind: for each file up to 8 streams of 10 entries, or a window of reads under way; marks
+/// and blocks for the frames.
+fn most_remembered(files: usize, frames: usize) -> usize {
+    files * 90 + 3 * frames + 1024
+}
+
+#[test]
+fn what_is_remembered_has_an_end() {
+    const FILES: usize = 4;
+    const FRAMES: u32 = 20;
+    for row in READ_AHEADS {
+        let has = |key: &str| (row.defaults)().contains_key(key);
+        let keys = ["files", "extents"].map(|key| if has(key) { format!("{key} = {FILES}\n") } else { String::new() });
+        let (mut level, mut read_ahead) = (Level::new(FRAMES as usize), build(row, &keys.concat(), FRAMES));
+        let mut most = 0;
+        // Ever new files, each with a scan, a few random reads, and reads at the ends of the number space.
+        for file in 0..600u32 {
+            let random = |number: u64| (u64::from(file) * 7_919 + number * 104_729) % 1_000_003;
+            let scan = (0..20).map(|number| random(0) + number);
+            let places = scan.chain((0..10).map(random)).chain([0, u64::MAX - 2, u64::MAX]);
+            for (number, first) in places.enumerate() {
+                level.ask(&mut *read_ahead, Asked { file, first, count: 1 + file % 3, client: number as u32 % 2 });
+                most = most.max(read_ahead.remembered());
+            }
+        }
+        assert!(most <= most_remembered(FILES, FRAMES as usize), "{} keeps {most} in mind", row.name);
+        let keeps = has("files") || has("extents") || matches!(row.build, BuildReadAhead::WithReplacement(_));
+        assert_eq!(most > 0, keeps || row.name == "amp", "{} keeps {most} in mind", row.name);
+    }
+}
+
+#[test]
+fn a_read_ahead_that_forgets_nothing_is_seen() {
+    // The bound is not so wide that nothing could exceed it: with room for all 600 files state is kept for all of them.
+    let row = READ_AHEADS.iter().find(|row| row.name == "stride").expect("a row");
+    let (mut level, mut read_ahead) = (Level::new(20), build(row, "", 20));
+    for file in 0..2000u32 {
+        level.ask(&mut *read_ahead, Asked { file, first: 0, count: 1, client: 0 });
+    }
+    assert!(read_ahead.remembered() > most_remembered(4, 20));
+}
