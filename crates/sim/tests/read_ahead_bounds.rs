@@ -1,0 +1,91 @@
+//! Read-aheads in whole systems drawn at random: none beats the lower bound, none fetches less than demand fetching with
+//! knowledge of the future would, each does the same again, and each accounts for all that it fetched.
+
+mod common;
+
+use std::fmt::Write as _;
+
+use headstart_policy::readahead::{BuildReadAhead, ReadAheadRow, READ_AHEADS};
+use headstart_policy::registry::REPLACEMENTS;
+use headstart_sim::{lower_bound, simulate, Report, Scenario};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+/// Systems with each row.
+const SYSTEMS: u64 = 100;
+
+fn run(scenario: &Scenario) -> Report {
+    simulate(scenario, &mut |_| true).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// `scenario` under `row`, with a replacement drawn for those that leave it open.
+fn under(row: &ReadAheadRow, scenario: &Table, rng: &mut ChaCha8Rng) -> Table {
+    let mut policy = Table::from_iter([("name".to_owned(), row.name.into())]);
+    if let BuildReadAhead::Apart(_) = row.build {
+        let open: Vec<&str> = REPLACEMENTS.iter().filter(|row| !row.hinted).map(|row| row.name).collect();
+        policy.insert("replacement".to_owned(), open[rng.random_range(0..open.len())].into());
+    }
+    let mut scenario = scenario.clone();
+    scenario.insert("policy".to_owned(), policy.into());
+    scenario
+}
+
+/// What holds of every row in `scenario`.
+fn holds(scenario: &Table, seed: u64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(!seed);
+    for row in READ_AHEADS {
+        let scenario = under(row, scenario, &mut rng);
+        let read = Scenario::from_table(scenario.clone()).unwrap_or_else(|error| panic!("{error}\n{scenario}"));
+        let (bound, report) = (lower_bound(&read).unwrap_or_else(|error| panic!("{error}\n{scenario}")), run(&read));
+        let counts = &report.counts;
+        let (elapsed, least) = (report.elapsed_ns, bound.elapsed_ns.0);
+        assert!(elapsed >= least, "{} takes {elapsed} ns, the bound is {least}\n{scenario}", row.name);
+        assert!(counts.fetches >= bound.min_fetches, "{}: {} fetches\n{scenario}", row.name, counts.fetches);
+        let served = counts.hits_ready + counts.hits_unready + counts.misses;
+        assert_eq!((served, counts.demand_fetches), (counts.references, counts.misses), "{}\n{scenario}", row.name);
+        assert!(counts.prefetches_used + counts.prefetches_wasted <= counts.prefetches, "{}\n{scenario}", row.name);
+        let json = |report: &Report| serde_json::to_string(report).expect("plain values");
+        assert_eq!(json(&run(&read)), json(&report), "{} differs from itself\n{scenario}", row.name);
+    }
+}
+
+#[test]
+fn no_read_ahead_beats_the_lower_bound_of_a_generated_workload() {
+    for seed in 0..SYSTEMS {
+        holds(&common::table(&common::random_system(seed)), seed);
+    }
+}
+
+/// Scans, strides and random reads of up to 5 files, interleaved, as text in the format `headstart`.
+fn streams(rng: &mut ChaCha8Rng) -> String {
+    let mut streams: Vec<(u32, i64, i64, i64)> = (0..rng.random_range(1..6))
+        .map(|_| (rng.random_range(1..6), rng.random_range(0..200), rng.random_range(-3..5), rng.random_range(1..20)))
+        .collect();
+    let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
+    for number in 0..rng.random_range(1..300) {
+        let at = rng.random_range(0..streams.len());
+        let (file, index, step, blocks) = &mut streams[at];
+        if rng.random_bool(0.05) {
+            *index = rng.random_range(0..400);
+        }
+        let (offset, size) = (*index * 8192, *blocks * 8192);
+        writeln!(text, "{}.{:06},R,1,{file},{offset},{size},0", number / 1000, number % 1000 * 1000)
+            .expect("a string takes all");
+        *index = (*index + *step * *blocks).max(0);
+    }
+    text
+}
+
+#[test]
+fn no_read_ahead_beats_the_lower_bound_of_interleaved_streams() {
+    for seed in 0..SYSTEMS {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let trace = common::Trace::of_text(&format!("read-ahead-bounds-{seed}"), &streams(&mut rng));
+        let mut scenario = common::table(&common::random_system(seed));
+        let workload = format!("trace = \"{}\"\ncompute = \"{}us\"\n", trace.path(), rng.random_range(0..3000));
+        scenario.insert("workload".to_owned(), common::table(&workload).into());
+        scenario.insert("cache".to_owned(), common::table(&format!("blocks = {}", rng.random_range(1..300))).into());
+        holds(&scenario, seed);
+    }
+}
