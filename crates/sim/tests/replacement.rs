@@ -320,9 +320,10 @@ const MISSES: &[(&str, u32, [u64; 6])] = &[
     ("2_pools", 1000, [45_639, 45_757, 45_639, 45_547, 45_640, 45_608]),
 ];
 
-/// The first five as libCacheSim 0.3.5 counts them in its defaults. The last as a program counts that follows the LIRS
-/// authors' `lirs.c` of 2002 (HIR frames 1 %, at least 2; no bound on S; references in a row are one). libCacheSim's own
-/// LIRS bounds S and counts references in a row, and so differs; its ARC keeps fractions in the target.
+/// The first five as libCacheSim 0.3.5 counts them in its defaults; it is by the authors of SIEVE and S3-FIFO. The last
+/// as a program counts that follows, step by step, the LIRS authors' `lirs.c` of 15 November 2002 (HIR frames 1 %, at
+/// least 2; S up to 2500 caches long; references in a row are one). libCacheSim's own LIRS bounds S and counts references
+/// in a row, and so differs; its ARC keeps fractions in the target.
 #[test]
 fn misses_equal_those_of_libcachesim_and_of_the_lirs_authors_program() {
     let replacements = ["sieve", "2q", "lfu", "clock", "{name = 's3-fifo', fill_main = true}", "lirs"];
@@ -335,31 +336,56 @@ fn misses_equal_those_of_libcachesim_and_of_the_lirs_authors_program() {
     }
 }
 
-/// Hit ratios in per cent that Megiddo and Modha print (FAST 2003): OLTP in the table of section V.B, P3 in the one of
-/// LRU and ARC at a single size. LRU and LIRS agree to the last digit; the table's LIRS at 5,000 (47.14) does not, and
-/// lies so far off its neighbours that it is left out. ARC keeps fractions in its target there
-/// (libCacheSim, which does too, has 38.95, 46.08, 55.25, 61.87, 65.40), and 2Q has the best of several parameters:
-/// within 0.25. (Its LFU counts evicted blocks on, so it is another policy than ours.)
+/// Hit ratios of LRU in per cent, at 250, 500 … 2000 frames, that others published for two of these traces: pull
+/// requests 131 and 132 of BitFaster.Caching, July 2022.
 #[test]
-fn hit_ratios_of_the_arc_paper() {
-    let oltp = "buffer-cache/OLTP.lis.zst";
-    let p3 = "buffer-cache/P3.lis.zst";
-    type Row = (&'static str, &'static str, f64, &'static [(u32, f64)]);
-    let rows: &[Row] = &[
-        (oltp, "lru", 0.005, &[(1000, 32.83), (2000, 42.47), (5000, 53.65), (10_000, 60.70), (15_000, 64.63)]),
-        (oltp, "lirs", 0.005, &[(1000, 34.80), (2000, 42.51), (10_000, 60.35), (15_000, 63.99)]),
-        (oltp, "arc", 0.25, &[(1000, 38.93), (2000, 46.08), (5000, 55.25), (10_000, 61.87), (15_000, 65.40)]),
-        (oltp, "2q", 0.25, &[(1000, 40.48), (2000, 46.53), (5000, 55.70), (10_000, 62.58), (15_000, 65.82)]),
-        (p3, "lru", 0.005, &[(32_768, 3.57)]),
-        (p3, "arc", 0.25, &[(32_768, 17.12)]),
+fn hit_ratios_of_lru_are_the_published_ones() {
+    let published = [
+        ("gli.trace.gz", "object", [0.91, 0.95, 1.15, 11.21, 21.25, 36.56, 45.04, 57.41]),
+        ("OLTP.lis.zst", "512B", [16.47, 23.45, 28.28, 32.83, 36.21, 38.70, 40.79, 42.47]),
     ];
-    for (path, replacement, tolerance, sizes) in rows {
-        for (frames, published) in *sizes {
-            let Some(report) = run_trace(path, "512B", replacement, *frames) else { return };
+    for (name, block_size, ratios) in published {
+        for (frames, published) in (250..).step_by(250).zip(ratios) {
+            let path = format!("buffer-cache/{name}");
+            let Some(report) = run_trace(&path, block_size, "lru", frames) else { return };
             let ours = 100.0 * (1.0 - report.counts.misses as f64 / report.counts.references as f64);
-            assert!((ours - published).abs() <= *tolerance, "{replacement} at {frames}: {ours} for {published}");
+            assert!((ours - published).abs() <= 0.0051, "{name} at {frames}: {ours} for {published}");
         }
     }
+}
+
+/// By frames: misses of lru, 2q, sieve, clock, fifo, of s3-fifo with `fill_main`, and of arc on OLTP of the ARC authors,
+/// as libCacheSim 0.3.5 counts them; and of lirs as in [`MISSES`].
+const OLTP_MISSES: &[(u32, [u64; 8])] = &[
+    (250, [763_554, 707_113, 806_158, 759_820, 776_485, 715_926, 720_052, 747_161]),
+    (1000, [614_023, 543_682, 616_519, 609_973, 653_340, 540_669, 558_130, 595_985]),
+    (5000, [423_702, 404_707, 439_840, 422_067, 459_965, 404_521, 409_065, 431_453]),
+    (15_000, [323_294, 313_372, 319_045, 322_074, 352_647, 310_977, 316_288, 329_174]),
+];
+
+/// All are the same but for ARC, whose target is a fraction there and a whole number here: within 0.25 % of the
+/// references. The tables of the ARC paper were not at hand.
+#[test]
+fn misses_of_a_trace_of_the_arc_authors_equal_those_of_other_programs() {
+    let oltp = "buffer-cache/OLTP.lis.zst";
+    let replacements = ["lru", "2q", "sieve", "clock", "fifo", "{name = 's3-fifo', fill_main = true}", "arc", "lirs"];
+    for (frames, expected) in OLTP_MISSES {
+        for (replacement, expected) in replacements.iter().zip(expected) {
+            let Some(report) = run_trace(oltp, "512B", replacement, *frames) else { return };
+            let tolerance = if *replacement == "arc" { report.counts.references / 400 } else { 0 };
+            let misses = report.counts.misses;
+            assert!(misses.abs_diff(*expected) <= tolerance, "{replacement} at {frames}: {misses} for {expected}");
+        }
+    }
+}
+
+/// On a trace where blocks used once rule, ARC has nearly five times as many hits as LRU. Counts of libCacheSim.
+#[test]
+fn misses_of_a_workstation_trace() {
+    let of = |replacement| misses("buffer-cache/P3.lis.zst", "512B", replacement, 32_768);
+    let Some(arc) = of("arc") else { return };
+    assert_eq!((of("lru"), of("2q")), (Some(3_772_811), Some(3_399_306)));
+    assert!(arc.abs_diff(3_242_789) <= 3_912_296 / 400, "{arc}");
 }
 
 /// What each paper says of loops and scans, on `loop` of the LIRS authors (a loop over 1011 blocks) at 500 frames.

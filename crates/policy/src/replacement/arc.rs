@@ -1,6 +1,8 @@
 //! ARC: two recency lists, one for blocks seen once, one for blocks seen again, and a target that learns.
 //!
 //! Source: N. Megiddo and D. S. Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003, Figure 4.
+//! Checked: miss counts against libCacheSim 0.3.5, the same on a block trace and, where its fractional target matters,
+//! within 0.25 % of the references; the paper's own text and tables were not at hand.
 //!
 //! ```text
 //! hit in T1 or T2:  move to the back of T2
@@ -13,7 +15,7 @@
 //! What differs: the paper has no time and no read-ahead. Here the victim leaves, and the target learns, when the
 //! fetch is issued; the block enters T1 when it arrives and, if it was in B1 or B2, moves on to T2 with its first
 //! reference (see [`super`]); the first reference of a prefetched block that was in neither makes it the newest of
-//! T1. The paper's ratios are whole numbers here (integer division, as in the authors' released code). When the
+//! T1. The paper's ratios are whole numbers here (integer division). When the
 //! preferred list has no evictable block (all pinned) the other one gives.
 //! Cost: constant per event; 16 bytes a listed block (there are up to twice as many as frames), 4 a block of the
 //! universe. Not for a loop a little longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).

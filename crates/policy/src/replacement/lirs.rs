@@ -2,6 +2,8 @@
 //!
 //! Source: S. Jiang and X. Zhang, "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy to Improve
 //! Buffer Cache Performance", SIGMETRICS 2002, section 3.3 and Figure 2.
+//! Checked against `lirs.c` of 15 November 2002, the authors' program: the same misses on all their traces at hand. The
+//! paper's figures are curves, and were not read.
 //!
 //! ```text
 //! S: blocks by their last reference; its bottom (front) is always LIR.  Q: the resident HIR blocks.
@@ -13,12 +15,12 @@
 //! prune:                 HIR blocks at the bottom of S leave it, ghosts among them are forgotten
 //! ```
 //!
-//! References of one block in a row are one reference, as in the authors' released program. While there are fewer LIR blocks than frames for them, a referenced HIR block becomes LIR: at first that fills
-//! the cache with LIR blocks, as in the paper. As many frames are for HIR blocks as in the paper (1 %), at least 2 as
-//! in that program. What differs: S stands for references alone, so a block that arrives ahead of
-//! its reference is in Q only, or becomes a resident HIR block where its ghost stands in S. When Q has no evictable
-//! block, the lowest LIR block that is one leaves. `ghosts` bounds the ghosts, oldest eviction first (the paper
-//! bounds S, from its bottom up, and finds that it matters little, section 4.4; by default neither is bounded).
+//! References of one block in a row are one reference, as in that program. While there are fewer LIR blocks than frames
+//! for them, a referenced HIR block becomes LIR: at first that fills the cache with LIR blocks. 1 % of the frames are for
+//! HIR blocks, at least 2. What differs: S stands for references alone, so a block that arrives ahead of its reference
+//! is in Q only, or becomes a resident HIR block where its ghost stands in S. When Q has no evictable block, the lowest
+//! LIR block that is one leaves. `ghosts` bounds the ghosts, oldest eviction first; that
+//! program bounds S instead, at 2500 caches. By default neither is bounded.
 //! Cost: constant per event, amortised (each block pruned was pushed); 16 bytes for each block of S and of Q, 8 a block
 //! of the universe; S can grow to all blocks of the trace where nothing bounds it. Not where the newest blocks are
 //! the best: a block must be used twice while it is in Q or its ghost in S before it stays.

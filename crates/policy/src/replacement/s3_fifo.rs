@@ -2,6 +2,7 @@
 //!
 //! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue and K. V. Rashmi, "FIFO Queues are All You Need for Cache Eviction",
 //! SOSP 2023, section 4.1 and Algorithm 1; a tenth of the cache for S, a ghost list as long as M.
+//! Checked: with `fill_main` the same misses as libCacheSim 0.3.5, the authors' program, on 10 traces.
 //!
 //! ```text
 //! hit:          frequency = min(frequency + 1, 3)
@@ -14,10 +15,10 @@
 //! ```
 //!
 //! What differs: Algorithm 1 evicts from M as well when a move from S fills it, which would free two frames for one
-//! block; here one block leaves, as in the authors' released simulator. With `fill_main`, not before the first eviction
-//! is S longer than it should be: new blocks go into M instead, as in later versions of that simulator. It matters for
-//! long: on a loop longer than the cache M then keeps what came first, and without it nothing ever hits. Under [`super`]'s rule a block that was in
-//! G enters M with its reference.
+//! block; here one block leaves, as in that program. With `fill_main`, S is not longer than it should be before the first
+//! eviction either: new blocks go into M instead, as in later versions of that program. It matters for long: on a loop
+//! longer than the cache M then keeps what came first, and without it nothing ever hits. Under [`super`]'s rule a block
+//! that was in G enters M with its reference.
 //! Cost: constant per event, amortised (a block is passed over at most 3 times for as many hits); 16 bytes a listed
 //! block (frames and G), 4 a block of the universe. Not for workloads without blocks used once, and not where a block's
 //! second and third use come late: S is too short for them, and what is popular leaves once before it stays.

@@ -2,6 +2,7 @@
 //!
 //! Source: Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson and K. V. Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key
 //! Eviction Algorithm for Web Caches", NSDI 2024, section 3.1 and Algorithm 1.
+//! Checked: the same misses as libCacheSim 0.3.5, by one of its authors, on 10 traces.
 //!
 //! ```text
 //! hit:        visited = true; the block stays where it is

@@ -1,7 +1,8 @@
 //! 2Q: a short FIFO queue tries new blocks out; only those that come back soon after it enter the LRU list.
 //!
 //! Source: T. Johnson and D. Shasha, "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm",
-//! VLDB 1994, section 2.2 ("full version"); Kin = 25 % and Kout = 50 % of the frames are its section 4's choice.
+//! VLDB 1994, section 2.2 ("full version"); Kin = 25 % and Kout = 50 % of the frames are its choice.
+//! Checked: the same misses as libCacheSim 0.3.5 on 10 traces; the VLDB text was not at hand.
 //!
 //! ```text
 //! hit in Am:      move to the back of Am
