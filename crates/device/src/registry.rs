@@ -73,7 +73,7 @@ pub static MODELS: &[Model] = &[
     Model {
         name: "ibm-0661",
         summary: "IBM 0661 Lightning, 320 MB, 4316 rpm, no buffer",
-        source: "Holland and Gibson 1992; Lee and Katz 1993; overhead and bus guessed",
+        source: "Holland and Gibson 1992, from memory; curve as in RAIDframe; overhead and bus guessed",
         defaults: || profile::shipped("ibm-0661"),
         build: |keys| drive("ibm-0661", keys),
     },

@@ -69,7 +69,7 @@ def table2(study: Study) -> Steps:
                 published=paper.TABLE_2_SYNTH_CMU_S[name][disks - 1],
                 ours=cell.outcome.elapsed_s,
                 tolerance=TOLERANCE_LIGHTNING,
-                note="the drive's printed geometry and curve; its read-ahead is ours, and what CMU changed in RaidSim "
+                note="the drive as its profile has it; its read-ahead is ours, and what CMU changed in RaidSim "
                 f"is not known: 8 KB of its track take 4.6 ms, 5.0 with the skew; {cell.outcome.split}",
             )
             for disks, cell in zip(DISKS, runs, strict=True)
