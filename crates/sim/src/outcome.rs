@@ -207,7 +207,7 @@ pub fn of_member(
         assert_eq!(node.overrun, process.overrun, "overrun is the processor's");
         report.own_io_ns = (process.stall - process.other_io).0;
         report.other_io_ns = process.other_io.0;
-        (report.actions, report.action_ns) = (node.actions, node.action_time.0);
+        (report.actions, report.action_ns, report.overruns) = (node.actions, node.action_time.0, node.overruns);
         report.periods = node.into();
     }
     report

@@ -195,6 +195,8 @@ pub struct ProcessReport {
     pub action_ns: u64,
     /// The part of `overhead_ns` in which actions held up the process though it could have gone on.
     pub overrun_ns: u64,
+    /// How often that was so.
+    pub overruns: u64,
     /// Idle periods by kind: how many, until what was waited for was there (necessary), and until the process went on
     /// (actual).
     #[serde(flatten)]

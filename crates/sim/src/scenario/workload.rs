@@ -291,6 +291,12 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     }
     let made = own.contains_key("compute");
     let mut resolved = common;
+    if pattern {
+        // What is resolved can be run again.
+        NOT_OF_PATTERNS.iter().for_each(|key| {
+            resolved.remove(*key);
+        });
+    }
     if let Some(row) = generator.as_ref().and_then(|name| WORKLOADS.iter().find(|row| row.name == *name)) {
         let mut keys = (row.defaults)();
         keys.extend(own.clone());
