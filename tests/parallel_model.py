@@ -1,0 +1,368 @@
+"""A second, slow implementation of parallel programs, to hold the simulator against.
+
+Written from the paper (Kotz and Ellis, RAPID Transit, sections 3 to 5) and from the rules of docs/parallel.md, not from
+the simulator's code. Everything is constant here (disk, compute, action), so that the two must agree to the nanosecond.
+
+What happens at one instant happens in steps: disks complete; then all who are due act, in the order of their numbers,
+actions that end among them; then idle processors consider prefetching, who became idle first first. Who is due at this
+instant again, having thought for no time or having been released, acts in the next step.
+"""
+
+import dataclasses
+from collections import deque
+from typing import Literal
+
+Kind = Literal["own", "other", "barrier"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class System:
+    """A program and the machine that it runs on; times in nanoseconds."""
+
+    strings: list[list[int]]
+    """Blocks, string by string."""
+    portions: list[list[int]]
+    """Of each string, where its portions end (exclusive)."""
+    shared: bool
+    regular: bool
+    processes: int
+    disks: int
+    disk_ns: int
+    compute_ns: int
+    action_ns: int
+    scope: str = "none"
+    every: int = 1
+    size: int = 1
+    buffers: int = 1
+    min_lead: int = 0
+    min_time_ns: int = 0
+    for_others: bool = True
+    issues: str = "end"
+    contention_ns: int = 0
+    prefetches: bool = True
+
+
+@dataclasses.dataclass
+class Process:
+    """A process, its processor, and what it has waited for."""
+
+    references: int = 0
+    finish_ns: int = 0
+    waited: dict[Kind, list[int]] = dataclasses.field(default_factory=lambda: {"own": [], "other": [], "barrier": []})
+    """By kind, how long each idle period was until what it waited for was there."""
+    actions: int = 0
+    action_ns: int = 0
+    overruns: int = 0
+    overrun_ns: int = 0
+    structures_ns: int = 0
+    """Waiting for and holding the shared structures to look blocks up."""
+    recent: list[int] = dataclasses.field(default_factory=list)
+    """Its most recently used blocks, the latest last."""
+    idle: Kind | None = None
+    since: int = 0
+    over_at: int | None = None
+    acts_until: int | None = None
+    at: int = -1
+    """What it reads: a place in its string, and the block there."""
+    block: int = -1
+    looks: bool = False
+    """It has passed the shared structures and looks the block up next."""
+    reads: int = 0
+    """Since the last barrier."""
+    owes: bool = False
+    done: bool = False
+    due: int | None = 0
+    """When it acts next of its own accord."""
+
+
+@dataclasses.dataclass
+class Counts:
+    """What all of them have done."""
+
+    hits_ready: int = 0
+    hits_unready: int = 0
+    misses: int = 0
+    demand_fetches: int = 0
+    prefetches: int = 0
+
+
+class Machine:
+    """Runs a system, instant by instant."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.now = 0
+        self.processes = [Process() for _ in range(system.processes)]
+        self.counts = Counts()
+        self.cursors = [0] * len(system.strings)
+        """By string: references taken."""
+        self.known = [0] * len(system.strings)
+        """By string: references looked up; what the prefetcher goes by."""
+        self.queues: list[deque[int]] = [deque() for _ in range(system.disks)]
+        self.in_service: list[tuple[int, int] | None] = [None] * system.disks
+        self.resident: set[int] = set()
+        self.tossed: list[int] = []
+        """Resident blocks in nobody's list any more, the one that has been for longest first."""
+        self.in_flight: set[int] = set()
+        self.unused: set[int] = set()
+        self.waiters: dict[int, list[int]] = {}
+        self.frames = system.processes * system.size + system.buffers
+        self.acting: dict[int, int] = {}
+        """By process: the block whose action is under way."""
+        self.free: set[tuple[int, int]] = set()
+        """Idle processors: since when, and which."""
+        self.waiting: list[int] = []
+        self.started = 0
+        self.closed = False
+        self.structures_free_at = 0
+        self.intervals: list[tuple[int, int, int, int]] = []
+        """From one meeting to the next: start, end, who came last, by how much."""
+        self.came: list[tuple[int, int]] = []
+        """When who came to the meeting, or was done."""
+
+    def run(self) -> int:
+        """Run to the end; return the time of it."""
+        while not all(process.done for process in self.processes):
+            self.now = self._next()
+            self._complete()
+            for index in [index for index, process in enumerate(self.processes) if self._due(process) == self.now]:
+                self._act(index)
+            self._consider()
+        return max(process.finish_ns for process in self.processes)
+
+    def _next(self) -> int:
+        times = [each[0] for each in self.in_service if each is not None]
+        times += [due for due in map(self._due, self.processes) if due is not None]
+        return min(times)
+
+    def _due(self, process: Process) -> int | None:
+        return process.due if process.acts_until is None else process.acts_until
+
+    # Disks.
+
+    def _complete(self) -> None:
+        for disk, service in enumerate(self.in_service):
+            if service is not None and service[0] == self.now:
+                block = service[1]
+                self.in_service[disk] = None
+                self.in_flight.discard(block)
+                self.resident.add(block)
+                for index in self.waiters.pop(block):
+                    self._over(index)
+        for disk in range(self.system.disks):
+            self._start(disk)
+
+    def _start(self, disk: int) -> None:
+        if self.in_service[disk] is None and self.queues[disk]:
+            self.in_service[disk] = (self.now + self.system.disk_ns, self.queues[disk].popleft())
+
+    def _enqueue(self, block: int) -> None:
+        disk = block % self.system.disks
+        self.queues[disk].append(block)
+        self._start(disk)
+
+    # The cache.
+
+    def _take_frame(self, block: int) -> None:
+        if len(self.resident) + len(self.in_flight) >= self.frames:
+            self.resident.remove(self.tossed.pop(0))
+        self.in_flight.add(block)
+        self.waiters[block] = []
+
+    def _remember(self, process: Process, block: int) -> None:
+        if block in self.tossed:
+            self.tossed.remove(block)
+        if block in process.recent:
+            process.recent.remove(block)
+        process.recent.append(block)
+        if len(process.recent) > self.system.size:
+            dropped = process.recent.pop(0)
+            if not any(dropped in other.recent for other in self.processes):
+                self.tossed.append(dropped)
+
+    # Idle processors.
+
+    def _rest(self, index: int, kind: Kind) -> None:
+        process = self.processes[index]
+        process.idle, process.since, process.over_at, process.due = kind, self.now, None, None
+        self.free.add((self.now, index))
+
+    def _over(self, index: int) -> None:
+        process = self.processes[index]
+        process.over_at = self.now
+        process.due = self.now
+        self.free = {(since, other) for since, other in self.free if other != index}
+
+    def _resume(self, process: Process) -> None:
+        assert process.over_at is not None and process.idle is not None
+        necessary = process.over_at - process.since
+        process.waited[process.idle].append(necessary)
+        process.overrun_ns += self.now - process.over_at
+        process.overruns += self.now > process.over_at
+        process.idle = process.over_at = None
+
+    def _end_action(self, index: int) -> None:
+        process = self.processes[index]
+        process.acts_until = None
+        block = self.acting.pop(index)
+        if self.system.issues == "end":
+            self._enqueue(block)
+        if process.over_at is None:
+            self.free.add((self.now, index))
+        else:
+            process.due = self.now
+
+    def _consider(self) -> None:
+        if not self.system.prefetches:
+            return
+        for since, index in sorted(self.free):
+            if not self._long_enough(self.processes[index]):
+                self.free.remove((since, index))
+                continue
+            block = self._candidate(index)
+            if block is not None:
+                self.free.remove((since, index))
+                self._begin_action(index, block)
+
+    def _long_enough(self, process: Process) -> bool:
+        """Whether the idle time left is as long as it has to be, going by the mean of the past ones of its kind."""
+        assert process.idle is not None
+        past = process.waited[process.idle]
+        return not past or max(sum(past) // len(past) - (self.now - process.since), 0) >= self.system.min_time_ns
+
+    def _begin_action(self, index: int, block: int) -> None:
+        process = self.processes[index]
+        self._take_frame(block)
+        self.unused.add(block)
+        self.counts.prefetches += 1
+        length = self._structures() - self.now + self.system.action_ns
+        process.actions += 1
+        process.action_ns += length
+        process.acts_until = self.now + length
+        self.acting[index] = block
+        if self.system.issues == "start":
+            self._enqueue(block)
+
+    def _candidate(self, index: int) -> int | None:
+        if len(self.unused) >= self.system.buffers:
+            return None
+        count = len(self.system.strings)
+        own = 0 if self.system.shared else index
+        others = range(1, count) if self.system.for_others else range(0)
+        for string in (own, *((own + ahead) % count for ahead in others)):
+            cursor, blocks = self.known[string], self.system.strings[string]
+            end = len(blocks)
+            if not self.system.regular:
+                # No further than the portion of the last reference.
+                end = next((end for end in self.system.portions[string] if end >= cursor), 0) if cursor else 0
+            for block in blocks[cursor + self.system.min_lead : end]:
+                if block not in self.resident and block not in self.in_flight:
+                    return block
+        return None
+
+    def _structures(self) -> int:
+        """Hold the shared structures once they are free; return until when."""
+        if self.system.contention_ns:
+            self.structures_free_at = max(self.now, self.structures_free_at) + self.system.contention_ns
+            return self.structures_free_at
+        return self.now
+
+    # Processes.
+
+    def _act(self, index: int) -> None:
+        process = self.processes[index]
+        if process.acts_until is not None:
+            self._end_action(index)
+        if process.due != self.now:
+            return
+        if process.idle is None and process.looks:
+            process.looks = False
+            self._look_up(index)
+        elif process.idle is None:
+            self._read(index)
+        else:
+            meets = process.idle == "barrier"
+            self._resume(process)
+            if meets:
+                self._read(index)
+            else:
+                self._served(process)
+
+    def _string(self, index: int) -> int:
+        return 0 if self.system.shared else index
+
+    def _read(self, index: int) -> None:
+        process, string = self.processes[index], self._string(index)
+        if self.cursors[string] >= len(self.system.strings[string]):
+            process.done, process.due, process.finish_ns = True, None, self.now
+            self._meet(index)
+        elif self.closed or process.owes:
+            self._rest(index, "barrier")
+            self.waiting.append(index)
+            self._meet(index)
+        else:
+            self._starts(process, string)
+            process.due = self._structures()
+            process.structures_ns += process.due - self.now
+            if process.due > self.now:
+                process.looks = True
+            else:
+                self._look_up(index)
+
+    def _starts(self, process: Process, string: int) -> None:
+        """Take the next reference, and note whether a barrier comes after it."""
+        at = self.cursors[string]
+        process.at, process.block = at, self.system.strings[string][at]
+        self.cursors[string] = at + 1
+        process.reads += 1
+        self.started += 1
+        ends_portion = at + 1 in self.system.portions[string]
+        if self.system.scope == "process":
+            process.owes = process.reads == self.system.every
+        elif self.system.scope == "all":
+            self.closed = self.started == self.system.every
+        elif self.system.scope == "portion" and self.system.shared:
+            self.closed = ends_portion
+        elif self.system.scope == "portion":
+            process.owes = ends_portion
+
+    def _look_up(self, index: int) -> None:
+        process = self.processes[index]
+        block = process.block
+        self._remember(process, block)
+        self.unused.discard(block)
+        string = self._string(index)
+        self.known[string] = max(self.known[string], process.at + 1)
+        if block in self.resident:
+            self.counts.hits_ready += 1
+            self._served(process)
+        elif block in self.in_flight:
+            self.counts.hits_unready += 1
+            self.waiters[block].append(index)
+            self._rest(index, "other")
+        else:
+            self.counts.misses += 1
+            self.counts.demand_fetches += 1
+            self._take_frame(block)
+            self.waiters[block].append(index)
+            self._enqueue(block)
+            self._rest(index, "own")
+
+    def _served(self, process: Process) -> None:
+        process.references += 1
+        process.finish_ns = process.due = self.now + self.system.compute_ns
+
+    def _meet(self, index: int) -> None:
+        """Note who has come, or is done; when all have, the interval ends and those who wait go on."""
+        if self.system.scope == "none":
+            return
+        self.came.append((self.now, index))
+        if not all(process.done or index in self.waiting for index, process in enumerate(self.processes)):
+            return
+        slack = self.now - self.came[-2][0] if len(self.came) > 1 else 0
+        start = self.intervals[-1][1] if self.intervals else 0
+        self.intervals.append((start, self.now, index, slack))
+        for each in self.waiting:
+            self.processes[each].reads, self.processes[each].owes = 0, False
+            self._over(each)
+        self.came, self.waiting, self.started, self.closed = [], [], 0, False
