@@ -44,7 +44,7 @@ def test_commands_of_the_readme_run(folder: Path, line: str) -> None:
 
 def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
-    assert shown == {"simulate", "compare", "device", "trace", "list", "reproduce"}
+    assert shown == {"simulate", "compare", "rapid", "device", "trace", "list", "reproduce"}
 
 
 def test_output_shown_in_the_readme_is_real(folder: Path) -> None:
@@ -66,6 +66,18 @@ def test_python_of_the_readme_runs(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, check=True)
     assert done.stdout.startswith("8000000 " if "horizon=1" in program else "7000000 ")
     assert "demand:min" in done.stdout
+
+
+def test_the_page_on_parallel_programs_shows_what_runs(folder: Path) -> None:
+    """Its commands run, and its table has every key that a resolved [process] has."""
+    text = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
+    for line in (line for block in fenced(text, "sh") for line in block.splitlines()):
+        words = [str(COMMAND), *shlex.split(line, comments=True)[1:]]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), line
+    scenario = tomllib.loads(headstart.explain(ROOT / "examples" / "rapid-transit.toml"))
+    described = re.findall(r"^\| `(\w+)` \| [^|]*\|", text, flags=re.MULTILINE)
+    assert set(scenario["process"]) <= set(described)
 
 
 def test_the_page_on_devices_shows_what_runs(folder: Path) -> None:
