@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Chart = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 WIDTH, HEIGHT = 380, 260

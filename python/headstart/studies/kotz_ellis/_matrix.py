@@ -1,0 +1,176 @@
+"""The matrix: six patterns, four synchronisations, with and without compute, each with and without prefetching.
+
+Setting: sections 5.1 and 5.4. What the paper does not print is guessed or found by scanning, and swept by the item
+`sensitivity`: the portions' lengths and places (guesses, those of the patterns' defaults), when an action's request
+enters the disk's queue (`ACTION_ISSUES`), and how long each operation holds the shared structures (`CONTENTION_MS`).
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headstart.studies._lab import Cell, Lab
+from headstart.studies.kotz_ellis import _published as paper
+from headstart.studies.kotz_ellis._outcome import Outcome, share
+
+ACTION_ISSUES: Final = "start"
+"""Found by scanning for the picture as a whole: with "end" some read times rise, and slowdowns exceed 5 %."""
+
+CONTENTION_MS: Final = 0.5
+"""Found by scanning for the picture as a whole, in steps of 0.25: from 0.25 to 0.75 about as many findings agree, and
+this is their middle. Without any, lw gains 95 % and some read times do not fall; at 1 ms global patterns without
+compute lose more than 20 %."""
+
+PATTERNS: Final = ("lfp", "lrp", "lw", "gfp", "grp", "gw")
+GLOBAL: Final = ("gfp", "grp", "gw")
+WHOLE: Final = ("lw", "gw")
+
+SYNCS: dict[str, dict[str, Any]] = {
+    "10 each": {"scope": "process", "every": paper.EACH},
+    "200 in all": {"scope": "all", "every": paper.ALL},
+    "none": {"scope": "none"},
+    "portion": {"scope": "portion"},
+}
+"""Section 5.4. lw and gw have one portion: nothing to meet after."""
+
+COMPUTES: Final = (0.0, paper.COMPUTE_MS)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Case:
+    """A program."""
+
+    pattern: str
+    sync: str
+    compute_ms: float
+
+    @property
+    def label(self) -> str:
+        """How rows call it: "gw, 10 each, 30 ms"."""
+        return f"{self.pattern}, {self.sync}, {self.compute_ms:g} ms"
+
+    def scenario(self, *, prefetching: bool, variant: "Variant") -> dict[str, Any]:
+        """Return the scenario."""
+        keys = {**BASE, **variant.process}
+        frames = paper.PROCESSES * paper.RU_SIZE + int(keys["buffers"])
+        if not prefetching:
+            keys = {name: value for name, value in keys.items() if name in WITHOUT}
+        return {
+            "seed": variant.seed,
+            "workload": {
+                "compute": f"exp:{self.compute_ms:g}ms" if self.compute_ms else "0ms",
+                "block_size": "1KiB",
+            },
+            "process": {
+                "count": paper.PROCESSES,
+                "pattern": {"name": self.pattern, **variant.portions(self.pattern)},
+                "barrier": SYNCS[self.sync],
+                **keys,
+            },
+            "cache": {"blocks": frames},
+            "policy": {"name": "rapid-transit"} if prefetching else {"name": "demand", "replacement": "ru-set"},
+            "device": {
+                "model": {"name": "uniform", "fetch_time": f"{paper.DISK_MS:g}ms"},
+                "count": paper.PROCESSES,
+                "stripe_unit": "1KiB",
+                "scheduler": "fcfs",
+            },
+        }
+
+
+BASE: dict[str, Any] = {
+    "prefetch_action": f"uniform:{paper.ACTION_MS[0]:g}ms:{paper.ACTION_MS[1]:g}ms",
+    "buffers": paper.BUFFERS,
+    "for_others": True,
+    "action_issues": ACTION_ISSUES,
+    "contention": f"{CONTENTION_MS:g}ms",
+}
+"""Keys of [process]."""
+
+WITHOUT: Final = ("contention",)
+"""Those that mean something without prefetching."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """What differs from the pinned setting."""
+
+    seed: int = 1
+    process: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Keys of [process]."""
+    portion: int = 10
+    """Blocks of a local portion; of lrp their mean, and that of the gaps. A guess: as many as a process reads between
+    two barriers."""
+    together: int = paper.PROCESSES
+    """How many times as long the portions are that processes read together: a process's share is as long as a local
+    one. A guess."""
+    apart: int = 0
+    """Blocks between the beginnings of lfp's processes; 0: an even share of the file and one more."""
+
+    def portions(self, pattern: str) -> dict[str, Any]:
+        """Return the keys of `pattern`."""
+        if pattern in WHOLE:
+            return {}
+        length = self.portion * (self.together if pattern in GLOBAL else 1)
+        if pattern in ("lrp", "grp"):
+            return {"portion_mean": length, "gap_mean": length}
+        # Two portions are left out between two: three times round the file all blocks have been read.
+        return {"portion": length, "stride": 2 * length + 1} | ({"apart": self.apart} if pattern == "lfp" else {})
+
+
+PINNED: Final = Variant()
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A case without and with prefetching."""
+
+    case: Case
+    cells: tuple[Cell[Outcome], Cell[Outcome]]
+
+    @property
+    def without(self) -> Outcome:
+        """The run without prefetching."""
+        return self.cells[0].outcome
+
+    @property
+    def prefetching(self) -> Outcome:
+        """The run with it."""
+        return self.cells[1].outcome
+
+    @property
+    def total_gain(self) -> float:
+        """By how many percent prefetching shortens the total execution time."""
+        return 100 * share(self.without.total_ms - self.prefetching.total_ms, self.without.total_ms)
+
+    @property
+    def read_gain(self) -> float:
+        """By how many percent it shortens the mean read time."""
+        return 100 * share(self.without.read_ms - self.prefetching.read_ms, self.without.read_ms)
+
+
+class Study:
+    """The laboratory, and pairs of runs from it."""
+
+    def __init__(self, lab: Lab[Outcome]) -> None:
+        self.lab = lab
+
+    def pair(self, case: Case, variant: Variant = PINNED) -> Pair:
+        """Ask for a case without and with prefetching."""
+        runs = (self.lab.cell(case.scenario(prefetching=each, variant=variant)) for each in (False, True))
+        without, prefetching = runs
+        return Pair(case, (without, prefetching))
+
+    def matrix(self, variant: Variant = PINNED) -> list[Pair]:
+        """Ask for all cases."""
+        return [self.pair(case, variant) for case in CASES]
+
+
+def cases() -> list[Case]:
+    """Return every case there is, in the paper's order."""
+    combined = itertools.product(PATTERNS, SYNCS, COMPUTES)
+    return [Case(*each) for each in combined if not (each[0] in WHOLE and each[1] == "portion")]
+
+
+CASES: Final = cases()
