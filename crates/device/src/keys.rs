@@ -230,7 +230,7 @@ impl Keys {
         match self.table.keys().next() {
             None => Ok(()),
             Some(key) if known.is_empty() => Err(KeyError::new(key, "unknown key", "no keys here")),
-            Some(key) => Err(KeyError::new(key, "unknown key", known.join(", "))),
+            Some(key) => Err(KeyError::unknown_key(key, known.iter().copied())),
         }
     }
 }

@@ -22,7 +22,14 @@ impl KeyError {
 
     /// There is no `kind` of that name; `names` are those that there are.
     pub fn unknown<'a>(key: &str, kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Self {
-        Self::new(key, format!("unknown {kind} \"{name}\""), names.collect::<Vec<_>>().join(", "))
+        let names: Vec<&str> = names.collect();
+        Self::new(key, format!("unknown {kind} \"{name}\"{}", meant(name, &names)), names.join(", "))
+    }
+
+    /// There is no key of that name; `names` are those that there are.
+    pub fn unknown_key<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.collect();
+        Self::new(key, format!("unknown key{}", meant(key, &names)), names.join(", "))
     }
 
     /// The same error, seen from one table further out: `prefix.key`.
@@ -30,5 +37,43 @@ impl KeyError {
     pub fn within(mut self, prefix: &str) -> Self {
         self.key = if self.key.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", self.key) };
         self
+    }
+}
+
+/// The name that was meant, if one is near: as " (did you mean \"forestall\"?)", or nothing.
+pub(crate) fn meant(name: &str, names: &[&str]) -> String {
+    let name = name.to_lowercase();
+    // One slip of the finger in three letters: more is another word.
+    let most = (name.chars().count() / 3).max(1);
+    let distance = |other: &&&str| strsim::osa_distance(&name, &other.to_lowercase());
+    match names.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= most) {
+        Some(nearest) => format!(" (did you mean \"{nearest}\"?)"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_brings_the_nearest() {
+        let policies = ["demand", "forestall", "obl", "ra", "amp"];
+        let unknown = |name: &str| KeyError::unknown("policy.name", "policy", name, policies.into_iter()).to_string();
+        let all = "allowed: demand, forestall, obl, ra, amp";
+        for (name, meant) in [("forestal", "forestall"), ("demnad", "demand"), ("FORESTALL", "forestall"), ("rs", "ra")]
+        {
+            let expected = format!("policy.name: unknown policy \"{name}\" (did you mean \"{meant}\"?); {all}");
+            assert_eq!(unknown(name), expected);
+        }
+        for name in ["lookahead", "", "read-ahead"] {
+            assert_eq!(unknown(name), format!("policy.name: unknown policy \"{name}\"; {all}"));
+        }
+        assert_eq!(
+            KeyError::unknown("x", "thing", "a", [].into_iter()).to_string(),
+            "x: unknown thing \"a\"; allowed: "
+        );
+        let key = KeyError::unknown_key("lnik", ["name", "link"].into_iter()).within("level[1]").to_string();
+        assert_eq!(key, "level[1].lnik: unknown key (did you mean \"link\"?); allowed: name, link");
     }
 }

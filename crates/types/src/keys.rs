@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use crate::error::meant;
 use crate::KeyError;
 
 /// Reads the keys of one table into a typed struct; an error names the key and what is allowed.
@@ -26,7 +27,11 @@ pub fn typed_keys<K: DeserializeOwned>(keys: Table) -> Result<K, KeyError> {
             .or_else(|| message.split_once(", expected "))
             .or_else(|| message.split_once(", there are no fields").map(|(problem, _)| (problem, "no key here")))
             .unwrap_or((&message, "see `headstart simulate --explain`"));
-        let problem = if problem.starts_with("unknown field") { "unknown key" } else { problem };
+        let problem = match problem.starts_with("unknown field") {
+            // The names that are known stand in quotes.
+            true => format!("unknown key{}", meant(&key, &allowed.split('"').skip(1).step_by(2).collect::<Vec<_>>())),
+            false => problem.to_owned(),
+        };
         let allowed = match allowed.trim_start_matches("one of ") {
             "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
             "i64" => "a whole number".to_owned(),
@@ -68,7 +73,11 @@ mod tests {
     #[test]
     fn errors_name_the_key() {
         let fail = |text: &str| typed_keys::<Keys>(text.parse().expect("TOML")).expect_err(text).to_string();
-        assert_eq!(fail("horizn = 3"), "horizn: unknown key; allowed: \"horizon\" or \"overhead\"");
+        assert_eq!(
+            fail("horizn = 3"),
+            "horizn: unknown key (did you mean \"horizon\"?); allowed: \"horizon\" or \"overhead\""
+        );
+        assert_eq!(fail("depth = 3"), "depth: unknown key; allowed: \"horizon\" or \"overhead\"");
         assert!(fail("overhead = \"1ms\"\nhorizon = -1")
             .starts_with("horizon: invalid value: integer \"-1\"; allowed: a whole number from 0"));
         assert!(fail("horizon = 1\noverhead = \"5\"")
