@@ -12,10 +12,12 @@ use headstart_types::{Chunk, KeyError, Position, Program};
 
 use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Tier, Tiers, NOBODY};
 use crate::process::Process;
-use crate::run::{Cursor, Run};
-use crate::scenario::{Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario};
+use crate::run::Run;
+use crate::scenario::{
+    share_of, Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
+};
 use crate::storage::Storage;
-use crate::workload::{share_of, Places, References, Thinker};
+use crate::workload::{Cursor, Places, References, Thinker};
 use crate::Error;
 
 /// The policy of a level. One that is not hinted is asked about whole requests where `asking`.

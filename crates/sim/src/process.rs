@@ -7,7 +7,7 @@
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
-use crate::run::TIME_MAX;
+use crate::limits::TIME_MAX;
 use crate::scenario::HostKeys;
 
 /// What the process is doing.

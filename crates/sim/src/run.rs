@@ -7,45 +7,21 @@
 //! operations and the device's work.
 
 use headstart_engine::{Access, Level};
-use headstart_types::{Block, Chunk, KeyError, Nanos};
+use headstart_types::{Block, KeyError, Nanos};
 
+use crate::limits::{too_long, TIME_MAX};
 use crate::process::{Awaited, Phase, Process};
+use crate::progress::{OnProgress, Progress};
 use crate::responses::Responses;
 use crate::storage::{Ended, Storage, What};
-use crate::workload::References;
+use crate::workload::Cursor;
 use crate::Error;
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Share done, 0 to 1.
-    pub share: f64,
-    /// References served.
-    pub references: u64,
-}
-
-/// Called now and then; false stops the run.
-pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> bool;
-
-/// A run ends with an error when its clock passes this: 146 years. No single think time is longer either, so that
-/// sums of a few times never leave 64 bits.
-pub const TIME_MAX: Nanos = Nanos(1 << 62);
 
 /// References between two reports of progress; a power of two.
 const REPORT_EVERY: u32 = 1 << 16;
 
 /// References whose blocks are looked at together before the first of them; a power of two.
 const WARM: usize = 64;
-
-/// References to come: what is read, and where the process is in it.
-pub struct Cursor {
-    /// The chunk under way.
-    pub chunk: Chunk,
-    /// Index of the next reference in it.
-    pub at: usize,
-    /// Where further chunks come from; `None` if the chunk is all there is.
-    pub supply: Option<References>,
-}
 
 /// A run under way.
 pub struct Run {
@@ -289,11 +265,4 @@ impl Run {
         self.cursor.at += 1;
         true
     }
-}
-
-/// The clock has passed [`TIME_MAX`].
-#[cold]
-pub fn too_long() -> Error {
-    KeyError::new("workload", "the run takes more than 146 simulated years", "shorter think times or costs, or a limit")
-        .into()
 }

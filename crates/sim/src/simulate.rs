@@ -19,9 +19,9 @@ use crate::build::{self, Parts};
 use crate::known::{each, mean, merge, told};
 use crate::outcome::Outcome;
 use crate::process::Process;
+use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
-use crate::run::OnProgress;
-use crate::scenario::{Arrival, HintsKeys, HostKeys, Input, Placement, Processes, Scenario};
+use crate::scenario::{Arrival, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys};
 use crate::storage::Storage;
 use crate::workload::References;
 use crate::Error;
@@ -31,6 +31,10 @@ use crate::Error;
 /// # Errors
 /// A key, the trace or the device's profile is at fault, or `on_progress` asked to stop.
 pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
+    report_of(scenario, on_progress).map_err(|error| scenario.as_written(error))
+}
+
+fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
         Input::Trace(path, _) => {
@@ -74,6 +78,10 @@ pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
 /// # Errors
 /// A key, the trace or the device's profile is at fault.
 pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
+    bound_of(scenario).map_err(|error| scenario.as_written(error))
+}
+
+fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let Prepared { mut references, storage } = prepare(scenario)?;
     if scenario.workload.writes.reach_devices() {
         let problem = "the bound knows no writes that reach the devices";
@@ -258,14 +266,21 @@ fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
 }
 
 /// Generated and inline references have no file: their description is hashed, which determines them. Every key with
-/// its default, in order of the keys, so that it does not matter how a scenario is written.
+/// its default, in order of the keys, so that it does not matter how a scenario is written; without the defaults that
+/// results did not list from the first on, so that a workload keeps its hash.
 pub(crate) fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     let mut digest = Sha256::new();
     digest.update(format!("seed = {}\n", scenario.seed));
     let resolved = resolved(scenario, placement);
+    let Scenario { workload: WorkloadKeys { issue, arrival, .. }, .. } = scenario;
+    let unlisted = |key: &str| match key {
+        "issue" => *issue == Issue::Blocks || *arrival != Arrival::Closed,
+        "time_scale" => matches!(arrival, Arrival::Closed | Arrival::Open(1.0)),
+        _ => false,
+    };
     let mut add = |table: Option<&Value>| {
         if let Some(Value::Table(table)) = table {
-            let keys: BTreeMap<&String, &Value> = table.iter().collect();
+            let keys: BTreeMap<&String, &Value> = table.iter().filter(|(key, _)| !unlisted(key)).collect();
             keys.into_iter().for_each(|(key, value)| digest.update(format!("{key} = {value}\n")));
         }
     };

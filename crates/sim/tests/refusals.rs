@@ -37,6 +37,8 @@ fn keys_that_would_be_ignored() {
         (&["policy.replacement=min"][..], "policy.replacement: aggressive chooses its victims itself"),
         (&["workload.placement=address"], "workload.placement: inline references have no files"),
         (&["workload.compute_scale=2.0", "workload.compute_total=1s"], "workload.compute_scale: given beside"),
+        (&["policy=ra", "workload.processes=per-pid"], "workload.processes: inline references have no processes"),
+        (&["workload.time_scale=2"], "workload.time_scale: nothing arrives by the clock"),
     ] {
         let text = refusal(FIGURE_1, sets);
         assert!(text.starts_with(begin), "{sets:?}: {text}");
@@ -98,4 +100,50 @@ fn chunks_are_of_compact_chunks() {
     let scenario = Scenario::read(&Source::Json(base.to_owned()), &sets).expect("a scenario");
     let report = simulate(&scenario, &mut |_| true).expect("a run");
     assert_eq!(serde_json::to_value(&report).expect("plain values")["scenario"]["workload"]["chunk_blocks"], 64);
+}
+
+/// A client and a server, by the keys of `[[level]]`.
+const TWO_LEVELS: &str = r#"{
+    "workload": {"references": ["A", "B", "C"], "compute": "1ms"},
+    "level": [{"blocks": 2, "policy": "ra"}, {"name": "server", "size": {"ratio": 2}, "policy": "ra", "link": {"alpha": "1us"}}],
+    "device": {"model": "uniform", "fetch_time": "2ms"}
+}"#;
+
+#[test]
+fn errors_of_levels_name_what_set_takes() {
+    for (set, begin) in [
+        ("level[0].blocks=0", "level[0].blocks: a cache of 0 blocks"),
+        ("level[0].policy.degree=few", "level[0].policy.degree: "),
+        ("level[0].policy=foresta", "level[0].policy.name: unknown policy \"foresta\" (did you mean \"forestall\"?)"),
+        ("level[0].initial=[\"A\", \"A\"]", "level[0].initial: does not fit the cache"),
+        ("level[0].lnik={}", "level[0].lnik: unknown key; allowed: name, blocks"),
+        ("level[1].lnik={}", "level[1].lnik: unknown key (did you mean \"link\"?); allowed: name, clients"),
+        ("level[1].policy.degre=4", "level[1].policy.degre: unknown key (did you mean \"degree\"?)"),
+        (
+            "level[1].size={levl=\"L1\"}",
+            "level[1].size.levl: unknown key (did you mean \"level\"?); allowed: level, ratio",
+        ),
+        ("level[1].size.level=L2", "level[1].size.level: unknown level above \"L2\" (did you mean \"L1\"?)"),
+        ("level[1].link={gamma=\"1ms\"}", "level[1].link.gamma: unknown key; allowed: alpha, beta"),
+        ("level[1].coordinator=pcf", "level[1].coordinator.name: unknown coordinator \"pcf\" (did you mean \"pfc\"?)"),
+    ] {
+        let text = refusal(TWO_LEVELS, &[set]);
+        assert!(text.starts_with(begin), "{set}: {text}");
+    }
+    let both = refusal(TWO_LEVELS, &["level[1].replacement=mru", "level[1].policy.replacement=lru"]);
+    assert_eq!(both, "level[1].replacement: given beside policy.replacement; allowed: one of the two");
+}
+
+#[test]
+fn a_setting_of_a_level_does_what_the_key_in_the_scenario_does() {
+    let run = |base: &str, overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|each| (*each).to_owned()).collect();
+        let scenario = Scenario::read(&Source::Json(base.to_owned()), &overrides).expect("a scenario");
+        serde_json::to_string(&simulate(&scenario, &mut |_| true).expect("a run")).expect("JSON")
+    };
+    let written = TWO_LEVELS.replace(r#"{"ratio": 2}"#, "\"64KiB\"").replace("\"blocks\": 2,", "\"blocks\": 1,");
+    assert_ne!(written, TWO_LEVELS);
+    for keys in [["level[0].blocks=1", "level[1].size=64KiB"], ["level.L1.blocks=1", "level.server.size=64KiB"]] {
+        assert_eq!(run(TWO_LEVELS, &keys), run(&written, &[]), "{keys:?}");
+    }
 }

@@ -28,6 +28,8 @@ pub struct ArrayRow {
     pub summary: &'static str,
     /// Where it is described.
     pub source: &'static str,
+    /// Its keys, none of which must be given, and what holds where one is not.
+    pub computed: &'static [(&'static str, &'static str)],
     /// How it is made.
     pub kind: ArrayKind,
 }
@@ -54,18 +56,23 @@ impl ArrayRow {
     }
 }
 
+/// The key that all joined disks have.
+const QUEUE_DEPTH: (&str, &str) = ("queue_depth", "as many commands as its disks serve at once");
+
 /// Every array.
 pub static ARRAYS: &[ArrayRow] = &[
     ArrayRow {
         name: "stripe",
         summary: "independent disks, units in turn",
         source: "kimbrel96 section 3.2",
+        computed: &[],
         kind: ArrayKind::Independent(|disks, unit, block, _| Ok(Layout::Stripe(Stripe::try_new(disks, unit, block)?))),
     },
     ArrayRow {
         name: "concat",
         summary: "independent disks, one after another",
         source: "folklore",
+        computed: &[],
         kind: ArrayKind::Independent(|disks, _, block, capacity| {
             Ok(Layout::Concat(Concat::try_new(disks, block, capacity)?))
         }),
@@ -74,6 +81,7 @@ pub static ARRAYS: &[ArrayRow] = &[
         name: "mirror",
         summary: "one queue; every disk holds all: a read goes to the nearest free one, a write to all",
         source: "Patterson, Gibson and Katz, RAID, SIGMOD 1988 (level 1)",
+        computed: &[QUEUE_DEPTH],
         kind: ArrayKind::Joined(|count, member, _, keys| {
             let mut keys = Keys::new(keys);
             let depth = queue_depth(&mut keys)?;
@@ -85,6 +93,7 @@ pub static ARRAYS: &[ArrayRow] = &[
         name: "raid0",
         summary: "one queue; requests are cut at stripe units",
         source: "Chen et al., RAID, ACM Computing Surveys 26(2), 1994 (level 0)",
+        computed: &[QUEUE_DEPTH],
         kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
             let mut keys = Keys::new(keys);
             let depth = queue_depth(&mut keys)?;
@@ -97,6 +106,7 @@ pub static ARRAYS: &[ArrayRow] = &[
         summary: "one queue; units and their parity in turn (left-symmetric), with one disk failed if need be",
         source:
             "Lee and Katz, parity placements, ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994 (level 5)",
+        computed: &[QUEUE_DEPTH, ("failed", "none: no disk is missing")],
         kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
             let mut keys = Keys::new(keys);
             let depth = queue_depth(&mut keys)?;

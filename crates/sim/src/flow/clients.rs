@@ -6,8 +6,7 @@ use headstart_policy::Space;
 use headstart_types::{Block, Nanos, Outcome, Position};
 
 use crate::process::Process;
-use crate::run::Cursor;
-use crate::workload::{Places, Thinker};
+use crate::workload::{Cursor, Places, Thinker};
 use crate::Error;
 
 /// What a process reads.
@@ -199,7 +198,7 @@ impl Client {
                 }
                 Reads::Taken { thinker, .. } => (thinker.next_think(), true),
             };
-            response = self.process.served(now, think.min(crate::run::TIME_MAX), ends);
+            response = self.process.served(now, think.min(crate::limits::TIME_MAX), ends);
             self.requests += u64::from(ends);
             self.references += 1;
         }

@@ -37,9 +37,10 @@ use tiers::Told;
 pub use tiers::{Tier, Tiers};
 use writers::Writers;
 
+use crate::limits::{too_long, TIME_MAX};
 use crate::process::Phase;
+use crate::progress::{OnProgress, Progress};
 use crate::responses::Responses;
-use crate::run::{too_long, OnProgress, Progress, TIME_MAX};
 use crate::workload::Places;
 use crate::Error;
 

@@ -4,9 +4,11 @@ use headstart_policy::coordinator::registry as coordinators;
 use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
-use super::policy::{self, named_table, text};
-use super::{CacheSize, PolicyKeys, WorkloadKeys};
+use super::cache::{default_name, CacheSize, SIZES};
+use super::policy::{self, named_table, text, PolicyKeys};
+use super::workload::WorkloadKeys;
 use crate::flow::Link;
+use crate::limits::COST_MAX;
 
 /// A level below the first.
 #[derive(Debug, Clone)]
@@ -37,6 +39,10 @@ pub enum LowerSize {
 /// Levels of one tier at most.
 const CLIENTS_MAX: i64 = 10_000;
 
+/// Keys of a level.
+const KEYS: [&str; 9] =
+    ["name", "clients", "blocks", "size", "footprint", "policy", "replacement", "link", "coordinator"];
+
 /// Reads the levels below the first, whose name is `first`; returns them with all defaults as tables too.
 pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
     let mut names = vec![first.to_owned()];
@@ -46,7 +52,7 @@ pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<
         let Value::Table(table) = level else {
             return Err(within(KeyError::new("", "is no table", "a table of keys")));
         };
-        let (keys, resolved) = read_one(table, at + 2, &names, workload).map_err(within)?;
+        let (keys, resolved) = read_one(table, at + 1, &names, workload).map_err(within)?;
         names.push(keys.name.clone());
         all.push((keys, resolved));
     }
@@ -55,11 +61,11 @@ pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<
 
 fn read_one(
     mut table: Table,
-    number: usize,
+    index: usize,
     above: &[String],
     workload: &WorkloadKeys,
 ) -> Result<(LowerKeys, Table), KeyError> {
-    let name = text(&mut table, "name", &format!("L{number}"))?;
+    let name = text(&mut table, "name", &default_name(index))?;
     if above.contains(&name) {
         return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a name of its own"));
     }
@@ -78,12 +84,11 @@ fn read_one(
     }
     let (link, link_table) = read_link(table.remove("link"))?;
     let coordinator = named_table(&mut table, "coordinator", "none")?;
-    let row = coordinators::coordinator(&coordinator.0)?;
+    let row = coordinators::coordinator(&coordinator.0).map_err(|error| error.within("coordinator"))?;
     let mut coordinator_keys = (row.defaults)();
     coordinator_keys.extend(coordinator.1);
     if let Some((key, _)) = table.iter().next() {
-        let allowed = "name, clients, blocks, size, footprint, policy, replacement, link, coordinator";
-        return Err(KeyError::new(key, "unknown key", allowed));
+        return Err(KeyError::unknown_key(key, KEYS.into_iter()));
     }
     let mut resolved = Table::from_iter([("name".to_owned(), Value::from(name.clone()))]);
     resolved.insert("clients".into(), i64::from(clients).into());
@@ -106,21 +111,23 @@ pub fn take_policy(level: &mut Table) -> Result<Table, KeyError> {
         Some(_) => return Err(KeyError::new("policy", "is neither a name nor a table", "a policy")),
     };
     if let Some(replacement) = level.remove("replacement") {
-        policy.insert("replacement".into(), replacement);
+        if policy.insert("replacement".into(), replacement).is_some() {
+            return Err(KeyError::new("replacement", "given beside policy.replacement", "one of the two"));
+        }
     }
     Ok(policy)
 }
 
 fn read_size(table: &mut Table, above: &[String], block_bytes: u64) -> Result<(LowerSize, Table), KeyError> {
     const ALLOWED: &str = "one of blocks, size, footprint";
-    let keys: Vec<&str> = ["blocks", "size", "footprint"].into_iter().filter(|key| table.contains_key(*key)).collect();
+    let keys: Vec<&str> = SIZES.into_iter().filter(|key| table.contains_key(*key)).collect();
     let [key] = keys[..] else {
         let key = keys.get(1).copied().unwrap_or("size");
         let problem = if keys.is_empty() { "missing" } else { "given beside another size" };
         return Err(KeyError::new(key, problem, ALLOWED));
     };
     let value = table.remove(key).expect("it is there");
-    let resolved = Table::from_iter([(key.to_owned(), value.clone())]);
+    let mut resolved = value.clone();
     let blocks = |blocks: u64| match u32::try_from(blocks) {
         Ok(blocks) if blocks < u32::MAX => Ok(LowerSize::Own(CacheSize::Blocks(blocks))),
         _ => Err(KeyError::new(key, format!("a cache of {blocks} blocks"), "fewer than 4294967295 blocks")),
@@ -141,7 +148,11 @@ fn read_size(table: &mut Table, above: &[String], block_bytes: u64) -> Result<(L
             return Err(KeyError::new(key, format!("{value} is no size"), allowed));
         }
     };
-    Ok((size, resolved))
+    if let (LowerSize::Ratio(level, ratio), Some(keys)) = (&size, resolved.as_table_mut()) {
+        keys.entry("level").or_insert_with(|| level.clone().into());
+        keys.entry("ratio").or_insert_with(|| (*ratio).into());
+    }
+    Ok((size, Table::from_iter([(key.to_owned(), resolved)])))
 }
 
 fn read_ratio(mut table: Table, above: &[String]) -> Result<LowerSize, KeyError> {
@@ -150,9 +161,11 @@ fn read_ratio(mut table: Table, above: &[String]) -> Result<LowerSize, KeyError>
         return Err(KeyError::unknown("level", "level above", &level, above.iter().map(String::as_str)));
     }
     let value = table.remove("ratio").unwrap_or(Value::Float(1.0));
+    if let Some((key, _)) = table.iter().next() {
+        return Err(KeyError::unknown_key(key, ["level", "ratio"].into_iter()));
+    }
     match number(&value).filter(|ratio| *ratio >= 0.0 && ratio.is_finite()) {
-        Some(ratio) if table.is_empty() => Ok(LowerSize::Ratio(level, ratio)),
-        Some(_) => Err(KeyError::new("", "has keys beside level and ratio", "{level = \"L1\", ratio = 0.1}")),
+        Some(ratio) => Ok(LowerSize::Ratio(level, ratio)),
         None => Err(KeyError::new("ratio", format!("{value} is out of range"), "a number from 0")),
     }
 }
@@ -172,13 +185,13 @@ fn read_link(value: Option<Value>) -> Result<(Link, Table), KeyError> {
         let value = text(&mut table, key, "0ns").map_err(|error| error.within("link"))?;
         let time = value.parse::<Nanos>();
         match time.map_err(|problem| KeyError::new(format!("link.{key}"), problem, Nanos::ALLOWED))? {
-            time if time > super::COST_MAX => Err(KeyError::new(format!("link.{key}"), "is too long", "at most 1h")),
+            time if time > COST_MAX => Err(KeyError::new(format!("link.{key}"), "is too long", "at most 1h")),
             time => Ok(time),
         }
     };
     let link = Link { alpha: cost("alpha")?, beta: cost("beta")? };
     if let Some((key, _)) = table.iter().next() {
-        return Err(KeyError::new(format!("link.{key}"), "unknown key", "alpha, beta"));
+        return Err(KeyError::unknown_key(key, ["alpha", "beta"].into_iter()).within("link"));
     }
     let rows = [("alpha", link.alpha), ("beta", link.beta)];
     Ok((link, rows.into_iter().map(|(key, time)| (key.to_owned(), Value::from(time.to_string()))).collect()))

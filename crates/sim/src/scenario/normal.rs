@@ -1,10 +1,20 @@
-//! Short forms written out, and `--set key=value`.
+//! Short forms written out, and the two forms of a scenario made one: a first `[[level]]` is what `[cache]` and
+//! `[policy]` are.
 
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
+use super::level::take_policy;
+
+/// Keys of the first level.
+const FIRST_KEYS: [&str; 8] =
+    ["name", "blocks", "size", "footprint", "initial", "write_delay", "policy", "replacement"];
+
 /// Writes out short forms: a bare string where a table with a name may stand, the first `[[level]]` as `[cache]` and
 /// `[policy]`; what is left of `level` are those below it.
+///
+/// # Errors
+/// Both forms at once, or what is no level.
 pub fn normal_form(mut table: Table) -> Result<Table, KeyError> {
     name_to_table(&mut table, "policy", "name");
     name_to_table(&mut table, "device", "model");
@@ -14,7 +24,8 @@ pub fn normal_form(mut table: Table) -> Result<Table, KeyError> {
     Ok(table)
 }
 
-fn name_to_table(table: &mut Table, section: &str, key: &str) {
+/// A bare name becomes a table with that name.
+pub fn name_to_table(table: &mut Table, section: &str, key: &str) {
     if let Some(Value::String(name)) = table.get(section) {
         let name = name.clone();
         table.insert(section.into(), Table::from_iter([(key.to_owned(), Value::String(name))]).into());
@@ -35,7 +46,10 @@ fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
     let Some(Value::Table(mut level)) = levels.pop() else {
         return Err(KeyError::new("level", "is no table", ALLOWED));
     };
-    let policy = super::level::take_policy(&mut level).map_err(|error| error.within("level"))?;
+    if let Some(key) = level.keys().find(|key| !FIRST_KEYS.contains(&key.as_str())) {
+        return Err(KeyError::unknown_key(key, FIRST_KEYS.into_iter()).within("level[0]"));
+    }
+    let policy = take_policy(&mut level).map_err(|error| error.within("level[0]"))?;
     table.insert("cache".into(), level.into());
     table.insert("policy".into(), policy.into());
     if !rest.is_empty() {
@@ -44,49 +58,14 @@ fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Lays one `a.b=value` over the scenario. The value is TOML; what is no TOML value is taken as a string.
-pub fn set(table: &mut Table, text: &str) -> Result<(), KeyError> {
-    let allowed = "key=value, such as device.count=4 or policy.name=forestall";
-    let (path, value) = text.split_once('=').ok_or_else(|| KeyError::new(text, "no value in --set", allowed))?;
-    let value = format!("x = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("x"));
-    let value = value.unwrap_or_else(|| Value::String(text[path.len() + 1..].trim().to_owned()));
-    let path: Vec<&str> = path.trim().split('.').collect();
-    let (last, sections) = path.split_last().expect("split gives at least one part");
-    if path.iter().any(|part| part.is_empty()) {
-        return Err(KeyError::new(text, "an empty key in --set", allowed));
+/// An error at `[cache]` or `[policy]` of a scenario that is written in levels, at the key that the user wrote.
+#[must_use]
+pub fn as_written(mut error: KeyError) -> KeyError {
+    let (section, rest) = error.key.split_at(error.key.find('.').unwrap_or(error.key.len()));
+    match section {
+        "cache" => error.key = format!("level[0]{rest}"),
+        "policy" => error.key = format!("level[0].policy{rest}"),
+        _ => {}
     }
-    let mut at = table;
-    for section in sections {
-        if let Some(Value::String(_)) = at.get(*section) {
-            // `policy = "lru"` and then `policy.x=1`: the short form gives way to the table that it stands for.
-            name_to_table(at, section, if *section == "device" { "model" } else { "name" });
-        }
-        let next = at.entry((*section).to_owned()).or_insert_with(|| Table::new().into());
-        at = next.as_table_mut().ok_or_else(|| KeyError::new(*section, "is no table", allowed))?;
-    }
-    at.insert((*last).to_owned(), value);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(start: &str, sets: &[&str]) -> Table {
-        let mut table: Table = start.parse().expect("TOML");
-        sets.iter().for_each(|each| set(&mut table, each).expect(each));
-        table
-    }
-
-    #[test]
-    fn overrides_are_toml_values_or_bare_strings() {
-        let table = after(
-            "policy = \"demand\"",
-            &["policy.replacement=min", "device.count=4", "cache.initial=[\"A\"]", "x=1.5"],
-        );
-        let expected = "policy = {name = \"demand\", replacement = \"min\"}\ndevice = {count = 4}\ncache = {initial = [\"A\"]}\nx = 1.5";
-        assert_eq!(table, expected.parse().expect("TOML"));
-        assert!(set(&mut Table::new(), "device.count").is_err());
-        assert!(set(&mut Table::new(), "device..count=1").is_err());
-    }
+    error
 }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::policy::{named_table, text};
-use super::COST_MAX;
 use crate::flow::{ActionIssues, ActionTime};
+use crate::limits::COST_MAX;
 
 /// Where processes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +168,7 @@ fn read_pattern(table: &mut Table, count: Option<Value>) -> Result<PatternKeys, 
 }
 
 fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
-    const SCOPES: &str = "\"process\", \"all\", \"portion\", \"none\"";
+    const SCOPES: [&str; 4] = ["process", "all", "portion", "none"];
     let mut table = match value {
         None => Table::from_iter([("scope".to_owned(), Value::from("none"))]),
         Some(Value::String(scope)) => Table::from_iter([("scope".to_owned(), scope.into())]),
@@ -181,7 +181,7 @@ fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
     let scope = text(&mut table, "scope", "process")?;
     let every = table.remove("every");
     if let Some(key) = table.keys().next() {
-        return Err(KeyError::new(key, "unknown key", "every, scope"));
+        return Err(KeyError::unknown_key(key, ["every", "scope"].into_iter()));
     }
     let counts = scope == "process" || scope == "all";
     let every = match every {
@@ -201,7 +201,7 @@ fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
         "all" => Meets::All(every as u32),
         "portion" => Meets::Portion,
         "none" => Meets::Never,
-        other => return Err(KeyError::new("scope", format!("unknown scope \"{other}\""), SCOPES)),
+        other => return Err(KeyError::unknown("scope", "scope", other, SCOPES.into_iter())),
     };
     let mut resolved = Table::from_iter([("scope".to_owned(), Value::from(scope))]);
     if counts {

@@ -118,6 +118,9 @@ pub struct WorkloadKeys {
 /// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
 const DEFAULT_BLOCK: u64 = 8192;
 
+/// Times as they are.
+const DEFAULT_SCALE: f64 = 1.0;
+
 impl WorkloadKeys {
     /// Bytes of a block; for objects a nominal size.
     #[must_use]
@@ -142,9 +145,9 @@ struct Raw {
     compute_scale: f64,
     compute_total: Option<Nanos>,
     arrival: RawArrival,
-    time_scale: Option<f64>,
+    time_scale: f64,
     processes: Processes,
-    issue: Option<Issue>,
+    issue: Issue,
     writes: Writes,
     placement: Option<Placement>,
     addresses: RawAddresses,
@@ -244,18 +247,22 @@ fn defaults() -> Table {
         ("compute", "trace"),
         ("arrival", "closed"),
         ("processes", "merged"),
+        ("issue", "blocks"),
         ("writes", "as-read"),
         ("addresses", "error"),
     ];
     let mut table: Table = text.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
-    table.insert("compute_scale".into(), Value::Float(1.0));
+    table.insert("compute_scale".into(), Value::Float(DEFAULT_SCALE));
+    table.insert("time_scale".into(), Value::Float(DEFAULT_SCALE));
     table
 }
 
 /// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
 /// no input.
 pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
-    if let (true, Some(key)) = (pattern, NOT_OF_PATTERNS.iter().find(|key| user.contains_key(**key))) {
+    let defaults_of_all = defaults();
+    let other = |key: &&&str| user.get(**key).is_some_and(|value| defaults_of_all.get(**key) != Some(value));
+    if let (true, Some(key)) = (pattern, NOT_OF_PATTERNS.iter().find(other)) {
         return Err(KeyError::new(*key, "given beside process.pattern", "a pattern without it, or no pattern"));
     }
     // TOML tells 1 from 1.0; a user need not.
@@ -270,6 +277,10 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         })
         .collect();
     let (mut common, mut own) = (defaults(), Table::new());
+    if user.get("arrival").and_then(Value::as_str) == Some("open") {
+        // Requests that arrive by the clock arrive as wholes.
+        common.insert("issue".into(), "whole".into());
+    }
     let given_compute = user.get("compute").cloned();
     let generator = user.get("generator").and_then(Value::as_str).map(str::to_owned);
     for (key, value) in user {
@@ -320,7 +331,7 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         compute_total: raw.compute_total,
         arrival: arrival(&raw.arrival, raw.time_scale)?,
         processes: raw.processes,
-        issue: raw.issue.unwrap_or(Issue::Blocks),
+        issue: raw.issue,
         writes: raw.writes,
         placement: raw.placement,
         addresses: addresses(raw.addresses, raw.chunk_blocks)?,
@@ -329,7 +340,7 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     if raw.addresses == RawAddresses::CompactChunks {
         resolved.entry("chunk_blocks").or_insert(Value::Integer(DEFAULT_CHUNK as i64));
     }
-    if keys.compute_total.is_some() && keys.compute_scale != 1.0 {
+    if keys.compute_total.is_some() && keys.compute_scale != DEFAULT_SCALE {
         let problem = "given beside compute_total, which scales too";
         return Err(KeyError::new("compute_scale", problem, "one of compute_scale, compute_total"));
     }
@@ -339,16 +350,16 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     Ok((keys, resolved))
 }
 
-fn arrival(arrival: &RawArrival, time_scale: Option<f64>) -> Result<Arrival, KeyError> {
-    match (arrival, time_scale) {
-        (RawArrival::Closed, None) => Ok(Arrival::Closed),
-        (RawArrival::Closed, Some(_)) => {
+fn arrival(arrival: &RawArrival, time_scale: f64) -> Result<Arrival, KeyError> {
+    match arrival {
+        RawArrival::Closed if time_scale == DEFAULT_SCALE => Ok(Arrival::Closed),
+        RawArrival::Closed => {
             Err(KeyError::new("time_scale", "nothing arrives by the clock", "arrival = \"open\" beside it"))
         }
-        (RawArrival::Open, scale) => match scale.unwrap_or(1.0) {
-            scale if scale >= 0.0 && scale.is_finite() => Ok(Arrival::Open(scale)),
-            scale => Err(KeyError::new("time_scale", format!("{scale} is out of range"), "a number from 0")),
-        },
+        RawArrival::Open if time_scale >= 0.0 && time_scale.is_finite() => Ok(Arrival::Open(time_scale)),
+        RawArrival::Open => {
+            Err(KeyError::new("time_scale", format!("{time_scale} is out of range"), "a number from 0"))
+        }
     }
 }
 

@@ -5,8 +5,12 @@
 //! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
 //! found by a first pass over the same records, made only when asked for (`survey`).
 
+mod cursor;
 mod cutting;
+mod filling;
+mod inline;
 mod numbering;
+mod patterned;
 mod places;
 mod placing;
 mod records;
@@ -14,7 +18,7 @@ mod references;
 mod survey;
 mod thinking;
 
+pub use cursor::Cursor;
 pub use places::Places;
-use records::Opened;
-pub use references::{share_of, References};
+pub use references::References;
 pub use thinking::Thinker;

@@ -1,26 +1,23 @@
 //! The references themselves, a chunk at a time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use headstart_device::{Explicit, Layout, Stripe};
-use headstart_trace::patterns::{self, PatternContext};
 use headstart_trace::{Carries, Record};
-use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
+use headstart_types::{Block, Chunk, KeyError, Nanos, Program, Think};
 
-use super::cutting::{Cut, Cutter};
+use super::cutting::Cutter;
+use super::filling::Filling;
+use super::inline::Inline;
 use super::numbering::Universe;
+use super::patterned::Patterned;
 use super::places::Places;
 use super::placing::Placing;
 use super::records::{Opened, Records};
-use super::survey::{survey, Survey};
+use super::survey::{pids, survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::run::TIME_MAX;
-use crate::scenario::{
-    Addresses, Arrival, BlockSize, CacheSize, DeviceKeys, Input, LowerKeys, LowerSize, PatternKeys, Placement,
-    Processes, Scenario, WorkloadKeys,
-};
+use crate::scenario::{Addresses, Arrival, BlockSize, Input, Placement, Processes, Scenario, WorkloadKeys};
 use crate::Error;
 
 /// The references of a scenario, in order.
@@ -69,47 +66,22 @@ impl References {
     /// A key or the trace is at fault.
     pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
         match Opened::new(&scenario.workload, scenario.seed) {
-            Some(opened) => Self::from_records(scenario, &opened, capacity),
-            None => match scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
-                Some(pattern) => Self::of_pattern(scenario, pattern, capacity),
-                None => Self::inline(scenario, capacity),
-            },
+            Some(opened) => Self::recorded(scenario, opened, capacity),
+            None if matches!(scenario.workload.input, Input::Pattern) => {
+                Ok(Self::of_program(scenario, Patterned::try_new(scenario, capacity)?))
+            }
+            None => Self::named(scenario, Inline::try_new(scenario, capacity)?),
         }
     }
 
     /// Nothing but places: processes take what they read from the program's strings.
-    fn of_pattern(scenario: &Scenario, pattern: &PatternKeys, capacity: Option<u64>) -> Result<Self, Error> {
+    fn of_program(scenario: &Scenario, patterned: Patterned) -> Self {
         let keys = &scenario.workload;
-        let context = PatternContext { processes: pattern.count, seed: scenario.seed };
-        let strings = patterns::pattern(pattern.name)?.strings(pattern.keys.clone(), &context);
-        let strings = strings.map_err(|error| error.within("process.pattern"))?;
-        let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
-        let footprint = matches!(scenario.cache.size, CacheSize::Footprint(_));
-        if footprint || keys.addresses != Addresses::Error {
-            found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
-        }
-        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, capacity, &found, scenario.seed)?;
-        let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
-        let places = Places::new(Universe::default(), Some(placing), sizes);
-        if scenario.is_flow() {
-            places.keep_places();
-        }
-        let number = |universe: &mut Universe, placing: &Placing| {
-            strings.blocks.iter().map(|at| universe.number(0, u64::from(*at), placing)).collect()
-        };
-        let blocks: Vec<Block> = places.number(number)?;
-        let program = Program {
-            blocks: blocks.into(),
-            string_ends: strings.string_ends.into(),
-            portion_ends: strings.portion_ends.into(),
-            string_of: strings.string_of.into(),
-            regular: strings.regular,
-        };
-        let thinking = thinking(keys.compute, scenario.seed);
-        Ok(Self {
+        let Patterned { places, program, distinct } = patterned;
+        Self {
             places: Rc::new(places),
-            distinct: found.blocks.len(),
-            frames: frames(scenario.cache.size, found.blocks.len()),
+            distinct,
+            frames: scenario.cache.size.frames(distinct),
             initial: Vec::new(),
             placement: Some(Placement::Address),
             carries: Carries::default(),
@@ -118,13 +90,37 @@ impl References {
             program: Some(Arc::new(program)),
             supply: Supply::Inline(None),
             factor: Factor::Scale(keys.compute_scale),
-            thinking,
+            thinking: thinking(keys.compute, scenario.seed),
             mark_writes: false,
             time_scale: None,
+        }
+    }
+
+    fn named(scenario: &Scenario, inline: Inline) -> Result<Self, Error> {
+        let keys = &scenario.workload;
+        let Inline { universe, references, initial, frames } = inline;
+        let found = Survey { references: references.len() as u64, ..Survey::default() };
+        let thinking = thinking(keys.compute, scenario.seed);
+        let factor = factor(keys, &thinking, &found, scenario.seed)?;
+        Ok(Self {
+            distinct: universe.disk_of.len(),
+            places: Rc::new(Places::new(universe, None, BTreeMap::new())),
+            frames,
+            initial,
+            placement: None,
+            carries: Carries::default(),
+            note: None,
+            pids: Vec::new(),
+            program: None,
+            supply: Supply::Inline(Some(references)),
+            factor,
+            thinking,
+            mark_writes: false,
+            time_scale: time_scale(keys, Carries::default())?,
         })
     }
 
-    fn from_records(scenario: &Scenario, opened: &Opened, capacity: Option<u64>) -> Result<Self, Error> {
+    fn recorded(scenario: &Scenario, opened: Opened, capacity: Option<u64>) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let records = opened.read()?;
         let carries = records.carries();
@@ -139,15 +135,12 @@ impl References {
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
-        let by_footprint = |level: &LowerKeys| matches!(level.size, LowerSize::Own(CacheSize::Footprint(_)));
-        let footprint =
-            matches!(scenario.cache.size, CacheSize::Footprint(_)) || scenario.lower.iter().any(by_footprint);
-        let distinct = keys.addresses != Addresses::Error || footprint;
-        let pids = if keys.processes == Processes::PerPid { pids(opened, carries)? } else { Vec::new() };
+        let distinct = keys.addresses != Addresses::Error || scenario.has_footprints();
+        let pids = if keys.processes == Processes::PerPid { pids(&opened, carries)? } else { Vec::new() };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
-        let found = if needed { survey(opened, &cutter, distinct)? } else { Survey::default() };
+        let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
         let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
-        let frames = frames(scenario.cache.size, found.blocks.len());
+        let frames = scenario.cache.size.frames(found.blocks.len());
         let note = records.reader().note();
         let sizes =
             if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
@@ -172,85 +165,15 @@ impl References {
         })
     }
 
-    fn inline(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
-        let Input::References(names) = &scenario.workload.input else { unreachable!("no records: inline") };
-        if names.is_empty() {
-            return Err(KeyError::new("workload.references", "empty", "at least one block name").into());
-        }
-        if scenario.workload.processes == Processes::PerPid {
-            let allowed = "\"merged\", or a trace with processes";
-            return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
-        }
-        if scenario.workload.placement.is_some() {
-            let allowed = "device.layout, or no placement";
-            return Err(KeyError::new("workload.placement", "inline references have no files", allowed).into());
-        }
-        let limit = scenario.workload.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let names = &names[..names.len().min(limit)];
-        let mut numbers: BTreeMap<&String, u64> = BTreeMap::new();
-        let mut order = Vec::new();
-        for name in names.iter().chain(&scenario.cache.initial) {
-            numbers.entry(name).or_insert_with(|| {
-                order.push(name);
-                order.len() as u64 - 1
-            });
-        }
-        let block = Bytes(scenario.workload.block_bytes());
-        let layout = layout(&scenario.device, block, capacity, &numbers).map_err(|error| error.within("device"))?;
-        let sectors = headstart_device::sectors_of(block.0).max(1);
-        let mut universe = Universe::default();
-        universe.keep_places();
-        for (at, name) in order.iter().enumerate() {
-            let (disk, sector) = layout.place(at as u64).ok_or_else(|| {
-                KeyError::new("device.layout", format!("block \"{name}\" is nowhere"), "every block once")
-            })?;
-            if capacity.is_some_and(|capacity| sector + sectors > capacity) {
-                let problem = format!("block \"{name}\" lies beyond the device");
-                return Err(KeyError::new("workload.references", problem, "fewer or smaller blocks").into());
-            }
-            universe.push_named(disk, sector);
-        }
-        let number = |name: &String| Block(numbers[name] as u32);
-        let references: Vec<Block> = names.iter().map(number).collect();
-        let initial: Vec<Block> = scenario.cache.initial.iter().map(number).collect();
-        let frames = frames(scenario.cache.size, order.len());
-        let distinct: BTreeSet<Block> = initial.iter().copied().collect();
-        if distinct.len() < initial.len() || initial.len() > frames as usize {
-            let allowed = format!("at most {frames} different blocks");
-            return Err(KeyError::new("cache.initial", "does not fit the cache", allowed).into());
-        }
-        let found = Survey { references: references.len() as u64, ..Survey::default() };
-        let thinking = thinking(scenario.workload.compute, scenario.seed);
-        let factor = factor(&scenario.workload, &thinking, &found, scenario.seed)?;
-        Ok(Self {
-            places: Rc::new(Places::new(universe, None, BTreeMap::new())),
-            distinct: order.len(),
-            frames,
-            initial,
-            placement: None,
-            carries: Carries::default(),
-            note: None,
-            pids: Vec::new(),
-            program: None,
-            supply: Supply::Inline(Some(references)),
-            factor,
-            thinking,
-            mark_writes: false,
-            time_scale: time_scale(&scenario.workload, Carries::default())?,
-        })
-    }
-
     /// The references of one process of the same trace, from its first on, in the same space.
     ///
     /// # Errors
     /// The trace cannot be read again.
     pub fn of_process(&self, scenario: &Scenario, pid: u32) -> Result<Self, Error> {
         let keys = &scenario.workload;
-        let Some(opened) = Opened::new(keys, scenario.seed) else {
-            let allowed = "\"merged\", or a trace with processes";
-            return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
+        let (Some(opened), Supply::Records { cutter, .. }) = (Opened::new(keys, scenario.seed), &self.supply) else {
+            unreachable!("only records have processes")
         };
-        let Supply::Records { cutter, .. } = &self.supply else { unreachable!("it is read from records") };
         let records = opened.of_process(pid).read()?;
         Ok(Self {
             places: self.places.clone(),
@@ -313,7 +236,7 @@ impl References {
             Supply::Records { records, cutter, held } => {
                 let (mark_writes, time_scale) = (self.mark_writes, self.time_scale);
                 self.places.number(|universe, placing| {
-                    Cutting { cutter, placing, universe, chunk, thinks: keep, mark_writes, time_scale }
+                    Filling { cutter, placing, universe, chunk, thinks: keep, mark_writes, time_scale }
                         .pull(records, held)
                 })?;
             }
@@ -372,22 +295,6 @@ impl References {
     }
 }
 
-/// Processes in order of their first requests.
-fn pids(opened: &Opened, carries: Carries) -> Result<Vec<u32>, Error> {
-    if !carries.processes {
-        let allowed = "\"merged\", or a trace with processes";
-        return Err(KeyError::new("workload.processes", "the trace tells no processes apart", allowed).into());
-    }
-    let (mut records, mut seen, mut order) = (opened.read()?, BTreeSet::new(), Vec::new());
-    loop {
-        let batch = records.next_batch()?;
-        if batch.is_empty() {
-            return Ok(order);
-        }
-        order.extend(batch.iter().map(|record| record.pid).filter(|pid| seen.insert(*pid)));
-    }
-}
-
 /// The factor on arrival times, where they are asked for.
 fn time_scale(keys: &WorkloadKeys, carries: Carries) -> Result<Option<f64>, KeyError> {
     match keys.arrival {
@@ -397,111 +304,4 @@ fn time_scale(keys: &WorkloadKeys, carries: Carries) -> Result<Option<f64>, KeyE
             Err(KeyError::new("workload.arrival", "the workload carries no times", "\"closed\", or a trace with times"))
         }
     }
-}
-
-/// References under construction.
-struct Cutting<'a> {
-    cutter: &'a Cutter,
-    placing: &'a Placing,
-    universe: &'a mut Universe,
-    chunk: &'a mut Chunk,
-    /// Kept where think times are as recorded: all after the last block of a request.
-    thinks: Option<&'a mut Vec<Nanos>>,
-    mark_writes: bool,
-    time_scale: Option<f64>,
-}
-
-impl Cutting<'_> {
-    #[inline]
-    fn push(&mut self, record: &Record, next: Option<&Record>) -> Result<(), Error> {
-        let Cut { file, first, blocks } = self.cutter.cut(record)?;
-        for at in first..first + blocks {
-            self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
-        }
-        let count = self.chunk.blocks.len();
-        if let Some(thinks) = &mut self.thinks {
-            thinks.resize(count - 1, Nanos::ZERO);
-            thinks.push(self.cutter.think(record, next));
-        }
-        if let Some(scale) = self.time_scale {
-            let time = Nanos((record.time.0 as f64 * scale).round() as u64).min(TIME_MAX);
-            self.chunk.times.resize(count, time);
-        }
-        if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
-            // Where all read there are no marks; from the first write on, all are marked.
-            self.chunk.writes.resize(count - blocks as usize, false);
-            self.chunk.writes.resize(count, record.write);
-        }
-        if blocks > 1 || !self.chunk.request_ends.is_empty() {
-            // Single-block requests need no marks; from the first larger one on, all are marked.
-            self.chunk.request_ends.resize(count - blocks as usize, true);
-            self.chunk.request_ends.resize(count - 1, false);
-            self.chunk.request_ends.push(true);
-        }
-        Ok(())
-    }
-
-    /// Cuts one batch. A request's think time is known once the next one is: the last record is held back.
-    fn pull(&mut self, records: &mut Records, held: &mut Option<Record>) -> Result<(), Error> {
-        while self.chunk.blocks.is_empty() {
-            let batch = records.next_batch()?;
-            if let Some(record) = held.take() {
-                self.push(&record, batch.first())?;
-            }
-            if self.thinks.is_none() && self.cutter.objects && !self.mark_writes && self.time_scale.is_none() {
-                // Nothing to hold back, and one block each.
-                for record in batch {
-                    let file = self.cutter.file(record);
-                    self.chunk.blocks.push(self.universe.number(file, record.offset, self.placing)?);
-                }
-                return Ok(());
-            }
-            for pair in batch.windows(2) {
-                self.push(&pair[0], Some(&pair[1]))?;
-            }
-            *held = batch.last().copied();
-            if batch.is_empty() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-}
-
-fn frames(size: CacheSize, distinct: usize) -> u32 {
-    match size {
-        CacheSize::Blocks(blocks) => blocks,
-        CacheSize::Footprint(share) => share_of(share, distinct),
-    }
-}
-
-/// A share of so many blocks, at least one.
-#[must_use]
-pub fn share_of(share: f64, distinct: usize) -> u32 {
-    ((distinct as f64 * share).round() as u32).max(1)
-}
-
-/// Where inline blocks lie: as listed, or striped in order of their numbers. Listed blocks that nobody references
-/// have numbers after `numbers`: they only take up room.
-fn layout(
-    device: &DeviceKeys,
-    block: Bytes,
-    capacity: Option<u64>,
-    numbers: &BTreeMap<&String, u64>,
-) -> Result<Layout, KeyError> {
-    let Some(lists) = &device.layout else {
-        return match device.array.is_independent() {
-            true => {
-                headstart_device::build_layout(device.array.name, device.count, device.stripe_unit, block, capacity)
-            }
-            false => Stripe::try_new(1, block, block).map(Layout::Stripe),
-        };
-    };
-    let mut others: BTreeMap<&String, u64> = BTreeMap::new();
-    let mut number = |name| {
-        let next = (numbers.len() + others.len()) as u64;
-        numbers.get(name).copied().unwrap_or_else(|| *others.entry(name).or_insert(next))
-    };
-    let lists: Vec<Vec<u64>> = lists.iter().map(|list| list.iter().map(&mut number).collect()).collect();
-    Explicit::try_new(&lists, block).map(Layout::Explicit)
 }

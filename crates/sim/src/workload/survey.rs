@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_trace::Record;
+use headstart_trace::{Carries, Record};
+use headstart_types::KeyError;
 
 use super::cutting::Cutter;
-use super::Opened;
+use super::records::Opened;
 use crate::Error;
 
 /// What a first pass has found.
@@ -54,4 +55,23 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
     }
     found.files.extend(sizes);
     Ok(found)
+}
+
+/// Processes in order of their first requests.
+///
+/// # Errors
+/// The trace is wrong somewhere, or tells no processes apart.
+pub fn pids(opened: &Opened, carries: Carries) -> Result<Vec<u32>, Error> {
+    if !carries.processes {
+        let allowed = "\"merged\", or a trace with processes";
+        return Err(KeyError::new("workload.processes", "the trace tells no processes apart", allowed).into());
+    }
+    let (mut records, mut seen, mut order) = (opened.read()?, BTreeSet::new(), Vec::new());
+    loop {
+        let batch = records.next_batch()?;
+        if batch.is_empty() {
+            return Ok(order);
+        }
+        order.extend(batch.iter().map(|record| record.pid).filter(|pid| seen.insert(*pid)));
+    }
 }

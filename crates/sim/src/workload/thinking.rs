@@ -4,7 +4,7 @@ use headstart_trace::{Compute, ComputeSampler};
 use headstart_types::{KeyError, Nanos};
 
 use super::survey::Survey;
-use crate::run::TIME_MAX;
+use crate::limits::TIME_MAX;
 use crate::scenario::{ComputeKey, WorkloadKeys};
 use crate::Error;
 

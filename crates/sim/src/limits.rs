@@ -1,0 +1,19 @@
+//! How far times may go: what keeps sums of nanoseconds within 64 bits.
+
+use headstart_types::{KeyError, Nanos};
+
+use crate::Error;
+
+/// A run ends with an error when its clock passes this: 146 years. No single think time is longer either, so that
+/// sums of a few times never leave 64 bits.
+pub const TIME_MAX: Nanos = Nanos(1 << 62);
+
+/// The longest cost of one act of processor or link: with 2^32 of them sums stay within 64 bits.
+pub const COST_MAX: Nanos = Nanos(3_600_000_000_000);
+
+/// The clock has passed [`TIME_MAX`].
+#[cold]
+pub fn too_long() -> Error {
+    KeyError::new("workload", "the run takes more than 146 simulated years", "shorter think times or costs, or a limit")
+        .into()
+}

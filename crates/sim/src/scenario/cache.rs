@@ -1,0 +1,114 @@
+//! Section `[cache]`, which is the first level.
+
+use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::workload::{WorkloadKeys, Writes};
+use crate::limits::TIME_MAX;
+
+/// The name of level `index` where it is given none.
+#[must_use]
+pub fn default_name(index: usize) -> String {
+    format!("L{}", index + 1)
+}
+
+/// Section `[cache]`.
+#[derive(Debug, Clone)]
+pub struct CacheKeys {
+    /// Its name, for the reader and for the sizes of levels below.
+    pub name: String,
+    /// How large.
+    pub size: CacheSize,
+    /// Labels of the blocks that are resident at the start, least recently used first.
+    pub initial: Vec<String>,
+    /// How long a written block may stay dirty; `None` where writes do not stay.
+    pub write_delay: Option<Nanos>,
+}
+
+/// The size of a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CacheSize {
+    /// In blocks, at least 1.
+    Blocks(u32),
+    /// As a share of the distinct blocks of the workload, above 0.
+    Footprint(f64),
+}
+
+impl CacheSize {
+    /// Blocks of it, where the workload has so many `distinct` ones.
+    #[must_use]
+    pub fn frames(self, distinct: usize) -> u32 {
+        match self {
+            CacheSize::Blocks(blocks) => blocks,
+            CacheSize::Footprint(share) => share_of(share, distinct),
+        }
+    }
+}
+
+/// A share of so many blocks, at least one.
+#[must_use]
+pub fn share_of(share: f64, distinct: usize) -> u32 {
+    ((distinct as f64 * share).round() as u32).max(1)
+}
+
+/// Ways to say how large a cache is, of which one is given.
+pub const SIZES: [&str; 3] = ["blocks", "size", "footprint"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCache {
+    name: String,
+    blocks: Option<i64>,
+    size: Option<Bytes>,
+    footprint: Option<f64>,
+    initial: Vec<String>,
+    write_delay: Option<Nanos>,
+}
+
+/// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
+const DEFAULT_BLOCKS: i64 = 1280;
+
+/// The delay of the update daemon of Unix, and of Linux's `dirty_expire_centisecs`.
+const DEFAULT_WRITE_DELAY: &str = "30s";
+
+/// Reads the section; returns it with all defaults as a table too.
+pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), KeyError> {
+    let block_bytes = workload.block_bytes();
+    let mut table = Table::from_iter([("name".to_owned(), default_name(0).into())]);
+    table.extend(user);
+    table.entry("initial").or_insert_with(|| Value::Array(Vec::new()));
+    if workload.writes == Writes::Back {
+        table.entry("write_delay").or_insert_with(|| DEFAULT_WRITE_DELAY.into());
+    } else if table.contains_key("write_delay") {
+        let allowed = "workload.writes = \"back\", or no write_delay";
+        return Err(KeyError::new("write_delay", "nothing stays dirty", allowed));
+    }
+    let sized: Vec<&str> = SIZES.into_iter().filter(|key| table.contains_key(*key)).collect();
+    if let [_, second, ..] = sized[..] {
+        return Err(KeyError::new(second, "given beside another size", "one of blocks, size, footprint"));
+    }
+    if sized.is_empty() {
+        table.insert("blocks".into(), Value::Integer(DEFAULT_BLOCKS));
+    }
+    let resolved = table.clone();
+    let raw: RawCache = typed_keys(table)?;
+    if raw.write_delay.is_some_and(|delay| delay > TIME_MAX) {
+        return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
+    }
+    let write_delay = raw.write_delay;
+    let blocks = |key: &str, blocks: i128| {
+        let allowed = "at least one block, fewer than 4294967295";
+        match u32::try_from(blocks) {
+            Ok(blocks) if blocks > 0 && blocks < u32::MAX => Ok(CacheSize::Blocks(blocks)),
+            _ => Err(KeyError::new(key, format!("a cache of {blocks} blocks"), allowed)),
+        }
+    };
+    let size = match raw {
+        RawCache { blocks: Some(count), .. } => blocks("blocks", i128::from(count))?,
+        RawCache { size: Some(size), .. } => blocks("size", i128::from(size.0 / block_bytes))?,
+        RawCache { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
+        _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
+    };
+    Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay }, resolved))
+}

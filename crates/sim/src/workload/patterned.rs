@@ -1,0 +1,60 @@
+//! What the processes of a parallel program read: the strings of an access pattern, numbered and placed.
+
+use std::collections::BTreeMap;
+
+use headstart_trace::patterns::{self, PatternContext};
+use headstart_types::{Block, Program};
+
+use super::numbering::Universe;
+use super::places::Places;
+use super::placing::Placing;
+use super::survey::Survey;
+use crate::scenario::{Addresses, Placement, Scenario};
+use crate::Error;
+
+/// A program that reads by a pattern.
+pub struct Patterned {
+    /// Its blocks.
+    pub places: Places,
+    /// Its strings.
+    pub program: Program,
+    /// Distinct blocks, where somebody asks; else none.
+    pub distinct: usize,
+}
+
+impl Patterned {
+    /// What `[process]` of a scenario says, on disks of `capacity` sectors.
+    ///
+    /// # Errors
+    /// A key at fault.
+    pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
+        let keys = &scenario.workload;
+        let pattern = scenario.process.as_ref().and_then(|process| process.pattern.as_ref());
+        let pattern = pattern.expect("a workload without input has a pattern");
+        let context = PatternContext { processes: pattern.count, seed: scenario.seed };
+        let strings = patterns::pattern(pattern.name)?.strings(pattern.keys.clone(), &context);
+        let strings = strings.map_err(|error| error.within("process.pattern"))?;
+        let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
+        if keys.addresses != Addresses::Error || scenario.has_footprints() {
+            found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
+        }
+        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, capacity, &found, scenario.seed)?;
+        let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
+        let places = Places::new(Universe::default(), Some(placing), sizes);
+        if scenario.is_flow() {
+            places.keep_places();
+        }
+        let number = |universe: &mut Universe, placing: &Placing| {
+            strings.blocks.iter().map(|at| universe.number(0, u64::from(*at), placing)).collect()
+        };
+        let blocks: Vec<Block> = places.number(number)?;
+        let program = Program {
+            blocks: blocks.into(),
+            string_ends: strings.string_ends.into(),
+            portion_ends: strings.portion_ends.into(),
+            string_of: strings.string_of.into(),
+            regular: strings.regular,
+        };
+        Ok(Self { places, program, distinct: found.blocks.len() })
+    }
+}
