@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use headstart_types::KeyError;
+use headstart_types::{system_says, KeyError};
 use toml::Table;
 
 use crate::keys::Keys;
@@ -245,7 +245,7 @@ pub enum DeviceError {
         error: KeyError,
     },
     /// A profile that is no TOML.
-    #[error("{path}: line {line}: {problem}")]
+    #[error("{path}, line {line}: {problem}; allowed: a profile in TOML")]
     Syntax {
         /// The profile's path.
         path: String,
@@ -255,7 +255,10 @@ pub enum DeviceError {
         problem: String,
     },
     /// A profile that cannot be read.
-    #[error("{path}: {source}")]
+    #[error(
+        "{path}: {}; allowed: a name of `headstart list devices`, or the path of a profile in TOML",
+        system_says(source)
+    )]
     Read {
         /// The profile's path.
         path: String,
@@ -286,12 +289,11 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
         return Ok((row.build)(keys)?);
     }
     let path = Path::new(name_or_profile_path);
-    if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
+    if path.extension().is_some_and(|extension| extension == "toml") || path.exists() {
         return Ok(Box::new(profile::load(path, keys)?));
     }
-    let names: Vec<&str> = MODELS.iter().map(|row| row.name).collect();
-    let allowed = format!("{}, or the path of a profile (.toml)", names.join(", "));
-    Err(KeyError::new("model", format!("unknown model \"{name_or_profile_path}\""), allowed).into())
+    let names = MODELS.iter().map(|row| row.name).chain(["or the path of a profile (.toml)"]);
+    Err(KeyError::unknown("model", "model", name_or_profile_path, names).into())
 }
 
 /// An empty queue by its scheduler's name.

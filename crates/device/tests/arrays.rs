@@ -362,7 +362,8 @@ fn mistakes_name_their_key() {
     let fail = |kind: &str, count: u32, unit: u64, keys: &str| {
         build_array(kind, count, uniform(), unit, keys.parse().unwrap()).err().unwrap().to_string()
     };
-    let unknown = "array: unknown array \"raid6\"; allowed: stripe, concat, mirror, raid0, raid5";
+    let unknown =
+        "array: unknown array \"raid6\" (did you mean \"raid0\"?); allowed: stripe, concat, mirror, raid0, raid5";
     assert_eq!(fail("raid6", 3, 8, ""), unknown);
     let independent = "array: \"stripe\" is of independent disks, not one device; allowed: mirror, raid0, raid5";
     assert_eq!(fail("stripe", 3, 8, ""), independent);

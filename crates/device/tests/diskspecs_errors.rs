@@ -48,7 +48,7 @@ fn mistakes_of_form() {
     assert_eq!(found, "b:1: t sources itself; allowed: a file that is not being read already");
     let error = import("no/such.parv".as_ref()).unwrap_err();
     assert!(matches!(error, ImportError::Read { .. }));
-    assert!(error.to_string().starts_with("no/such.parv: cannot read no/such.parv: No such file"), "{error}");
+    assert!(error.to_string().starts_with("no/such.parv: No such file or directory; allowed: a .parv"), "{error}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn rows_build_from_their_defaults_and_have_unlike_names() {
 #[test]
 fn mistakes_in_a_scenario_name_their_key() {
     for (model, keys, begins) in [
-        ("hp97561", "", "model: unknown model \"hp97561\"; allowed: uniform, hp97560"),
+        ("hp97561", "", "model: unknown model \"hp97561\" (did you mean \"hp97560\"?); allowed: uniform, hp97560"),
         ("uniform", "", "fetch_time: missing"),
         ("uniform", "fetch_time = '0ms'", "fetch_time: must be above zero"),
         ("uniform", "fetch_time = '-1ms'", "fetch_time: \"-1ms\" is negative"),

@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Device(DeviceError),
     /// The scenario file itself.
-    #[error("{path}{line}: {problem}")]
+    #[error("{path}{line}: {problem}; allowed: {allowed}")]
     Scenario {
         /// The file.
         path: String,
@@ -26,6 +26,8 @@ pub enum Error {
         line: String,
         /// What is wrong with it.
         problem: String,
+        /// What would have been accepted.
+        allowed: &'static str,
     },
     /// The caller's progress function asked to stop.
     #[error("stopped")]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use headstart_types::KeyError;
+use headstart_types::{system_says, KeyError};
 
 /// Where in a file something is wrong. Lines and records count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +32,14 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {}; allowed: {allowed}", file.display(), system_says(source))]
     Io {
         /// The file.
         file: PathBuf,
         /// What it said.
         source: io::Error,
+        /// What it would have taken.
+        allowed: &'static str,
     },
     /// The content is wrong.
     #[error("{}{place}: {problem}", file.display())]
@@ -62,4 +64,16 @@ pub enum TraceError {
     /// A key is wrong.
     #[error(transparent)]
     Key(#[from] KeyError),
+}
+
+impl TraceError {
+    /// `file` cannot be read.
+    pub(crate) fn reading(file: &Path, source: io::Error) -> Self {
+        Self::Io { file: file.to_owned(), source, allowed: "a trace file that can be read" }
+    }
+
+    /// `file` cannot be written.
+    pub(crate) fn writing(file: &Path, source: io::Error) -> Self {
+        Self::Io { file: file.to_owned(), source, allowed: "a file in a folder that can be written" }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use headstart_types::KeyError;
+
 use crate::formats::{
     alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, oracle_general, replayer, spc,
     systor, tencent, u32_blocks, vscsi,
@@ -75,20 +77,24 @@ pub static FORMATS: &[Format] = &[
 /// # Errors
 /// The file cannot be read, its format is unknown or not recognised, or its header is wrong.
 pub fn open(path: &Path, format: &str) -> Result<Box<dyn RecordReader>, TraceError> {
-    let unknown = |problem: String| {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        TraceError::UnknownFormat { file: path.to_owned(), problem, allowed: format!("auto, {}", names.join(", ")) }
+    let names = || std::iter::once("auto").chain(FORMATS.iter().map(|format| format.name));
+    let unknown = |error: KeyError| {
+        let KeyError { problem, allowed, .. } = error;
+        TraceError::UnknownFormat { file: path.to_owned(), problem, allowed }
     };
     if format != "auto" {
         let row = FORMATS.iter().find(|row| row.name == format);
-        let row = row.ok_or_else(|| unknown(format!("unknown trace format \"{format}\"")))?;
+        let row = row.ok_or_else(|| unknown(KeyError::unknown("format", "trace format", format, names())))?;
         return (row.open)(Source::open(path)?);
     }
     let source = Source::open(path)?;
     if source.head().is_empty() {
         return Err(source.bad(crate::Place::File, crate::checks::EMPTY.to_owned()));
     }
-    let row = detect(&source).ok_or_else(|| unknown("the format is not recognised; name it".to_owned()))?;
+    let row = detect(&source).ok_or_else(|| {
+        let problem = "the format is not recognised; name it";
+        unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
+    })?;
     (row.open)(source)
 }
 

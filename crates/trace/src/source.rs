@@ -91,7 +91,7 @@ impl Source {
     /// # Errors
     /// The file is missing, no regular file, unreadable, or its compressed content is damaged at its start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let io = |source| TraceError::Io { file: path.to_owned(), source };
+        let io = |source| TraceError::reading(path, source);
         let metadata = std::fs::metadata(path).map_err(io)?;
         if metadata.is_dir() {
             let problem = "is a directory; allowed: a trace file".to_owned();
@@ -116,7 +116,7 @@ impl Source {
         mut stored: impl Read + Send + 'static,
         total_bytes: u64,
     ) -> Result<Self, TraceError> {
-        let io = |source| TraceError::Io { file: file.to_owned(), source };
+        let io = |source| TraceError::reading(file, source);
         let mut magic = Vec::new();
         (&mut stored).take(6).read_to_end(&mut magic).map_err(io)?;
         let compression = Compression::sniff(&magic);
@@ -164,7 +164,7 @@ impl Source {
     fn damaged(&self, error: io::Error) -> TraceError {
         let name = self.compression.name();
         match (self.compression, error.kind()) {
-            (Compression::None, _) => TraceError::Io { file: self.file.clone(), source: error },
+            (Compression::None, _) => TraceError::reading(&self.file, error),
             (_, io::ErrorKind::UnexpectedEof) => {
                 self.bad(Place::File, format!("the {name} stream is cut short; allowed: a complete {name} file"))
             }
@@ -225,7 +225,7 @@ pub(crate) fn without_compression_suffix(name: &str) -> &str {
 /// # Errors
 /// The file cannot be read.
 pub fn sha256_file(path: &Path) -> Result<String, TraceError> {
-    let io = |source| TraceError::Io { file: path.to_owned(), source };
+    let io = |source| TraceError::reading(path, source);
     let mut file = File::open(path).map_err(io)?;
     let mut hasher = Sha256::new();
     io::copy(&mut file, &mut hasher).map_err(io)?;

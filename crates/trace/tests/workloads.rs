@@ -114,7 +114,10 @@ fn wrong_keys_say_what_is_allowed() {
     let error = |name: &str, text: &str| generate(name, keys(text), &CONTEXT).err().unwrap().to_string();
     let names: Vec<&str> = WORKLOADS.iter().map(|row| row.name).collect();
     assert_eq!(names, ["synth", "sequential", "loop", "random", "zipf", "lfp", "lrp", "lw", "gfp", "grp", "gw"]);
-    assert_eq!(error("zip", ""), format!("generator: unknown generator \"zip\"; allowed: {}", names.join(", ")));
+    assert_eq!(
+        error("zip", ""),
+        format!("generator: unknown generator \"zip\" (did you mean \"zipf\"?); allowed: {}", names.join(", "))
+    );
     assert_eq!(
         error("zipf", "beta = 1"),
         "beta: unknown key; allowed: requests, blocks, alpha, request_blocks, compute"

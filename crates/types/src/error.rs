@@ -40,11 +40,21 @@ impl KeyError {
     }
 }
 
+/// What the system says of a file, without the number that it gives it: "No such file or directory".
+#[must_use]
+pub fn system_says(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
 /// The name that was meant, if one is near: as " (did you mean \"forestall\"?)", or nothing.
 pub(crate) fn meant(name: &str, names: &[&str]) -> String {
     let name = name.to_lowercase();
-    // One slip of the finger in three letters: more is another word.
-    let most = (name.chars().count() / 3).max(1);
+    // One slip of the finger in three letters, and three at most: more is another word.
+    let most = (name.chars().count() / 3).clamp(1, 3);
     let distance = |other: &&&str| strsim::osa_distance(&name, &other.to_lowercase());
     match names.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= most) {
         Some(nearest) => format!(" (did you mean \"{nearest}\"?)"),
@@ -55,6 +65,14 @@ pub(crate) fn meant(name: &str, names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_system_is_quoted_without_numbers() {
+        let missing = std::fs::read("/no/such/file").expect_err("it is not there");
+        assert_eq!(system_says(&missing), "No such file or directory");
+        let text = std::io::Error::new(std::io::ErrorKind::InvalidData, "is no text");
+        assert_eq!(system_says(&text), "is no text");
+    }
 
     #[test]
     fn an_unknown_name_brings_the_nearest() {

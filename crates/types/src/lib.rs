@@ -13,7 +13,7 @@ mod size;
 mod time;
 mod units;
 
-pub use error::KeyError;
+pub use error::{system_says, KeyError};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::typed_keys;

@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
         return PIPE_CLOSED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _mistake(f"headstart: {where}{error.strerror or error}")
+        return _mistake(f"headstart: {where}{error.strerror or error}; allowed: files that can be read and written")
     except (KeyboardInterrupt, typer.Abort):
         return STOPPED
     except Exception as error:

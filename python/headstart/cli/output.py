@@ -21,12 +21,27 @@ def console() -> Console:
 
 
 def check_targets(*targets: str | None) -> None:
-    """Refuse files that cannot be written, before the work is done and not after."""
+    """Refuse files that cannot be written, before the work is done and not after. "-" is stdout."""
     for target in targets:
         if target is not None and target != "-":
-            path = Path(target)
-            if path.is_dir() or not os.access(path.parent, os.W_OK):
-                raise HeadstartError(f"{target}: cannot be written; allowed: a file in a folder that can be written")
+            check_file(target, stream=True)
+
+
+def check_file(target: str, *, stream: bool = False) -> None:
+    """Refuse a file that cannot be written, and say why. A `stream` may also be a pipe or a device."""
+    path = Path(target)
+    if path.is_dir():
+        why = "is a folder"
+    elif not path.parent.is_dir():
+        why = f"there is no folder {path.parent}"
+    elif not os.access(path.parent, os.W_OK):
+        why = f"nothing may be written in {path.parent.absolute()}"
+    elif target == "-" or (path.exists() and not path.is_file() and not stream):
+        why = "is no regular file"
+    else:
+        return
+    name = target or '""'
+    raise HeadstartError(f"{name}: cannot be written: {why}; allowed: a file in a folder that can be written")
 
 
 def write_text(target: Path, text: str) -> None:
@@ -36,6 +51,10 @@ def write_text(target: Path, text: str) -> None:
 
 def write_bytes(target: Path, content: bytes) -> None:
     """Write a file at once, as `write_text` does."""
+    if target.exists() and not target.is_file():
+        # A pipe or a device: there is nothing to put in its place.
+        target.write_bytes(content)
+        return
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

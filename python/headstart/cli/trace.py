@@ -58,7 +58,8 @@ def convert(
 
     Example: headstart trace convert examples/traces/cscope1.csv.xz cscope1.bin --to oracleGeneral
     """
-    output.check_targets(json, str(target))
+    output.check_targets(json)
+    output.check_file(str(target))
     written = watched(
         f"converting {trace}",
         lambda _: traces.trace_convert(trace, target, to=to, format=format, block_size=block_size),
@@ -85,7 +86,8 @@ def generate(
     """
     own = policy_keys(":".join([generator, *(keys or [])]))
     own.pop("name")
-    output.check_targets(json, str(target))
+    output.check_targets(json)
+    output.check_file(str(target))
     written = watched(
         f"generating {target}",
         lambda _: traces.trace_generate(generator, target, to=to, keys=own, seed=seed, block_size=block_size),

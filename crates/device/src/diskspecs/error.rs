@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use headstart_types::system_says;
+
 /// A place in one of the files that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -39,7 +41,7 @@ impl std::fmt::Display for Place {
 #[non_exhaustive]
 pub enum ImportError {
     /// A file that cannot be read.
-    #[error("{at}: cannot read {}: {source}", one_line(&.path.display().to_string()))]
+    #[error("{}; allowed: a .parv, .diskspecs or .model file that can be read", unreadable(at, path, source))]
     Read {
         /// Who asked for it: the place that says `source`, or the file itself.
         at: Place,
@@ -64,6 +66,14 @@ impl ImportError {
     /// An error at a place.
     pub(crate) fn at(at: &Place, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self::At { at: at.clone(), problem: one_line(&problem.into()), allowed: one_line(&allowed.into()) }
+    }
+}
+
+fn unreadable(at: &Place, path: &Path, source: &std::io::Error) -> String {
+    let says = system_says(source);
+    match at.line {
+        0 => format!("{at}: {says}"),
+        _ => format!("{at}: cannot read {}: {says}", one_line(&path.display().to_string())),
     }
 }
 

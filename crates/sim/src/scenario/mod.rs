@@ -169,6 +169,11 @@ impl Scenario {
     /// The file, line or key at fault.
     pub fn read(source: &Source, overrides: &[String]) -> Result<Self, Error> {
         let mut table = source.table()?;
+        if let (Source::File(path), true) = (source, table.is_empty() && overrides.is_empty()) {
+            let allowed = "a scenario with one of workload.trace, workload.generator, workload.references";
+            let path = path.display().to_string();
+            return Err(Error::Scenario { path, line: String::new(), problem: "is empty".to_owned(), allowed });
+        }
         for each in overrides {
             overrides::set(&mut table, each)?;
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use headstart_types::system_says;
 use toml::Table;
 
 use crate::Error;
@@ -24,8 +25,10 @@ impl Source {
         match self {
             Source::File(path) => {
                 let name = path.display().to_string();
-                let fail = |line: String, problem: String| Error::Scenario { path: name.clone(), line, problem };
-                let text = std::fs::read_to_string(path).map_err(|error| fail(String::new(), error.to_string()))?;
+                let allowed = "a scenario in TOML, as docs/scenario.md describes it";
+                let fail =
+                    |line: String, problem: String| Error::Scenario { path: name.clone(), line, problem, allowed };
+                let text = std::fs::read_to_string(path).map_err(|error| fail(String::new(), system_says(&error)))?;
                 text.parse::<Table>().map_err(|error| {
                     let at = error.span().map_or(0, |span| span.start);
                     let line = text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
@@ -36,6 +39,7 @@ impl Source {
                 path: "scenario".into(),
                 line: String::new(),
                 problem: error.to_string(),
+                allowed: "a JSON object of the shape of a scenario",
             }),
         }
     }

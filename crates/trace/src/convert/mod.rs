@@ -47,8 +47,7 @@ pub fn convert(
         "csv" => csv::write(reader, path)?,
         "oracleGeneral" => oracle_general::write(reader, path, block_bytes)?,
         _ => {
-            let problem = format!("unknown target format \"{target}\"");
-            return Err(KeyError::new("to", problem, TARGETS.join(", ")).into());
+            return Err(KeyError::unknown("to", "target format", target, TARGETS.iter().copied()).into());
         }
     };
     summary.skipped = reader.skipped();

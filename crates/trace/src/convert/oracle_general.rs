@@ -66,7 +66,7 @@ fn forward(
     path: &Path,
     block_bytes: u64,
 ) -> Result<(u64, u64), TraceError> {
-    let io = |source| TraceError::Io { file: path.to_owned(), source };
+    let io = |source| TraceError::writing(path, source);
     let carries = reader.carries();
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let (mut requests, mut records) = (0u64, 0u64);

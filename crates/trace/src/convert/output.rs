@@ -20,7 +20,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Creates the temporary file. `suffix` tells apart several for one path.
     pub(super) fn create(path: &Path, suffix: &str) -> Result<(Self, File), TraceError> {
-        let io = |source| TraceError::Io { file: path.to_owned(), source };
+        let io = |source| TraceError::writing(path, source);
         let Some(name) = path.file_name() else {
             return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "has no file name")));
         };
@@ -41,7 +41,7 @@ impl Pending {
 
     /// An error in writing this file.
     pub(super) fn error(&self, source: io::Error) -> TraceError {
-        TraceError::Io { file: self.path.clone(), source }
+        TraceError::writing(&self.path, source)
     }
 }
 

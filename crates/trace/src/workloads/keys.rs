@@ -20,8 +20,7 @@ impl Keys {
     pub(crate) fn new(given: Table, mut defaults: Table) -> Result<Self, KeyError> {
         for (key, value) in given {
             if !defaults.contains_key(&key) {
-                let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
-                return Err(KeyError::new(key, "unknown key", known.join(", ")));
+                return Err(KeyError::unknown_key(&key, defaults.keys().map(String::as_str)));
             }
             defaults.insert(key, value);
         }
