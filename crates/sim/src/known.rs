@@ -15,7 +15,7 @@ use crate::Error;
 pub fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
     let chunks = match scenario.workload.processes {
         Processes::Merged => vec![references.rest()?],
-        Processes::PerPid => each(scenario, references)?,
+        Processes::PerPid | Processes::Dealt => each(scenario, references)?,
     };
     number(&chunks)?;
     let mut end = 0;

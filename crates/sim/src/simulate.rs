@@ -190,7 +190,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.disk_of = references.places.universe().disk_of.as_slice().into();
     }
     let mut positions = Vec::new();
-    if hinted && scenario.workload.processes == Processes::PerPid {
+    if hinted && scenario.workload.processes.are_several() {
         chunks = each(scenario, &references)?;
         let merged;
         (merged, positions) = merge(&chunks)?;

@@ -201,7 +201,8 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "mountpoint-s3",
         summary: "a window of 1.125 MiB ahead of the reader, 8 MiB and then doubled as he waits, anew after a seek",
-        source: "mountpoint-s3 at 064de784 (1.20), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
+        source:
+            "mountpoint-s3 at 064de784 (1.20), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
         only_ahead: true,
         spares_random: false,
         defaults: defaults::<MountpointKeys>,

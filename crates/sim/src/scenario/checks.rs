@@ -19,7 +19,7 @@ impl Scenario {
                 return Err(KeyError::new("host", problem, "no costs, or workload.arrival = \"closed\""));
             }
         }
-        if self.workload.processes == Processes::PerPid && hinted {
+        if self.workload.processes.are_several() && hinted {
             let minimum = self.policy.name == "demand";
             if minimum || self.policy.hints.is_some() || self.lower.iter().any(|level| level.clients > 1) {
                 let problem = "hints of several processes are whole, of one level, and for prefetching";
@@ -37,7 +37,7 @@ impl Scenario {
             return workload("issue", "hinted policies go block by block", "\"blocks\"");
         }
         let shared: u64 = self.lower.iter().map(|level| u64::from(level.clients)).product();
-        if shared > 1 && self.workload.processes != Processes::PerPid {
+        if shared > 1 && !self.workload.processes.are_several() {
             let problem = "several first levels need several processes";
             return workload("processes", problem, "\"per-pid\", or clients = 1");
         }
@@ -51,6 +51,11 @@ impl Scenario {
     /// What a parallel program must have, and must not. `actions`: a key that says how prefetch actions go.
     pub(super) fn makes_a_program(&self, actions: Option<&str>) -> Result<(), KeyError> {
         let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
+        let count = self.process.as_ref().and_then(|process| process.count);
+        if self.workload.processes == Processes::Dealt && count.is_none() {
+            let problem = "nothing says how many processes files are dealt out to";
+            return refused("workload.processes", problem, "process.count beside it, or \"per-pid\"");
+        }
         let Some(process) = &self.process else {
             if self.has_actions() {
                 let problem =
@@ -65,6 +70,10 @@ impl Scenario {
                 "processes wait, arrivals by the clock do not",
                 "\"closed\", or no [process]",
             );
+        }
+        if count.is_some() && process.pattern.is_none() && self.workload.processes != Processes::Dealt {
+            let allowed = "a pattern, or workload.processes = \"dealt\" beside it, or no count";
+            return refused("process.count", "a trace's processes are as many as they are", allowed);
         }
         if let (Some(key), false) = (actions, self.has_actions()) {
             let problem = format!("{} gives processors no prefetch actions", self.policy.name);

@@ -152,7 +152,7 @@ impl Scenario {
         self.process.is_some()
             || !self.lower.is_empty()
             || self.workload.arrival != Arrival::Closed
-            || self.workload.processes == Processes::PerPid
+            || self.workload.processes.are_several()
             || self.workload.issue == Issue::Whole
             || self.policy.asks()
     }

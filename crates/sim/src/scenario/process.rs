@@ -36,6 +36,8 @@ pub struct PatternKeys {
 /// Processes as one parallel program.
 #[derive(Debug, Clone)]
 pub struct ProcessKeys {
+    /// How many; `None`: as many as the trace has.
+    pub count: Option<u32>,
     /// What they read; `None`: the trace's processes read what they read there.
     pub pattern: Option<PatternKeys>,
     /// Where they meet.
@@ -88,9 +90,9 @@ enum Issues {
 }
 
 /// Processes of the original's machine (kotz-ellis, section 5.4).
-const COUNT: i64 = 20;
+const COUNT: u32 = 20;
 /// Processes at most: their numbers and strings are kept.
-const COUNT_MAX: i64 = 100_000;
+const COUNT_MAX: u32 = 100_000;
 /// Reads between two meetings (kotz-ellis, section 5.4).
 const EVERY: i64 = 10;
 
@@ -110,12 +112,9 @@ fn defaults() -> Table {
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
     let count = table.remove("count");
+    let mut count = read_count(count)?;
     let pattern = match table.contains_key("pattern") {
-        true => Some(read_pattern(&mut table, count)?),
-        false if count.is_some() => {
-            let problem = "a trace's processes are as many as they are";
-            return Err(KeyError::new("count", problem, "a pattern beside it, or no count"));
-        }
+        true => Some(read_pattern(&mut table, *count.get_or_insert(COUNT))?),
         false => None,
     };
     let (meets, barrier) = read_barrier(table.remove("barrier")).map_err(|error| error.within("barrier"))?;
@@ -128,6 +127,7 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         }
     }
     let keys = ProcessKeys {
+        count,
         pattern,
         meets,
         action: action_time(&raw.prefetch_action)?,
@@ -142,29 +142,35 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         contention: raw.contention,
     };
     resolved.insert("barrier".into(), barrier.into());
-    if let Some(PatternKeys { name, keys, count }) = &keys.pattern {
-        resolved.insert("count".into(), i64::from(*count).into());
+    if let Some(count) = keys.count {
+        resolved.insert("count".into(), i64::from(count).into());
+    }
+    if let Some(PatternKeys { name, keys, .. }) = &keys.pattern {
         let name = ("name".to_owned(), Value::from(*name));
         resolved.insert("pattern".into(), Table::from_iter([name].into_iter().chain(keys.clone())).into());
     }
     Ok((keys, resolved))
 }
 
-fn read_pattern(table: &mut Table, count: Option<Value>) -> Result<PatternKeys, KeyError> {
+fn read_count(count: Option<Value>) -> Result<Option<u32>, KeyError> {
+    let count = match count {
+        None => return Ok(None),
+        Some(Value::Integer(count)) => count,
+        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
+    };
+    if !(1..=i64::from(COUNT_MAX)).contains(&count) {
+        let allowed = format!("a whole number from 1 to {COUNT_MAX}");
+        return Err(KeyError::new("count", format!("{count} is out of range"), allowed));
+    }
+    Ok(Some(count as u32))
+}
+
+fn read_pattern(table: &mut Table, count: u32) -> Result<PatternKeys, KeyError> {
     let (name, given) = named_table(table, "pattern", "")?;
     let row = patterns::pattern(&name)?;
     let mut keys = (row.defaults)();
     keys.extend(given);
-    let count = match count {
-        None => COUNT,
-        Some(Value::Integer(count)) => count,
-        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
-    };
-    if !(1..=COUNT_MAX).contains(&count) {
-        let allowed = format!("a whole number from 1 to {COUNT_MAX}");
-        return Err(KeyError::new("count", format!("{count} is out of range"), allowed));
-    }
-    Ok(PatternKeys { name: row.name, keys, count: count as u32 })
+    Ok(PatternKeys { name: row.name, keys, count })
 }
 
 fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {

@@ -187,6 +187,16 @@ pub enum Processes {
     Merged,
     /// Each process of the trace asks for its own.
     PerPid,
+    /// Files are dealt out to as many processes as section `[process]` says.
+    Dealt,
+}
+
+impl Processes {
+    /// Whether there are several, side by side.
+    #[must_use]
+    pub fn are_several(self) -> bool {
+        self != Processes::Merged
+    }
 }
 
 /// How the blocks of a request are asked for.

@@ -6,7 +6,7 @@ use headstart_device::{Explicit, Layout, Stripe};
 use headstart_types::{Block, Bytes, KeyError};
 
 use super::numbering::Universe;
-use crate::scenario::{DeviceKeys, Input, Processes, Scenario};
+use crate::scenario::{DeviceKeys, Input, Scenario};
 use crate::Error;
 
 /// Named references, numbered and placed.
@@ -35,7 +35,7 @@ impl Inline {
             let allowed = "device.layout, or no placement";
             return Err(KeyError::new("workload.placement", "inline references have no files", allowed).into());
         }
-        if scenario.workload.processes == Processes::PerPid {
+        if scenario.workload.processes.are_several() {
             let allowed = "\"merged\", or a trace with processes";
             return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
         }

@@ -1,12 +1,13 @@
 //! Records of a workload, as often as they are needed, with what the scenario leaves out left out.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use headstart_trace::{generate, open, Carries, GeneratorContext, Record, RecordReader};
 use headstart_types::KeyError;
 use toml::Table;
 
-use crate::scenario::{Input, WorkloadKeys, Writes};
+use crate::scenario::{Input, Processes, Scenario, Writes};
 use crate::Error;
 
 /// A trace or generator that can be read from its start again and again.
@@ -17,6 +18,7 @@ pub struct Opened {
     block_bytes: u64,
     writes: Writes,
     limit: u64,
+    dealer: Option<Dealer>,
     /// Only requests of this process.
     pid: Option<u32>,
 }
@@ -30,14 +32,17 @@ enum Origin {
 impl Opened {
     /// For a scenario whose input is a trace or a generator.
     #[must_use]
-    pub fn new(keys: &WorkloadKeys, seed: u64) -> Option<Self> {
+    pub fn new(scenario: &Scenario) -> Option<Self> {
+        let (keys, seed) = (&scenario.workload, scenario.seed);
         let source = match &keys.input {
             Input::Trace(path, format) => Origin::Trace(path.clone(), format.clone()),
             Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
             Input::References(_) | Input::Pattern => return None,
         };
         let limit = keys.limit.unwrap_or(u64::MAX);
-        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit, pid: None })
+        let count = scenario.process.as_ref().and_then(|process| process.count);
+        let dealer = count.filter(|_| keys.processes == Processes::Dealt).map(Dealer::new);
+        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit, dealer, pid: None })
     }
 
     /// The same, of which only the requests of process `pid` are taken; a limit counts all.
@@ -65,7 +70,40 @@ impl Opened {
             }
         };
         let skip_writes = self.writes == Writes::Skip;
-        Ok(Records { reader, batch: Vec::new(), skip_writes, pid: self.pid, left: self.limit })
+        let dealer = self.dealer.clone();
+        Ok(Records { reader, batch: Vec::new(), skip_writes, dealer, pid: self.pid, left: self.limit })
+    }
+}
+
+/// Deals out files to processes in turn, whole, each time that one is begun: what a sampler does that shares the samples
+/// of an epoch among the ranks of a training. A file is begun by a request of a process whose last one was of another.
+#[derive(Debug, Clone)]
+struct Dealer {
+    count: u32,
+    /// Files begun so far, modulo `count`.
+    next: u32,
+    /// By process of the trace: the file that it is in, and who has got it.
+    in_hand: BTreeMap<u32, (u32, u32)>,
+}
+
+impl Dealer {
+    fn new(count: u32) -> Self {
+        Self { count, next: 0, in_hand: BTreeMap::new() }
+    }
+
+    /// Makes a request that of the process that its file is dealt to.
+    fn deal(&mut self, record: &mut Record) {
+        let in_hand = self.in_hand.get(&record.pid).filter(|(file, _)| *file == record.file);
+        let process = match in_hand {
+            Some((_, process)) => *process,
+            None => {
+                let process = self.next;
+                self.next = (process + 1) % self.count;
+                self.in_hand.insert(record.pid, (record.file, process));
+                process
+            }
+        };
+        record.pid = process;
     }
 }
 
@@ -74,6 +112,7 @@ pub struct Records {
     reader: Box<dyn RecordReader>,
     batch: Vec<Record>,
     skip_writes: bool,
+    dealer: Option<Dealer>,
     pid: Option<u32>,
     left: u64,
 }
@@ -103,6 +142,9 @@ impl Records {
             }
             self.batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= self.batch.len() as u64;
+            if let Some(dealer) = &mut self.dealer {
+                self.batch.iter_mut().for_each(|record| dealer.deal(record));
+            }
             if let Some(pid) = self.pid {
                 self.batch.retain(|record| record.pid == pid);
             }

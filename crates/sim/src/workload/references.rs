@@ -17,7 +17,7 @@ use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{pids, survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{Addresses, Arrival, BlockSize, Input, Placement, Processes, Scenario, WorkloadKeys};
+use crate::scenario::{Addresses, Arrival, BlockSize, Input, Placement, Scenario, WorkloadKeys};
 use crate::Error;
 
 /// The references of a scenario, in order.
@@ -65,7 +65,7 @@ impl References {
     /// # Errors
     /// A key or the trace is at fault.
     pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
-        match Opened::new(&scenario.workload, scenario.seed) {
+        match Opened::new(scenario) {
             Some(opened) => Self::recorded(scenario, opened, capacity),
             None if matches!(scenario.workload.input, Input::Pattern) => {
                 Ok(Self::of_program(scenario, Patterned::try_new(scenario, capacity)?))
@@ -136,7 +136,7 @@ impl References {
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
         let distinct = keys.addresses != Addresses::Error || scenario.has_footprints();
-        let pids = if keys.processes == Processes::PerPid { pids(&opened, carries)? } else { Vec::new() };
+        let pids = if keys.processes.are_several() { pids(&opened, keys.processes, carries)? } else { Vec::new() };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
         let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
@@ -171,7 +171,7 @@ impl References {
     /// The trace cannot be read again.
     pub fn of_process(&self, scenario: &Scenario, pid: u32) -> Result<Self, Error> {
         let keys = &scenario.workload;
-        let (Some(opened), Supply::Records { cutter, .. }) = (Opened::new(keys, scenario.seed), &self.supply) else {
+        let (Some(opened), Supply::Records { cutter, .. }) = (Opened::new(scenario), &self.supply) else {
             unreachable!("only records have processes")
         };
         let records = opened.of_process(pid).read()?;

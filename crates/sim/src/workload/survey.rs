@@ -7,6 +7,7 @@ use headstart_types::KeyError;
 
 use super::cutting::Cutter;
 use super::records::Opened;
+use crate::scenario::Processes;
 use crate::Error;
 
 /// What a first pass has found.
@@ -60,9 +61,13 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
 /// Processes in order of their first requests.
 ///
 /// # Errors
-/// The trace is wrong somewhere, or tells no processes apart.
-pub fn pids(opened: &Opened, carries: Carries) -> Result<Vec<u32>, Error> {
-    if !carries.processes {
+/// The trace is wrong somewhere, or tells no processes apart, or no files where they are dealt.
+pub fn pids(opened: &Opened, processes: Processes, carries: Carries) -> Result<Vec<u32>, Error> {
+    if processes == Processes::Dealt && !carries.files {
+        let allowed = "\"merged\", or a trace with files";
+        return Err(KeyError::new("workload.processes", "the trace tells no files apart", allowed).into());
+    }
+    if processes == Processes::PerPid && !carries.processes {
         let allowed = "\"merged\", or a trace with processes";
         return Err(KeyError::new("workload.processes", "the trace tells no processes apart", allowed).into());
     }
