@@ -92,14 +92,14 @@ def figure6(study: Study) -> Steps:
 
 
 def figure7(study: Study) -> Steps:
-    """Figure 7: both actions, bypass only and readmore only, OLTP and Web."""
+    """Figure 7: by how much both actions, bypass only and readmore only shorten the response time, OLTP and Web."""
     runs = study.matrix("OLTP", "Web")
     yield
     rows = study.skipped("figure7", "OLTP", "Web")
     names = ("PFC", "bypass only", "readmore only")
     for each in runs:
         ours = _list([f"{each.gain(name):.2f}" for name in names])
-        quantity = f"{each.case.label}: mean response time shortened by PFC, bypass only, readmore only (%)"
+        quantity = f"{each.case.label}: gain of PFC, bypass only, readmore only (%)"
         rows.append(_plain("figure7", quantity, each, ours))
     return rows
 

@@ -31,6 +31,11 @@ def findings(study: Study) -> Steps:
     return rows
 
 
+def unjudged(quantity: str, published: str) -> Row:
+    """Return the row of a finding on cases none of which was run."""
+    return Row(item=ITEM, quantity=quantity, published=published, ours=None, note="SKIPPED: there is no such case")
+
+
 def improves(runs: list[Runs]) -> Row:
     """PFC improves every case."""
     held = sum(better(each) for each in runs)
@@ -105,15 +110,19 @@ def unused_random(runs: list[Runs]) -> Row:
 
 def _unused(runs: list[Runs], name: str, ratios: tuple[float, float], *, more: bool) -> Row:
     group = [each for each in runs if each.case.workload.name == name and each.case.ratio in ratios]
+    quantity = f"unused prefetch of L2, {name}, L2 of {100 * ratios[0]:g} and {100 * ratios[1]:g} % of L1"
+    published = "more of it under PFC" if more else "less of it under PFC in most cases"
+    if not group:
+        return unjudged(quantity, published)
     changes = [each["PFC"].l2_unused - each["none"].l2_unused for each in group]
     rising, falling = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     before, after = (sum(each[run].l2_unused for each in group) for run in ("none", "PFC"))
     return finding(
         ITEM,
-        f"unused prefetch of L2, {name}, L2 of {100 * ratios[0]:g} and {100 * ratios[1]:g} % of L1",
-        published="more of it under PFC" if more else "less of it under PFC in most cases",
+        quantity,
+        published=published,
         ours=f"more in {rising}, less in {falling} of {len(group)}",
-        holds=bool(group) and (rising if more else falling) > len(group) / 2,
+        holds=(rising if more else falling) > len(group) / 2,
         tolerance="more than half",
         note=f"pages unused in all of them: {before} without, {after} with PFC",
     )
@@ -139,6 +148,10 @@ def hit_ratio(runs: list[Runs]) -> Row:
 def disk_work(runs: list[Runs]) -> Row:
     """Where PFC helps although L2 hits less, the disk serves fewer requests, or shorter ones."""
     fell = [each for each in runs if each["PFC"].l2_hit_ratio < each["none"].l2_hit_ratio and better(each)]
+    quantity = "disk work where L2 hits less and the response time improves"
+    published = "fewer requests, shorter ones, or both"
+    if not fell:
+        return unjudged(quantity, published)
     fewer = sum(each["PFC"].disk_requests < each["none"].disk_requests for each in fell)
     shorter = sum(each["PFC"].request_pages < each["none"].request_pages for each in fell)
     either = sum(
@@ -147,10 +160,10 @@ def disk_work(runs: list[Runs]) -> Row:
     )
     return finding(
         ITEM,
-        "disk work where L2 hits less and the response time improves",
-        published="fewer requests, shorter ones, or both",
+        quantity,
+        published=published,
         ours=f"in {either} of {len(fell)}",
-        holds=bool(fell) and either >= MOST * len(fell),
+        holds=either >= MOST * len(fell),
         tolerance=f"{100 * MOST:.0f} % of those cases",
         note=f"fewer requests in {fewer}, shorter ones in {shorter}",
     )
@@ -210,12 +223,16 @@ def gains_most(runs: list[Runs]) -> Row:
 def single_actions(runs: list[Runs]) -> Row:
     """Both actions together beat each alone in the majority of the cases, AMP's aside."""
     others = [each for each in runs if each.case.algorithm != "AMP" and each.case.workload.name in ("OLTP", "Web")]
+    quantity = "both actions against one alone, OLTP and Web, without AMP"
+    published = "together better in the majority of the cases"
+    if not others:
+        return unjudged(quantity, published)
     both = {name: sum(each.gain("PFC", name) > 0 for each in others) for name in ("bypass only", "readmore only")}
     held = sum(each.gain("PFC", "bypass only") > 0 and each.gain("PFC", "readmore only") > 0 for each in others)
     return finding(
         ITEM,
-        "both actions against one alone, OLTP and Web, without AMP",
-        published="together better in the majority of the cases",
+        quantity,
+        published=published,
         ours=f"better than either alone in {held} of {len(others)}",
         holds=held > len(others) / 2,
         tolerance="more than half",
@@ -226,13 +243,16 @@ def single_actions(runs: list[Runs]) -> Row:
 def amp(runs: list[Runs]) -> Row:
     """With AMP readmore only consistently beats both."""
     amps = [each for each in runs if each.case.algorithm == "AMP" and each.case.workload.name in ("OLTP", "Web")]
+    quantity, published = "readmore only against PFC, AMP, OLTP and Web", "readmore only consistently better"
+    if not amps:
+        return unjudged(quantity, published)
     held = sum(each.gain("readmore only", "PFC") > 0 for each in amps)
     return finding(
         ITEM,
-        "readmore only against PFC, AMP, OLTP and Web",
-        published="readmore only consistently better",
+        quantity,
+        published=published,
         ours=f"better in {held} of {len(amps)}",
-        holds=bool(amps) and held >= MOST * len(amps),
+        holds=held >= MOST * len(amps),
         tolerance=f"{100 * MOST:.0f} % of the cases",
         note=f"mean gain over PFC {mean(each.gain('readmore only', 'PFC') for each in amps):.2f} %",
     )

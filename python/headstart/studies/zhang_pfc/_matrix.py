@@ -50,6 +50,8 @@ class Case:
     """L2 over L1."""
     keys: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False, compare=False)
     """Of the algorithm's policy, beyond those of `ALGORITHMS`."""
+    scheduler: str | Mapping[str, Any] = dataclasses.field(default="deadline", hash=False, compare=False)
+    """In place of the paper's own imitation of Linux 2.6: our choice."""
 
     @property
     def label(self) -> str:
@@ -67,7 +69,7 @@ class Case:
         return {
             "workload": dict(self.workload.section),
             "level": [{"name": "L1", "footprint": paper.SHARES[self.setting], **algorithm}, lower],
-            "device": {"model": paper.DRIVE, "scheduler": "deadline"},
+            "device": {"model": paper.DRIVE, "scheduler": self.scheduler},
         }
 
 
@@ -129,8 +131,8 @@ class Study:
                 quantity=each.name,
                 published=None,
                 ours=None,
-                note=f"SKIPPED: the trace is absent. Put {' or '.join((*each.whole[:1], each.prefix))} into "
-                f"{each.folders[-1]}/ of the folder that ${VARIABLE} names",
+                note=f"SKIPPED: the trace is absent. Put {' or '.join((*each.whole[:1], each.prefix))} into the folder "
+                f"that ${VARIABLE} names",
             )
             for each in self.workloads.missing
             if not names or each.name in names

@@ -1,7 +1,7 @@
 """How much the readings matter: one at a time, on a subset of the matrix.
 
-Those of PFC that the paper leaves open, of the algorithms, and of the workloads: among these our own choices of Web's
-clock and chunks.
+Those of PFC that the paper leaves open, of the algorithms, of the scheduler, and of the workloads: among these our own
+choices of Web's clock and chunks.
 """
 
 import dataclasses
@@ -37,6 +37,11 @@ ALGORITHM_KEYS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Keys of the policy on both levels, of one algorithm."""
 
+SCHEDULERS: dict[str, str | dict[str, Any]] = {
+    "anticipatory scheduler": "anticipatory-blind",
+    "deadline scheduler without merging": {"name": "deadline", "merge": False},
+}
+
 WORKLOADS: dict[str, dict[str, dict[str, Any]]] = {
     "writes left out": {"OLTP": {"writes": "skip"}, "Web": {"writes": "skip"}, "Multi": {"writes": "skip"}},
     "requests block by block, closed": {
@@ -65,9 +70,12 @@ def sensitivity(study: Study) -> Steps:
             for case in _subset(study.workloads.found)
             if case.algorithm == algorithm
         ]
+    for name, scheduler in SCHEDULERS.items():
+        cases = [dataclasses.replace(case, scheduler=scheduler) for case in _subset(study.workloads.found)]
+        asked[name] = [study.runs(case, pair) for case in cases]
     for name, by_workload in WORKLOADS.items():
         changed = [
-            variant(each, name, **by_workload[each.name]) for each in study.workloads.found if each.name in by_workload
+            variant(each, **by_workload[each.name]) for each in study.workloads.found if each.name in by_workload
         ]
         asked[name] = [study.runs(case, pair) for case in _subset(changed)]
     yield

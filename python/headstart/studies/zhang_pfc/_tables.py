@@ -9,7 +9,10 @@ from headstart.studies._rows import Row
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._causes import account, better, cause, worse
 from headstart.studies.zhang_pfc._matrix import SMALL, Case, Runs, Study, cases
-from headstart.studies.zhang_pfc._workloads import variant
+from headstart.studies.zhang_pfc._workloads import WEB_SLOWER, variant
+
+GAIN = "gain of PFC (%)"
+"""What a row of a case says."""
 
 TOLERANCE = "2 points"
 """Of a cell of Table 1, where the paper's own trace was run."""
@@ -18,7 +21,7 @@ TOLERANCE_POINTS = 2.0
 
 
 def matrix(study: Study) -> Steps:
-    """The 96 cases: mean response time with PFC, DU and each action alone against none, and why where it is worse."""
+    """The 96 cases: by how much PFC shortens the mean response time (its gain), or why it does not."""
     runs = study.matrix()
     yield
     rows = study.skipped("matrix")
@@ -28,8 +31,10 @@ def matrix(study: Study) -> Steps:
 
 
 def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
-    """Return how often and by how much each coordinator helps, over all and by workload and algorithm."""
-    where = f", {where}" if where else ""
+    """Return how often and by how much each coordinator helps, over all and by workload and algorithm.
+
+    `where` goes to the end of each quantity.
+    """
     rows = []
     for coordinator in [name for name in runs[0].cells if name != "none"]:
         gains = [each.gain(coordinator) for each in runs]
@@ -43,6 +48,8 @@ def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
     for each in runs:
         groups[each.case.algorithm].append(each)
     for name, group in groups.items():
+        if len(group) == len(runs):
+            continue
         gains = [each.gain() for each in group]
         rows.append(_counted(item, f"cases of {len(group)} in which PFC beats none, {name}{where}", gains))
     sound = [each for each in runs if not (each.small or each.saturated)]
@@ -98,7 +105,7 @@ def causes(item: str, runs: list[Runs]) -> list[Row]:
 
 
 def table1(study: Study) -> Steps:
-    """Table 1: by how much PFC shortens the mean response time, 48 cells, and their distribution."""
+    """Table 1: by how much PFC shortens the mean response time (its gain), 48 cells, and their distribution."""
     asked: dict[tuple[str, float, str, str], Runs] = {}
     for (name, ratio, setting), cells in paper.TABLE_1.items():
         for workload in study.workloads.named(name):
@@ -122,7 +129,7 @@ def table1(study: Study) -> Steps:
             rows.append(
                 Row(
                     item="table1",
-                    quantity=f"distribution, {name} (%): {PARTS}",
+                    quantity=f"{name}: {PARTS}",
                     published=None,
                     ours=spread(gains[name]),
                     note=f"the paper's {len(values)} cells: {spread(values)}; ours: {len(gains[name])} cells",
@@ -131,7 +138,7 @@ def table1(study: Study) -> Steps:
     return rows
 
 
-PARTS = "mean; least, lower quartile, median, upper quartile, greatest"
+PARTS = "mean; least, quartiles, greatest gain (%)"
 
 
 def spread(values: list[float]) -> str:
@@ -143,26 +150,25 @@ def spread(values: list[float]) -> str:
 
 def web(study: Study) -> Steps:
     """Web in three ways, 32 cases each: its clock slowed as in the matrix, its own clock (saturates), and closed."""
-    both = {}
+    ways = {}
     for workload in study.workloads.named("Web"):
-        trace = workload.label.split(",")[0]
-        own = variant(workload, f"{trace}, open, the trace's own clock", time_scale=1.0)
-        closed = variant(workload, f"{trace}, closed loop", arrival=None, time_scale=None, compute="0ns")
-        for other in (workload, own, closed):
-            both[other.label] = [study.runs(case) for case in cases([other])]
+        own = variant(workload, time_scale=1.0)
+        closed = variant(workload, arrival=None, time_scale=None, compute="0ns")
+        for way, changed in ((f"clock {WEB_SLOWER:g} times slower", workload), ("own clock", own), ("closed", closed)):
+            ways[way] = [study.runs(case) for case in cases([changed])]
     yield
     rows = study.skipped("web", "Web")
-    for label, runs in both.items():
-        rows += summary("web", runs, label)
+    for way, runs in ways.items():
+        rows += summary("web", runs, f"; {way}")
         busy = [each["none"].utilization for each in runs]
         rows.append(
             Row(
                 item="web",
-                quantity=f"cases of {len(runs)} whose disk is saturated, {label}",
+                quantity=f"cases of {len(runs)} whose disk is saturated; {way}",
                 published=None,
                 ours=sum(each.saturated for each in runs),
                 note=f"uncoordinated, the disk is busy {100 * min(busy):.0f} to {100 * max(busy):.0f} % of the time"
-                + ("; a closed loop is never marked" if "closed" in label else ""),
+                + ("; a closed loop is never marked" if way == "closed" else ""),
             )
         )
     return rows
@@ -184,7 +190,7 @@ def _case(item: str, runs: Runs) -> Row:
         note += ". No difference"
     return Row(
         item=item,
-        quantity=f"{runs.case.label}: PFC shortens the mean response time by (%)",
+        quantity=f"{runs.case.label}: {GAIN}",
         published=None,
         ours=round(runs.gain(), 2),
         note=note,
@@ -192,7 +198,7 @@ def _case(item: str, runs: Runs) -> Row:
 
 
 def _cell(runs: Runs, published: float) -> Row:
-    quantity = f"{runs.case.label}: PFC shortens the mean response time by (%)"
+    quantity = f"{runs.case.label}: {GAIN}"
     ours = round(runs.gain(), 2)
     if not runs.case.workload.whole:
         note = (

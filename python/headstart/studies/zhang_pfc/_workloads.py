@@ -177,10 +177,10 @@ def _requests(path: Path) -> Iterator[tuple[int, range]]:
                 yield int(unit), range(first // paper.PAGE_BYTES, -(-(first + int(size)) // paper.PAGE_BYTES))
 
 
-def variant(workload: Workload, label: str, **keys: Any) -> Workload:
+def variant(workload: Workload, **keys: Any) -> Workload:
     """Return the workload with other keys; `None` takes one away."""
     section = {key: value for key, value in {**workload.section, **keys}.items() if value is not None}
-    return dataclasses.replace(workload, label=label, section=section)
+    return dataclasses.replace(workload, section=section)
 
 
 def _opened(path: Path) -> IO[bytes]:
