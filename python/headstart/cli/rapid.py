@@ -4,6 +4,7 @@ The two runs come from `simulated`; whatever gives two results of the same shape
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from rich.table import Table
 from headstart import simulation
 from headstart._core import HeadstartError
 from headstart.cli import options, output
+from headstart.cli.live import beside, check_options
 from headstart.cli.progress import Tell, watched
+from headstart.live import play
 from headstart.simulation import Result
 
 PAPER: Mapping[str, Any] = {
@@ -45,12 +48,25 @@ def rapid(
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Play it: a thread for each process and each in-memory disk, in real time.")
+    ] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="With --live: simulate it too, and show both.")] = False,
+    speed: Annotated[
+        float | None, typer.Option("--speed", metavar="X", help="With --live: X times as fast as the scenario says.")
+    ] = None,
 ) -> None:
     """Run a parallel program without and with prefetching in its idle time, and say who waited for whom.
 
     Example: headstart rapid --set process.pattern=lw --set process.barrier=none --set workload.compute=0ms
+
+    Live: headstart rapid --live --compare --speed 2
     """
     output.check_targets(json)
+    check_options(live, compare, speed)
+    if live:
+        _live(scenario or PAPER, overrides or [], json, compare=compare, speed=1.0 if speed is None else speed)
+        return
     text = f"running {scenario or 'the setting of kotz-ellis'}"
     without, prefetching = watched(text, lambda tell: simulated(scenario or PAPER, overrides or [], tell))
     if json is not None:
@@ -60,15 +76,43 @@ def rapid(
         show(output.console(), without, prefetching)
 
 
-def simulated(scenario: simulation.Scenario, overrides: Sequence[str], tell: Tell) -> tuple[Result, Result]:
-    """Return the run without prefetching and that of the scenario.
+def _live(
+    scenario: simulation.Scenario, overrides: Sequence[str], json: str | None, *, compare: bool, speed: float
+) -> None:
+    """Play both runs and show them, or with `compare` each beside the simulated one."""
+    both = watched("playing", lambda tell: simulated(scenario, overrides, tell, partial(play, speed=speed)))
+    found = dict(zip(("without", "prefetching"), both, strict=True))
+    results: dict[str, Any] = {name: result.to_dict() for name, result in found.items()}
+    if compare:
+        models = watched("simulating", lambda tell: simulated(scenario, overrides, tell))
+        expected = dict(zip(found, models, strict=True))
+        results["simulated"] = {name: result.to_dict() for name, result in expected.items()}
+    if json is not None:
+        output.write_json(json, output.as_json(results))
+    if json == "-":
+        return
+    console = output.console()
+    if not compare:
+        show(console, *both)
+        return
+    for name, title in (("without", "without prefetching"), ("prefetching", "with prefetching")):
+        console.print(beside(title, expected[name], found[name]))
+        for note in found[name].notes:
+            console.print(f"note: {note}", markup=False)
+
+
+def simulated(
+    scenario: simulation.Scenario,
+    overrides: Sequence[str],
+    tell: Tell,
+    run: Callable[..., Result] = simulation.simulate,
+) -> tuple[Result, Result]:
+    """Return the run without prefetching and that of the scenario; `run` runs each of them.
 
     Raises:
         HeadstartError: The scenario is at fault, has no parallel program, or a policy that does not prefetch.
     """
-    prefetching = simulation.simulate(
-        scenario, overrides=overrides, progress=lambda share, _: tell(0.5 * share, "with prefetching")
-    )
+    prefetching = run(scenario, overrides=overrides, progress=lambda share, _: tell(0.5 * share, "with prefetching"))
     policy = prefetching.scenario.get("policy", {})
     if "process" not in prefetching.scenario:
         raise HeadstartError("process: missing; allowed: a section [process], see docs/parallel.md")
@@ -80,7 +124,7 @@ def simulated(scenario: simulation.Scenario, overrides: Sequence[str], tell: Tel
         "process": process,
         "policy": {"name": "demand", "replacement": policy["replacement"]},
     }
-    without = simulation.simulate(demand, progress=lambda share, _: tell(0.5 + 0.5 * share, "without prefetching"))
+    without = run(demand, progress=lambda share, _: tell(0.5 + 0.5 * share, "without prefetching"))
     return without, prefetching
 
 
