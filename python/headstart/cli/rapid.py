@@ -44,7 +44,9 @@ INTERVALS = 24
 def rapid(
     scenario: Annotated[
         Path | None,
-        typer.Argument(metavar="[SCENARIO.toml]", help="With a section [process]; the setting of kotz-ellis if none."),
+        typer.Argument(
+            metavar="[SCENARIO.toml]", help="With a section \\[process]; the setting of kotz-ellis if none."
+        ),
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
