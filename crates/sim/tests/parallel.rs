@@ -343,7 +343,8 @@ fn contradictions_are_refused() {
         assert!(error.contains(says) && error.lines().count() == 1, "{error:?} should contain {says:?}");
     };
     let process = |keys: &str| format!("process = {{{keys}}}\n");
-    refused(&process("count = 3"), "process.count: a trace's processes");
+    let traced = format!("workload = {{trace = \"t.csv\"}}\n{}", process("count = 3"));
+    refused(&traced, "process.count: a trace's processes");
     refused(&process("pattern = \"xyz\""), "process.pattern: unknown pattern \"xyz\"");
     refused(&process("pattern = {name = \"gw\", portions = 3}"), "process.pattern.portions: unknown key");
     refused(&process("pattern = \"gw\", count = 0"), "process.count: 0 is out of range");
