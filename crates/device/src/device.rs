@@ -53,7 +53,7 @@ impl Request {
 }
 
 /// What serving one request took. The five parts sum to `end` less the start of service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Service {
     /// The instant at which the request is done.
     pub end: Nanos,

@@ -11,8 +11,9 @@
 //! order are counted from there, their tags are the drive's. Where the arm goes is its matter: a full stroke that
 //! the host's scheduler asks for is passed over, as is one while a device of several channels is serving.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::mem;
 
 use headstart_types::Nanos;
 
@@ -27,6 +28,42 @@ struct InService {
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
+}
+
+impl InService {
+    /// Stands where nothing is in service.
+    fn none() -> Self {
+        let queued = Queued { request: Request::read(0, 1, 0), arrived: Nanos::ZERO, sequence: 0 };
+        Self { queued, parts: Vec::new(), started: Nanos::ZERO, service: Service::default() }
+    }
+
+    /// The first to end is the first to leave, then the first to arrive.
+    #[inline]
+    fn key(&self) -> (Nanos, u64) {
+        (self.service.end, self.queued.sequence)
+    }
+}
+
+impl PartialEq for InService {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for InService {}
+
+impl PartialOrd for InService {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The greatest of a heap is the first to leave.
+impl Ord for InService {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
 }
 
 /// A completed request.
@@ -92,21 +129,58 @@ pub struct Statistics {
     pub buffer_hits: u64,
 }
 
+impl Statistics {
+    /// Counts a request of the device that has ended.
+    #[inline]
+    fn count(&mut self, now: Nanos, ended: &InService) {
+        let InService { queued, started, service, .. } = ended;
+        self.requests += 1;
+        self.writes += u64::from(queued.request.write);
+        self.sectors += u64::from(queued.request.sectors);
+        self.seek += service.seek;
+        self.rotation += service.rotation;
+        self.transfer += service.transfer;
+        self.overhead += service.overhead;
+        self.wait += service.wait;
+        self.service += now - *started;
+        self.buffer_hits += u64::from(service.buffer_hit);
+    }
+
+    /// Counts a request of the host that has ended: `ended`, or a part of it.
+    #[inline]
+    fn count_part(&mut self, now: Nanos, part: &Queued, ended: &InService) -> Finished {
+        let response_time = now - part.arrived;
+        self.parts += 1;
+        self.queue += ended.started - part.arrived;
+        self.response += response_time;
+        Finished {
+            request: part.request,
+            arrived: part.arrived,
+            service_time: now - ended.started,
+            response_time,
+            buffer_hit: ended.service.buffer_hit,
+        }
+    }
+}
+
 /// A device, its queues and its statistics.
 pub struct Drive {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
     commands: Option<CommandQueue>,
-    /// By slot; those of `unused` are old.
-    in_service: Vec<InService>,
-    unused: Vec<u32>,
-    /// Of each request in service: its end, its order of arrival, its slot. At most `concurrency`.
-    ends: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    /// How many requests are in service: at most `concurrency`.
+    serving: usize,
     concurrency: usize,
+    /// The one in service that is the first to end; an old one where none is. It stands apart, since most devices
+    /// serve one at a time, and is written in place.
+    first: InService,
+    others: BinaryHeap<InService>,
     sequence: u64,
     outstanding: u32,
     busy_since: Nanos,
-    /// Empty lists of parts, kept for reuse.
+    /// Where schedulers put parts; empty between calls.
+    parts: Vec<Queued>,
+    /// More such lists, kept for reuse.
     spare: Vec<Vec<Queued>>,
     done: Statistics,
 }
@@ -120,13 +194,14 @@ impl Drive {
             device,
             scheduler,
             commands: None,
-            in_service: Vec::new(),
-            unused: Vec::new(),
-            ends: BinaryHeap::new(),
+            serving: 0,
             concurrency,
+            first: InService::none(),
+            others: BinaryHeap::new(),
             sequence: 0,
             outstanding: 0,
             busy_since: Nanos::ZERO,
+            parts: Vec::new(),
             spare: Vec::new(),
             done: Statistics::default(),
         }
@@ -167,24 +242,22 @@ impl Drive {
     pub fn start(&mut self, now: Nanos) -> Started {
         let device = &*self.device;
         let host_waits = self.commands.as_mut().and_then(|commands| commands.fill(now, device, &mut *self.scheduler));
-        if self.ends.len() >= self.concurrency {
+        if self.serving >= self.concurrency {
             return host_waits.map_or(Started::Nothing, Started::Wakes);
         }
-        let mut parts = self.spare.pop().unwrap_or_default();
         let scheduler = self.commands.as_mut().map_or(&mut self.scheduler, CommandQueue::scheduler);
-        let (queued, stroke) = match scheduler.pop(now, &*self.device, &mut parts) {
+        let (queued, stroke) = match scheduler.pop(now, &*self.device, &mut self.parts) {
             Next::Serve(queued) => (queued, None),
             Next::ServeAfter(stroke, queued) => (queued, Some(stroke)),
             next => {
-                debug_assert!(parts.is_empty());
-                self.spare.push(parts);
+                debug_assert!(self.parts.is_empty());
                 let waits = if let Next::Wait(until) = next { Some(until) } else { None };
                 debug_assert!(waits.is_none_or(|until| until > now));
                 return waits.into_iter().chain(host_waits).min().map_or(Started::Nothing, Started::Wakes);
             }
         };
         let mut begin = now;
-        if self.ends.is_empty() {
+        if !self.is_busy() {
             self.busy_since = now;
             begin = stroke.map_or(now, |stroke| self.stroke(now, stroke));
         }
@@ -194,18 +267,25 @@ impl Drive {
             now + service.seek + service.rotation + service.transfer + service.overhead + service.wait,
             service.end
         );
-        self.hold(InService { queued, parts, started: now, service });
+        let parts = if self.parts.is_empty() {
+            Vec::new()
+        } else {
+            mem::replace(&mut self.parts, self.spare.pop().unwrap_or_default())
+        };
+        if self.serving > 0 {
+            self.join(InService { queued, parts, started: now, service });
+        } else {
+            let first = &mut self.first;
+            (first.queued, first.parts, first.started, first.service) = (queued, parts, now, service);
+        }
+        self.serving += 1;
         Started::Ends(service.end)
     }
 
-    #[inline]
-    fn hold(&mut self, held: InService) {
-        let slot = self.unused.pop().unwrap_or(self.in_service.len() as u32);
-        self.ends.push(Reverse((held.service.end, held.queued.sequence, slot)));
-        match self.in_service.get_mut(slot as usize) {
-            Some(old) => *old = held,
-            None => self.in_service.push(held),
-        }
+    /// Adds to what is in service.
+    fn join(&mut self, held: InService) {
+        let later = if held.key() < self.first.key() { mem::replace(&mut self.first, held) } else { held };
+        self.others.push(later);
     }
 
     /// Moves the arm; a device without an end has no arm.
@@ -227,58 +307,43 @@ impl Drive {
     /// When no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
     pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
-        let Reverse((end, _, slot)) = self.ends.pop().expect("finish is called once for each end that start returned");
-        assert_eq!(end, now, "finish is called at the end that start returned");
-        self.unused.push(slot);
-        let ended = &mut self.in_service[slot as usize];
-        let InService { queued, started, service, .. } = *ended;
-        let mut parts = std::mem::take(&mut ended.parts);
-        self.count(now, &queued, started, &service);
-        match &mut self.commands {
-            None => self.scheduler.completed(now, &queued),
-            Some(commands) => commands.completed(now, &queued, &mut parts, &mut *self.scheduler),
-        }
-        if parts.is_empty() {
-            parts.push(queued);
-        }
-        parts.sort_unstable_by_key(|part| part.sequence);
-        for part in &parts {
-            self.count_part(now, part, started);
-            each(Finished {
-                request: part.request,
-                arrived: part.arrived,
-                service_time: now - started,
-                response_time: now - part.arrived,
-                buffer_hit: service.buffer_hit,
-            });
-        }
-        parts.clear();
-        self.spare.push(parts);
-    }
-
-    #[inline]
-    fn count(&mut self, now: Nanos, queued: &Queued, started: Nanos, service: &Service) {
-        self.done.requests += 1;
-        self.done.writes += u64::from(queued.request.write);
-        self.done.sectors += u64::from(queued.request.sectors);
-        self.done.seek += service.seek;
-        self.done.rotation += service.rotation;
-        self.done.transfer += service.transfer;
-        self.done.overhead += service.overhead;
-        self.done.wait += service.wait;
-        self.done.service += now - started;
-        self.done.buffer_hits += u64::from(service.buffer_hit);
-        if self.ends.is_empty() {
+        assert!(self.serving > 0, "finish is called once for each end that start returned");
+        let first = &mut self.first;
+        assert_eq!(first.service.end, now, "finish is called at the end that start returned");
+        self.done.count(now, first);
+        self.serving -= 1;
+        if self.serving == 0 {
             self.done.busy += now - self.busy_since;
         }
+        match &mut self.commands {
+            None => self.scheduler.completed(now, &first.queued),
+            Some(commands) => {
+                if first.parts.is_empty() {
+                    first.parts = self.spare.pop().unwrap_or_default();
+                }
+                commands.completed(now, &first.queued, &mut first.parts, &mut *self.scheduler);
+            }
+        }
+        if first.parts.is_empty() {
+            self.outstanding -= 1;
+            each(self.done.count_part(now, &first.queued, first));
+        } else {
+            self.finish_parts(now, &mut each);
+        }
+        if self.serving > 0 {
+            self.first = self.others.pop().expect("others are in service");
+        }
     }
 
-    #[inline]
-    fn count_part(&mut self, now: Nanos, part: &Queued, started: Nanos) {
-        self.outstanding -= 1;
-        self.done.parts += 1;
-        self.done.queue += started - part.arrived;
-        self.done.response += now - part.arrived;
+    #[cold]
+    fn finish_parts(&mut self, now: Nanos, each: &mut dyn FnMut(Finished)) {
+        let mut parts = mem::take(&mut self.first.parts);
+        parts.sort_unstable_by_key(|part| part.sequence);
+        self.outstanding -= parts.len() as u32;
+        for part in parts.drain(..) {
+            each(self.done.count_part(now, &part, &self.first));
+        }
+        self.spare.push(parts);
     }
 
     /// Requests of the host that are queued or in service; merged ones count each.
@@ -292,7 +357,7 @@ impl Drive {
     #[inline]
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.ends.is_empty()
+        self.serving > 0
     }
 
     /// What has been done up to `now`, which is not before the last event.

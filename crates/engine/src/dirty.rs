@@ -26,13 +26,11 @@ impl Dirty {
     /// Makes a block clean; false where it was.
     #[inline]
     pub fn clean(&mut self, block: Block) -> bool {
-        if self.due.is_empty() {
-            return false;
-        }
-        match self.due.remove(&block) {
-            Some(at) => self.order.remove(&(at, block)),
-            None => false,
-        }
+        !self.due.is_empty() && self.remove(block)
+    }
+
+    fn remove(&mut self, block: Block) -> bool {
+        self.due.remove(&block).is_some_and(|at| self.order.remove(&(at, block)))
     }
 
     /// When the first is due.

@@ -177,22 +177,23 @@ impl Run {
 
     #[inline]
     fn complete(&mut self, now: Nanos) -> bool {
-        let Some(Ended { block, disk, what, .. }) = self.storage.complete(now) else { return false };
-        match what {
-            What::Fetched(service) => self.level.arrived(now, block, disk, Some(service)),
-            What::Allocated => self.level.arrived(now, block, disk, None),
-            What::Written => self.level.written(disk),
-        }
-        self.process.arrived(now, block, what == What::Written);
-        true
+        let Self { level, storage, process, .. } = self;
+        storage.complete(now, |Ended { block, disk, what, .. }| {
+            if what == What::Written {
+                level.written(disk);
+            } else {
+                let service = if let What::Fetched(service) = what { Some(service) } else { None };
+                level.arrived(now, block, disk, service);
+            }
+            process.arrived(now, block, what == What::Written);
+        })
     }
 
     /// Step (2).
     #[inline]
     fn decide(&mut self, now: Nanos, block: Block, due: bool) {
         if self.level.flush_at().is_some_and(|at| at <= now) {
-            let issued = self.level.flush(now, &mut self.storage);
-            self.issued(now, issued);
+            self.flush(now);
         }
         let woken = self.level.wake_at().is_some_and(|at| at <= now);
         if self.level.wants_to_decide() || woken {
@@ -202,6 +203,13 @@ impl Run {
             let issued = self.level.decide(now, at_hand, &mut self.storage);
             self.issued(now, issued);
         }
+    }
+
+    /// Writes what is due.
+    #[cold]
+    fn flush(&mut self, now: Nanos) {
+        let issued = self.level.flush(now, &mut self.storage);
+        self.issued(now, issued);
     }
 
     #[inline]
@@ -216,12 +224,20 @@ impl Run {
     #[inline]
     fn refer(&mut self, now: Nanos, block: Block, driver_before: Nanos) -> bool {
         let (position, compute) = (self.process.position, self.process.last_think);
-        let write = self.cursor.chunk.is_write(self.cursor.at);
+        let mut write = self.cursor.chunk.is_write(self.cursor.at);
         let issued = match self.process.phase {
             Phase::Granted(wait) => {
                 self.process.end_wait(now, &wait, driver_before);
-                let Awaited::Read(outcome) = wait.what else { return self.served(now) };
-                self.level.resume(now, position, block, outcome, wait.since, compute, &mut self.storage)
+                match wait.what {
+                    Awaited::Read(outcome) => {
+                        self.level.resume(now, position, block, outcome, wait.since, compute, &mut self.storage)
+                    }
+                    _ => {
+                        // Its write is done, and it was served before.
+                        write = false;
+                        0
+                    }
+                }
             }
             _ => {
                 self.process.request_since.get_or_insert(now);
@@ -243,6 +259,7 @@ impl Run {
 
     /// Writes the block that has just been served. Returns whether the process waits until it is on its disk.
     /// `driver_before` is the driver work charged before this instant: what came since overlaps the wait.
+    #[cold]
     fn write(&mut self, now: Nanos, block: Block, driver_before: Nanos) -> bool {
         self.level.write(now, block, self.write_delay, &mut self.storage);
         if self.write_delay.is_some() {

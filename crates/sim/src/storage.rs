@@ -51,6 +51,49 @@ struct Group {
 /// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.
 const GROUP: u64 = 1 << 63;
 
+/// Marks a disk in the calendar whose scheduler wants to be asked again: after all completions of that instant.
+const WAKE: u32 = 1 << 31;
+
+/// The groups that have not ended.
+#[derive(Debug, Default)]
+struct Groups {
+    /// By slot; those of `free` are old.
+    groups: Vec<Group>,
+    free: Vec<usize>,
+}
+
+impl Groups {
+    /// The slot of a new group of `blocks`.
+    fn open(&mut self, owner: u32, blocks: &[Block]) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.groups.push(Group::default());
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[slot];
+        group.blocks.clear();
+        group.blocks.extend_from_slice(blocks);
+        (group.owner, group.pieces, group.service) = (owner, 0, Nanos::ZERO);
+        slot
+    }
+
+    /// One piece of an order has ended: if it is the last, all of the order's blocks have.
+    fn piece_ended(&mut self, piece: &Finished, disk_of: &[Disk], each: &mut dyn FnMut(Ended)) {
+        let slot = (piece.request.tag & !GROUP) as usize;
+        let group = &mut self.groups[slot];
+        group.pieces -= 1;
+        group.service += piece.service_time;
+        if group.pieces > 0 {
+            return;
+        }
+        let share = Nanos(group.service.0 / group.blocks.len() as u64);
+        let what = if piece.request.write { What::Written } else { What::Fetched(share) };
+        for &block in &group.blocks {
+            each(Ended { owner: group.owner, block, disk: disk_of[block.index()], what });
+        }
+        self.free.push(slot);
+    }
+}
+
 /// The disks of a run.
 pub struct Storage {
     drives: Vec<Drive>,
@@ -64,16 +107,15 @@ pub struct Storage {
     owner: u32,
     /// The process for which they are given, where that is known: for schedulers that tell processes apart.
     pub process: Option<u32>,
-    groups: Vec<Group>,
-    free_groups: Vec<usize>,
-    /// Completion times of requests in service (false), and instants at which a scheduler wants to be asked again
-    /// (true), with their disks.
-    calendar: BinaryHeap<Reverse<(Nanos, bool, u32)>>,
+    groups: Groups,
+    /// Completion times of requests in service with their disks, and instants at which a scheduler wants to be asked
+    /// again, marked [`WAKE`].
+    calendar: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// By disk: the last instant at which its scheduler has asked to be asked again.
     wakes_at: Vec<Nanos>,
-    /// Requests of a disk that have just ended: scratch.
-    pieces: Vec<Finished>,
-    /// Orders that have ended and have not been handed over.
+    /// Blocks that needed no fetch and have not been handed over.
+    allocated: VecDeque<Ended>,
+    /// Blocks of orders that have ended and have not been handed over: see [`Storage::complete_one`].
     ended: VecDeque<Ended>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
@@ -115,10 +157,9 @@ impl Storage {
             places: None,
             owner: 0,
             process: Some(0),
-            groups: Vec::new(),
-            free_groups: Vec::new(),
+            groups: Groups::default(),
             calendar: BinaryHeap::new(),
-            pieces: Vec::new(),
+            allocated: VecDeque::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),
         })
@@ -163,55 +204,50 @@ impl Storage {
     #[inline]
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        self.calendar.peek().map(|Reverse((at, _, _))| *at)
+        self.calendar.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Completes one request that ends at `now`, if there is one, and starts its disk's next.
+    /// Completes what ends next at `now`, if anything does: gives each of its blocks to `each` and starts the next
+    /// request of its disk. Returns whether there was anything.
     #[inline]
-    pub fn complete(&mut self, now: Nanos) -> Option<Ended> {
+    pub fn complete(&mut self, now: Nanos, mut each: impl FnMut(Ended)) -> bool {
+        if let Some(allocated) = self.allocated.pop_front() {
+            each(allocated);
+            return true;
+        }
+        let Some(Reverse((_, code))) = self.calendar.peek().filter(|next| next.0 .0 <= now).copied() else {
+            return false;
+        };
+        self.calendar.pop();
+        let disk = code & !WAKE;
+        if code & WAKE == 0 {
+            let Self { drives, groups, disk_of, .. } = self;
+            drives[disk as usize].finish(now, |piece| {
+                let Finished { request, service_time, .. } = piece;
+                if request.tag & GROUP != 0 {
+                    return groups.piece_ended(&piece, disk_of, &mut each);
+                }
+                let what = if request.write { What::Written } else { What::Fetched(service_time) };
+                each(Ended { owner: 0, block: Block(request.tag as u32), disk: Disk(disk), what });
+            });
+        }
+        self.start(now, disk);
+        true
+    }
+
+    /// The same, one block at a time: for those who issue orders between one and the next.
+    pub fn complete_one(&mut self, now: Nanos) -> Option<Ended> {
         loop {
             if let Some(ended) = self.ended.pop_front() {
                 return Some(ended);
             }
-            let Reverse((_, wake, disk)) = *self.calendar.peek().filter(|next| next.0 .0 <= now)?;
-            self.calendar.pop();
-            if !wake {
-                let mut pieces = std::mem::take(&mut self.pieces);
-                self.drives[disk as usize].finish(now, |finished| pieces.push(finished));
-                for piece in pieces.drain(..) {
-                    self.piece_ended(Disk(disk), &piece);
-                }
-                self.pieces = pieces;
+            let mut ended = std::mem::take(&mut self.ended);
+            let any = self.complete(now, |block| ended.push_back(block));
+            self.ended = ended;
+            if !any {
+                return None;
             }
-            self.start(now, disk);
         }
-    }
-
-    /// One piece of an order has ended: if it is the last, all of the order's blocks have.
-    #[inline]
-    fn piece_ended(&mut self, disk: Disk, piece: &Finished) {
-        let tag = piece.request.tag;
-        if tag & GROUP == 0 {
-            let what = if piece.request.write { What::Written } else { What::Fetched(piece.service_time) };
-            self.ended.push_back(Ended { owner: 0, block: Block(tag as u32), disk, what });
-            return;
-        }
-        let slot = (tag & !GROUP) as usize;
-        let group = &mut self.groups[slot];
-        group.pieces -= 1;
-        group.service += piece.service_time;
-        if group.pieces > 0 {
-            return;
-        }
-        let blocks = std::mem::take(&mut group.blocks);
-        let share = Nanos(group.service.0 / blocks.len() as u64);
-        let what = if piece.request.write { What::Written } else { What::Fetched(share) };
-        for &block in &blocks {
-            let disk = self.disk_of[block.index()];
-            self.ended.push_back(Ended { owner: self.groups[slot].owner, block, disk, what });
-        }
-        self.groups[slot].blocks = blocks;
-        self.free_groups.push(slot);
     }
 
     /// Starts what has been issued at `now`. Called once all of an instant's decisions have been queued, so that
@@ -227,11 +263,11 @@ impl Storage {
     fn start(&mut self, now: Nanos, disk: u32) {
         loop {
             match self.drives[disk as usize].start(now) {
-                Started::Ends(end) => self.calendar.push(Reverse((end, false, disk))),
+                Started::Ends(end) => self.calendar.push(Reverse((end, disk))),
                 Started::Wakes(at) => {
                     if self.wakes_at[disk as usize] != at {
                         self.wakes_at[disk as usize] = at;
-                        self.calendar.push(Reverse((at, true, disk)));
+                        self.calendar.push(Reverse((at, disk | WAKE)));
                     }
                     return;
                 }
@@ -261,19 +297,20 @@ impl Storage {
         }
     }
 
+    /// Nothing but an arrival: handed over when this instant comes round again.
+    #[cold]
+    fn allocate(&mut self, now: Nanos, order: &Order<'_>) {
+        let (owner, block, disk) = (self.owner, order.blocks[0], order.disk);
+        self.allocated.push_back(Ended { owner, block, disk, what: What::Allocated });
+        self.calendar.push(Reverse((now, disk.0 | WAKE)));
+    }
+
     /// An order of several blocks: one request for each run of sectors on a disk.
     fn issue_group(&mut self, now: Nanos, order: &Order<'_>) {
         if order.blocks.iter().any(|block| block.index() >= self.sector_of.len()) {
             self.learn();
         }
-        let slot = self.free_groups.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            self.groups.len() - 1
-        });
-        let group = &mut self.groups[slot];
-        group.blocks.clear();
-        group.blocks.extend_from_slice(order.blocks);
-        (group.owner, group.pieces, group.service) = (self.owner, 0, Nanos::ZERO);
+        let slot = self.groups.open(self.owner, order.blocks);
         let place = |storage: &Self, at: usize| {
             let block = order.blocks[at].index();
             (storage.disk_of[block], storage.sector_of[block])
@@ -292,7 +329,7 @@ impl Storage {
     }
 
     fn submit_piece(&mut self, now: Nanos, (disk, sector): (Disk, u64), sectors: u64, kind: Kind, slot: usize) {
-        self.groups[slot].pieces += 1;
+        self.groups.groups[slot].pieces += 1;
         self.submit(now, disk, (sector, sectors as u32), kind, GROUP | slot as u64);
     }
 }
@@ -308,17 +345,11 @@ impl Backend for Storage {
 
     #[inline]
     fn issue(&mut self, now: Nanos, order: Order<'_>) {
-        if order.kind == Kind::Allocate {
-            // Handed over when this instant comes round again.
-            let (owner, block, disk) = (self.owner, order.blocks[0], order.disk);
-            self.ended.push_back(Ended { owner, block, disk, what: What::Allocated });
-            self.calendar.push(Reverse((now, true, disk.0)));
-            return;
-        }
-        match order.blocks {
-            [block] if self.owner == 0 && self.places.is_none() => {
+        match order {
+            Order { kind: Kind::Allocate, .. } => self.allocate(now, &order),
+            Order { blocks: &[block], disk, kind } if self.owner == 0 && self.places.is_none() => {
                 let sector = self.sector_of[block.index()];
-                self.submit(now, order.disk, (sector, self.sectors), order.kind, u64::from(block.0));
+                self.submit(now, disk, (sector, self.sectors), kind, u64::from(block.0));
             }
             _ => self.issue_group(now, &order),
         }

@@ -5,6 +5,9 @@ use headstart_types::{KeyError, Nanos};
 use crate::keys::Keys;
 use crate::SECTOR_BYTES;
 
+/// Time of a sector at a byte a second.
+const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+
 /// How fast data cross the bus.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bus {
@@ -27,7 +30,11 @@ impl Bus {
             let read = keys.time_or_zero("sector_time")?;
             Bus::Sector([read, keys.or("write_sector_time", read, Keys::time_or_zero)?])
         } else {
-            Bus::Rate(keys.whole("bytes_per_second", 1, u64::MAX >> 20)?)
+            match keys.whole("bytes_per_second", 1, u64::MAX >> 20)? {
+                // Most are: and a product is cheaper than a quotient.
+                rate if PER_SECTOR % rate == 0 => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
+                rate => Bus::Rate(rate),
+            }
         };
         keys.finish(&["bytes_per_second", "sector_time", "write_sector_time"])?;
         Ok(bus)
@@ -37,7 +44,6 @@ impl Bus {
     #[inline]
     pub fn time(&self, sectors: u32, write: bool) -> Nanos {
         // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits 64.
-        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
         match *self {
             Bus::Sector(times) => times[usize::from(write)] * u64::from(sectors),
             Bus::Rate(rate) if sectors < 1 << 24 => Nanos((u64::from(sectors) * PER_SECTOR).div_ceil(rate)),

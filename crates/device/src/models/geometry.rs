@@ -234,23 +234,30 @@ impl Zone {
         Place { cylinder, surface: surface as u32 }
     }
 
-    /// Path to the start of `sector`, and where it lies. The caller guarantees that it lies in this zone.
+    /// Path to the start of `sector`, and its cylinder and track within the zone.
     #[inline]
-    #[must_use]
-    pub fn locate(&self, sector: u64, access: Access) -> (u64, Place) {
+    fn way(&self, sector: u64, access: Access) -> (u64, u64, u64) {
         let physical = self.physical(sector);
         let gaps = &self.gaps[access as usize];
         let (cylinder, rest) = (physical / self.cylinder_sectors, physical % self.cylinder_sectors);
         let surface = rest / self.track_sectors;
         let path = self.offset + cylinder * gaps.cylinder_path + rest + surface * gaps.track_gap;
-        (path + self.turned(physical), self.place(cylinder, surface))
+        (path + self.turned(physical), cylinder, surface)
+    }
+
+    /// Path to the start of `sector`, and where it lies. The caller guarantees that it lies in this zone.
+    #[inline]
+    #[must_use]
+    pub fn locate(&self, sector: u64, access: Access) -> (u64, Place) {
+        let (path, cylinder, surface) = self.way(sector, access);
+        (path, self.place(cylinder, surface))
     }
 
     /// Path of a read to the start of `sector`.
     #[inline]
     #[must_use]
     pub fn path(&self, sector: u64) -> u64 {
-        self.locate(sector, Access::Read).0
+        self.way(sector, Access::Read).0
     }
 
     /// Cylinder and track within the zone of a read's `path`, and the sectors into that track with its gap.

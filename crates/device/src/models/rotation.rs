@@ -44,7 +44,8 @@ impl Rotation {
         // The least n whose instant, n * MINUTE / per_minute rounded up, is not before `within`.
         // The product is below 60e9 * per_minute; profiles keep per_minute at most 3e8.
         let first = if within == 0 { 0 } else { (within - 1) * self.per_minute / MINUTE + 1 };
-        let wait = (angle % self.sectors + self.sectors - first % self.sectors) % self.sectors;
+        let (angle, at) = (angle % self.sectors, first % self.sectors);
+        let wait = if angle >= at { angle - at } else { angle + self.sectors - at };
         Tick { base: time.0 - within, count: first + wait }
     }
 
@@ -68,6 +69,7 @@ impl Rotation {
     }
 
     /// Ticks from `tick` to the last one not after `time`; 0 where `time` is before it.
+    #[inline]
     #[must_use]
     pub fn passed(&self, tick: Tick, time: Nanos) -> u64 {
         let since = time.0.saturating_sub(tick.base);

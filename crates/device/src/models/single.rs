@@ -20,7 +20,8 @@ use crate::{Request, Service};
 pub(crate) struct Single {
     /// Sectors of the buffer; 0 for none.
     buffer: u64,
-    read_ahead: bool,
+    /// How far the head reads ahead: as many, or none.
+    ahead: u64,
     /// Sectors of the buffer and the shortest time in which they can be read.
     fill: (u64, Nanos),
     /// The stream that the head follows, if the last request was a read.
@@ -37,18 +38,11 @@ impl Single {
         let fastest = |zone: &Zone| zone.rotation.span(buffer);
         let fill = Nanos(zones.iter().map(fastest).min().unwrap_or(0).saturating_sub(1));
         let rest = Place { cylinder: 0, surface: 0 };
-        Self { buffer, read_ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
-    }
-
-    /// How far the head may read after a request that ends at `end`, in a stream that must end before `limit`.
-    #[inline]
-    fn stop(&self, limit: u64, end: u64) -> u64 {
-        let ahead = if self.read_ahead { self.buffer } else { 0 };
-        (end + ahead).min(limit)
+        let ahead = if read_ahead { buffer } else { 0 };
+        Self { buffer, ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
     }
 
     /// Whether a read from `sector` goes on from the stream.
-    #[inline]
     fn holds(&self, parameters: &Parameters, now: Nanos, sector: u64) -> bool {
         let holds = |stream: &Stream| stream.holds(&parameters.arm.zones[stream.zone], sector, self.buffer, now);
         self.buffer != 0 && self.stream.as_ref().is_some_and(holds)
@@ -58,15 +52,15 @@ impl Single {
     /// run ends.
     #[inline]
     fn follow(&mut self, parameters: &Parameters, now: Nanos, ready: Nanos, request: &Request) -> Option<(Nanos, u64)> {
-        if !self.holds(parameters, now, request.sector) {
+        let arm = &parameters.arm;
+        let stream = self.stream.as_mut().filter(|_| self.buffer != 0)?;
+        let zone = &arm.zones[stream.zone];
+        if !stream.holds(zone, request.sector, self.buffer, now) {
             return None;
         }
-        let arm = &parameters.arm;
-        let zone = &arm.zones[self.stream.as_ref()?.zone];
         let limit = zone.run_end(request.sector);
         let end = request.end().min(limit);
-        let stop = self.stop(limit, end);
-        let stream = self.stream.as_mut()?;
+        let stop = (end + self.ahead).min(limit);
         stream.extend(zone, stop, ready, |from, to| arm.movement(from, to, Access::Read));
         Some((stream.read_to(zone, end, self.fill), end))
     }
@@ -94,7 +88,7 @@ impl Single {
             Access::Write => None,
             Access::Read => {
                 let piece = &passage.last;
-                let stop = self.stop(parameters.arm.zones[piece.zone].run_end(piece.from), piece.end);
+                let stop = (piece.end + self.ahead).min(parameters.arm.zones[piece.zone].run_end(piece.from));
                 let fill = if stop - piece.end >= self.buffer { self.fill.1 } else { Nanos::ZERO };
                 Some(Stream::new(piece, stop, passage.done + fill))
             }

@@ -192,8 +192,14 @@ impl Sparing {
     pub fn physical(&self, sector: u64) -> u64 {
         let position = sector + self.reserved;
         if self.identity {
-            return position;
+            position
+        } else {
+            self.displaced(position)
         }
+    }
+
+    /// The physical sector of a position in a zone with spares or slips.
+    fn displaced(&self, position: u64) -> u64 {
         let physical = if self.slips_to_end {
             let moved = position + self.shift(position, 0);
             self.spread(moved / self.data, moved % self.data)

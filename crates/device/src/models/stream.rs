@@ -47,18 +47,17 @@ impl Stream {
         }
     }
 
-    /// The tick that ends sector `end - 1`. The caller guarantees `end > self.anchor`.
-    #[inline]
-    fn tick_of_end(&self, zone: &Zone, end: u64) -> (u64, Tick) {
-        let path = zone.path(end - 1) + 1;
-        (path, zone.rotation.after(self.tick, path - self.anchor_path))
-    }
-
     /// Whether all sectors before `end` have been read at `now`. The caller guarantees `end <= self.stop`.
     #[inline]
     fn is_in(&self, zone: &Zone, end: u64, now: Nanos) -> bool {
         // Up to the anchor all is in: no request is served before the one that set the anchor is done.
-        end <= self.anchor || zone.rotation.time(self.tick_of_end(zone, end).1) <= now
+        end <= self.anchor || self.has_passed(zone, zone.path(end - 1) + 1, now)
+    }
+
+    /// Whether the head has come to `path` at `now`.
+    #[inline]
+    fn has_passed(&self, zone: &Zone, path: u64, now: Nanos) -> bool {
+        zone.rotation.passed(self.tick, now) >= path - self.anchor_path
     }
 
     /// Whether a read of `sector` at `now` goes on from this stream: it is in the buffer or the next to be read.
@@ -93,12 +92,14 @@ impl Stream {
         if stop <= self.stop {
             return;
         }
-        if self.has_stopped(zone, time) {
-            let (path, place) = zone.locate(self.stop, Access::Read);
-            let from = zone.locate(self.stop - 1, Access::Read).1;
-            self.tick = zone.rotation.next(time + reposition(from, place), path);
-            self.anchor = self.stop;
-            self.anchor_path = path;
+        if time >= self.stop_not_before {
+            let (last, from) = zone.locate(self.stop - 1, Access::Read);
+            if self.stop <= self.anchor || self.has_passed(zone, last + 1, time) {
+                let (path, place) = zone.locate(self.stop, Access::Read);
+                self.tick = zone.rotation.next(time + reposition(from, place), path);
+                self.anchor = self.stop;
+                self.anchor_path = path;
+            }
         }
         self.stop = stop;
     }
@@ -111,7 +112,8 @@ impl Stream {
             self.stop_not_before = Nanos::ZERO;
             return Nanos::ZERO;
         }
-        let (path, tick) = self.tick_of_end(zone, end);
+        let path = zone.path(end - 1) + 1;
+        let tick = zone.rotation.after(self.tick, path - self.anchor_path);
         (self.anchor, self.anchor_path, self.tick) = (end, path, tick);
         let done = zone.rotation.time(tick);
         self.stop_not_before = if self.stop - end >= buffer { done + fill } else { done };

@@ -56,14 +56,16 @@ impl Scheduler for Cscan {
 
     #[inline]
     fn pop(&mut self, _now: Nanos, _device: &dyn Device, _parts: &mut Vec<Queued>) -> Next {
-        if let Some(queued) = self.this_sweep.pop() {
-            self.position = queued.request.sector;
-            return Next::Serve(queued);
+        let again = self.this_sweep.is_empty();
+        if again {
+            if self.next_sweep.is_empty() {
+                return Next::Nothing;
+            }
+            mem::swap(&mut self.this_sweep, &mut self.next_sweep);
         }
-        mem::swap(&mut self.this_sweep, &mut self.next_sweep);
         let Some(queued) = self.this_sweep.pop() else { return Next::Nothing };
         self.position = queued.request.sector;
-        if self.full_stroke {
+        if again && self.full_stroke {
             Next::ServeAfter(Stroke::ToEndAndStart, queued)
         } else {
             Next::Serve(queued)

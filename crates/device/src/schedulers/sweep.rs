@@ -72,6 +72,11 @@ impl<const DOWN: bool> Sweep<DOWN> {
     }
 
     #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.heap.is_empty()
+    }
+
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.run.len() + self.heap.len()
     }

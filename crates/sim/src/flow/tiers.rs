@@ -169,7 +169,7 @@ impl Tiers {
             if let Some(told) = self.told.pop_front() {
                 return Some(told);
             }
-            if let Some(ended) = self.storage.complete(now) {
+            if let Some(ended) = self.storage.complete_one(now) {
                 self.ended(now, &ended);
             } else if self.deliveries.peek().is_some_and(|Reverse((at, _, _))| *at <= now) {
                 let Some(Reverse((_, _, delivery))) = self.deliveries.pop() else { continue };
