@@ -240,7 +240,7 @@ fn tier(level: Level, stores: bool) -> Tier {
         below: None,
         stores,
         coordinator: Box::new(headstart_policy::coordinator::Uncoordinated),
-        link: crate::flow::Link::default(),
+        link: crate::link::Link::default(),
         link_time: headstart_types::Nanos::ZERO,
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! [`simulate()`] takes a [`Scenario`] to a [`Report`]; everything else is on the way.
 
+mod action;
 mod build;
 mod error;
 mod flow;
 mod known;
 mod limits;
+mod link;
 mod live;
 mod outcome;
 mod process;

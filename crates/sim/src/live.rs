@@ -8,8 +8,9 @@ use headstart_device::Statistics;
 use headstart_engine::parallel::{ActionSetup, DiskTimes, Draws, Idle, Outcome as Played, ProcessTimes, Setup};
 use headstart_types::{KeyError, Nanos};
 
+use crate::action::ActionIssues;
 use crate::build::{self, Parts};
-use crate::flow::{ActionIssues, Found};
+use crate::flow::Found;
 use crate::outcome::{check, intervals, of_counts, of_member, Outcome};
 use crate::process::Process;
 use crate::report::{DeviceReport, ProcessReport, Report};

@@ -37,6 +37,22 @@ fn a_hit_below_costs_the_link() {
 }
 
 #[test]
+fn a_hit_below_a_free_link_costs_nothing() {
+    // A: disk 0-2, think until 3. B: 3-5, think until 6. A again: the level above has one block, the one below has it,
+    // at once; think until 7. As wholes or block by block.
+    for policies in ["", "policy = {name = \"ra\", degree = 0}\n"] {
+        let report = by_hand("A B A", &format!("[[level]]\nblocks = 1\n{policies}[[level]]\nblocks = 4\n"));
+        assert_eq!((ms(report.elapsed_ns), report.levels[1].counts.hits_ready), (7.0, 1));
+        // Three levels, of which two or only the lowest have it.
+        for middle in [0, 1, 2] {
+            let levels =
+                format!("[[level]]\nblocks = 1\n{policies}[[level]]\nblocks = {middle}\n[[level]]\nblocks = 4\n");
+            assert_eq!(ms(by_hand("A B A", &levels).elapsed_ns), 7.0, "{levels}");
+        }
+    }
+}
+
+#[test]
 fn a_link_counts_pages_once_a_request() {
     // Blocks of 8 KiB are two pages: 1 + 2 * 0.5 ms a request. One block each: A 0-2 and 4, B 5-7 and 9, end 10.
     let report =
@@ -157,7 +173,9 @@ fn random_levels(rng: &mut ChaCha8Rng) -> String {
         if tier > 0 {
             let coordinator = COORDINATORS[rng.random_range(0..COORDINATORS.len())].name;
             let alpha = [0, 500, 6000][rng.random_range(0..3)];
-            text += &format!("coordinator = \"{coordinator}\"\nlink = {{alpha = \"{alpha}us\", beta = \"30us\"}}\n");
+            let beta = [0, 30][rng.random_range(0..2)];
+            text +=
+                &format!("coordinator = \"{coordinator}\"\nlink = {{alpha = \"{alpha}us\", beta = \"{beta}us\"}}\n");
         }
     }
     text

@@ -10,25 +10,6 @@ use headstart_types::{Block, Nanos};
 use super::tiers::Tiers;
 use crate::workload::Places;
 
-/// Bytes of the page that a link's cost counts in.
-const PAGE_BYTES: u64 = 4096;
-
-/// What a transfer to the level above takes: `alpha` once, and `beta` for each page of 4 KiB.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Link {
-    /// For each request.
-    pub alpha: Nanos,
-    /// For each page.
-    pub beta: Nanos,
-}
-
-impl Link {
-    /// The cost of `blocks` blocks of `block_bytes`.
-    pub(super) fn cost(&self, blocks: usize, block_bytes: u64) -> Nanos {
-        self.alpha + self.beta * (blocks as u64 * block_bytes).div_ceil(PAGE_BYTES)
-    }
-}
-
 /// What is under way between two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Delivery {
@@ -76,9 +57,11 @@ impl Tiers {
         }
         self.forget_sent(index, message);
         let cost = self.cross(index, self.messages[message].blocks.len());
-        if cost == Nanos::ZERO {
+        if cost == Nanos::ZERO && self.service.is_some() {
+            // Straight from the disk: the level above sees the disk's service.
             self.reply(now, message, self.service);
         } else {
+            // Over a free link too it is a delivery, of this instant, after which the level above may decide.
             self.schedule(now + cost, Delivery::Reply(message));
         }
     }

@@ -27,11 +27,10 @@ use std::rc::Rc;
 
 use headstart_types::{Block, Nanos};
 
-pub use actions::{ActionIssues, ActionTime, Actions};
+pub use actions::Actions;
 use arrivals::Arrivals;
 use calendar::Calendar;
 pub use clients::{Client, Found, Reads, NOBODY};
-pub use messages::Link;
 pub use parallel::Parallel;
 use tiers::Told;
 pub use tiers::{Tier, Tiers};

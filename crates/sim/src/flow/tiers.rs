@@ -9,8 +9,9 @@ use headstart_policy::coordinator::{Coordinator, SentUp};
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
-use super::messages::{Delivery, Link, Message, Sent};
+use super::messages::{Delivery, Message, Sent};
 use super::wishes::Wishes;
+use crate::link::Link;
 use crate::storage::{Ended, Storage, What};
 use crate::workload::Places;
 

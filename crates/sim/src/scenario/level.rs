@@ -7,8 +7,8 @@ use toml::{Table, Value};
 use super::cache::{default_name, CacheSize, SIZES};
 use super::policy::{self, named_table, text, PolicyKeys};
 use super::workload::WorkloadKeys;
-use crate::flow::Link;
 use crate::limits::COST_MAX;
+use crate::link::Link;
 
 /// A level below the first.
 #[derive(Debug, Clone)]

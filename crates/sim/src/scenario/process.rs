@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::policy::{named_table, text};
-use crate::flow::{ActionIssues, ActionTime};
+use crate::action::{ActionIssues, ActionTime};
 use crate::limits::COST_MAX;
 
 /// Where processes meet.
