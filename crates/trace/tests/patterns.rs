@@ -100,8 +100,8 @@ fn wrong_keys_say_what_is_allowed() {
         let context = PatternContext { processes, seed: 0 };
         pattern(name).unwrap().strings(text.parse::<Table>().unwrap(), &context).unwrap_err().to_string()
     };
-    let unknown = pattern("gp").err().unwrap().to_string();
-    assert_eq!(unknown, "pattern: unknown pattern \"gp\"; allowed: lfp, lrp, lw, gfp, grp, gw");
+    let unknown = pattern("spiral").err().unwrap().to_string();
+    assert_eq!(unknown, "pattern: unknown pattern \"spiral\"; allowed: lfp, lrp, lw, gfp, grp, gw");
     assert_eq!(error("gw", "portion = 3", 20), "portion: unknown key; allowed: blocks, reads");
     assert_eq!(error("grp", "stride = 3", 20), "stride: unknown key; allowed: blocks, reads, portion_mean, gap_mean");
     assert!(error("gfp", "stride = 0", 20).starts_with("stride: 0 is out of range; allowed: a whole number from 1"));
