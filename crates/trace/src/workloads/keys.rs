@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 use toml::{Table, Value};
 
 use super::{Compute, GeneratorContext};
@@ -50,6 +50,18 @@ impl Keys {
             return Err(KeyError::new(key, format!("{number} is out of range"), allowed()));
         }
         Ok(number)
+    }
+
+    /// A size from 1 byte to `most` bytes, written with a unit.
+    pub(super) fn bytes(&self, key: &str, most: u64) -> Result<u64, KeyError> {
+        let value = self.value(key)?;
+        let text = value.as_str().ok_or_else(|| KeyError::new(key, not_a(value, "a text"), Bytes::ALLOWED))?;
+        let Bytes(bytes) = text.parse().map_err(|problem: String| KeyError::new(key, problem, Bytes::ALLOWED))?;
+        if !(1..=most).contains(&bytes) {
+            let allowed = format!("a size from 1B to {}", Bytes(most));
+            return Err(KeyError::new(key, format!("\"{text}\" is out of range"), allowed));
+        }
+        Ok(bytes)
     }
 
     /// The key `compute`.

@@ -5,6 +5,7 @@
 //! Addresses are bytes: block number times the block size of the run.
 
 mod compute;
+mod files;
 mod keys;
 mod loop_;
 mod pattern;
@@ -66,6 +67,7 @@ pub static WORKLOADS: &[Workload] = &[
     loop_::WORKLOAD,
     random::WORKLOAD,
     zipf::WORKLOAD,
+    files::WORKLOAD,
     pattern::workload::<0>(),
     pattern::workload::<1>(),
     pattern::workload::<2>(),

@@ -1,0 +1,130 @@
+//! `files`: files of one size, each read from start to end by a process of its own.
+//!
+//! The workload of E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999,
+//! appendix A: sequential requests of one size, the last one cut off at the end of the file, and a think time after each
+//! (section 5). Records come file by file; who wants the files read side by side asks for `processes = "per-pid"`.
+
+use headstart_types::KeyError;
+use toml::{Table, Value};
+
+use super::keys::Keys;
+use super::{ComputeSampler, GeneratorContext, Workload};
+use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "files",
+    summary: "files of one size, each read from start to end by its own process",
+    source: "Shriver, Small and Smith, USENIX 1999, appendix A",
+    defaults,
+    open,
+};
+
+/// More files than this would fill the memory with their table.
+const FILES_MAX: u64 = 1 << 24;
+/// Files larger than any file system of its time held; keeps the sum of all below 2^64.
+const FILE_MAX: u64 = 1 << 39;
+
+fn defaults() -> Table {
+    let keys = [
+        ("files", Value::Integer(1)),
+        ("file_size", Value::from("64KiB")),
+        ("request", Value::from("8KiB")),
+        ("compute", Value::from("0s")),
+    ];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, defaults())?;
+    let count = keys.count("files", 1..=FILES_MAX)? as u32;
+    let file_bytes = keys.bytes("file_size", FILE_MAX)?;
+    let request_bytes = keys.bytes("request", FILE_MAX)?;
+    let compute = keys.compute()?.sampler(context.seed);
+    let entry = |file| FileEntry { file, size_bytes: file_bytes, path: format!("file{file}") };
+    let files = (0..count).map(entry).collect();
+    Ok(Box::new(Files { files, file_bytes, request_bytes, compute, done: 0 }))
+}
+
+struct Files {
+    files: Vec<FileEntry>,
+    file_bytes: u64,
+    request_bytes: u64,
+    compute: ComputeSampler,
+    /// Requests so far.
+    done: u64,
+}
+
+impl Files {
+    fn requests_of_file(&self) -> u64 {
+        self.file_bytes.div_ceil(self.request_bytes)
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests_of_file() * self.files.len() as u64
+    }
+}
+
+impl RecordReader for Files {
+    fn carries(&self) -> Carries {
+        Carries { think: true, processes: true, files: true, addresses: true, ..Carries::default() }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        &self.files
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        let count = (self.requests() - self.done).min(BATCH as u64);
+        for _ in 0..count {
+            let file = (self.done / self.requests_of_file()) as u32;
+            let offset = self.done % self.requests_of_file() * self.request_bytes;
+            let size = self.request_bytes.min(self.file_bytes - offset);
+            let think = self.compute.next_think();
+            into.push(Record { offset, size, think, pid: file, file, ..Record::default() });
+            self.done += 1;
+        }
+        Ok(count > 0)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done, self.requests())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_request_of_a_file_is_cut_off_at_its_end() {
+        let keys = "files = 2\nfile_size = \"20KiB\"\nrequest = \"8KiB\"\ncompute = \"1ms\"".parse().expect("TOML");
+        let mut reader = open(keys, &GeneratorContext { seed: 1, block_bytes: 8192 }).expect("keys");
+        let mut records = Vec::new();
+        assert!(reader.read(&mut records).expect("generated"));
+        let seen: Vec<_> = records.iter().map(|r| (r.file, r.pid, r.offset, r.size, r.think.0)).collect();
+        let of = |file| {
+            [
+                (file, file, 0, 8192, 1_000_000),
+                (file, file, 8192, 8192, 1_000_000),
+                (file, file, 16384, 4096, 1_000_000),
+            ]
+        };
+        assert_eq!(seen, [of(0), of(1)].concat());
+        assert!(!reader.read(&mut records).expect("the end"));
+        assert_eq!(reader.files()[1].size_bytes, 20_480);
+    }
+
+    #[test]
+    fn sizes_need_units_and_something_in_them() {
+        for (key, value) in [("file_size", "\"0B\""), ("request", "8192"), ("request", "\"8\""), ("files", "0")] {
+            let keys = format!("{key} = {value}").parse().expect("TOML");
+            let error = open(keys, &GeneratorContext { seed: 1, block_bytes: 8192 }).err().expect("refused");
+            assert_eq!(error.key, key, "{value}");
+        }
+    }
+}
