@@ -351,7 +351,7 @@ proptest! {
 /// Whatever a segmented buffer may be told to do.
 fn segmented() -> impl Strategy<Value = String> {
     let counts = (1u64..5, 4u64..90, 1u64..4, 0u64..3, 0u64..40);
-    let choices = (0usize..5, 0usize..3, prop::array::uniform10(any::<bool>()), 0u32..3);
+    let choices = (0usize..5, 0usize..3, prop::array::uniform11(any::<bool>()), 0u32..3);
     (counts, choices).prop_map(|((segments, size, writes, minimum, maximum), (ahead, reporting, flags, mark))| {
         let ahead = ["none", "track", "cylinder", "segment", "next-track"][ahead];
         let reporting = ["media", "append", "buffer"][reporting];
@@ -376,6 +376,7 @@ fn segmented() -> impl Strategy<Value = String> {
             "hit_on_written",
             "hit_under_way",
             "stop_within_sector",
+            "read_during_overhead",
         ];
         for (name, flag) in names.iter().zip(flags) {
             text += &format!("{name} = {flag}\n");
@@ -425,6 +426,36 @@ proptest! {
             let to = (request.end() + reach).min(capacity) as usize;
             touched[from..to].fill(true);
             (now, next) = (end, request.end());
+        }
+    }
+
+    /// Reading on during the overhead is to get each read that much later, where a hit costs what a miss does and no
+    /// segment but one could be hit while another is read.
+    #[test]
+    fn reading_during_the_overhead_is_to_get_it_later(shape in shapes(segmented()), steps in steps(60)) {
+        let dropped = ["segments", "write_segments", "write_segment_apart", "read_during_overhead"];
+        let kept = |line: &&str| dropped.iter().all(|key| !line.trim().starts_with(&format!("{key} =")));
+        let buffer = shape.buffer.lines().filter(kept).fold("segments = 1\n".to_owned(), |all, line| all + line + "\n");
+        let drive = |overheads, during| {
+            let buffer = format!("{buffer}read_during_overhead = {during}\n");
+            Mechanical::from_table(Shape { overheads, buffer, ..shape.clone() }.profile()).unwrap()
+        };
+        let [of_read, _, after_write, _, writes @ ..] = shape.overheads;
+        let [first, second, third, fourth] = writes;
+        let mut device = drive([of_read, after_write, of_read, after_write, first, second, third, fourth], true);
+        let mut later = drive([0, 0, 0, 0, first, second, third, fourth], false);
+        let capacity = device.capacity_sectors().unwrap();
+        let (mut now, mut next, mut after) = (Nanos::ZERO, 0, of_read);
+        for (pause, place, length, kind) in steps {
+            let length = length.min(capacity);
+            let sector = if kind % 3 == 0 { next } else { place } % (capacity - length + 1);
+            let request = Request { write: kind >= 200, ..Request::read(sector, length as u32, 0) };
+            now += Nanos(if kind % 2 == 0 { pause } else { pause / 100 });
+            let overhead = Nanos(if request.write { 0 } else { after });
+            let service = device.serve(now, &request);
+            let shifted = later.serve(now + overhead, &request);
+            prop_assert_eq!(service, Service { overhead: shifted.overhead + overhead, ..shifted }, "{:?}", request);
+            (now, next, after) = (service.end, request.end(), if request.write { after_write } else { of_read });
         }
     }
 

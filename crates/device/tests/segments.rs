@@ -181,3 +181,71 @@ fn a_profile_of_each_kind_builds() {
     }
     assert!(build_device("small.toml", Table::new()).is_err());
 }
+
+/// The head reads on while the controller takes in a read.
+fn reading_on() -> Mechanical {
+    drive(&format!("{TWO}read_during_overhead = true\n"))
+}
+
+#[test]
+fn a_read_is_looked_up_when_it_has_been_taken_in() {
+    let mut device = reading_on();
+    read(&mut device, 0.0, 10, 4);
+    // At 1.85, after the overhead of a hit, sectors up to 17 are in: 16 and 17, which were not at 1.75, are a whole hit.
+    let hit = read(&mut device, 1.75, 16, 2);
+    assert_eq!((hit.end, hit.overhead, hit.transfer, hit.buffer_hit), (ms(1.89), ms(0.1), ms(0.04), true));
+    // At 2.05 sectors up to 19 are in, and 20 is not; at 2.25, when the arm could move, 20 and 21 are: no wait for the
+    // media, but the overhead of a miss.
+    let late = read(&mut device, 1.95, 20, 2);
+    assert_eq!((late.end, late.overhead, late.transfer, late.buffer_hit), (ms(2.29), ms(0.3), ms(0.04), true));
+}
+
+#[test]
+fn a_miss_breaks_off_when_the_arm_can_move() {
+    // Taken in at 2.25, while sector 22 passes until 2.3. 10 cylinders take 1.5 ms; sector 1010 lies at angle 10 and begins
+    // at 11.0. Without the key the arm has left at 2.0, and is there no sooner.
+    for (mut device, wait, there) in [(reading_on(), 0.05, true), (drive(TWO), 0.0, false)] {
+        read(&mut device, 0.0, 10, 4);
+        let miss = Request::read(1010, 4, 0);
+        let positioning = device.positioning(ms(1.95), &miss);
+        let away = device.serve(ms(1.95), &miss);
+        assert_eq!((away.end, away.seek, away.wait, away.overhead), (ms(11.42), ms(1.5), ms(wait), ms(0.32)));
+        assert_eq!(positioning, away.wait + away.seek + away.rotation);
+        // Sector 22 was read in the overhead.
+        assert_eq!(read(&mut device, 30.0, 22, 1).buffer_hit, there);
+    }
+}
+
+#[test]
+fn a_whole_hit_elsewhere_breaks_nothing_off() {
+    for (mut device, there) in [(reading_on(), true), (drive(TWO), false)] {
+        read(&mut device, 0.0, 10, 4); // and on to 64
+        assert_eq!(read(&mut device, 100.0, 1010, 4).end, ms(111.42)); // and on: sector s is in at (s - 899) / 10
+        assert_eq!(read(&mut device, 112.0, 20, 4).end, ms(112.18));
+        // At 113.1 sectors up to 1030 are in, if the head has read on.
+        assert_eq!(read(&mut device, 113.0, 1027, 4).buffer_hit, there);
+    }
+}
+
+#[test]
+fn a_partial_hit_elsewhere_breaks_off_when_the_arm_can_move() {
+    // 60..64 are there, 64..70 are not. The arm leaves at 112.4 (112.35, while sector 1023 passes) or 112.1 and is back at
+    // 113.9 or before; sector 64 begins at 116.4.
+    for (mut device, there) in [(reading_on(), true), (drive(TWO), false)] {
+        read(&mut device, 0.0, 10, 4);
+        read(&mut device, 100.0, 1010, 4);
+        let part = read(&mut device, 112.05, 60, 10);
+        assert_eq!((part.end, part.overhead, part.buffer_hit), (ms(117.02), ms(0.1), true));
+        assert_eq!(read(&mut device, 130.0, 1023, 1).buffer_hit, there);
+    }
+}
+
+#[test]
+fn a_write_breaks_off_when_it_comes() {
+    let mut device = reading_on();
+    read(&mut device, 0.0, 10, 4);
+    // At 1.95 sector 19 passes until 2.0; the write's overhead of 0.2 reads no further.
+    write(&mut device, 1.95, 1000, 4);
+    assert!(read(&mut device, 30.0, 19, 1).buffer_hit);
+    assert!(!read(&mut device, 60.0, 20, 1).buffer_hit);
+}

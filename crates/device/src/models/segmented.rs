@@ -7,6 +7,15 @@
 //! media meanwhile waits. All of that is a function of time: the state is the segments' ends, one stream, and the
 //! instants at which writes will be out.
 //!
+//! With `read_during_overhead` the head goes on reading ahead while the controller takes in the next read, because a
+//! controller cannot move the arm for a command that it has not decoded. Shriver, Small and Smith (USENIX 1999, section
+//! 2.2) say that the drive reads ahead; that it does so during the overhead is our reading. A read is then looked up when
+//! the overhead is over: `read_hit` after it came, and if it is no hit by then, `read_miss` after it came. What has
+//! been read by that second instant is served from the buffer, with the overhead of a miss; else the stream is broken off
+//! then. A hit that is whole needs no arm and breaks nothing off; one that is not, in another segment than the one that is
+//! being read, breaks off when the arm can first move, `read_miss` after it came. A write breaks off when it comes.
+//! Without the key all of that happens the instant the request comes.
+//!
 //! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6). What
 //! differs: see `mechanical.rs`; a hit never waits for a write that is under way elsewhere.
 //!
@@ -56,6 +65,20 @@ pub(crate) struct Segmented {
     write_end: u64,
 }
 
+/// A read as the controller takes it in.
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    /// When it is looked up what the buffer holds.
+    at: Nanos,
+    /// What the controller has taken up to then.
+    before: Nanos,
+    /// What it takes from then on: until data can cross the bus, until the arm can move.
+    hit: Nanos,
+    miss: Nanos,
+    /// When a stream is broken off for it.
+    leaves: Nanos,
+}
+
 /// Where and from when on the head can move for another request.
 #[derive(Debug, Clone, Copy)]
 struct Free {
@@ -92,18 +115,40 @@ impl Segmented {
     /// See [`crate::Device::serve`].
     #[inline]
     pub fn serve(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> Service {
-        let progress = self.settle(parameters, now);
-        self.pending.retain(|pending| pending.done > now);
-        let service = if request.write {
-            self.write(parameters, now, request, progress)
-        } else {
-            match self.hit(request, progress, None) {
-                Some(segment) => self.read_hit(parameters, now, request, segment, progress),
-                None => self.read_miss(parameters, now, request, progress),
-            }
+        let command = (!request.write).then(|| self.command(parameters, now, request));
+        let at = command.map_or(now, |command| command.at);
+        let progress = self.settle(parameters, at);
+        self.pending.retain(|pending| pending.done > at);
+        let service = match command {
+            None => self.write(parameters, now, request, progress),
+            Some(command) => match self.hit(request, progress, None) {
+                Some(segment) => self.read_hit(parameters, &command, request, segment, progress),
+                None => self.read_miss(parameters, &command, request, progress),
+            },
         };
         self.after_write = request.write;
         service
+    }
+
+    /// How a read that comes at `now` is taken in.
+    #[inline]
+    fn command(&self, parameters: &Parameters, now: Nanos, request: &Request) -> Command {
+        let after = usize::from(self.after_write);
+        let (hit, miss) = (parameters.overheads.read_hit[after], parameters.overheads.read_miss[after]);
+        if !self.buffer.read_during_overhead {
+            return Command { at: now, before: Nanos::ZERO, hit, miss, leaves: now };
+        }
+        let (at, leaves) = (now + hit, now + hit.max(miss));
+        let Look { progress, read, .. } = self.look(parameters, at);
+        let held = |segment: usize| match read {
+            Some((reading, end)) if reading == segment => end,
+            _ => self.segments.end(segment),
+        };
+        let serves = |segment: &usize| self.buffer.partial_hit || held(*segment) >= request.end();
+        match self.hit(request, progress, read).filter(serves) {
+            Some(_) => Command { at, before: hit, hit: Nanos::ZERO, miss: miss.saturating_sub(hit), leaves },
+            None => Command { at: now + miss, before: miss, hit: Nanos::ZERO, miss: Nanos::ZERO, leaves: now + miss },
+        }
     }
 
     /// What the stream has come to at `now`.
@@ -178,14 +223,14 @@ impl Segmented {
 
     /// See [`crate::Device::positioning`].
     pub fn positioning(&self, parameters: &Parameters, now: Nanos, request: &Request) -> Nanos {
-        let Look { progress, rest, read } = self.look(parameters, now);
-        let after = usize::from(self.after_write);
         if !request.write {
+            let command = self.command(parameters, now, request);
+            let Look { progress, rest, read } = self.look(parameters, command.at);
             if self.hit(request, progress, read).is_some() {
                 return Nanos::ZERO;
             }
-            let free = self.free(parameters, now, progress, rest);
-            let ready = now + parameters.overheads.read_miss[after];
+            let free = self.free(parameters, command.leaves, progress, rest);
+            let ready = command.at + command.miss;
             let start = ready.max(free.at);
             let run = (request.sector, request.sector + 1);
             let passage = parameters.arm.pass((start, Nanos::ZERO), free.head, run, Access::Read);
@@ -193,10 +238,11 @@ impl Segmented {
         }
         if self.buffer.reporting != Reporting::Media {
             let overheads = &parameters.overheads;
-            let ready = now + overheads.write_hit[after] + overheads.data_preparation;
+            let ready = now + overheads.write_hit[usize::from(self.after_write)] + overheads.data_preparation;
             let room = if self.appends(now, request).is_some() { now } else { self.room(now) };
             return room.saturating_sub(ready);
         }
+        let Look { progress, rest, .. } = self.look(parameters, now);
         let free = self.free(parameters, now, progress, rest);
         let service = self.through(parameters, now, request, &free).0;
         service.wait + service.seek + service.rotation

@@ -57,12 +57,14 @@ pub(crate) struct Buffer {
     pub partial_hit: bool,
     pub caching: bool,
     pub stop_within_sector: bool,
+    /// The head goes on reading ahead while the controller takes in the next read: see `segmented.rs`.
+    pub read_during_overhead: bool,
     /// Part of the request (or of the segment) that must be in before it starts to cross the bus.
     pub read_watermark: f64,
     pub watermark_of_segment: bool,
 }
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "segments",
     "segment_sectors",
     "write_segments",
@@ -83,6 +85,7 @@ const KEYS: [&str; 21] = [
     "partial_hit",
     "caching",
     "stop_within_sector",
+    "read_during_overhead",
     "read_watermark",
 ];
 
@@ -141,6 +144,7 @@ impl Buffer {
             partial_hit: flag("partial_hit", true)?,
             caching: flag("caching", true)?,
             stop_within_sector: flag("stop_within_sector", false)?,
+            read_during_overhead: flag("read_during_overhead", false)?,
             read_watermark: keys.or("read_watermark", 0.0, Keys::fraction)?,
             watermark_of_segment,
         };

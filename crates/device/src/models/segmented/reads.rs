@@ -2,7 +2,7 @@
 
 use headstart_types::Nanos;
 
-use super::{holds, Reading, Segmented};
+use super::{holds, Command, Reading, Segmented};
 use crate::models::arm::Passage;
 use crate::models::geometry::Access;
 use crate::models::mechanical::Parameters;
@@ -22,37 +22,36 @@ impl Segmented {
     pub(super) fn read_hit(
         &mut self,
         parameters: &Parameters,
-        now: Nanos,
+        command: &Command,
         request: &Request,
         segment: usize,
         progress: Option<Progress>,
     ) -> Service {
         let Parameters { overheads, bus_sector, .. } = parameters;
-        let after = usize::from(self.after_write);
+        let &Command { at, before, hit, miss, leaves } = command;
         let held = self.segments.end(segment);
         let part = held < request.end();
-        let overhead =
-            if part && !self.buffer.partial_hit { overheads.read_miss[after] } else { overheads.read_hit[after] }
-                + overheads.data_preparation;
-        let ready = now + overhead;
+        let overhead = if part && !self.buffer.partial_hit { miss } else { hit } + overheads.data_preparation;
+        let ready = at + overhead;
         let mut end = ready + parameters.bus.time(request.sectors, false);
         let streams = self.reading.as_ref().is_some_and(|reading| reading.segment == segment);
-        let mut free = now.max(self.written);
+        let mut free = at.max(self.written);
         if streams {
             self.read_on(parameters, request);
-        } else if self.reading.is_some() {
-            free = self.break_off(parameters, now, progress).at;
+        } else if part || !self.buffer.read_during_overhead {
+            let progress = if leaves > at { self.settle(parameters, leaves) } else { progress };
+            free = self.break_off(parameters, leaves, progress).at;
         }
         if part {
             let done = if streams {
-                self.follow(parameters, now, request)
+                self.follow(parameters, at, request)
             } else {
-                let from = (now + overheads.read_miss[after]).max(free);
+                let from = (at + miss).max(free);
                 self.fetch(parameters, from, segment, (held, request)).done
             };
             let back = if done > ready { overheads.first_reselect + overheads.data_preparation } else { Nanos::ZERO };
             end = end.max(done + back + bus_sector[0]);
-        } else if !streams && self.buffer.read_ahead_on_hit {
+        } else if self.reading.is_none() && self.buffer.read_ahead_on_hit {
             self.read_ahead_again(parameters, ready.max(free), segment, request);
         }
         self.segments.touch(segment);
@@ -61,8 +60,10 @@ impl Segmented {
         }
         let overhead = overhead + overheads.read_completion;
         let end = end + overheads.read_completion;
+        let transfer = end - at - overhead;
+        let overhead = before + overhead;
         let [seek, rotation, wait] = [Nanos::ZERO; 3];
-        Service { end, seek, rotation, transfer: end - now - overhead, overhead, wait, buffer_hit: true }
+        Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true }
     }
 
     /// Lets the stream go on as far as a hit by `request` allows.
@@ -132,14 +133,15 @@ impl Segmented {
     pub(super) fn read_miss(
         &mut self,
         parameters: &Parameters,
-        now: Nanos,
+        command: &Command,
         request: &Request,
         progress: Option<Progress>,
     ) -> Service {
         let Parameters { overheads, bus_sector, bus, .. } = parameters;
         let after = usize::from(self.after_write);
-        let free = self.break_off(parameters, now, progress);
-        let ready = now + overheads.read_miss[after];
+        let &Command { at, before, miss, leaves, .. } = command;
+        let free = self.break_off(parameters, leaves, progress);
+        let ready = at + miss;
         let start = ready.max(free.at);
         let pending = &self.pending;
         let segment = self.segments.take(self.buffer.read_segments(), |index| holds(pending, index));
@@ -164,7 +166,7 @@ impl Segmented {
         }
         let Passage { seek, rotation, .. } = passage;
         let transfer = done - start - seek - rotation;
-        let overhead = overheads.read_miss[after] + (end - done);
+        let overhead = before + miss + (end - done);
         Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }
     }
 
