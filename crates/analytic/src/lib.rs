@@ -1,5 +1,6 @@
 //! Bounds and models in closed form, to check simulations against.
 
 mod bounds;
+pub mod file_system;
 
 pub use bounds::{elapsed_lower_bound, min_misses, DiskBound, LowerBound, Work};

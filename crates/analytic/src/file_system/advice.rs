@@ -1,0 +1,165 @@
+//! Which parameter to change, and what the model says it gains.
+//!
+//! Each parameter is tried alone, at every value of a short list; the best value of each is kept if it gains at all. The
+//! last piece of advice is all of them together. A gain is of the time that a file's requests take in sum, not of one
+//! request's: larger requests take longer each.
+
+use headstart_types::{Bytes, KeyError};
+
+use super::equations::response;
+use super::parameters::{FileSystem, Parameters, Prefetch, Scheduler};
+use super::seeks::Seeks;
+
+/// A change that helps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// What to set.
+    pub set: Settings,
+    /// Sum of the response times of a file's requests afterwards.
+    pub total_ns: f64,
+    /// By how much that is less than before, as a share of it: 0 to 1.
+    pub gain: f64,
+}
+
+/// Gains below this are not worth a line.
+const LEAST_GAIN: f64 = 0.001;
+/// Clusters and read-ahead are tried up to here: what later file systems take for them at the most.
+const CLUSTER_BYTES_MAX: u64 = 1 << 20;
+/// Requests of the application are tried up to here.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
+/// Keys of Python's `headstart.model.file_system` with their values.
+pub type Settings = Vec<(&'static str, String)>;
+type Candidate = (Parameters, Settings);
+/// Values of one parameter to try.
+type Family = fn(&Parameters) -> Vec<Candidate>;
+
+const FAMILIES: [Family; 6] = [prefetching, clusters, segments, read_ahead, clook, requests];
+
+/// Changes that help, best first; where there are several, all of them together last, found by trying each parameter
+/// again on top of the others.
+///
+/// # Errors
+/// A parameter out of range, to begin with.
+pub fn advise(parameters: &Parameters, seeks: &mut Seeks) -> Result<Vec<Advice>, KeyError> {
+    let before = response(parameters, seeks)?.total_ns;
+    let mut alone: Vec<(Advice, Family)> = Vec::new();
+    for family in FAMILIES {
+        if let Some((_, set, total_ns)) = best(family(parameters), before, seeks)? {
+            alone.push((Advice { set, total_ns, gain: 1.0 - total_ns / before }, family));
+        }
+    }
+    alone.sort_by(|(one, _), (other, _)| other.gain.total_cmp(&one.gain));
+    let together = together(parameters, alone.iter().map(|(_, family)| *family), before, seeks)?;
+    let several = alone.len() > 1;
+    Ok(alone.into_iter().map(|(advice, _)| advice).chain(together.filter(|_| several)).collect())
+}
+
+/// The change that leaves the least time, if one gains on `before`.
+fn best(
+    candidates: Vec<Candidate>,
+    before: f64,
+    seeks: &mut Seeks,
+) -> Result<Option<(Parameters, Settings, f64)>, KeyError> {
+    let mut best = None;
+    let mut enough = before * (1.0 - LEAST_GAIN);
+    for (changed, set) in candidates {
+        let total_ns = response(&changed, seeks)?.total_ns;
+        // Of equals the first, which changes less.
+        if total_ns < enough {
+            enough = total_ns - before * LEAST_GAIN;
+            best = Some((changed, set, total_ns));
+        }
+    }
+    Ok(best)
+}
+
+fn together(
+    parameters: &Parameters,
+    families: impl Iterator<Item = Family>,
+    before: f64,
+    seeks: &mut Seeks,
+) -> Result<Option<Advice>, KeyError> {
+    let (mut now, mut set, mut total_ns) = (*parameters, Settings::new(), before);
+    for family in families {
+        if let Some((changed, more, less_ns)) = best(family(&now), total_ns, seeks)? {
+            set.retain(|(key, _)| more.iter().all(|(other, _)| other != key));
+            set.extend(more);
+            (now, total_ns) = (changed, less_ns);
+        }
+    }
+    Ok((!set.is_empty()).then_some(Advice { set, total_ns, gain: 1.0 - total_ns / before }))
+}
+
+fn sizes(least: u64, most: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(least), |bytes| bytes.checked_mul(2)).take_while(move |bytes| *bytes <= most)
+}
+
+fn text(bytes: u64) -> String {
+    Bytes(bytes).to_string()
+}
+
+/// First window and limit: read-ahead as it is but up to the cluster, and the whole cluster at once (section 6).
+fn prefetching(now: &Parameters) -> Vec<Candidate> {
+    let FileSystem { block_bytes, cluster_bytes, prefetch, .. } = now.file_system;
+    let with = |first_bytes: u64, limit_bytes: u64| {
+        let mut changed = *now;
+        changed.file_system.prefetch = Prefetch::Doubling { first_bytes, limit_bytes };
+        (changed, vec![("prefetch_first", text(first_bytes)), ("prefetch_limit", text(limit_bytes))])
+    };
+    let (first, limit) = match prefetch {
+        Prefetch::Off => (block_bytes, block_bytes),
+        Prefetch::Doubling { first_bytes, limit_bytes } => (first_bytes, limit_bytes.max(cluster_bytes)),
+    };
+    let mut candidates: Vec<Candidate> = sizes(limit, cluster_bytes).map(|limit| with(first, limit)).collect();
+    candidates.extend(sizes(first, cluster_bytes).map(|first| with(first, limit.max(cluster_bytes))));
+    candidates.push(with(cluster_bytes, cluster_bytes));
+    candidates
+}
+
+/// Larger clusters, read ahead up to their size.
+fn clusters(now: &Parameters) -> Vec<Candidate> {
+    let doubled = now.file_system.cluster_bytes.saturating_mul(2);
+    let grown = |cluster_bytes: u64| {
+        let mut changed = *now;
+        changed.file_system.cluster_bytes = cluster_bytes;
+        let mut set = vec![("cluster", text(cluster_bytes))];
+        if let Prefetch::Doubling { first_bytes, limit_bytes } = now.file_system.prefetch {
+            let limit_bytes = limit_bytes.max(cluster_bytes);
+            changed.file_system.prefetch = Prefetch::Doubling { first_bytes, limit_bytes };
+            set.push(("prefetch_limit", text(limit_bytes)));
+        }
+        (changed, set)
+    };
+    sizes(doubled, CLUSTER_BYTES_MAX).map(grown).collect()
+}
+
+/// As many cache segments as streams (section 6).
+fn segments(now: &Parameters) -> Vec<Candidate> {
+    let mut changed = *now;
+    changed.disk.cache_segments = now.disk.cache_segments.max(now.work.streams);
+    vec![(changed, vec![("cache_segments", changed.disk.cache_segments.to_string())])]
+}
+
+fn read_ahead(now: &Parameters) -> Vec<Candidate> {
+    let mut changed = *now;
+    changed.disk.read_ahead = true;
+    vec![(changed, vec![("read_ahead", "true".to_owned())])]
+}
+
+/// Never first come, first served: that the tables' form lets it gain for 2 or 3 streams, where the way back is all
+/// that the order of the queue costs, is the form's weakness.
+fn clook(now: &Parameters) -> Vec<Candidate> {
+    let mut changed = *now;
+    changed.disk.scheduler = Scheduler::Clook;
+    vec![(changed, vec![("scheduler", "clook".to_owned())])]
+}
+
+fn requests(now: &Parameters) -> Vec<Candidate> {
+    let larger = |request_bytes: u64| {
+        let mut changed = *now;
+        changed.work.request_bytes = request_bytes;
+        (changed, vec![("request", text(request_bytes))])
+    };
+    sizes(2 * now.work.request_bytes, REQUEST_BYTES_MAX.min(now.work.file_bytes)).map(larger).collect()
+}
