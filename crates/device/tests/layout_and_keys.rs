@@ -162,7 +162,15 @@ fn mistakes_in_a_scenario_name_their_key() {
         ("hp97560", "buffer = {size = '128K'}", "buffer.size: \"128K\" has an unknown unit"),
         ("hp97560", "buffer = {segments = 2}", "buffer.segment_sectors: missing"),
         ("hp97560", "buffer = {streams = 2}", "buffer.streams: unknown key; allowed: size, read_ahead"),
-        ("hp97560", "bus = {sector_time = '1us'}", "bus.bytes_per_second: beside sector_time"),
+        ("hp97560", "bus = {sector_time = '1us', bytes_per_second = 9}", "bus.bytes_per_second: beside sector_time"),
+        (
+            "seagate-cheetah-9lp",
+            "controller = {overhead = '1ms', read_hit_after_read = '1ms'}",
+            "controller.overhead: beside overheads of each kind; allowed: one of the two",
+        ),
+        ("hp97560", "bus = {write_sector_time = '1us'}", "bus.write_sector_time: unknown key"),
+        ("seagate-cheetah-9lp", "buffer = {size = '1MiB'}", "buffer.read_ahead: missing; allowed: true or false"),
+        ("hp97560", "controller = {overheads = '1ms'}", "controller.overheads: unknown key"),
         ("hp97560", "controller = {read_hit_after_read = '1ms'}", "controller.read_hit_after_write: missing"),
         ("hp97560", "sparing = 'range'", "sparing_range: missing"),
         ("hp97560", "write_settle = '-x'", "write_settle: \"x\" has"),
@@ -186,6 +194,33 @@ fn mistakes_in_a_scenario_name_their_key() {
     assert_eq!(error.to_string(), expected);
     let error = build_scheduler("cscan", "merge = true".parse().unwrap()).err().unwrap();
     assert_eq!(error.to_string(), "merge: unknown key; allowed: full_stroke");
+}
+
+/// Of keys that exclude each other those laid over the profile win; what they do not exclude stays.
+#[test]
+fn keys_of_another_form_replace_the_table() {
+    let shipped = |name| headstart_device::model(name).map(|row| (row.defaults)()).unwrap();
+    let over = |name, keys: &str| headstart_device::overlay(shipped(name), keys.parse().unwrap());
+    for (name, keys, table) in [
+        ("seagate-cheetah-4lp", "overhead = '1.2ms'", "controller"),
+        ("seagate-cheetah-4lp", "bytes_per_second = 9300000", "bus"),
+        ("hp97560", "sector_time = '0.1ms'\nwrite_sector_time = '0.2ms'", "bus"),
+        ("seagate-cheetah-4lp", "size = '128KiB'\nread_ahead = true", "buffer"),
+        ("hp97560", "segments = 2\nsegment_sectors = 64\nread_ahead = 'segment'\nwrite_reporting = 'media'", "buffer"),
+    ] {
+        let both = over(name, &format!("[{table}]\n{keys}"));
+        assert_eq!(both[table], toml::Value::Table(keys.parse().unwrap()), "{name}");
+        assert_eq!(both.len(), shipped(name).len());
+        assert!(headstart_device::Mechanical::from_table(both).is_ok(), "{name}: {keys}");
+    }
+    // Nothing below is excluded: joined.
+    let both = over("seagate-cheetah-4lp", "bus = {write_sector_time = '1us'}\nbuffer = {segments = 5}");
+    assert_eq!((both["bus"].as_table().unwrap().len(), both["buffer"]["segments"].as_integer()), (2, Some(5)));
+    assert_eq!(both["buffer"]["segment_sectors"], shipped("seagate-cheetah-4lp")["buffer"]["segment_sectors"]);
+    // 1.2 ms and 16 sectors at 512 / 9.3e6 s, rounded up.
+    let keys = "controller = {overhead = '1.2ms'}\nbus = {bytes_per_second = 9300000}";
+    let device = build_device("seagate-cheetah-4lp", keys.parse().unwrap()).unwrap();
+    assert_eq!(device.least_service(16).0, 1_200_000 + 880_861);
 }
 
 #[test]

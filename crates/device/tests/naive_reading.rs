@@ -271,8 +271,8 @@ impl Naive {
         }
     }
 
-    /// Looked up at `at`, data can cross the bus from `ready` on, a stream elsewhere is broken off at `leave` and the arm
-    /// can move at `arm`.
+    /// Looked up at `at`, data can cross the bus from `ready` on, a stream elsewhere is broken off at `leave` and the
+    /// arm can move at `arm`.
     fn hit(&mut self, (at, ready, leave, arm): (u64, u64, u64, u64), segment: usize, (sector, end): (u64, u64)) -> u64 {
         let held = self.segments[segment].end;
         let crossed = ready + self.drive.bus * (end - sector);

@@ -191,7 +191,8 @@ fn reading_on() -> Mechanical {
 fn a_read_is_looked_up_when_it_has_been_taken_in() {
     let mut device = reading_on();
     read(&mut device, 0.0, 10, 4);
-    // At 1.85, after the overhead of a hit, sectors up to 17 are in: 16 and 17, which were not at 1.75, are a whole hit.
+    // At 1.85, after the overhead of a hit, sectors up to 17 are in: 16 and 17, which were not at 1.75, are a whole
+    // hit.
     let hit = read(&mut device, 1.75, 16, 2);
     assert_eq!((hit.end, hit.overhead, hit.transfer, hit.buffer_hit), (ms(1.89), ms(0.1), ms(0.04), true));
     // At 2.05 sectors up to 19 are in, and 20 is not; at 2.25, when the arm could move, 20 and 21 are: no wait for the
@@ -202,8 +203,8 @@ fn a_read_is_looked_up_when_it_has_been_taken_in() {
 
 #[test]
 fn a_miss_breaks_off_when_the_arm_can_move() {
-    // Taken in at 2.25, while sector 22 passes until 2.3. 10 cylinders take 1.5 ms; sector 1010 lies at angle 10 and begins
-    // at 11.0. Without the key the arm has left at 2.0, and is there no sooner.
+    // Taken in at 2.25, while sector 22 passes until 2.3. 10 cylinders take 1.5 ms; sector 1010 lies at angle 10 and
+    // begins at 11.0. Without the key the arm has left at 2.0, and is there no sooner.
     for (mut device, wait, there) in [(reading_on(), 0.05, true), (drive(TWO), 0.0, false)] {
         read(&mut device, 0.0, 10, 4);
         let miss = Request::read(1010, 4, 0);
@@ -229,8 +230,8 @@ fn a_whole_hit_elsewhere_breaks_nothing_off() {
 
 #[test]
 fn a_partial_hit_elsewhere_breaks_off_when_the_arm_can_move() {
-    // 60..64 are there, 64..70 are not. The arm leaves at 112.4 (112.35, while sector 1023 passes) or 112.1 and is back at
-    // 113.9 or before; sector 64 begins at 116.4.
+    // 60..64 are there, 64..70 are not. The arm leaves at 112.4 (112.35, while sector 1023 passes) or 112.1 and is
+    // back at 113.9 or before; sector 64 begins at 116.4.
     for (mut device, there) in [(reading_on(), true), (drive(TWO), false)] {
         read(&mut device, 0.0, 10, 4);
         read(&mut device, 100.0, 1010, 4);

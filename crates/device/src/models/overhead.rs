@@ -68,15 +68,21 @@ const REST: [&str; 10] = [
 ];
 
 impl Overheads {
+    /// The keys that exclude `overhead`.
+    pub const EACH: [&[&str]; 3] = [&EIGHT, &REST, &["extra_write_disconnect"]];
+
     /// From the `controller` table of a profile.
     ///
     /// # Errors
     /// The key at fault.
     pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        if !EIGHT.iter().chain(&REST).any(|key| keys.has(key)) {
+        if !Self::EACH.concat().iter().any(|key| keys.has(key)) {
             let one = [keys.time_or_zero("overhead")?; 2];
             keys.finish(&["overhead"])?;
             return Ok(Self { read_hit: one, read_miss: one, write_hit: one, write_miss: one, ..Self::default() });
+        }
+        if keys.has("overhead") {
+            return Err(KeyError::new("overhead", "beside overheads of each kind", "one of the two"));
         }
         let mut eight = [Nanos::ZERO; 8];
         for (time, key) in eight.iter_mut().zip(EIGHT) {
@@ -92,7 +98,7 @@ impl Overheads {
         } else {
             None
         };
-        keys.finish(&[&EIGHT[..], &REST, &["extra_write_disconnect"]].concat())?;
+        keys.finish(&Self::EACH.concat())?;
         let pair = |index: usize| [eight[index] + rest[0], eight[index + 1] + rest[0]];
         Ok(Self {
             read_hit: pair(0),

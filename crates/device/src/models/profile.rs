@@ -6,7 +6,7 @@
 //! `[controller]` (`overhead.rs`), `[bus]` (`bus.rs`), `[buffer]`: `size` and `read_ahead` for one stream
 //! (`single.rs`), or `segments` and what `segments.rs` lists. Every number is required unless nothing is its natural
 //! default: a profile is complete or it is an error. A scenario may lay keys of its own over a profile, table by
-//! table.
+//! table: see [`overlay`].
 
 use std::path::Path;
 
@@ -53,17 +53,33 @@ pub fn shipped(name: &str) -> Table {
     profile.map_or_else(Table::new, |(_, text)| text.parse().expect("the shipped profile is TOML"))
 }
 
-/// `keys` over `base`: tables are joined key by key, anything else is replaced.
+/// `keys` over `base`: tables are joined key by key, anything else is replaced. Of keys that exclude each other those
+/// of `keys` win: a table in another form than the one below replaces it whole.
 #[must_use]
 pub fn overlay(mut base: Table, keys: Table) -> Table {
     for (key, value) in keys {
         let value = match (base.remove(&key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => Value::Table(overlay(below, above)),
+            (Some(Value::Table(below)), Value::Table(above)) if !excludes(&key, &above, &below) => {
+                Value::Table(overlay(below, above))
+            }
             (_, above) => above,
         };
         base.insert(key, value);
     }
     base
+}
+
+/// Whether two tables of the name `table` have keys that exclude each other.
+fn excludes(table: &str, above: &Table, below: &Table) -> bool {
+    let each = Overheads::EACH.concat();
+    let forms: [&[&str]; 2] = match table {
+        "controller" => [&["overhead"], &each],
+        "bus" => [&["bytes_per_second"], &["sector_time"]],
+        "buffer" => [&["size"], &["segments"]],
+        _ => return false,
+    };
+    let form = |keys: &Table| forms.iter().position(|form| form.iter().any(|key| keys.contains_key(*key)));
+    matches!((form(above), form(below)), (Some(above), Some(below)) if above != below)
 }
 
 /// The drive of the profile at `path` with `keys` laid over it.
