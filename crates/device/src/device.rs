@@ -104,6 +104,19 @@ pub struct Mechanics {
     pub seek: Vec<Nanos>,
     /// The zones, outermost first.
     pub bands: Vec<Band>,
+    /// What a read after a read takes beside the bus, if the buffer has it.
+    pub hit_overhead: Nanos,
+    /// What a read after a read takes beside arm, media and bus, if it needs the arm and the media hide nothing of it.
+    pub miss_overhead: Nanos,
+    /// Time in which a sector that is read crosses the bus, in nanoseconds.
+    pub bus_sector_ns: f64,
+    /// Streams of reads that the buffer can hold at once: its segments that reads may take, 1 if it is one stream, 0
+    /// where nothing is read from it.
+    pub segments: u32,
+    /// Sectors of each.
+    pub segment_sectors: u64,
+    /// The head goes on reading into the buffer behind a read.
+    pub reads_ahead: bool,
 }
 
 impl Mechanics {

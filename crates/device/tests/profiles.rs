@@ -1,6 +1,7 @@
 //! What the sources of the shipped profiles print, against what the drives then do.
 
-use headstart_device::{build_device, Device, Mechanics};
+use headstart_device::{build_device, Device, Mechanics, Request};
+use headstart_types::Nanos;
 use toml::Table;
 
 fn drive(model: &str) -> (Box<dyn Device>, Mechanics) {
@@ -79,4 +80,35 @@ fn extracted_drives() {
     let (_, cheetah) = drive("seagate-cheetah-9lp");
     let raw = 10_045.0 / 60.0 * 254.0 * 512.0;
     near("rate", cheetah.bands[0].bytes_per_second, raw * 3048.0 / 4248.0, 0.001);
+}
+
+/// What a model of the file system reckons with, as the profiles print it, and as a hit then takes it.
+#[test]
+fn controller_bus_and_buffer() {
+    for (model, hit, miss, bus, segments, sectors) in [
+        ("hp97560", 2_200_000, 2_200_000, 51_200.0, 1, 256),
+        ("seagate-cheetah-4lp", 68_000, 607_730, 106_000.0, 3, 282),
+        ("ibm-0661", 300_000, 300_000, 512e9 / 4e6, 0, 0),
+    ] {
+        let (mut device, mechanics) = drive(model);
+        let Mechanics { hit_overhead, miss_overhead, bus_sector_ns, segments: held, segment_sectors, .. } = mechanics;
+        assert_eq!((hit_overhead.0, miss_overhead.0), (hit, miss), "{model}");
+        assert_eq!((held, segment_sectors, mechanics.reads_ahead), (segments, sectors, segments > 0), "{model}");
+        assert_eq!(bus_sector_ns, bus, "{model}");
+        let first = device.serve(Nanos::ZERO, &Request::read(1_000, 16, 0));
+        let (later, next) = (first.end + Nanos::from_millis(100), Request::read(1_016, 16, 0));
+        let again = device.serve(later, &next);
+        assert_eq!(again.buffer_hit, segments > 0, "{model}");
+        if again.buffer_hit {
+            assert_eq!((again.end - later).0, hit + 16 * bus as u64, "{model}");
+        }
+    }
+    // Segments that take writes only, and a buffer from which nothing is read.
+    let with = |keys: &str| build_device("seagate-cheetah-4lp", keys.parse().unwrap()).unwrap().mechanics().unwrap();
+    assert_eq!(with("buffer = {write_segment_apart = true}").segments, 2);
+    let none = with("buffer = {caching = false}");
+    assert_eq!((none.segments, none.segment_sectors, none.reads_ahead), (0, 0, false));
+    assert!(!with("buffer = {read_ahead = 'none'}").reads_ahead);
+    assert_eq!(with("bus = {bytes_per_second = 9300000}").bus_sector_ns, 512e9 / 9.3e6);
+    assert_eq!(with("controller = {overhead = '1.2ms'}").miss_overhead, Nanos(1_200_000));
 }

@@ -40,6 +40,14 @@ impl Bus {
         Ok(bus)
     }
 
+    /// Time of one sector of a read in nanoseconds, not rounded.
+    pub fn sector_ns(&self) -> f64 {
+        match *self {
+            Bus::Sector([read, _]) => read.0 as f64,
+            Bus::Rate(rate) => PER_SECTOR as f64 / rate as f64,
+        }
+    }
+
     /// Time of `sectors` sectors.
     #[inline]
     pub fn time(&self, sectors: u32, write: bool) -> Nanos {

@@ -45,6 +45,16 @@ pub(crate) enum Cache {
     Segmented(Segmented),
 }
 
+/// What an analytic model asks of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    /// See [`Mechanics::segments`].
+    pub segments: u32,
+    /// Sectors of each.
+    pub sectors: u64,
+    pub reads_ahead: bool,
+}
+
 /// A mechanical drive.
 #[derive(Debug, Clone)]
 pub struct Mechanical {
@@ -100,7 +110,11 @@ impl Device for Mechanical {
     }
 
     fn mechanics(&self) -> Option<Mechanics> {
-        let arm = &self.parameters.arm;
+        let Parameters { arm, overheads, bus, .. } = &*self.parameters;
+        let Kept { segments, sectors, reads_ahead } = match &self.cache {
+            Cache::Single(single) => single.kept(),
+            Cache::Segmented(segmented) => segmented.kept(),
+        };
         let bands = arm.zones.iter().map(|zone| Band {
             first: zone.first,
             sectors: zone.end - zone.first,
@@ -116,6 +130,12 @@ impl Device for Mechanical {
             write_settle: Nanos(arm.write_settle.max(0).unsigned_abs()),
             seek: arm.seek.times().to_vec(),
             bands: bands.collect(),
+            hit_overhead: overheads.whole_read(overheads.read_hit[0]),
+            miss_overhead: overheads.whole_read(overheads.read_miss[0]) + overheads.first_reselect,
+            bus_sector_ns: bus.sector_ns(),
+            segments,
+            segment_sectors: sectors,
+            reads_ahead,
         })
     }
 

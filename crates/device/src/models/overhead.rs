@@ -117,6 +117,11 @@ impl Overheads {
         })
     }
 
+    /// All that the controller takes for a read whose command takes so long.
+    pub fn whole_read(&self, command: Nanos) -> Nanos {
+        command + self.data_preparation + self.read_completion
+    }
+
     /// No command costs less.
     pub fn least(&self) -> Nanos {
         let all = [self.read_hit, self.read_miss, self.write_hit, self.write_miss];

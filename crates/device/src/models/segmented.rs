@@ -27,8 +27,8 @@ mod writes;
 use headstart_types::Nanos;
 
 use super::geometry::{Access, Place};
-use super::mechanical::Parameters;
-use super::segments::{Buffer, Reporting, Segments};
+use super::mechanical::{Kept, Parameters};
+use super::segments::{Buffer, ReadAhead, Reporting, Segments};
 use super::stream::{Progress, Stream};
 use crate::{Request, Service};
 
@@ -110,6 +110,14 @@ impl Segmented {
             write_end: 0,
             buffer,
         }
+    }
+
+    /// See [`Kept`].
+    pub fn kept(&self) -> Kept {
+        let Buffer { size, caching, maximum, read_ahead, .. } = self.buffer;
+        let reads_ahead = caching && read_ahead != ReadAhead::None && maximum != Some(0);
+        let segments = if caching { self.buffer.read_segments().len() as u32 } else { 0 };
+        Kept { segments, sectors: if caching { size } else { 0 }, reads_ahead }
     }
 
     /// See [`crate::Device::serve`].

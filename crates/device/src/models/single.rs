@@ -11,7 +11,7 @@
 use headstart_types::Nanos;
 
 use super::geometry::{Access, Place, Zone};
-use super::mechanical::Parameters;
+use super::mechanical::{Kept, Parameters};
 use super::stream::Stream;
 use crate::{Request, Service};
 
@@ -40,6 +40,11 @@ impl Single {
         let rest = Place { cylinder: 0, surface: 0 };
         let ahead = if read_ahead { buffer } else { 0 };
         Self { buffer, ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
+    }
+
+    /// See [`Kept`].
+    pub fn kept(&self) -> Kept {
+        Kept { segments: u32::from(self.buffer > 0), sectors: self.buffer, reads_ahead: self.ahead > 0 }
     }
 
     /// Whether a read from `sector` goes on from the stream.
