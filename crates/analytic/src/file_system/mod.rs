@@ -23,6 +23,7 @@ mod overlap;
 mod parameters;
 mod requests;
 mod seeks;
+mod sheet;
 #[cfg(test)]
 mod tables;
 
@@ -30,3 +31,4 @@ pub use advice::{advise, Advice, Settings};
 pub use equations::{response, Response, TERMS};
 pub use parameters::{Costs, Disk, FileSystem, Parameters, Prefetch, Scheduler, Work};
 pub use seeks::{SeekCurve, Seeks};
+pub use sheet::{Choices, Column, Sheet, Unit, FIELDS};

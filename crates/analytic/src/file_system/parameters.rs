@@ -165,7 +165,10 @@ impl Disk {
     fn check(&self) -> Result<(), KeyError> {
         duration("overhead", self.miss_overhead_ns)?;
         duration("hit_overhead", self.hit_overhead_ns)?;
-        duration("revolution", self.revolution_ns)?;
+        if !(0.0..=3.6e12).contains(&self.revolution_ns) {
+            let problem = format!("a turn of {} ns is out of range", self.revolution_ns);
+            return Err(KeyError::new("rpm", problem, "turns a minute, more than 0"));
+        }
         rate("disk_rate", self.disk_bytes_per_second)?;
         rate("bus_rate", self.bus_bytes_per_second)
     }
