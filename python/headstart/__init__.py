@@ -7,6 +7,7 @@
 Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line.
 """
 
+from headstart import model
 from headstart._core import HeadstartError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
@@ -25,6 +26,7 @@ __all__ = [
     "device",
     "explain",
     "lower_bound",
+    "model",
     "play",
     "simulate",
     "trace_convert",

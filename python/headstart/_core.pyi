@@ -1,6 +1,6 @@
 """The Rust module: JSON in, JSON out. `headstart` gives it types and words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 
 __version__: str
@@ -92,3 +92,12 @@ def device_replay(
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Replay a trace on a device; return the times."""
+
+def model_terms() -> list[str]:
+    """Return what `model_file_system` writes of each row, in order."""
+
+def model_file_system(question: str, columns: Sequence[tuple[str, object]], out: object) -> None:
+    """Write the terms of each row to `out`, term by term.
+
+    Columns and `out` are buffers of C doubles; a column has one number, or one for each row.
+    """

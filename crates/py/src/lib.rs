@@ -7,6 +7,7 @@ mod catalog;
 mod devices;
 mod errors;
 mod live;
+mod model;
 mod replay;
 mod simulation;
 mod traces;
@@ -26,6 +27,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(model::model_file_system, module)?)?;
+    module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;

@@ -11,6 +11,7 @@ mod known;
 mod limits;
 mod link;
 mod live;
+pub mod model;
 mod outcome;
 mod process;
 mod progress;

@@ -68,7 +68,7 @@ pub struct Sheet {
     choices: Choices,
 }
 
-/// Numbers of one parameter: its index in [`FIELDS`], and one number for each row.
+/// Numbers of one parameter: its index in [`FIELDS`], and one number, or one for each row.
 pub type Column = (usize, Vec<f64>);
 
 impl Sheet {
@@ -101,29 +101,31 @@ impl Sheet {
     /// Writes the terms of each row: term t of row r at `out[t * rows + r]`, in the order of [`TERMS`]. A row has the
     /// sheet's numbers with those of the columns laid over them.
     ///
-    /// The caller guarantees that each column has `rows` numbers, and `out` `TERMS.len()` times as many.
+    /// The caller guarantees that each column has one number or `rows`, and `out` `TERMS.len()` times as many.
     ///
     /// # Errors
-    /// The first parameter out of range, with its row where there are several.
+    /// The first row with a parameter out of range, and which.
     pub fn evaluate(
         &self,
         columns: &[Column],
         rows: usize,
         seeks: &mut Seeks,
         out: &mut [f64],
-    ) -> Result<(), KeyError> {
+    ) -> Result<(), (usize, KeyError)> {
         assert_eq!(out.len(), rows * TERMS.len(), "a place for each term of each row");
         for (index, numbers) in columns {
             // Within a sheet these are what was not given.
             if let Some(row) = numbers.iter().position(|number| number.is_nan()) {
-                return Err(at_row(KeyError::new(FIELDS[*index].0, "is not a number", "numbers"), row, rows));
+                return Err((row, KeyError::new(FIELDS[*index].0, "is not a number", "numbers")));
             }
         }
         let mut sheet = self.clone();
+        let (single, each): (Vec<&Column>, Vec<&Column>) = columns.iter().partition(|(_, numbers)| numbers.len() == 1);
+        single.iter().for_each(|(index, numbers)| sheet.values[*index] = numbers[0]);
         for row in 0..rows {
-            columns.iter().for_each(|(index, numbers)| sheet.values[*index] = numbers[row]);
+            each.iter().for_each(|(index, numbers)| sheet.values[*index] = numbers[row]);
             let terms = sheet.parameters().and_then(|parameters| response(&parameters, seeks));
-            let terms = terms.map_err(|error| at_row(error, row, rows))?.values();
+            let terms = terms.map_err(|error| (row, error))?.values();
             terms.into_iter().enumerate().for_each(|(term, value)| out[term * rows + row] = value);
         }
         Ok(())
@@ -205,13 +207,6 @@ fn small(value: f64, name: &str, default: u32) -> Result<u32, KeyError> {
     let number = whole(value, name, default.into())?;
     let problem = || KeyError::new(name, format!("{number} is too many"), format!("up to {}", u32::MAX));
     u32::try_from(number).map_err(|_| problem())
-}
-
-fn at_row(error: KeyError, row: usize, rows: usize) -> KeyError {
-    if rows == 1 {
-        return error;
-    }
-    KeyError { problem: format!("{} (element {row})", error.problem), ..error }
 }
 
 /// What a text says, or the problem and what is allowed.
@@ -298,7 +293,11 @@ mod tests {
     #[test]
     fn rows_are_what_one_at_a_time_gives() {
         let index = |name| Sheet::index(name).expect(name);
-        let columns = [(index("streams"), vec![1.0, 4.0, 8.0]), (index("file_size"), vec![65536.0, 131_072.0, 1e6])];
+        let columns = [
+            (index("streams"), vec![1.0, 4.0, 8.0]),
+            (index("file_size"), vec![65536.0, 131_072.0, 1e6]),
+            (index("rpm"), vec![10_000.0]),
+        ];
         let mut out = vec![0.0; 3 * TERMS.len()];
         let mut seeks = Seeks::new(tables::seek_curve());
         sheet().evaluate(&columns, 3, &mut seeks, &mut out).expect("within range");
@@ -320,13 +319,14 @@ mod tests {
             let mut out = vec![0.0; numbers.len() * TERMS.len()];
             let mut seeks = Seeks::new(tables::seek_curve());
             let found = sheet().evaluate(&[column], numbers.len(), &mut seeks, &mut out);
-            found.expect_err(name).to_string()
+            let (row, error) = found.expect_err(name);
+            format!("{row} {error}")
         };
-        assert_eq!(fails("streams", &[1.0, 0.0]), "streams: 0 is out of range (element 1); allowed: 1 to 65536");
-        assert_eq!(fails("streams", &[1.5]), "streams: 1.5 is not whole; allowed: a whole number from 0");
-        assert_eq!(fails("file_size", &[-1.0]), "file_size: -1 is not whole; allowed: a whole number from 0");
-        assert_eq!(fails("think", &[0.0, f64::NAN]), "think: is not a number (element 1); allowed: numbers");
-        assert!(fails("rpm", &[0.0]).starts_with("rpm: "), "{}", fails("rpm", &[0.0]));
+        assert_eq!(fails("streams", &[1.0, 0.0]), "1 streams: 0 is out of range; allowed: 1 to 65536");
+        assert_eq!(fails("streams", &[1.5]), "0 streams: 1.5 is not whole; allowed: a whole number from 0");
+        assert_eq!(fails("file_size", &[-1.0]), "0 file_size: -1 is not whole; allowed: a whole number from 0");
+        assert_eq!(fails("think", &[0.0, f64::NAN]), "1 think: is not a number; allowed: numbers");
+        assert!(fails("rpm", &[0.0]).starts_with("0 rpm: "), "{}", fails("rpm", &[0.0]));
         let text = |name: &str, text: &str| sheet().set_text(name, text).expect_err(text).to_string();
         assert!(text("think", "5").starts_with("think: \"5\" has no unit; allowed: a time with a unit"));
         assert!(text("disk_rate", "fast").ends_with("allowed: a size a second, such as \"20MB/s\""));

@@ -1,0 +1,88 @@
+//! The analytic file-system model: columns of numbers in, terms out.
+
+use headstart_analytic::file_system::{Column, Sheet, TERMS};
+use headstart_sim::model;
+use headstart_types::KeyError;
+use pyo3::buffer::{PyBuffer, ReadOnlyCell};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// What `model_file_system` writes of each row, in order.
+#[pyfunction]
+pub fn model_terms() -> Vec<&'static str> {
+    TERMS.to_vec()
+}
+
+/// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.
+const CHUNK: usize = 8192;
+
+/// Writes the terms of each row to `out`, one number for each term and row, term by term. `question` is JSON; `columns`
+/// are parameters with one number, or one for each row, laid over it. Buffers hold C doubles.
+#[pyfunction]
+#[pyo3(signature = (question, columns, out))]
+pub fn model_file_system(
+    py: Python<'_>,
+    question: &str,
+    columns: Vec<(String, PyBuffer<f64>)>,
+    out: PyBuffer<f64>,
+) -> PyResult<()> {
+    let rows = out.item_count() / TERMS.len();
+    let columns = columns.into_iter().map(|(name, numbers)| Input::new(&name, numbers, rows));
+    let columns = columns.collect::<PyResult<Vec<Input>>>()?;
+    let Some(out) = out.as_mut_slice(py) else {
+        return Err(PyValueError::new_err("out: is no buffer that can be written"));
+    };
+    let (sheet, mut seeks) = py.allow_threads(|| {
+        let question = serde_json::from_str(question).map_err(to_python)?;
+        model::sheet(&question).map_err(to_python)
+    })?;
+    let mut terms = Vec::new();
+    for first in (0..rows).step_by(CHUNK) {
+        let count = CHUNK.min(rows - first);
+        let inputs = columns.iter().map(|input| input.numbers(py, first, count)).collect::<PyResult<Vec<Column>>>()?;
+        terms.resize(count * TERMS.len(), 0.0);
+        let done = py.allow_threads(|| sheet.evaluate(&inputs, count, &mut seeks, &mut terms));
+        done.map_err(|(row, error)| to_python(at_element(error, first + row, rows)))?;
+        for (term, values) in terms.chunks(count).enumerate() {
+            let place = &out[term * rows + first..][..count];
+            place.iter().zip(values).for_each(|(cell, value)| cell.set(*value));
+        }
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// A parameter's numbers, still Python's.
+struct Input {
+    index: usize,
+    numbers: PyBuffer<f64>,
+}
+
+impl Input {
+    fn new(name: &str, numbers: PyBuffer<f64>, rows: usize) -> PyResult<Self> {
+        let index = Sheet::index(name).map_err(to_python)?;
+        if ![1, rows].contains(&numbers.item_count()) {
+            let problem = format!("{} numbers for {rows} rows", numbers.item_count());
+            return Err(to_python(KeyError::new(name, problem, "one, or one for each row")));
+        }
+        Ok(Self { index, numbers })
+    }
+
+    /// Those of `count` rows from `first` on, or the only one.
+    fn numbers(&self, py: Python<'_>, first: usize, count: usize) -> PyResult<Column> {
+        let Some(cells) = self.numbers.as_slice(py) else {
+            return Err(PyValueError::new_err("columns: a buffer has gaps"));
+        };
+        let cells = if cells.len() == 1 { cells } else { &cells[first..first + count] };
+        Ok((self.index, cells.iter().map(ReadOnlyCell::get).collect()))
+    }
+}
+
+fn at_element(error: KeyError, element: usize, elements: usize) -> KeyError {
+    if elements == 1 {
+        return error;
+    }
+    KeyError { problem: format!("{} (element {element})", error.problem), ..error }
+}

@@ -1,0 +1,135 @@
+//! What the file-system model needs of a device.
+//!
+//! - A drive with an arm says it: [`Mechanics`]. Its rate off the surface is that of a long read over all of it, so that
+//!   a place at random is expected to take as long.
+//! - A device that always serves the same read in the same time is measured: two reads of different lengths on the idle
+//!   device give a fixed time and a rate. That is `uniform`, whose rate is without bound, and flash. One that serves
+//!   several at once overlaps their fixed times.
+//! - A device whose times are drawn at random has no such numbers: refused.
+
+use headstart_analytic::file_system::{Disk, Scheduler, SeekCurve};
+use headstart_device::{Device, Mechanics, Request, SECTOR_BYTES};
+use headstart_types::{KeyError, Nanos};
+
+/// Sectors of the two reads that measure a device without an arm: 8 KiB and 1 MiB.
+const SHORT: u32 = 16;
+const LONG: u32 = 2048;
+/// Seeds that a device is tried with: one that draws its times gives the same to all of them as good as never.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;
+
+/// A device in the model's terms.
+#[derive(Debug, Clone)]
+pub struct Modelled {
+    /// Its numbers; the scheduler is CLOOK.
+    pub disk: Disk,
+    /// Its seeks.
+    pub curve: SeekCurve,
+}
+
+/// The model's view of `device`.
+///
+/// # Errors
+/// At no key: the device's times are random.
+pub fn drive(device: &dyn Device) -> Result<Modelled, KeyError> {
+    match device.mechanics() {
+        Some(mechanics) => Ok(with_arm(&mechanics)),
+        None => without_arm(device),
+    }
+}
+
+fn with_arm(mechanics: &Mechanics) -> Modelled {
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for band in &mechanics.bands {
+        let here = (band.sectors * SECTOR_BYTES) as f64;
+        bytes += here;
+        seconds += here / band.bytes_per_second;
+    }
+    let disk = Disk {
+        miss_overhead_ns: mechanics.miss_overhead.0 as f64,
+        hit_overhead_ns: mechanics.hit_overhead.0 as f64,
+        revolution_ns: mechanics.revolution().0 as f64,
+        disk_bytes_per_second: bytes / seconds,
+        bus_bytes_per_second: SECTOR_BYTES as f64 * 1e9 / mechanics.bus_sector_ns,
+        cache_segments: mechanics.segments,
+        read_ahead: mechanics.reads_ahead,
+        scheduler: Scheduler::Clook,
+        parallel: false,
+    };
+    Modelled { disk, curve: SeekCurve::Table(mechanics.seek.iter().map(|time| time.0 as f64).collect()) }
+}
+
+fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
+    let most = device.capacity_sectors().map_or(u64::from(LONG), |capacity| capacity.min(LONG.into())) as u32;
+    let short = idle_read(device, SHORT.min(most), 1);
+    let long = idle_read(device, most, 1);
+    if SEEDS.into_iter().any(|seed| idle_read(device, SHORT.min(most), seed) != short) {
+        let allowed = "a drive with an arm, flash, or \"uniform\"";
+        return Err(KeyError::new("", "its times are random, which the equations have no term for", allowed));
+    }
+    let further = f64::from(most - SHORT.min(most)) * SECTOR_BYTES as f64;
+    let ns_per_byte = if further > 0.0 { long.saturating_sub(short).0 as f64 / further } else { 0.0 };
+    let fixed_ns = short.0 as f64 - ns_per_byte * f64::from(SHORT.min(most)) * SECTOR_BYTES as f64;
+    let disk = Disk {
+        miss_overhead_ns: fixed_ns,
+        hit_overhead_ns: fixed_ns,
+        revolution_ns: 0.0,
+        disk_bytes_per_second: f64::INFINITY,
+        bus_bytes_per_second: 1e9 / ns_per_byte,
+        cache_segments: 0,
+        read_ahead: false,
+        scheduler: Scheduler::Clook,
+        parallel: device.concurrency() > 1,
+    };
+    Ok(Modelled { disk, curve: SeekCurve::None })
+}
+
+fn idle_read(device: &dyn Device, sectors: u32, seed: u64) -> Nanos {
+    let mut device = device.clone_box();
+    device.reseed(seed);
+    device.serve(Nanos::ZERO, &Request::read(0, sectors, 0)).end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_device::build_device;
+    use toml::Table;
+
+    fn modelled(name: &str, keys: &str) -> Result<Modelled, KeyError> {
+        drive(&*build_device(name, keys.parse::<Table>().expect("TOML")).expect(name))
+    }
+
+    #[test]
+    fn a_drive_says_what_it_is() {
+        let Modelled { disk, curve } = modelled("seagate-cheetah-4lp", "").expect("an arm");
+        // 10,033 turns a minute, 3 segments; 131 to 195 sectors a track.
+        assert!((disk.revolution_ns - 60e9 / 10_033.0).abs() < 1.0);
+        assert_eq!((disk.cache_segments, disk.read_ahead, disk.parallel), (3, true, false));
+        let track = |sectors: f64| sectors * 512.0 * 1e9 / disk.revolution_ns;
+        assert!((0.8 * track(131.0)..track(195.0)).contains(&disk.disk_bytes_per_second), "{disk:?}");
+        let SeekCurve::Table(times) = curve else { panic!("a table") };
+        assert_eq!((times.len(), times[1]), (6581, 636_000.0));
+    }
+
+    #[test]
+    fn a_uniform_device_has_one_time() {
+        let Modelled { disk, curve } = modelled("uniform", "fetch_time = \"2ms\"").expect("one time");
+        assert_eq!((disk.miss_overhead_ns, disk.bus_bytes_per_second, disk.parallel), (2e6, f64::INFINITY, false));
+        assert_eq!(curve, SeekCurve::None);
+    }
+
+    #[test]
+    fn flash_has_a_fixed_time_and_its_links_rate() {
+        // 1.9 us and 43 us before the link of 7.45 GB/s.
+        let disk = modelled("nvme", "").expect("flash").disk;
+        assert!((disk.miss_overhead_ns / 44_900.0 - 1.0).abs() < 0.01, "{disk:?}");
+        assert!((disk.bus_bytes_per_second / 7.45e9 - 1.0).abs() < 0.01, "{disk:?}");
+        assert!(disk.parallel);
+    }
+
+    #[test]
+    fn random_times_are_refused() {
+        let error = modelled("object-store", "").expect_err("random").to_string();
+        assert!(error.contains("random") && error.contains("allowed: a drive with an arm"), "{error}");
+    }
+}

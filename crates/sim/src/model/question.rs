@@ -1,0 +1,138 @@
+//! What Python's `headstart.model.file_system` asks, as the core takes it.
+
+use headstart_analytic::file_system::{Choices, Costs, Disk, Scheduler, SeekCurve, Seeks, Sheet};
+use headstart_device::{build_device, DeviceError};
+use headstart_types::KeyError;
+use serde::Deserialize;
+use toml::Table;
+
+use super::drive::{drive, Modelled};
+use crate::Error;
+
+/// A drive, the choices, and the numbers that are written as text.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Which drive.
+    pub drive: Asked,
+    /// "clook", "cscan" or "fcfs".
+    pub scheduler: String,
+    /// "tables" or "each-request".
+    pub costs: String,
+    /// As the drive does if absent.
+    pub read_ahead: Option<bool>,
+    /// See the model's parameter of that name.
+    pub first_alone: bool,
+    /// By parameter.
+    #[serde(default)]
+    pub texts: Table,
+}
+
+/// A drive of the registry, or one in numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Asked {
+    /// A model's name or a profile's path, and keys laid over it.
+    Device {
+        /// The name or path.
+        name: String,
+        /// Keys.
+        #[serde(default)]
+        keys: Table,
+    },
+    /// Equation (1), in nanoseconds and cylinders. The other numbers are parameters.
+    Curve {
+        /// Short seeks.
+        a: f64,
+        /// Times the root of the distance.
+        b: f64,
+        /// Long seeks.
+        c: f64,
+        /// Times the distance.
+        d: f64,
+        /// The longest short seek.
+        e: f64,
+        /// How many there are.
+        cylinders: u32,
+    },
+}
+
+/// The sheet and the seeks of a question.
+///
+/// # Errors
+/// The drive, a choice or a text is at fault.
+pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
+    let Modelled { disk, curve } = modelled(&question.drive)?;
+    let choices = Choices {
+        scheduler: scheduler(&question.scheduler)?,
+        costs: costs(&question.costs)?,
+        read_ahead: question.read_ahead,
+        first_alone: question.first_alone,
+    };
+    let mut sheet = Sheet::new(disk, choices);
+    for (name, text) in &question.texts {
+        let Some(text) = text.as_str() else {
+            return Err(KeyError::new(name, format!("{text} is no text"), "numbers as columns").into());
+        };
+        sheet.set_text(name, text)?;
+    }
+    Ok((sheet, Seeks::new(curve)))
+}
+
+fn modelled(asked: &Asked) -> Result<Modelled, Error> {
+    match asked {
+        Asked::Device { name, keys } => {
+            let device = build_device(name, keys.clone()).map_err(|error| match error {
+                DeviceError::Key(error) => Error::Key(error.within("drive")),
+                other => other.into(),
+            })?;
+            Ok(drive(&*device).map_err(|error| error.within("drive"))?)
+        }
+        Asked::Curve { a, b, c, d, e, cylinders } => {
+            if *cylinders == 0 {
+                return Err(KeyError::new("cylinders", "is 0", "a whole number from 1").into());
+            }
+            if let Some((name, value)) = [("a", a), ("b", b), ("c", c), ("d", d), ("e", e)]
+                .into_iter()
+                .find(|(_, value)| !(0.0..=3.6e12).contains(*value))
+            {
+                return Err(KeyError::new(name, format!("{value} is out of range"), "a number from 0").into());
+            }
+            let curve = SeekCurve::Roots { a: *a, b: *b, c: *c, d: *d, e: *e, cylinders: *cylinders };
+            // What is given beside the curve is laid over this.
+            let disk = Disk {
+                miss_overhead_ns: 0.0,
+                hit_overhead_ns: 0.0,
+                revolution_ns: 0.0,
+                disk_bytes_per_second: f64::INFINITY,
+                bus_bytes_per_second: f64::INFINITY,
+                cache_segments: 0,
+                read_ahead: true,
+                scheduler: Scheduler::Clook,
+                parallel: false,
+            };
+            Ok(Modelled { disk, curve })
+        }
+    }
+}
+
+/// The model's scheduler of that name.
+///
+/// # Errors
+/// The model has none of that name.
+pub(super) fn scheduler(name: &str) -> Result<Scheduler, KeyError> {
+    match name {
+        "clook" => Ok(Scheduler::Clook),
+        "cscan" => Ok(Scheduler::Cscan),
+        "fcfs" => Ok(Scheduler::Fcfs),
+        _ => Err(KeyError::unknown("scheduler", "scheduler", name, ["clook", "cscan", "fcfs"].into_iter())),
+    }
+}
+
+fn costs(name: &str) -> Result<Costs, KeyError> {
+    match name {
+        "tables" => Ok(Costs::Tables),
+        "each-request" => Ok(Costs::EachRequest),
+        _ => Err(KeyError::unknown("costs", "way to charge", name, ["tables", "each-request"].into_iter())),
+    }
+}

@@ -1,0 +1,16 @@
+"""Models in closed form: answers without a simulation, a million of them a second.
+
+from headstart import model
+
+found = model.file_system(drive="seagate-cheetah-4lp", streams=8, file_size="128KiB")
+found.response_ns, found.seek_ns, found.rotation_ns, found.transfer_ns, found.busy
+
+sizes = numpy.arange(1, 1001) * 65536
+found = model.file_system(drive="seagate-cheetah-4lp", file_size=sizes[:, None], streams=numpy.arange(1, 9))
+found.response_ns.shape == (1000, 8)
+"""
+
+from headstart.model.file_system import Drive, Response, file_system
+from headstart.model.shriver99 import PLATFORMS
+
+__all__ = ["PLATFORMS", "Drive", "Response", "file_system"]
