@@ -3,7 +3,7 @@
 //! A device never queues. Whoever drives it sends a request when fewer than [`Device::concurrency`] are in
 //! progress and is told at once when that request will end; a simulator puts the end on its event heap.
 
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 
 /// Bytes of one sector, the unit of every address in this crate.
 pub const SECTOR_BYTES: u64 = 512;
@@ -176,6 +176,15 @@ pub trait Device: Send {
     /// What the drive is made of; `None` where nothing moves.
     fn mechanics(&self) -> Option<Mechanics> {
         None
+    }
+
+    /// Divides the sectors of all segments of the buffer evenly among `segments`, rounded down; what is read ahead and
+    /// the segments that writes may take are cut to what there is then. The buffer is empty afterwards.
+    ///
+    /// # Errors
+    /// At no key: the buffer has no segments, or cannot have as many.
+    fn divide_buffer(&mut self, _segments: u64) -> Result<(), KeyError> {
+        Err(KeyError::new("", "the device has no buffer with segments", "a drive whose profile has buffer.segments"))
     }
 
     /// The same device in the same state. Building from a profile costs a parse, this does not.

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::mem;
 
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 
 use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Stroke};
 
@@ -218,6 +218,14 @@ impl Drive {
     #[must_use]
     pub fn device(&self) -> &dyn Device {
         &*self.device
+    }
+
+    /// See [`Device::divide_buffer`]. The caller guarantees that nothing has been submitted.
+    ///
+    /// # Errors
+    /// At no key: the buffer has no segments, or cannot have as many.
+    pub fn divide_buffer(&mut self, segments: u64) -> Result<(), KeyError> {
+        self.device.divide_buffer(segments)
     }
 
     /// The most sectors that the queues may merge into one request of the device; zero where nothing is merged.

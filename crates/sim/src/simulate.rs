@@ -21,7 +21,9 @@ use crate::outcome::Outcome;
 use crate::process::Process;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
-use crate::scenario::{Arrival, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys};
+use crate::scenario::{
+    Arrival, CacheSegments, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys,
+};
 use crate::storage::Storage;
 use crate::workload::References;
 use crate::Error;
@@ -67,10 +69,23 @@ pub(crate) struct Prepared {
 }
 
 pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
-    let storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
+    let mut storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
     let capacity = storage.drives()[0].device().capacity_sectors();
     let references = References::try_new(scenario, capacity)?;
+    match scenario.device.cache_segments {
+        None => {}
+        Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
+        Some(CacheSegments::Streams) => storage.divide_buffers(processes(scenario, &references))?,
+    }
     Ok(Prepared { references, storage })
+}
+
+/// Processes that read.
+fn processes(scenario: &Scenario, references: &References) -> u64 {
+    match scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
+        Some(pattern) => u64::from(pattern.count),
+        None => references.pids.len().max(1) as u64,
+    }
 }
 
 /// A lower bound on the elapsed time of a scenario, whatever its policy.

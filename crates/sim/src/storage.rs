@@ -165,6 +165,16 @@ impl Storage {
         })
     }
 
+    /// Divides the buffer of each disk among `segments`, before anything is issued.
+    ///
+    /// # Errors
+    /// `device.cache_segments`: the disks have no segments, or cannot have as many.
+    pub fn divide_buffers(&mut self, segments: u64) -> Result<(), Error> {
+        let mut drives = self.drives.iter_mut();
+        let divided = drives.try_for_each(|drive| drive.divide_buffer(segments));
+        divided.map_err(|error| error.within("device.cache_segments").into())
+    }
+
     /// The disks.
     #[must_use]
     pub fn drives(&self) -> &[Drive] {

@@ -96,6 +96,10 @@ impl<S: Scheme> Device for Controller<S> {
         self.members.any().mechanics()
     }
 
+    fn divide_buffer(&mut self, segments: u64) -> Result<(), KeyError> {
+        self.members.devices_mut().try_for_each(|device| device.divide_buffer(segments))
+    }
+
     fn clone_box(&self) -> Box<dyn Device> {
         Box::new(self.clone())
     }

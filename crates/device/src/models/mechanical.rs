@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 
 use super::arm::Arm;
 use super::bus::Bus;
@@ -137,6 +137,19 @@ impl Device for Mechanical {
             segment_sectors: sectors,
             reads_ahead,
         })
+    }
+
+    fn divide_buffer(&mut self, segments: u64) -> Result<(), KeyError> {
+        match &mut self.cache {
+            Cache::Single(_) => {
+                let allowed = "a drive whose profile has buffer.segments";
+                Err(KeyError::new("", "the buffer is one stream and has no segments", allowed))
+            }
+            Cache::Segmented(segmented) => {
+                *segmented = segmented.divided(segments)?;
+                Ok(())
+            }
+        }
     }
 
     fn clone_box(&self) -> Box<dyn Device> {

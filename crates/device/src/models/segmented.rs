@@ -24,7 +24,7 @@
 mod reads;
 mod writes;
 
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 
 use super::geometry::{Access, Place};
 use super::mechanical::{Kept, Parameters};
@@ -118,6 +118,11 @@ impl Segmented {
         let reads_ahead = caching && read_ahead != ReadAhead::None && maximum != Some(0);
         let segments = if caching { self.buffer.read_segments().len() as u32 } else { 0 };
         Kept { segments, sectors: if caching { size } else { 0 }, reads_ahead }
+    }
+
+    /// See [`crate::Device::divide_buffer`].
+    pub fn divided(&self, segments: u64) -> Result<Self, KeyError> {
+        self.buffer.divided(segments).map(Self::new)
     }
 
     /// See [`crate::Device::serve`].

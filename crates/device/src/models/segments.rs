@@ -64,6 +64,9 @@ pub(crate) struct Buffer {
     pub watermark_of_segment: bool,
 }
 
+/// Segments at most: a hit is looked for in all of them.
+const SEGMENTS_MAX: u64 = 1_000;
+
 const KEYS: [&str; 22] = [
     "segments",
     "segment_sectors",
@@ -95,7 +98,6 @@ impl Buffer {
     /// # Errors
     /// The key at fault.
     pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        const SEGMENTS_MAX: u64 = 1_000;
         const SECTORS_MAX: u64 = 1 << 31;
         let segments = keys.whole("segments", 1, SEGMENTS_MAX)?;
         let size = keys.whole("segment_sectors", 1, SECTORS_MAX)?;
@@ -150,6 +152,25 @@ impl Buffer {
         };
         keys.finish(&[&KEYS[..], &["watermark_of"]].concat())?;
         Ok(buffer)
+    }
+
+    /// See [`crate::Device::divide_buffer`].
+    pub fn divided(&self, segments: u64) -> Result<Self, KeyError> {
+        let sectors = self.segments as u64 * self.size;
+        let (least, most) = (1 + u64::from(self.write_apart), sectors.min(SEGMENTS_MAX));
+        if !(least..=most).contains(&segments) {
+            let problem = format!("{segments} segments of a buffer of {sectors} sectors");
+            return Err(KeyError::new("", problem, format!("a whole number from {least} to {most}")));
+        }
+        let size = sectors / segments;
+        Ok(Self {
+            segments: segments as usize,
+            size,
+            write_segments: self.write_segments.min(segments as usize),
+            minimum: self.minimum.min(size),
+            maximum: self.maximum.map(|maximum| maximum.min(size)),
+            ..self.clone()
+        })
     }
 
     /// Segments that reads may take.

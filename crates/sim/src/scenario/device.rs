@@ -27,6 +27,8 @@ pub struct DeviceKeys {
     pub scheduler_keys: Table,
     /// The command queue of each disk itself; `None`: the scheduler feeds the disk.
     pub commands: Option<CommandKeys>,
+    /// Segments among which a disk's buffer is divided; `None`: as its profile has it.
+    pub cache_segments: Option<CacheSegments>,
     /// Explicit placement: labels of the blocks of each disk.
     pub layout: Option<Vec<Vec<String>>>,
 }
@@ -59,6 +61,15 @@ pub struct CommandKeys {
     pub scheduler: String,
     /// That scheduler's own keys.
     pub scheduler_keys: Table,
+}
+
+/// Segments among which the buffer of a disk is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheSegments {
+    /// So many.
+    Count(u64),
+    /// As many as there are processes.
+    Streams,
 }
 
 /// Commands of the deepest queue: NVMe's limit.
@@ -113,6 +124,7 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         array_keys.extend(own);
         None
     };
+    let cache_segments = table.remove("cache_segments").map(read_cache_segments).transpose()?;
     // What is left beside the model's name belongs to the model.
     model_keys.extend(table);
     let mut resolved = Table::new();
@@ -131,6 +143,11 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         resolved
             .insert("drive_scheduler".into(), scheduler_table(&commands.scheduler, &commands.scheduler_keys).into());
     }
+    match cache_segments {
+        None => {}
+        Some(CacheSegments::Count(count)) => _ = resolved.insert("cache_segments".into(), (count as i64).into()),
+        Some(CacheSegments::Streams) => _ = resolved.insert("cache_segments".into(), "streams".into()),
+    }
     if let Some(layout) = &layout {
         let lists: Vec<Value> = layout.iter().map(|list| Value::from(list.clone())).collect();
         resolved.insert("layout".into(), Value::Array(lists));
@@ -146,6 +163,7 @@ pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Ta
         scheduler,
         scheduler_keys,
         commands,
+        cache_segments,
         layout,
     };
     Ok((keys, resolved))
@@ -180,6 +198,17 @@ fn read_commands(table: &mut Table, model: &str) -> Result<Option<CommandKeys>, 
     };
     let (scheduler, scheduler_keys) = named(table, "drive_scheduler", "name", "sptf")?;
     Ok(Some(CommandKeys { depth, scheduler, scheduler_keys }))
+}
+
+fn read_cache_segments(value: Value) -> Result<CacheSegments, KeyError> {
+    match value {
+        Value::Integer(count) if count > 0 => Ok(CacheSegments::Count(count.unsigned_abs())),
+        Value::String(text) if text == "streams" => Ok(CacheSegments::Streams),
+        other => {
+            let allowed = "a whole number from 1, or \"streams\"";
+            Err(KeyError::new("cache_segments", format!("{other} is no number of segments"), allowed))
+        }
+    }
 }
 
 /// A thing with a name and keys, or its bare name.

@@ -24,7 +24,7 @@ use headstart_types::KeyError;
 use toml::{Table, Value};
 
 pub use cache::{share_of, CacheKeys, CacheSize};
-pub use device::{CommandKeys, DeviceKeys};
+pub use device::{CacheSegments, CommandKeys, DeviceKeys};
 pub use host::HostKeys;
 pub use level::{LowerKeys, LowerSize};
 use policy::is_parallel;

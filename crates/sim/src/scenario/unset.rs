@@ -79,6 +79,11 @@ impl Scenario {
             found.push(("queue_depth".to_owned(), "none: a disk takes one command at a time"));
             found.push(("drive_scheduler".to_owned(), "\"sptf\" beside a queue_depth"));
         }
+        let keys = self.resolved.get("device").and_then(|device| device.get("model"));
+        let segments = keys.and_then(|keys| keys.get("buffer")?.get("segments"));
+        if device.cache_segments.is_none() && (model.is_none() || segments.is_some()) {
+            found.push(("cache_segments".to_owned(), "none: segments as the profile has them"));
+        }
         if self.is_inline() && device.layout.is_none() {
             found.push(("layout".to_owned(), "none: blocks lie as array says"));
         }
