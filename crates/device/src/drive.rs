@@ -228,6 +228,12 @@ impl Drive {
         self.device.divide_buffer(segments)
     }
 
+    /// The arm is at `sector`'s cylinder, as if it had been moved there before time zero. The caller guarantees that
+    /// nothing has been asked of the drive.
+    pub fn stand_at(&mut self, sector: u64) {
+        self.device.travel(Nanos::ZERO, sector);
+    }
+
     /// The most sectors that the queues may merge into one request of the device; zero where nothing is merged.
     #[must_use]
     pub fn merges_up_to(&self) -> u32 {

@@ -285,8 +285,7 @@ impl Naive {
                 done = Some(self.step().max(at));
             }
         } else {
-            let broken = held < end || !self.drive.during_overhead;
-            let free = if broken { self.break_off(leave) } else { at };
+            let free = self.break_off(if held < end { leave } else { at });
             if held < end {
                 done = Some(self.fetch(arm.max(free), segment, (held, sector, end)).1);
             }

@@ -110,7 +110,8 @@ fn a_write_goes_out_behind_the_hosts_back() {
 fn writes_wait_for_a_free_segment_or_share_one() {
     let mut device = drive(&format!("{TWO}write_segments = 1\n"));
     write(&mut device, 0.0, 1000, 10); // out at 11.0, as above
-                                       // 1010 goes on where that ends: it shares the segment, and its data follow on the media until 11.5.
+                                       // 1010 goes on where that ends: it shares the segment, and its data follow on
+                                       // the media until 11.5.
     let on = write(&mut device, 0.5, 1010, 5);
     assert_eq!((on.end, on.wait), (ms(1.0), Nanos::ZERO)); // 0.4 after a write, 5 * 0.02
                                                            // Elsewhere: ready at 1.4, but there is room at 11.5 only.
@@ -149,15 +150,16 @@ fn sectors_in_the_order_in_which_they_pass() {
     let wide = TWO.replace("50", "200").replace("'segment'", "'none'").replace("'buffer'", "'media'");
     let wide = format!("{wide}zero_latency_read = true\nzero_latency_write = true\n");
     let mut device = drive(&wide);
-    // Ready at 0.3 over sector 3: sectors 3 to 99 pass first, then 0 to 2: all are in at 10.3. The bus takes them in their
-    // order from 10.1 on, when sector 0 is in: 100 * 0.02.
+    // Ready at 0.3 over sector 3: sectors 3 to 99 pass first, then 0 to 2: all are in at 10.3. The bus takes them in
+    // their order from 10.1 on, when sector 0 is in: 100 * 0.02.
     let track = read(&mut device, 0.0, 0, 100);
     assert_eq!((track.end, track.rotation, track.transfer), (ms(12.1), ms(9.7), ms(0.3)));
     // Ready at 14.4 over sector 44 with all data across by then (14.0 + 0.4 + ... + 40 * 0.02 = 15.2): not yet, so it
     // waits for sector 30, at 23.0, and is out at 27.0.
     assert_eq!(write(&mut device, 14.0, 30, 40).end, ms(27.0));
-    // After a seek by 20 cylinders from 28.8 to 31.3, angle 13, with four sectors across at 28.88: track 20 begins at angle
-    // 200, so its sector 11 passes at angle 11 and its sector 13 now. 13 and 14 pass first, then 11 and 12, until 41.3.
+    // After a seek by 20 cylinders from 28.8 to 31.3, angle 13, with four sectors across at 28.88: track 20 begins at
+    // angle 200, so its sector 11 passes at angle 11 and its sector 13 now. 13 and 14 pass first, then 11 and 12,
+    // until 41.3.
     let split = write(&mut device, 28.0, 2011, 4);
     assert_eq!((split.seek, split.end), (ms(2.5), ms(41.3)));
 }
@@ -218,14 +220,20 @@ fn a_miss_breaks_off_when_the_arm_can_move() {
 }
 
 #[test]
-fn a_whole_hit_elsewhere_breaks_nothing_off() {
+fn a_whole_hit_elsewhere_breaks_off_when_it_is_decoded() {
+    // The stream at 1010 goes on: sector s is in at (s - 899) / 10. At 112.05 sector 1020 is passing, at 112.15,
+    // after the overhead of a hit, sector 1021, which is in when it has passed.
     for (mut device, there) in [(reading_on(), true), (drive(TWO), false)] {
         read(&mut device, 0.0, 10, 4); // and on to 64
-        assert_eq!(read(&mut device, 100.0, 1010, 4).end, ms(111.42)); // and on: sector s is in at (s - 899) / 10
-        assert_eq!(read(&mut device, 112.0, 20, 4).end, ms(112.18));
-        // At 113.1 sectors up to 1030 are in, if the head has read on.
-        assert_eq!(read(&mut device, 113.0, 1027, 4).buffer_hit, there);
+        assert_eq!(read(&mut device, 100.0, 1010, 4).end, ms(111.42));
+        assert_eq!(read(&mut device, 112.05, 20, 4).end, ms(112.23));
+        assert_eq!(read(&mut device, 113.0, 1021, 1).buffer_hit, there);
     }
+    let mut device = reading_on();
+    read(&mut device, 0.0, 10, 4);
+    read(&mut device, 100.0, 1010, 4);
+    read(&mut device, 112.05, 20, 4);
+    assert!(!read(&mut device, 113.0, 1022, 1).buffer_hit);
 }
 
 #[test]

@@ -198,12 +198,24 @@ impl Cached for CachedIn<'_> {
         self.view.space.known(file, index).is_some_and(|block| !self.view.state(block).is_absent())
     }
 
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.view.space.known(file, index).is_some_and(|block| self.view.state(block).is_resident())
+    }
+
     fn file_blocks(&self, file: u32) -> Option<u64> {
         self.view.space.file_blocks(file)
     }
 
     fn frames(&self) -> u32 {
         self.frames
+    }
+
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        self.view.space.contiguous(file, index, most)
+    }
+
+    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
+        self.view.space.mapped_by(file, index)
     }
 }
 

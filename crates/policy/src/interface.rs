@@ -228,6 +228,18 @@ pub trait Space {
 
     /// Blocks numbered so far.
     fn blocks(&self) -> usize;
+
+    /// How many whole blocks of `file`, from `index` on and at most `most`, one request can fetch: those that a file
+    /// system has laid one after another. Where there is no file system's layout, all that there are.
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        self.file_blocks(file).map_or(most, |blocks| blocks.saturating_sub(index).min(most))
+    }
+
+    /// The block that says where the block at `index` of `file` lies, by a file and an index of its own: an indirect
+    /// block. `None` where nothing has to be read for that.
+    fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
+        None
+    }
 }
 
 /// A space for policies that never look at it: no block has a neighbour.
@@ -283,6 +295,14 @@ impl Space for Rc<dyn Space> {
 
     fn blocks(&self) -> usize {
         (**self).blocks()
+    }
+
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        (**self).contiguous(file, index, most)
+    }
+
+    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
+        (**self).mapped_by(file, index)
     }
 }
 

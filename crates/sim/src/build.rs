@@ -91,7 +91,12 @@ pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
 /// # Errors
 /// A key or the trace is at fault.
 pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
-    let Parts { references, chunks, positions, storage, context } = parts;
+    let Parts { references, chunks, positions, mut storage, context } = parts;
+    if let Some(file) = references.opened_last {
+        if let Some((disk, sector)) = references.places.inode(file)? {
+            storage.stand_at(disk, sector);
+        }
+    }
     let (places, distinct) = (references.places.clone(), references.distinct);
     let first = scenario.lower.iter().map(|level| level.clients as usize).product();
     let manner = Manner {

@@ -91,13 +91,31 @@ struct Costs {
     driver: Nanos,
     reference: Nanos,
     request: Nanos,
+    hit: Nanos,
+    copy_per_kib: Nanos,
+}
+
+impl Costs {
+    /// What it takes to hand over `bytes` of a block, or all of it; nothing is handed over of metadata.
+    #[inline]
+    fn of_reference(&self, bytes: Option<u32>) -> Nanos {
+        match bytes {
+            None => self.reference,
+            Some(0) => Nanos::ZERO,
+            Some(bytes) => self.hit + copy_time(self.copy_per_kib, u64::from(bytes)),
+        }
+    }
+}
+
+fn copy_time(per_kib: Nanos, bytes: u64) -> Nanos {
+    Nanos((u128::from(per_kib.0) * u128::from(bytes) / 1024) as u64)
 }
 
 impl Process {
     /// A process about to make its first reference, at time zero.
     #[must_use]
     pub fn new(host: &HostKeys, block_bytes: u64) -> Self {
-        let copy = Nanos((u128::from(host.copy_per_kib.0) * u128::from(block_bytes) / 1024) as u64);
+        let copy = copy_time(host.copy_per_kib, block_bytes);
         Self {
             phase: Phase::Thinking,
             position: 0,
@@ -114,7 +132,13 @@ impl Process {
             idle: Nanos::ZERO,
             last_think: Nanos::ZERO,
             request_since: None,
-            costs: Costs { driver: host.driver_overhead, reference: host.hit_time + copy, request: host.system_call },
+            costs: Costs {
+                driver: host.driver_overhead,
+                reference: host.hit_time + copy,
+                request: host.system_call,
+                hit: host.hit_time,
+                copy_per_kib: host.copy_per_kib,
+            },
         }
     }
 
@@ -235,16 +259,19 @@ impl Process {
         self.phase = Phase::Thinking;
     }
 
-    /// The reference has been handed over at `now`: pays for it and thinks. Returns the response time of the
-    /// request that it ends, if it ends one.
+    /// The reference has been handed over at `now`: pays for it and thinks. Returns the response time of the request
+    /// that it ends, if it ends one. `bytes` of the block were asked for; `None`: all. One that ends with metadata is
+    /// none of the application's.
     #[inline]
-    pub fn served(&mut self, now: Nanos, think: Nanos, ends_request: bool) -> Option<Nanos> {
-        let since = self.request_since.take();
-        let mut cost = self.costs.reference;
-        if ends_request {
-            cost += self.costs.request;
-        } else {
+    pub fn served(&mut self, now: Nanos, think: Nanos, ends_request: bool, bytes: Option<u32>) -> Option<Nanos> {
+        let mut since = self.request_since.take();
+        let mut cost = self.costs.of_reference(bytes);
+        if !ends_request {
             self.request_since = since;
+        } else if bytes == Some(0) {
+            since = None;
+        } else {
+            cost += self.costs.request;
         }
         self.overhead += cost;
         self.read_time += cost;

@@ -275,7 +275,8 @@ impl Run {
     fn served(&mut self, now: Nanos) -> bool {
         let think = self.cursor.chunk.think.after(self.cursor.at).min(TIME_MAX);
         let ends_request = self.cursor.chunk.ends_request(self.cursor.at);
-        if let Some(response) = self.process.served(now, think, ends_request) {
+        let bytes = self.cursor.chunk.bytes_of(self.cursor.at);
+        if let Some(response) = self.process.served(now, think, ends_request, bytes) {
             self.responses.record(response);
         }
         self.requests += u64::from(ends_request);

@@ -70,8 +70,7 @@ pub(crate) struct Prepared {
 
 pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
     let mut storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
-    let capacity = storage.drives()[0].device().capacity_sectors();
-    let references = References::try_new(scenario, capacity)?;
+    let references = References::try_new(scenario, storage.drives()[0].device())?;
     match scenario.device.cache_segments {
         None => {}
         Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
@@ -107,7 +106,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let count = chunk.blocks.len();
     let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
     for at in 0..count {
-        process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at));
+        process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
     let blocks: Arc<[Block]> = chunk.blocks.into();
     let drive = &storage.drives()[0];
@@ -340,12 +339,7 @@ pub(crate) fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace
 fn resolved(scenario: &Scenario, placement: Option<Placement>) -> Table {
     let mut table = scenario.resolved.clone();
     if let (Some(Value::Table(workload)), Some(placement)) = (table.get_mut("workload"), placement) {
-        let name = match placement {
-            Placement::Address => "address",
-            Placement::TableOrder => "table-order",
-            Placement::RandomGroups => "random-groups",
-        };
-        workload.insert("placement".into(), name.into());
+        workload.insert("placement".into(), placement.value());
     }
     table
 }

@@ -192,6 +192,11 @@ impl Storage {
         self.places = Some(places);
     }
 
+    /// The arm of `disk` is at `sector`, before anything has been asked of it.
+    pub fn stand_at(&mut self, disk: Disk, sector: u64) {
+        self.drives[disk.index()].stand_at(sector);
+    }
+
     /// The orders that follow are those of level `owner`.
     pub fn for_level(&mut self, owner: u32) -> &mut Self {
         self.owner = owner;
@@ -325,17 +330,24 @@ impl Storage {
             let block = order.blocks[at].index();
             (storage.disk_of[block], storage.sector_of[block])
         };
-        let (mut run, mut sectors) = (place(self, 0), u64::from(self.sectors));
+        let (mut run, mut sectors) = (place(self, 0), self.sectors_of(order.blocks[0]));
         for at in 1..order.blocks.len() {
-            let (disk, sector) = place(self, at);
+            let ((disk, sector), more) = (place(self, at), self.sectors_of(order.blocks[at]));
             if (disk, sector) == (run.0, run.1 + sectors) && sectors < PIECE_SECTORS_MAX {
-                sectors += u64::from(self.sectors);
+                sectors += more;
                 continue;
             }
             self.submit_piece(now, run, sectors, order.kind, slot);
-            (run, sectors) = ((disk, sector), u64::from(self.sectors));
+            (run, sectors) = ((disk, sector), more);
         }
         self.submit_piece(now, run, sectors, order.kind, slot);
+    }
+
+    /// Sectors of a block: of a whole one, or of a fragment.
+    #[inline]
+    fn sectors_of(&self, block: Block) -> u64 {
+        let short = self.places.as_ref().and_then(|places| places.universe().short(block));
+        u64::from(short.unwrap_or(self.sectors))
     }
 
     fn submit_piece(&mut self, now: Nanos, (disk, sector): (Disk, u64), sectors: u64, kind: Kind, slot: usize) {

@@ -4,6 +4,8 @@
 mod common;
 
 use headstart_sim::{Report, Scenario};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 /// Whole systems in the test.
 const COUNT: u64 = 4_000;
@@ -89,6 +91,74 @@ fn random_systems_add_up() {
             let again = serde_json::to_string(&common::run(&text)).expect("plain values");
             assert_eq!(serde_json::to_string(&report).expect("plain values"), again, "the same again\n{text}");
         }
+    }
+}
+
+/// The system of `seed`, whose workload is files in a file system, with any layout.
+fn of_files(seed: u64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut system = common::table(&common::random_system(seed));
+    let opens = if rng.random_bool(0.5) { "before" } else { "read" };
+    let placement = format!(
+        "{{name = \"ffs\", size = \"{}MiB\", cylinder_group = \"1MiB\", cluster = \"{}KiB\", direct_blocks = {}, full = 0.{}, \
+         free_run = \"{}KiB\", directory_files = {}, opens = \"{opens}\"}}",
+        rng.random_range(16..100),
+        8 * rng.random_range(1..=16),
+        rng.random_range(1..=12),
+        rng.random_range(0..=4),
+        8 * rng.random_range(1..=8),
+        rng.random_range(1..=3),
+    );
+    let processes = if rng.random_bool(0.5) { "per-pid" } else { "merged" };
+    let workload = format!(
+        "workload = {{generator = \"files\", files = {}, file_size = \"{}B\", request = \"{}B\", compute = \"exp:1ms\", \
+         processes = \"{processes}\", placement = {placement}}}",
+        rng.random_range(1..=6),
+        rng.random_range(1..=500_000),
+        rng.random_range(2_000..=100_000),
+    );
+    system.extend(common::table(&workload));
+    if rng.random_bool(0.5) || processes == "per-pid" {
+        // Hinted policies of several processes have rules of their own: see `dealt.rs`.
+        let policy = [
+            "policy = \"ffs\"",
+            "policy = {name = \"ffs\", first = 4, max = 6}",
+            "policy = \"demand\"",
+            "policy = \"linux\"",
+        ];
+        system.extend(common::table(policy[rng.random_range(0..policy.len())]));
+    }
+    let device = system["device"].as_table_mut().expect("a section");
+    device.remove("array");
+    device.remove("stripe_unit");
+    system.to_string()
+}
+
+#[test]
+fn files_in_file_systems_add_up() {
+    for seed in 0..600 {
+        let text = of_files(seed);
+        let report = common::run(&text);
+        let counts = &report.counts;
+        assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "{text}");
+        assert_eq!(counts.fetches, counts.demand_fetches + counts.prefetches, "{text}");
+        for process in &report.processes {
+            let parts = process.compute_ns + process.driver_ns + process.overhead_ns + process.stall_ns;
+            assert_eq!(process.elapsed_ns, parts + process.barrier_ns + process.idle_ns, "{text}");
+        }
+        // Calls are paid for by the application's requests, copies by its bytes, and metadata by nobody.
+        let keys = report.scenario["workload"].as_table().expect("a section");
+        let bytes =
+            |key: &str| keys[key].as_str().expect("a size").trim_end_matches('B').parse::<u64>().expect("bytes");
+        let (files, size, request) =
+            (keys["files"].as_integer().expect("a count") as u64, bytes("file_size"), bytes("request"));
+        assert_eq!(report.requests, files * size.div_ceil(request), "{text}");
+        let again = serde_json::to_string(&common::run(&text)).expect("plain values");
+        assert_eq!(serde_json::to_string(&report).expect("plain values"), again, "the same again\n{text}");
+        let mut resolved = common::run(&report.scenario.to_string());
+        resolved.scenario.clone_from(&report.scenario);
+        resolved.trace_sha256.clone_from(&report.trace_sha256);
+        assert_eq!(serde_json::to_string(&resolved).expect("plain values"), again, "resolved\n{text}");
     }
 }
 

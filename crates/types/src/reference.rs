@@ -49,6 +49,9 @@ pub struct Chunk {
     pub times: Vec<Nanos>,
     /// The process of reference i; empty where nobody asks.
     pub processes: Vec<u32>,
+    /// Bytes of its block that reference i asks for, none for what a file system reads to find others; empty where
+    /// all are of whole blocks.
+    pub bytes: Vec<u32>,
 }
 
 impl Chunk {
@@ -62,6 +65,7 @@ impl Chunk {
             writes: Vec::new(),
             times: Vec::new(),
             processes: Vec::new(),
+            bytes: Vec::new(),
         }
     }
 
@@ -70,6 +74,13 @@ impl Chunk {
     #[must_use]
     pub fn ends_request(&self, index: usize) -> bool {
         self.request_ends.get(index).copied().unwrap_or(true)
+    }
+
+    /// Bytes of its block that reference `index` asks for; `None`: all.
+    #[inline]
+    #[must_use]
+    pub fn bytes_of(&self, index: usize) -> Option<u32> {
+        self.bytes.get(index).copied()
     }
 
     /// Whether reference `index` writes its block.

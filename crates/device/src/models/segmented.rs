@@ -12,9 +12,9 @@
 //! section 2.2) say that the drive reads ahead; that it does so during the overhead is our reading. A read is then
 //! looked up when the overhead is over: `read_hit` after it came, and if it is no hit by then, `read_miss` after it
 //! came. What has been read by that second instant is served from the buffer, with the overhead of a miss; else the
-//! stream is broken off then. A hit that is whole needs no arm and breaks nothing off; one that is not, in another
-//! segment than the one that is being read, breaks off when the arm can first move, `read_miss` after it came. A
-//! write breaks off when it comes. Without the key all of that happens the instant the request comes.
+//! stream is broken off then. A hit in another segment than the one that is being read breaks the stream off as it
+//! does without the key, but once it is decoded; one that is not whole, when the arm can first move, `read_miss`
+//! after it came. A write breaks off when it comes. Without the key all of that happens the instant the request comes.
 //!
 //! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6). What
 //! differs: see `mechanical.rs`; a hit never waits for a write that is under way elsewhere.

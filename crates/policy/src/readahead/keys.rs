@@ -158,6 +158,22 @@ impl Default for LinuxKeys {
 
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+pub struct FfsKeys {
+    /// One block, which no unit of bytes says.
+    pub first: Size,
+    /// A cluster: shriver99, Table 1.
+    pub max: Size,
+    pub files: u32,
+}
+
+impl Default for FfsKeys {
+    fn default() -> Self {
+        Self { first: Size::Blocks(1), max: Size::kib(64), files: FILES }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StrideKeys {
     /// Requests.
     pub degree: u32,

@@ -10,6 +10,7 @@
 //! on one type: [`Integrated`].
 
 mod amp;
+mod ffs;
 mod fsspec_readahead;
 mod innodb;
 mod keys;
@@ -30,6 +31,7 @@ mod zfs;
 use headstart_types::{Block, Nanos};
 
 pub use amp::Amp;
+pub use ffs::Ffs;
 pub use fsspec_readahead::FsspecReadahead;
 pub use innodb::InnoDb;
 pub use linux::Linux;
@@ -121,11 +123,24 @@ pub trait Cached {
     /// Whether the block is resident or on its way. False beyond the end.
     fn is_cached(&self, file: u32, index: u64) -> bool;
 
+    /// Whether the block is resident.
+    fn is_resident(&self, file: u32, index: u64) -> bool;
+
     /// Blocks of the file (of the device, where there are no files); `None` where that is not known.
     fn file_blocks(&self, file: u32) -> Option<u64>;
 
     /// Frames of the level.
     fn frames(&self) -> u32;
+
+    /// See [`Space::contiguous`](crate::Space::contiguous).
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        self.file_blocks(file).map_or(most, |blocks| blocks.saturating_sub(index).min(most))
+    }
+
+    /// See [`Space::mapped_by`](crate::Space::mapped_by).
+    fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
+        None
+    }
 }
 
 /// What a host tells about the level that a read-ahead is built for.

@@ -5,12 +5,12 @@ use toml::Table;
 use headstart_types::{typed_keys, KeyError};
 
 use super::keys::{
-    at_least_one, defaults, AmpKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
+    at_least_one, defaults, AmpKeys, FfsKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
     PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
 };
 use super::{
-    Amp, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead, ReadAheadContext,
-    RocksDb, Sarc, Stride, Zfs,
+    Amp, Ffs, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead,
+    ReadAheadContext, RocksDb, Sarc, Stride, Zfs,
 };
 
 /// Makes a policy from its keys.
@@ -121,6 +121,25 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             let request_max = keys.max_request.blocks(context.block_bytes);
             at_least_one("files", keys.files)?;
             Ok(Box::new(Linux::new(max, request_max, keys.files as usize, context.frames as usize)))
+        }),
+    },
+    ReadAheadRow {
+        name: "ffs",
+        summary: "4.4BSD's clusters: requests that double up to 64 KiB, one prefetch ahead of a sequential reader",
+        source: "Shriver, Small and Smith, USENIX 1999, section 2.1; 4.4BSD-Lite, sys/kern/vfs_cluster.c",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<FfsKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FfsKeys = typed_keys(keys)?;
+            let first = keys.first.some_blocks("first", context.block_bytes)?;
+            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            if first > max {
+                let problem = format!("{first} blocks are more than max, {max}");
+                return Err(KeyError::new("first", problem, "as many as max at most"));
+            }
+            let files = at_least_one("files", keys.files)? as usize;
+            Ok(Box::new(Ffs::new(first, max, files)))
         }),
     },
     ReadAheadRow {

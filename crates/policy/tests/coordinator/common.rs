@@ -16,6 +16,10 @@ impl Cached for Holds {
         self.0.iter().any(|range| range.contains(&index))
     }
 
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.is_cached(file, index)
+    }
+
     fn file_blocks(&self, _: u32) -> Option<u64> {
         None
     }

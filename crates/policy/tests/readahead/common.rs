@@ -31,6 +31,10 @@ impl Cached for Level {
         self.cached.contains_key(&(file, index))
     }
 
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.is_cached(file, index)
+    }
+
     fn file_blocks(&self, _: u32) -> Option<u64> {
         self.file_blocks
     }

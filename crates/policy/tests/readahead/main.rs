@@ -3,6 +3,7 @@
 mod amp;
 mod common;
 mod every_row;
+mod ffs;
 mod level;
 mod linux;
 mod sarc;

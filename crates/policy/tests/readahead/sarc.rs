@@ -26,6 +26,10 @@ impl Cached for Look<'_> {
     fn is_cached(&self, _: u32, index: u64) -> bool {
         self.0.contains(&index)
     }
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.is_cached(file, index)
+    }
+
     fn file_blocks(&self, _: u32) -> Option<u64> {
         None
     }
@@ -123,8 +127,8 @@ fn the_second_of_two_blocks_is_sequential_and_triggers_lead_on() {
 
 #[test]
 fn a_large_request_is_worked_through_block_by_block() {
-    // 8 blocks from 20: 20 RANDOM; 21 sequential, with 22, 23, 24; 24 triggers 25, 26, 27; 27 triggers 28, 29, 30, which
-    // are not asked for.
+    // 8 blocks from 20: 20 RANDOM; 21 sequential, with 22, 23, 24; 24 triggers 25, 26, 27; 27 triggers 28, 29, 30,
+    // which are not asked for.
     let mut host = Host::new(100, SETTING);
     assert_eq!(host.read(20, 8), [(28, 3)]);
     assert_eq!(host.sarc.lengths(), (10, 1));
@@ -153,8 +157,8 @@ fn the_desired_size_follows_the_marginal_utilities() {
     // RANDOM, oldest first: 100 200 300. A hit on 100, its last block, with s = 0: 0 against 1 lowers to 2.
     host.read(100, 1);
     assert_eq!(host.sarc.desired(), 2);
-    // RANDOM: 200 300 100. 10, then 11: s = 1 with SEQ empty, where the left side is without bound: raised to 3.
-    // SEQ: 11 12 13 14; RANDOM: 200 300 100 10 are two too many. When 13 comes SEQ has 2, when 14 comes 3, neither above
+    // RANDOM: 200 300 100. 10, then 11: s = 1 with SEQ empty, where the left side is without bound: raised to 3. SEQ:
+    // 11 12 13 14; RANDOM: 200 300 100 10 are two too many. When 13 comes SEQ has 2, when 14 comes 3, neither above
     // 3: 200 and 300 leave.
     host.read(10, 1);
     host.read(11, 1);
@@ -166,8 +170,8 @@ fn the_desired_size_follows_the_marginal_utilities() {
     host.read(400, 1);
     host.read(20, 1);
     assert_eq!(host.evicted, [200, 300, 11, 12]);
-    // 21, sequential, s = 1: 2 / 2 is not above 1000. For 21 SEQ has 2, not above 2: 10 leaves; for 22, 23 and 24 it has
-    // 3: 13, 14 and 21 itself leave. SEQ: 22 23 24, RANDOM: 100 400 20.
+    // 21, sequential, s = 1: 2 / 2 is not above 1000. For 21 SEQ has 2, not above 2: 10 leaves; for 22, 23 and 24 it
+    // has 3: 13, 14 and 21 itself leave. SEQ: 22 23 24, RANDOM: 100 400 20.
     host.read(21, 1);
     assert_eq!(host.evicted[4..], [10, 13, 14, 21]);
     // 30: 22 leaves. 31, s = 2: 100 leaves for it (SEQ has 2), then 23, 24, 31. SEQ: 32 33 34, RANDOM: 400 20 30.

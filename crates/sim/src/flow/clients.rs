@@ -190,16 +190,16 @@ impl Client {
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
         let mut response = None;
         for _ in 0..count {
-            let (think, ends) = match &mut self.reads {
+            let (think, ends, bytes) = match &mut self.reads {
                 Reads::Own(cursor) => {
                     let at = cursor.at;
                     cursor.at += 1;
-                    (cursor.chunk.think.after(at), cursor.chunk.ends_request(at))
+                    (cursor.chunk.think.after(at), cursor.chunk.ends_request(at), cursor.chunk.bytes_of(at))
                 }
-                Reads::Taken { thinker, .. } => (thinker.next_think(), true),
+                Reads::Taken { thinker, .. } => (thinker.next_think(), true, None),
             };
-            response = self.process.served(now, think.min(crate::limits::TIME_MAX), ends);
-            self.requests += u64::from(ends);
+            response = self.process.served(now, think.min(crate::limits::TIME_MAX), ends, bytes);
+            self.requests += u64::from(ends && bytes != Some(0));
             self.references += 1;
         }
         response

@@ -153,11 +153,23 @@ impl Cached for CachedAt<'_> {
         self.space.known(file, index).is_some_and(|block| self.level.is_cached(block))
     }
 
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.space.known(file, index).is_some_and(|block| self.level.state(block).is_resident())
+    }
+
     fn file_blocks(&self, file: u32) -> Option<u64> {
         self.space.file_blocks(file)
     }
 
     fn frames(&self) -> u32 {
         self.level.frames()
+    }
+
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        self.space.contiguous(file, index, most)
+    }
+
+    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
+        self.space.mapped_by(file, index)
     }
 }

@@ -2,7 +2,7 @@
 
 use headstart_types::KeyError;
 
-use super::{Arrival, HostKeys, Issue, Meets, Placement, Processes, Scenario};
+use super::{Addresses, Arrival, BlockSize, HostKeys, Input, Issue, Meets, Placement, Processes, Scenario};
 
 impl Scenario {
     /// What two sections say must not contradict.
@@ -36,6 +36,9 @@ impl Scenario {
         if self.workload.issue == Issue::Whole && hinted {
             return workload("issue", "hinted policies go block by block", "\"blocks\"");
         }
+        if matches!(self.workload.placement, Some(Placement::Ffs(_))) {
+            self.is_read_through_files()?;
+        }
         let shared: u64 = self.lower.iter().map(|level| u64::from(level.clients)).product();
         if shared > 1 && !self.workload.processes.are_several() {
             let problem = "several first levels need several processes";
@@ -44,6 +47,32 @@ impl Scenario {
         if shared > 100_000 {
             let problem = format!("{shared} first levels");
             return Err(KeyError::new("level.clients", problem, "at most 100000 in all"));
+        }
+        Ok(())
+    }
+
+    /// What a file system's read path needs.
+    fn is_read_through_files(&self) -> Result<(), KeyError> {
+        let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
+        if matches!(self.workload.input, Input::References(_)) {
+            return refused("workload.placement", "inline references are of no files", "a trace or a generator");
+        }
+        if self.workload.block_size == BlockSize::Object {
+            return refused("workload.block_size", "objects are no blocks of files", "a size such as \"8KiB\"");
+        }
+        if self.workload.writes.reach_devices() {
+            let problem = "the simulated file system is read, not written";
+            return refused("workload.writes", problem, "\"as-read\" or \"skip\", or another placement");
+        }
+        if self.workload.arrival != Arrival::Closed || self.workload.issue == Issue::Whole {
+            let problem = "a file system reads block by block";
+            return refused("workload.issue", problem, "\"blocks\" and arrival = \"closed\", or another placement");
+        }
+        if self.workload.addresses != Addresses::Error {
+            return refused("workload.addresses", "a file system's blocks have places of their own", "\"error\"");
+        }
+        if self.device.layout.is_some() {
+            return refused("device.layout", "given beside a file system's layout", "one of the two");
         }
         Ok(())
     }

@@ -20,6 +20,14 @@ pub struct HostKeys {
     pub copy_per_kib: Nanos,
 }
 
+impl HostKeys {
+    /// Whether handing over a block takes time, so that it matters how much of it is asked for.
+    #[must_use]
+    pub fn pays_for_blocks(&self) -> bool {
+        self.hit_time > Nanos::ZERO || self.copy_per_kib > Nanos::ZERO
+    }
+}
+
 /// Reads the section.
 pub fn read(table: Table) -> Result<HostKeys, KeyError> {
     let host: HostKeys = typed_keys(table)?;

@@ -8,6 +8,7 @@
 mod cache;
 mod checks;
 mod device;
+mod ffs;
 mod host;
 mod level;
 mod normal;
@@ -25,6 +26,7 @@ use toml::{Table, Value};
 
 pub use cache::{share_of, CacheKeys, CacheSize};
 pub use device::{CacheSegments, CommandKeys, DeviceKeys};
+pub use ffs::{FfsKeys, Opens};
 pub use host::HostKeys;
 pub use level::{LowerKeys, LowerSize};
 use policy::is_parallel;
@@ -155,6 +157,7 @@ impl Scenario {
             || self.workload.processes.are_several()
             || self.workload.issue == Issue::Whole
             || self.policy.asks()
+            || matches!(self.workload.placement, Some(Placement::Ffs(_)))
     }
 
     /// Whether the policy gives idle processors prefetch actions.

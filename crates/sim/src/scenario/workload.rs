@@ -7,6 +7,8 @@ use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::ffs::FfsKeys;
+
 /// Where the references come from.
 #[derive(Debug, Clone)]
 pub enum Input {
@@ -63,8 +65,7 @@ impl Writes {
 }
 
 /// Where the blocks of files lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Placement {
     /// The trace's numbers are addresses.
     Address,
@@ -72,6 +73,53 @@ pub enum Placement {
     TableOrder,
     /// Each file at a random start within a group of 8550 blocks (kimbrel96, section 3.2).
     RandomGroups,
+    /// As a Fast File System lays files.
+    Ffs(FfsKeys),
+}
+
+impl Placement {
+    /// The names.
+    const NAMES: [&str; 4] = ["address", "table-order", "random-groups", "ffs"];
+
+    /// From a name, or a table with a name and keys.
+    fn read(value: Value, block_bytes: u64) -> Result<Self, KeyError> {
+        let (name, keys) = match value {
+            Value::String(name) => (name, Table::new()),
+            Value::Table(mut table) => match table.remove("name") {
+                Some(Value::String(name)) => (name, table),
+                _ => return Err(KeyError::new("placement.name", "is missing", Self::NAMES.join(", "))),
+            },
+            other => {
+                let problem = format!("{other} is no placement");
+                return Err(KeyError::new("placement", problem, "a name, or a table with a name and its keys"));
+            }
+        };
+        if let (true, Some((key, _))) = (name != "ffs", keys.iter().next()) {
+            return Err(KeyError::unknown_key(key, ["name"].into_iter()).within("placement"));
+        }
+        Ok(match name.as_str() {
+            "address" => Placement::Address,
+            "table-order" => Placement::TableOrder,
+            "random-groups" => Placement::RandomGroups,
+            "ffs" => Placement::Ffs(FfsKeys::read(keys, block_bytes).map_err(|error| error.within("placement"))?),
+            other => return Err(KeyError::unknown("placement", "placement", other, Self::NAMES.into_iter())),
+        })
+    }
+
+    /// As a scenario has it, with every default.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match self {
+            Placement::Address => "address".into(),
+            Placement::TableOrder => "table-order".into(),
+            Placement::RandomGroups => "random-groups".into(),
+            Placement::Ffs(keys) => {
+                let mut table = Table::from_iter([("name".to_owned(), Value::from("ffs"))]);
+                table.extend(Table::try_from(keys).expect("keys are plain values"));
+                table.into()
+            }
+        }
+    }
 }
 
 /// What becomes of addresses beyond the device.
@@ -125,7 +173,14 @@ impl WorkloadKeys {
     /// Bytes of a block; for objects a nominal size.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
-        match self.block_size {
+        self.block_size.bytes()
+    }
+}
+
+impl BlockSize {
+    /// In bytes; of objects a nominal size.
+    fn bytes(self) -> u64 {
+        match self {
             BlockSize::Bytes(bytes) => bytes,
             BlockSize::Object => DEFAULT_BLOCK,
         }
@@ -149,7 +204,7 @@ struct Raw {
     processes: Processes,
     issue: Issue,
     writes: Writes,
-    placement: Option<Placement>,
+    placement: Option<Value>,
     addresses: RawAddresses,
     chunk_blocks: Option<u64>,
     limit: Option<u64>,
@@ -333,9 +388,14 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         }
         _ => return Err(KeyError::new("trace", "more than one input", "one of trace, generator, references")),
     };
+    let block_size = block_size(&raw.block_size)?;
+    let placement = raw.placement.map(|value| Placement::read(value, block_size.bytes())).transpose()?;
+    if let Some(placement) = &placement {
+        resolved.insert("placement".into(), placement.value());
+    }
     let keys = WorkloadKeys {
         input,
-        block_size: block_size(&raw.block_size)?,
+        block_size,
         compute: if made { ComputeKey::Trace } else { compute(&raw.compute)? },
         compute_scale: scale(raw.compute_scale)?,
         compute_total: raw.compute_total,
@@ -343,7 +403,7 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         processes: raw.processes,
         issue: raw.issue,
         writes: raw.writes,
-        placement: raw.placement,
+        placement,
         addresses: addresses(raw.addresses, raw.chunk_blocks)?,
         limit: raw.limit,
     };

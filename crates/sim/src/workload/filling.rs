@@ -4,6 +4,7 @@ use headstart_trace::Record;
 use headstart_types::{Chunk, Nanos};
 
 use super::cutting::{Cut, Cutter};
+use super::ffs::METADATA;
 use super::numbering::Universe;
 use super::placing::Placing;
 use super::records::Records;
@@ -26,14 +27,36 @@ pub struct Filling<'a> {
     pub mark_writes: bool,
     /// Arrival times are kept, multiplied by this.
     pub time_scale: Option<f64>,
+    /// It is kept how much of each block is asked for.
+    pub mark_bytes: bool,
+    /// Files are opened in the run.
+    pub opens: bool,
+    /// What a file system has looked up last.
+    pub trail: &'a mut Trail,
+}
+
+/// Which metadata the references before have led through: those are looked at once.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trail {
+    file: Option<u32>,
+    leaf: Option<u64>,
 }
 
 impl Filling<'_> {
     #[inline]
     fn push(&mut self, record: &Record, next: Option<&Record>) -> Result<(), Error> {
         let Cut { file, first, blocks } = self.cutter.cut(record)?;
+        let files = self.placing.ffs().is_some();
+        if files {
+            self.open(file)?;
+        }
+        let before = self.chunk.blocks.len();
         for at in first..first + blocks {
+            if files {
+                self.look_up(file, at)?;
+            }
             self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
+            self.mark_bytes(record, at, files);
         }
         let count = self.chunk.blocks.len();
         if let Some(thinks) = &mut self.thinks {
@@ -46,16 +69,71 @@ impl Filling<'_> {
         }
         if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
             // Where all read there are no marks; from the first write on, all are marked.
-            self.chunk.writes.resize(count - blocks as usize, false);
+            self.chunk.writes.resize(before, false);
             self.chunk.writes.resize(count, record.write);
         }
-        if blocks > 1 || !self.chunk.request_ends.is_empty() {
+        if count - before > 1 || !self.chunk.request_ends.is_empty() {
             // Single-block requests need no marks; from the first larger one on, all are marked.
-            self.chunk.request_ends.resize(count - blocks as usize, true);
+            self.chunk.request_ends.resize(before, true);
             self.chunk.request_ends.resize(count - 1, false);
             self.chunk.request_ends.push(true);
         }
         Ok(())
+    }
+
+    /// A request for a block of `file`: where files are opened in the run and this is another one than before, its
+    /// inode is read first, for itself.
+    fn open(&mut self, file: u32) -> Result<(), Error> {
+        if self.trail.file == Some(file) {
+            return Ok(());
+        }
+        *self.trail = Trail { file: Some(file), leaf: None };
+        if let (true, Some(inode)) = (self.opens, self.placing.ffs().and_then(|ffs| ffs.inode(file))) {
+            self.push_metadata(inode)?;
+            let count = self.chunk.blocks.len();
+            if !self.chunk.request_ends.is_empty() {
+                self.chunk.request_ends.resize(count, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Block `at` of `file` is going to be read: so are the indirect blocks that lead to it, if they are not those
+    /// that led to the block before.
+    fn look_up(&mut self, file: u32, at: u64) -> Result<(), Error> {
+        let placing = self.placing;
+        let Some(ffs) = placing.ffs() else { return Ok(()) };
+        let leaf = ffs.mapped_by(file, at);
+        if leaf != self.trail.leaf {
+            self.trail.leaf = leaf;
+            for block in ffs.indirect(file, at) {
+                self.push_metadata(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push_metadata(&mut self, address: u64) -> Result<(), Error> {
+        self.chunk.blocks.push(self.universe.number(METADATA, address, self.placing)?);
+        self.chunk.bytes.resize(self.chunk.blocks.len() - 1, self.cutter.block_bytes() as u32);
+        self.chunk.bytes.push(0);
+        Ok(())
+    }
+
+    /// Marks how much of block `at`, which has just been pushed, `record` asks for: from the first that is no whole
+    /// block on, and of files always.
+    #[inline]
+    fn mark_bytes(&mut self, record: &Record, at: u64, files: bool) {
+        if !self.mark_bytes && !files {
+            return;
+        }
+        let size = self.cutter.block_bytes();
+        let (begin, end) = (at * size, (at + 1) * size);
+        let asked = (record.offset.saturating_add(record.size)).min(end) - record.offset.max(begin);
+        if asked < size || files || !self.chunk.bytes.is_empty() {
+            self.chunk.bytes.resize(self.chunk.blocks.len() - 1, size as u32);
+            self.chunk.bytes.push(asked as u32);
+        }
     }
 
     /// Cuts one batch. A request's think time is known once the next one is: the last record is held back.

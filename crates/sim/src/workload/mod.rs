@@ -7,6 +7,7 @@
 
 mod cursor;
 mod cutting;
+mod ffs;
 mod filling;
 mod inline;
 mod numbering;
@@ -19,6 +20,7 @@ mod survey;
 mod thinking;
 
 pub use cursor::Cursor;
+pub use ffs::group_header;
 pub use places::Places;
 pub use references::References;
 pub use thinking::Thinker;

@@ -25,6 +25,8 @@ pub struct Universe {
     in_files: HashMap<(u32, u64), u32, FxBuildHasher>,
     /// By block: its file and its place in it; `None` where nobody asks.
     places: Option<Vec<(u32, u64)>>,
+    /// Sectors of blocks that are no whole ones: fragments.
+    short: HashMap<Block, u32, FxBuildHasher>,
 }
 
 /// 64 MB of table at most, which only pages that are used cost: 128 GB of 8 KiB blocks.
@@ -53,6 +55,16 @@ impl Universe {
     #[must_use]
     pub fn place_of(&self, block: Block) -> (u32, u64) {
         self.places.as_ref().expect("places are kept where they are asked for")[block.index()]
+    }
+
+    /// Sectors of `block`, where it is no whole block.
+    #[inline]
+    #[must_use]
+    pub fn short(&self, block: Block) -> Option<u32> {
+        if self.short.is_empty() {
+            return None;
+        }
+        self.short.get(&block).copied()
     }
 
     /// Adds a block that only has a name: it counts as the next of file 0.
@@ -112,7 +124,10 @@ impl Universe {
             return Err(KeyError::new("workload.block_size", problem, "larger blocks, or a limit").into());
         }
         let (disk, sector) = placing.place(file, at)?;
-        self.push(disk, sector);
+        let block = self.push(disk, sector);
+        if let Some(sectors) = placing.short(file, at) {
+            self.short.insert(block, sectors);
+        }
         if let Some(places) = &mut self.places {
             places.push((file, at));
         }

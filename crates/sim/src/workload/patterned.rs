@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use headstart_device::Device;
 use headstart_trace::patterns::{self, PatternContext};
 use headstart_types::{Block, Program};
 
@@ -23,11 +24,11 @@ pub struct Patterned {
 }
 
 impl Patterned {
-    /// What `[process]` of a scenario says, on disks of `capacity` sectors.
+    /// What `[process]` of a scenario says, on disks like `disk`.
     ///
     /// # Errors
     /// A key at fault.
-    pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
+    pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let pattern = scenario.process.as_ref().and_then(|process| process.pattern.as_ref());
         let pattern = pattern.expect("a workload without input has a pattern");
@@ -38,7 +39,7 @@ impl Patterned {
         if keys.addresses != Addresses::Error || scenario.has_footprints() {
             found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
         }
-        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, capacity, &found, scenario.seed)?;
+        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, disk, &found, scenario.seed)?;
         let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
         let places = Places::new(Universe::default(), Some(placing), sizes);
         if scenario.is_flow() {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use headstart_policy::Space;
 use headstart_types::{Block, Disk};
 
+use super::ffs::{Ffs, METADATA};
 use super::numbering::Universe;
 use super::placing::Placing;
 use crate::Error;
@@ -39,6 +40,23 @@ impl Places {
     /// From now on it is known of each block which place in which file it has: 16 bytes a block.
     pub fn keep_places(&self) {
         self.universe.borrow_mut().keep_places();
+    }
+
+    /// The file system whose layout this is.
+    #[must_use]
+    pub fn ffs(&self) -> Option<&Ffs> {
+        self.placing.as_ref()?.ffs()
+    }
+
+    /// Disk and first sector of the inode of `file`; `None` without a file system.
+    ///
+    /// # Errors
+    /// Its place is beyond the device.
+    pub fn inode(&self, file: u32) -> Result<Option<(Disk, u64)>, Error> {
+        let (Some(placing), Some(block)) = (&self.placing, self.ffs().and_then(|ffs| ffs.inode(file))) else {
+            return Ok(None);
+        };
+        placing.place(METADATA, block).map(Some)
     }
 
     /// Adds to what is known, by the rule of placing.
@@ -82,5 +100,16 @@ impl Space for Places {
 
     fn blocks(&self) -> usize {
         self.universe.borrow().disk_of.len()
+    }
+
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        match self.ffs() {
+            Some(ffs) => ffs.contiguous(file, index, most),
+            None => self.file_blocks(file).map_or(most, |blocks| blocks.saturating_sub(index).min(most)),
+        }
+    }
+
+    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
+        self.ffs()?.mapped_by(file, index).map(|address| (METADATA, address))
     }
 }

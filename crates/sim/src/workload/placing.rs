@@ -6,18 +6,20 @@
 //!   fill groups in the order of the table, a group takes files until they come to 8550 blocks, each file starts
 //!   at a random block of its group and runs on from there. The paper says no more; that files follow the table,
 //!   and that blocks of two files may then share an address, is our reading;
+//! - ffs: as a Fast File System lays them, see `ffs`;
 //! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
 //!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
 
 use std::collections::BTreeMap;
 
-use headstart_device::{build_layout, Layout, Stripe};
-use headstart_types::{Bytes, Disk, KeyError};
+use headstart_device::{build_layout, Device, Layout, Stripe};
+use headstart_types::{Bytes, Disk, KeyError, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::ffs::{Ffs, Spot, Volume};
 use super::survey::Survey;
-use crate::scenario::{Addresses, DeviceKeys, Placement, WorkloadKeys};
+use crate::scenario::{Addresses, DeviceKeys, FfsKeys, Placement, WorkloadKeys};
 use crate::Error;
 
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
@@ -31,6 +33,8 @@ const STREAM: u64 = 2;
 pub struct Placing {
     /// First block of the volume of each file; `None`: files are not told apart.
     bases: Option<BTreeMap<u32, u64>>,
+    /// A file system instead.
+    ffs: Option<Ffs>,
     /// `None`: no compaction.
     compact: Option<Chunks>,
     layout: Layout,
@@ -73,13 +77,13 @@ impl Placing {
         workload: &WorkloadKeys,
         placement: Placement,
         device: &DeviceKeys,
-        capacity: Option<u64>,
+        disk: &dyn Device,
         survey: &Survey,
         seed: u64,
     ) -> Result<Self, Error> {
         let block = Bytes(workload.block_bytes());
         let layout = if device.array.is_independent() {
-            build_layout(device.array.name, device.count, device.stripe_unit, block, capacity)
+            build_layout(device.array.name, device.count, device.stripe_unit, block, disk.capacity_sectors())
         } else {
             Stripe::try_new(1, block, block).map(Layout::Stripe)
         };
@@ -88,15 +92,48 @@ impl Placing {
             Placement::Address => None,
             Placement::TableOrder => Some(table_order(&survey.files)),
             Placement::RandomGroups => Some(random_groups(&survey.files, seed)),
+            Placement::Ffs(_) => None,
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
-        let mut placing = Self { bases, compact: None, layout, block_sectors, capacity };
+        let capacity = disk.capacity_sectors();
+        let mut placing = Self { bases, ffs: None, compact: None, layout, block_sectors, capacity };
+        if let Placement::Ffs(keys) = placement {
+            let volume = Volume {
+                block_bytes: block.0,
+                blocks: placing.volume_blocks(),
+                gap_blocks: gap_blocks(&keys, block.0, disk)?,
+            };
+            placing.ffs = Some(Ffs::try_new(&keys, &volume, &survey.file_bytes, seed)?);
+        }
         if let Addresses::Compact { chunk_blocks } = workload.addresses {
             let addresses: Result<Vec<u64>, Error> =
                 survey.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
             placing.compact = Some(Chunks::new(chunk_blocks, addresses?.into_iter()));
         }
         Ok(placing)
+    }
+
+    /// The file system whose layout this is.
+    #[must_use]
+    pub fn ffs(&self) -> Option<&Ffs> {
+        self.ffs.as_ref()
+    }
+
+    /// Sectors of block `at` of `file`, where it is no whole block.
+    #[must_use]
+    pub fn short(&self, file: u32, at: u64) -> Option<u32> {
+        self.ffs.as_ref()?.spot(file, at)?.sectors
+    }
+
+    /// The block of the volume, and the sectors of it before this one begins.
+    fn spot(&self, file: u32, at: u64) -> Result<(u64, u64), Error> {
+        let Some(ffs) = &self.ffs else { return Ok((self.volume_block(file, at)?, 0)) };
+        let beyond = || {
+            let problem = format!("block {at} of file {file} lies beyond the file's end");
+            KeyError::new("workload.placement", problem, "a trace whose file table has the files' sizes")
+        };
+        let Spot { block, skip, .. } = ffs.spot(file, at).ok_or_else(beyond)?;
+        Ok((block, skip))
     }
 
     fn volume_block(&self, file: u32, at: u64) -> Result<u64, Error> {
@@ -110,7 +147,7 @@ impl Placing {
     /// Whether block `at` of `file` has a place of its own.
     #[must_use]
     pub fn holds(&self, file: u32, at: u64) -> bool {
-        let Ok(address) = self.volume_block(file, at) else { return false };
+        let Ok((address, _)) = self.spot(file, at) else { return false };
         let own = self.compact.as_ref().is_none_or(|chunks| chunks.place(address).is_some());
         own && self.place(file, at).is_ok()
     }
@@ -118,7 +155,7 @@ impl Placing {
     /// Blocks of the volume; `None` where the device has no limit, or where only some blocks have places.
     #[must_use]
     pub fn volume_blocks(&self) -> Option<u64> {
-        if self.bases.is_some() || self.compact.is_some() {
+        if self.bases.is_some() || self.compact.is_some() || self.ffs.is_some() {
             return None;
         }
         let capacity = self.capacity?;
@@ -134,7 +171,7 @@ impl Placing {
     /// # Errors
     /// It lies beyond the device, or in a chunk that takes no room.
     pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), Error> {
-        let address = self.volume_block(file, at)?;
+        let (address, skip) = self.spot(file, at)?;
         let address = match &self.compact {
             None => address,
             Some(chunks) => chunks.place(address).ok_or_else(|| {
@@ -164,8 +201,27 @@ impl Placing {
         if sector + self.block_sectors > limit {
             return Err(beyond(limit).into());
         }
-        Ok((disk, sector))
+        Ok((disk, sector + skip))
     }
+}
+
+/// Blocks that pass the head of `disk` during the rotational delay, the last one begun counted whole.
+fn gap_blocks(keys: &FfsKeys, block_bytes: u64, disk: &dyn Device) -> Result<u64, KeyError> {
+    if keys.rotational_delay == Nanos::ZERO {
+        return Ok(0);
+    }
+    let mechanics = disk.mechanics().ok_or_else(|| {
+        let problem = "the devices do not turn";
+        KeyError::new("workload.placement.rotational_delay", problem, "\"0ms\", or a disk")
+    })?;
+    // newfs knows one number of sectors a track: the mean over the disk.
+    let cylinders: u64 = mechanics.bands.iter().map(|band| u64::from(band.cylinders)).sum();
+    let tracks: u64 =
+        mechanics.bands.iter().map(|band| u64::from(band.cylinders) * u64::from(band.sectors_per_track)).sum();
+    let turn = mechanics.revolution().0 as f64;
+    let sectors = keys.rotational_delay.0 as f64 / turn * tracks as f64 / cylinders.max(1) as f64;
+    let block_sectors = headstart_device::sectors_of(block_bytes).max(1) as f64;
+    Ok((sectors / block_sectors).ceil() as u64)
 }
 
 /// Files one after another.

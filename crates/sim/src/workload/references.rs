@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use headstart_device::Device;
 use headstart_trace::{Carries, Record};
 use headstart_types::{Block, Chunk, KeyError, Nanos, Program, Think};
 
 use super::cutting::Cutter;
-use super::filling::Filling;
+use super::filling::{Filling, Trail};
 use super::inline::Inline;
 use super::numbering::Universe;
 use super::patterned::Patterned;
@@ -17,7 +18,7 @@ use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{pids, survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{Addresses, Arrival, BlockSize, Input, Placement, Scenario, WorkloadKeys};
+use crate::scenario::{Addresses, Arrival, BlockSize, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys};
 use crate::Error;
 
 /// The references of a scenario, in order.
@@ -47,6 +48,13 @@ pub struct References {
     mark_writes: bool,
     /// Arrival times are kept, multiplied by this.
     time_scale: Option<f64>,
+    /// It matters how much of a block is asked for.
+    mark_bytes: bool,
+    /// Files are opened in the run.
+    opens: bool,
+    trail: Trail,
+    /// The file that was opened last before the run.
+    pub opened_last: Option<u32>,
 }
 
 enum Supply {
@@ -60,17 +68,17 @@ enum Supply {
 }
 
 impl References {
-    /// Prepares the references of `scenario` for disks of `capacity` sectors.
+    /// Prepares the references of `scenario` for disks like `disk`.
     ///
     /// # Errors
     /// A key or the trace is at fault.
-    pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
+    pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<Self, Error> {
         match Opened::new(scenario) {
-            Some(opened) => Self::recorded(scenario, opened, capacity),
+            Some(opened) => Self::recorded(scenario, opened, disk),
             None if matches!(scenario.workload.input, Input::Pattern) => {
-                Ok(Self::of_program(scenario, Patterned::try_new(scenario, capacity)?))
+                Ok(Self::of_program(scenario, Patterned::try_new(scenario, disk)?))
             }
-            None => Self::named(scenario, Inline::try_new(scenario, capacity)?),
+            None => Self::named(scenario, Inline::try_new(scenario, disk.capacity_sectors())?),
         }
     }
 
@@ -93,6 +101,10 @@ impl References {
             thinking: thinking(keys.compute, scenario.seed),
             mark_writes: false,
             time_scale: None,
+            mark_bytes: false,
+            opens: false,
+            trail: Trail::default(),
+            opened_last: None,
         }
     }
 
@@ -117,10 +129,14 @@ impl References {
             thinking,
             mark_writes: false,
             time_scale: time_scale(keys, Carries::default())?,
+            mark_bytes: false,
+            opens: false,
+            trail: Trail::default(),
+            opened_last: None,
         })
     }
 
-    fn recorded(scenario: &Scenario, opened: Opened, capacity: Option<u64>) -> Result<Self, Error> {
+    fn recorded(scenario: &Scenario, opened: Opened, disk: &dyn Device) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let records = opened.read()?;
         let carries = records.carries();
@@ -137,9 +153,13 @@ impl References {
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
         let distinct = keys.addresses != Addresses::Error || scenario.has_footprints();
         let pids = if keys.processes.are_several() { pids(&opened, keys.processes, carries)? } else { Vec::new() };
+        let opened_last = match placement {
+            Placement::Ffs(FfsKeys { opens: Opens::Before, .. }) => last_to_begin(&opened, pids.last().copied())?,
+            _ => None,
+        };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
-        let placing = Placing::try_new(keys, placement, &scenario.device, capacity, &found, scenario.seed)?;
+        let placing = Placing::try_new(keys, placement, &scenario.device, disk, &found, scenario.seed)?;
         let frames = scenario.cache.size.frames(found.blocks.len());
         let note = records.reader().note();
         let sizes =
@@ -162,6 +182,10 @@ impl References {
             thinking,
             mark_writes: keys.writes.reach_devices(),
             time_scale: time_scale(keys, carries)?,
+            mark_bytes: scenario.host.pays_for_blocks(),
+            opens: matches!(placement, Placement::Ffs(FfsKeys { opens: Opens::Read, .. })),
+            trail: Trail::default(),
+            opened_last,
         })
     }
 
@@ -190,6 +214,10 @@ impl References {
             thinking: thinking(keys.compute, scenario.seed.wrapping_add(u64::from(pid))),
             mark_writes: self.mark_writes,
             time_scale: self.time_scale,
+            mark_bytes: self.mark_bytes,
+            opens: self.opens,
+            trail: Trail::default(),
+            opened_last: None,
         })
     }
 
@@ -222,6 +250,7 @@ impl References {
         chunk.request_ends.clear();
         chunk.writes.clear();
         chunk.times.clear();
+        chunk.bytes.clear();
         let constant = self.constant_think();
         let mut recorded = match std::mem::replace(&mut chunk.think, Think::Constant(Nanos::ZERO)) {
             Think::Each(mut each) => {
@@ -235,19 +264,30 @@ impl References {
             Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
             Supply::Records { records, cutter, held } => {
                 let (mark_writes, time_scale) = (self.mark_writes, self.time_scale);
+                let (mark_bytes, opens, trail) = (self.mark_bytes, self.opens, &mut self.trail);
                 self.places.number(|universe, placing| {
-                    Filling { cutter, placing, universe, chunk, thinks: keep, mark_writes, time_scale }
-                        .pull(records, held)
+                    let thinks = keep;
+                    let mut filling = Filling {
+                        cutter,
+                        placing,
+                        universe,
+                        chunk,
+                        thinks,
+                        mark_writes,
+                        time_scale,
+                        mark_bytes,
+                        opens,
+                        trail,
+                    };
+                    filling.pull(records, held)
                 })?;
             }
         }
+        let factor = self.factor;
         chunk.think = match (constant, &mut self.thinking) {
-            (Some(think), _) => Think::Constant(think),
-            (None, Thinking::Drawn(sampler)) => {
-                recorded.clear();
-                recorded.extend((0..chunk.blocks.len()).map(|_| self.factor.of(sampler.next_think())));
-                Think::Each(recorded)
-            }
+            (Some(think), _) if think == Nanos::ZERO || chunk.bytes.is_empty() => Think::Constant(think),
+            (Some(think), _) => Think::Each(after_data(chunk, || think)),
+            (None, Thinking::Drawn(sampler)) => Think::Each(after_data(chunk, || factor.of(sampler.next_think()))),
             (None, _) => {
                 recorded.iter_mut().for_each(|think| *think = self.factor.of(*think));
                 Think::Each(recorded)
@@ -258,6 +298,13 @@ impl References {
             return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
         }
         Ok(!chunk.blocks.is_empty())
+    }
+
+    fn block_bytes(&self) -> u32 {
+        match &self.supply {
+            Supply::Records { cutter, .. } => cutter.block_bytes() as u32,
+            Supply::Inline(_) => 0,
+        }
     }
 
     /// All references that are left, in one chunk.
@@ -282,6 +329,12 @@ impl References {
                 all.writes.extend_from_slice(&part.writes);
                 all.writes.resize(all.blocks.len() + part.blocks.len(), false);
             }
+            if !part.bytes.is_empty() || !all.bytes.is_empty() {
+                let whole = self.block_bytes();
+                all.bytes.resize(all.blocks.len(), whole);
+                all.bytes.extend_from_slice(&part.bytes);
+                all.bytes.resize(all.blocks.len() + part.blocks.len(), whole);
+            }
             all.blocks.extend_from_slice(&part.blocks);
             match &part.think {
                 Think::Constant(think) => all.think = Think::Constant(*think),
@@ -293,6 +346,19 @@ impl References {
         }
         Ok(all)
     }
+}
+
+/// Think times beside the references of `chunk`: none after metadata, which no application asks for.
+fn after_data(chunk: &Chunk, mut think: impl FnMut() -> Nanos) -> Vec<Nanos> {
+    let after = |at| if chunk.bytes_of(at) == Some(0) { Nanos::ZERO } else { think() };
+    (0..chunk.blocks.len()).map(after).collect()
+}
+
+/// The first file of the process that begins last: of `pid`, or of the only one.
+fn last_to_begin(opened: &Opened, pid: Option<u32>) -> Result<Option<u32>, Error> {
+    let opened = opened.clone();
+    let mut records = pid.map_or(opened.clone(), |pid| opened.of_process(pid)).read()?;
+    Ok(records.next_batch()?.first().map(|record| record.file))
 }
 
 /// The factor on arrival times, where they are asked for.

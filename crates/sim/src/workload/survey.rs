@@ -6,6 +6,7 @@ use headstart_trace::{Carries, Record};
 use headstart_types::KeyError;
 
 use super::cutting::Cutter;
+use super::ffs::FileSize;
 use super::records::Opened;
 use crate::scenario::Processes;
 use crate::Error;
@@ -19,6 +20,8 @@ pub struct Survey {
     pub compute: u128,
     /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
     pub files: Vec<(u32, u64)>,
+    /// The same in bytes.
+    pub file_bytes: Vec<FileSize>,
     /// Distinct (file, block in file), if they were asked for.
     pub blocks: BTreeSet<(u32, u64)>,
 }
@@ -29,7 +32,7 @@ pub struct Survey {
 /// The trace is wrong somewhere.
 pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error> {
     let mut records = opened.read()?;
-    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut sizes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut found = Survey::default();
     let mut last: Option<Record> = None;
     loop {
@@ -45,16 +48,18 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
                 found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
             }
             let size = sizes.entry(cut.file).or_default();
-            *size = (*size).max(cut.first + cut.blocks);
+            *size = (size.0.max(cut.first + cut.blocks), size.1.max(record.offset.saturating_add(record.size)));
             last = Some(*record);
         }
     }
     found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, None).0));
     for entry in records.reader().files() {
-        let seen = sizes.remove(&entry.file).unwrap_or(0);
-        found.files.push((entry.file, seen.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));
+        let (blocks, bytes) = sizes.remove(&entry.file).unwrap_or((0, 0));
+        found.files.push((entry.file, blocks.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));
+        found.file_bytes.push(FileSize { file: entry.file, bytes: bytes.max(entry.size_bytes) });
     }
-    found.files.extend(sizes);
+    found.files.extend(sizes.iter().map(|(file, (blocks, _))| (*file, *blocks)));
+    found.file_bytes.extend(sizes.iter().map(|(file, (_, bytes))| FileSize { file: *file, bytes: *bytes }));
     Ok(found)
 }
 

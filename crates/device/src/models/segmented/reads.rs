@@ -38,7 +38,9 @@ impl Segmented {
         let mut free = at.max(self.written);
         if streams {
             self.read_on(parameters, request);
-        } else if part || !self.buffer.read_during_overhead {
+        } else if self.reading.is_some() {
+            // Only what needs the arm waits until it can move.
+            let leaves = if part { leaves } else { at };
             let progress = if leaves > at { self.settle(parameters, leaves) } else { progress };
             free = self.break_off(parameters, leaves, progress).at;
         }

@@ -1,0 +1,184 @@
+//! The 4.4BSD Fast File System: the blocks of a cluster in requests that double, one prefetch ahead of the reader.
+//!
+//! Source: E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, section 2.1,
+//! for the rules; 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, for what the paper leaves open. A read of
+//! block x is sequential if the last block read from the file was x or x - 1. A block that is absent is fetched
+//! together with the blocks of the window that follow it; a block that is there makes the blocks from one window
+//! further on be fetched, asynchronously, if the first of them is not there. The window begins with no block, is one
+//! block with the first prefetch, and doubles with each fetch as long as the blocks that lie one after another on the
+//! disk are more than it holds, up to a cluster. It is halved when what is to be prefetched had been prefetched
+//! before and has been evicted. A read that is not sequential takes the window away. The fragment at a file's end is
+//! never prefetched. So a file of 64 KiB goes in requests of 8, 16, 24 and 16 KiB: four, of 16 KiB on average, as the
+//! paper counts (section 5).
+//!
+//! Readings. Where the prefetch would have to know an indirect block that is not cached, 4.4BSD reads that block
+//! while the application waits; here it is prefetched, and what it points to at the first read that finds it. `first`
+//! above one block is the paper's proposal (section 6): once the head is over a cluster, read the whole of it. Every
+//! read that is not sequential then fetches so many blocks. Cost: constant per block; about 50 bytes a file, of at
+//! most `files` files, the least recently read forgotten first.
+
+use headstart_types::Nanos;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// What is known of a file's reader.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reader {
+    /// The block read last; `None` before the first.
+    last: Option<u64>,
+    /// The window: blocks prefetched beside or ahead of the one that is read.
+    window: u64,
+    /// The last block of the latest fetch.
+    reached: u64,
+    /// The block whose prefetch waits for an indirect block.
+    put_off: Option<u64>,
+}
+
+/// Whether it is known where a block lies.
+enum Mapped {
+    Yes,
+    /// Its indirect block is on its way.
+    Soon,
+    /// Its indirect block, by file and index, has to be read.
+    No(u32, u64),
+}
+
+/// Clusters of a file system.
+#[derive(Debug)]
+pub struct Ffs {
+    first: u64,
+    max: u64,
+    readers: Recent<u32, Reader>,
+}
+
+impl Ffs {
+    /// Requests of `first` blocks where a read is not sequential, and of `max` at most; state for `files` files.
+    #[must_use]
+    pub fn new(first: u64, max: u64, files: usize) -> Self {
+        Self { first: first.min(max), max, readers: Recent::new(files) }
+    }
+
+    /// One block has been looked up; gives what to fetch for it or ahead of it.
+    fn read(&mut self, file: u32, block: u64, here: bool, cached: &dyn Cached) -> Option<Run> {
+        let (first, max) = (self.first, self.max);
+        let reader = self.readers.get_or_default(file);
+        let last = reader.last.replace(block);
+        let sequential = last.is_some_and(|last| block == last || block == last.saturating_add(1));
+        if !sequential {
+            reader.window = first - 1;
+            reader.reached = block;
+            if here || reader.window == 0 {
+                return None;
+            }
+        }
+        let put_off = reader.put_off.take().filter(|put_off| *put_off > block);
+        let from = match here {
+            true => put_off.unwrap_or(block.saturating_add(reader.window.max(1))),
+            false => block,
+        };
+        if here && cached.is_cached(file, from) {
+            return None;
+        }
+        match mapped(file, block, from, cached) {
+            Mapped::Yes => {}
+            not_yet => {
+                reader.put_off = Some(from);
+                return not_yet.fetch();
+            }
+        }
+        let together = cached.contiguous(file, from, max);
+        if together == 0 {
+            // The end of the file, or the fragment there.
+            return None;
+        }
+        let behind = together - 1;
+        if behind > 0 && sequential {
+            reader.resize(from, behind, last != Some(block));
+        }
+        let ahead = behind.min(reader.window);
+        // What is read now is fetched anyway.
+        let run = if here {
+            Run::between(file, from, from + 1 + ahead)
+        } else {
+            Run::between(file, from + 1, from + 1 + ahead)
+        };
+        reader.reached = from + ahead;
+        match run.count {
+            0 if sequential => self.read_next(file, block, last, cached),
+            0 => None,
+            _ => Some(run),
+        }
+    }
+
+    /// `block` is fetched alone, being the last of those that lie together: what comes next is fetched beside it.
+    fn read_next(&mut self, file: u32, block: u64, last: Option<u64>, cached: &dyn Cached) -> Option<Run> {
+        let next = block.saturating_add(1);
+        // Clusters of one block: there is nothing to prefetch.
+        if block == 0 || self.max == 1 || cached.is_cached(file, next) {
+            return None;
+        }
+        let reader = self.readers.get_or_default(file);
+        match mapped(file, block, next, cached) {
+            Mapped::Yes => {}
+            not_yet => {
+                reader.put_off = Some(next);
+                return not_yet.fetch();
+            }
+        }
+        let behind = cached.contiguous(file, next, self.max).checked_sub(1)?;
+        if behind > 0 {
+            reader.resize(next, behind, last != Some(block));
+        }
+        let ahead = behind.min(reader.window);
+        reader.reached = next + ahead;
+        Some(Run::between(file, next, next + 1 + ahead))
+    }
+}
+
+impl Reader {
+    /// Adapts the window to a fetch from block `from`, behind which `behind` blocks lie. `moved`: the reader has gone
+    /// on.
+    fn resize(&mut self, from: u64, behind: u64, moved: bool) {
+        if from <= self.reached {
+            self.window = (self.window / 2).max(1);
+        } else if behind > self.window && moved {
+            self.window = if self.window == 0 { 1 } else { behind.min(self.window * 2) };
+        }
+    }
+}
+
+impl Mapped {
+    /// What to fetch in order to know.
+    fn fetch(&self) -> Option<Run> {
+        match *self {
+            Mapped::No(file, first) => Some(Run { file, first, count: 1 }),
+            Mapped::Yes | Mapped::Soon => None,
+        }
+    }
+}
+
+/// Whether it is known where `next` lies, of a file whose `block` is being read.
+fn mapped(file: u32, block: u64, next: u64, cached: &dyn Cached) -> Mapped {
+    let Some(map) = cached.mapped_by(file, next) else { return Mapped::Yes };
+    if cached.mapped_by(file, block) == Some(map) || cached.is_resident(map.0, map.1) {
+        return Mapped::Yes;
+    }
+    if cached.is_cached(map.0, map.1) {
+        Mapped::Soon
+    } else {
+        Mapped::No(map.0, map.1)
+    }
+}
+
+impl ReadAhead for Ffs {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        for (block, found) in (asked.first..).zip(found) {
+            prefetch.extend(self.read(asked.file, block, found.is_hit(), cached));
+        }
+    }
+
+    fn remembered(&self) -> usize {
+        self.readers.len()
+    }
+}

@@ -1,0 +1,149 @@
+//! The map of one file: its runs of blocks, the indirect blocks that lead to them, its inode and its fragment.
+//!
+//! An indirect block that points to data is a leaf. Leaf 0 hangs on the inode; with P addresses a block the next P
+//! leaves on the double indirect block, the P x P after them on blocks that hang on the triple one.
+
+/// Blocks that lie together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    /// The first, in the file.
+    at: u64,
+    /// Its address.
+    address: u64,
+    count: u64,
+}
+
+/// The fragment that a file ends in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Which block of the file it is.
+    pub at: u64,
+    /// The block that it is in.
+    pub block: u64,
+    /// Fragments of that block before it.
+    pub first: u64,
+    /// Its fragments.
+    pub count: u64,
+}
+
+/// A file's map.
+#[derive(Debug)]
+pub struct FileMap {
+    /// The block that holds its inode.
+    pub inode: u64,
+    /// The fragment at its end.
+    pub tail: Option<Tail>,
+    direct: u64,
+    pointers: u64,
+    runs: Vec<Run>,
+    /// Indirect blocks in the order of their allocation: parents before the first leaf below them.
+    maps: Vec<u64>,
+}
+
+impl FileMap {
+    /// Of a file without blocks.
+    pub fn new(inode: u64, direct: u64, pointers: u64) -> Self {
+        Self { inode, tail: None, direct, pointers, runs: Vec::new(), maps: Vec::new() }
+    }
+
+    /// Which leaf leads to block `at`; `None` for direct blocks.
+    fn leaf_of(&self, at: u64) -> Option<u64> {
+        at.checked_sub(self.direct).map(|beyond| beyond / self.pointers)
+    }
+
+    /// Whether block `at` is the first of a leaf.
+    pub fn needs_leaf(&self, at: u64) -> bool {
+        at.checked_sub(self.direct).is_some_and(|beyond| beyond % self.pointers == 0)
+    }
+
+    /// Blocks from `at` to the next that needs a leaf.
+    pub fn until_next_leaf(&self, at: u64) -> u64 {
+        match at.checked_sub(self.direct) {
+            None => self.direct - at,
+            Some(beyond) => self.pointers - beyond % self.pointers,
+        }
+    }
+
+    /// Indirect blocks that block `at`, the first of a leaf, needs and that no block before it needed.
+    pub fn new_maps(&self, at: u64) -> u64 {
+        let Some(leaf) = self.leaf_of(at) else { return 0 };
+        let new_parents = match self.beyond_double(leaf) {
+            _ if leaf == 0 => 0,
+            None => u64::from(leaf == 1),
+            // The first below the triple indirect block needs that one too.
+            Some(further) => u64::from(further % self.pointers == 0) + u64::from(further == 0),
+        };
+        1 + new_parents
+    }
+
+    /// Which of the leaves below the triple indirect block `leaf` is.
+    fn beyond_double(&self, leaf: u64) -> Option<u64> {
+        leaf.checked_sub(1 + self.pointers)
+    }
+
+    /// Where `leaf` and its parents are in `maps`, the one that hangs on the inode first.
+    fn chain(&self, leaf: u64) -> ([usize; 3], usize) {
+        let p = self.pointers;
+        let slots = match self.beyond_double(leaf) {
+            _ if leaf == 0 => ([0, 0, 0], 1),
+            // The double one is the second of all.
+            None => ([1, leaf + 1, 0], 2),
+            // 1 + 1 + P before; then the triple one, and one more for each P leaves.
+            Some(further) => {
+                let triple = 2 + p;
+                let middle = triple + 1 + further / p * (p + 1);
+                ([triple, middle, middle + 1 + further % p], 3)
+            }
+        };
+        (slots.0.map(|slot| slot as usize), slots.1)
+    }
+
+    /// The indirect blocks that lead to block `at`, the inode's own first.
+    pub fn indirect(&self, at: u64) -> impl Iterator<Item = u64> + '_ {
+        let (slots, count) = self.leaf_of(at).map_or(([0; 3], 0), |leaf| self.chain(leaf));
+        slots.into_iter().take(count).filter_map(|slot| self.maps.get(slot).copied())
+    }
+
+    /// The indirect block that holds the address of block `at`.
+    pub fn leaf(&self, at: u64) -> Option<u64> {
+        self.indirect(at).last()
+    }
+
+    /// The addresses of its inode and of all its indirect blocks.
+    pub fn metadata(&self) -> impl Iterator<Item = u64> + '_ {
+        std::iter::once(self.inode).chain(self.maps.iter().copied())
+    }
+
+    /// Adds an indirect block.
+    pub fn push_map(&mut self, address: u64) {
+        self.maps.push(address);
+    }
+
+    /// Adds `count` blocks from block `at` on at `address`.
+    pub fn push(&mut self, at: u64, address: u64, count: u64) {
+        match self.runs.last_mut() {
+            Some(last) if last.address + last.count == address => last.count += count,
+            _ => self.runs.push(Run { at, address, count }),
+        }
+    }
+
+    /// The file ends in `count` fragments of `block`, behind `first` others; they are its block `at`.
+    pub fn end_in(&mut self, at: u64, block: u64, (first, count): (u64, u64)) {
+        self.tail = Some(Tail { at, block, first, count });
+    }
+
+    fn run_of(&self, at: u64) -> Option<&Run> {
+        let index = self.runs.partition_point(|run| run.at <= at).checked_sub(1)?;
+        self.runs.get(index).filter(|run| at < run.at + run.count)
+    }
+
+    /// The address of block `at`, if it is a whole block of the file.
+    pub fn address(&self, at: u64) -> Option<u64> {
+        self.run_of(at).map(|run| run.address + (at - run.at))
+    }
+
+    /// Blocks that lie together from `at` on and hang on one block.
+    pub fn contiguous(&self, at: u64) -> u64 {
+        self.run_of(at).map_or(0, |run| (run.at + run.count - at).min(self.until_next_leaf(at)))
+    }
+}
