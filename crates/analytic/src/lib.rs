@@ -1,6 +1,7 @@
 //! Bounds and models in closed form, to check simulations against.
 
 mod bounds;
+pub mod competitive;
 pub mod file_system;
 
 pub use bounds::{elapsed_lower_bound, min_misses, DiskBound, LowerBound, Work};

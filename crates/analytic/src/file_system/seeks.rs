@@ -103,7 +103,7 @@ impl Seeks {
 
 impl SeekCurve {
     /// Mean seek time over a distance of M X, X ~ Beta(p, q), both whole.
-    fn mean(&self, p: u32, q: u32) -> f64 {
+    pub(crate) fn mean(&self, p: u32, q: u32) -> f64 {
         match self {
             Self::None => 0.0,
             Self::Roots { a, b, c, d, e, cylinders } => {
