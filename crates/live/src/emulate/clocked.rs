@@ -1,0 +1,137 @@
+//! A simulated drive that follows a clock of somebody else's.
+//!
+//! The simulator jumps from one event to the next. Here whoever holds the drive says what time it is: at each arrival,
+//! and whenever it happens to look. Events lie behind by then (a thread wakes up late), and yet each is carried out
+//! at its own instant and in its order: first a request ends, at that same instant the next one starts, and what has
+//! arrived since joins the queue as of its arrival. So the ends depend on the arrivals alone, never on when somebody looked,
+//! and are those of the simulator to the nanosecond.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use headstart_device::{Drive, Finished, Request, Started, Statistics};
+use headstart_types::Nanos;
+
+/// A drive, the ends of what it serves, and the time that it has been told.
+pub struct ClockedDrive {
+    drive: Drive,
+    /// Ends of the requests in service, which the drive's `finish` is owed.
+    ends: BinaryHeap<Reverse<Nanos>>,
+    /// When the scheduler wants to be asked again.
+    wakes: Option<Nanos>,
+    /// Up to here everything has been carried out.
+    now: Nanos,
+}
+
+impl ClockedDrive {
+    /// The caller guarantees that nothing has been asked of `drive`.
+    #[must_use]
+    pub fn new(drive: Drive) -> Self {
+        Self { drive, ends: BinaryHeap::new(), wakes: None, now: Nanos::ZERO }
+    }
+
+    /// The drive, for its capacity and its queue.
+    #[must_use]
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// The first instant at which something will happen if nothing arrives.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Nanos> {
+        let end = self.ends.peek().map(|end| end.0);
+        [end, self.wakes].into_iter().flatten().min()
+    }
+
+    /// Carries out what happens up to `now` and gives each request that has ended to `each`, in the order of their
+    /// ends. A `now` before one that has been told counts as that one.
+    pub fn advance(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
+        while let Some(event) = self.next_event().filter(|event| *event <= now) {
+            self.now = event;
+            if self.ends.peek() == Some(&Reverse(event)) {
+                self.ends.pop();
+                self.drive.finish(event, &mut each);
+            }
+            self.start();
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// `request` arrives at `now`; what happens before is carried out first, as by [`ClockedDrive::advance`]. The caller
+    /// guarantees that the request lies within the capacity.
+    pub fn submit(&mut self, now: Nanos, request: Request, each: impl FnMut(Finished)) {
+        self.advance(now, each);
+        self.drive.submit(self.now, request);
+        self.start();
+    }
+
+    /// What the drive has done up to `now`; ends up to then are to have been carried out.
+    #[must_use]
+    pub fn statistics(&self, now: Nanos) -> Statistics {
+        self.drive.statistics(now.max(self.now))
+    }
+
+    fn start(&mut self) {
+        self.wakes = loop {
+            match self.drive.start(self.now) {
+                Started::Ends(end) => self.ends.push(Reverse(end)),
+                Started::Wakes(at) => break Some(at),
+                Started::Nothing => break None,
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_device::{build_scheduler, Uniform};
+
+    /// Every request takes 2 ms; first come, first served.
+    fn two_ms() -> ClockedDrive {
+        let scheduler = build_scheduler("fcfs", toml::Table::new()).expect("it is there");
+        ClockedDrive::new(Drive::new(Box::new(Uniform::new(Nanos::from_millis(2))), scheduler))
+    }
+
+    fn us(time: u64) -> Nanos {
+        Nanos::from_micros(time)
+    }
+
+    #[test]
+    fn the_next_starts_when_the_last_ended_and_not_when_somebody_looked() {
+        let mut drive = two_ms();
+        let mut ends = Vec::new();
+        drive.submit(us(100), Request::read(0, 1, 0), |_| unreachable!("nothing has ended"));
+        drive.submit(us(300), Request::read(8, 1, 1), |_| unreachable!("nothing has ended"));
+        assert_eq!((drive.next_event(), drive.drive().outstanding()), (Some(us(2_100)), 2));
+        let mut note =
+            |finished: Finished| ends.push((finished.request.tag, finished.arrived + finished.response_time));
+        drive.advance(us(2_099), &mut note);
+        // 70 us late; then 900 us after the end, with a third request that came 10 us after the drive fell idle.
+        drive.advance(us(2_170), &mut note);
+        assert_eq!(drive.next_event(), Some(us(4_100)));
+        drive.submit(us(4_110), Request::read(16, 1, 2), &mut note);
+        drive.advance(us(5_000), &mut note);
+        drive.advance(us(9_000), &mut note);
+        assert_eq!(ends, [(0, us(2_100)), (1, us(4_100)), (2, us(6_110))]);
+        assert_eq!((drive.next_event(), drive.statistics(us(9_000)).busy), (None, us(6_000)));
+    }
+
+    #[test]
+    fn an_arrival_at_the_instant_of_an_end_finds_the_drive_free() {
+        let mut drive = two_ms();
+        let mut ended = 0;
+        drive.submit(us(0), Request::read(0, 1, 0), |_| ended += 1);
+        drive.submit(us(2_000), Request::read(8, 1, 1), |_| ended += 1);
+        assert_eq!((ended, drive.next_event()), (1, Some(us(4_000))));
+        assert_eq!(drive.statistics(us(2_000)).queue, Nanos::ZERO);
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let mut drive = two_ms();
+        drive.advance(us(500), |_| ());
+        drive.submit(us(400), Request::read(0, 1, 0), |_| ());
+        assert_eq!(drive.next_event(), Some(us(2_500)));
+    }
+}
