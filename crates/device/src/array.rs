@@ -200,6 +200,15 @@ impl Layout {
         }
     }
 
+    /// Disks over which a long run of blocks is spread, unit by unit.
+    #[must_use]
+    pub fn disks_abreast(&self) -> u64 {
+        match self {
+            Layout::Stripe(stripe) => stripe.disks,
+            Layout::Concat(_) | Layout::Explicit(_) => 1,
+        }
+    }
+
     /// Whether a volume whose highest block is `highest` fits on disks of `capacity_sectors` (`None`: no limit).
     ///
     /// # Errors

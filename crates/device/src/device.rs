@@ -3,7 +3,7 @@
 //! A device never queues. Whoever drives it sends a request when fewer than [`Device::concurrency`] are in
 //! progress and is told at once when that request will end; a simulator puts the end on its event heap.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{DriveFacts, KeyError, Nanos, RateBand};
 
 /// Bytes of one sector, the unit of every address in this crate.
 pub const SECTOR_BYTES: u64 = 512;
@@ -134,6 +134,25 @@ impl Mechanics {
         let weigh = |(distance, time): (usize, &Nanos)| 2.0 * (cylinders - distance as f64) * time.0 as f64;
         self.seek.iter().enumerate().skip(1).map(weigh).sum::<f64>() / (cylinders * cylinders)
     }
+
+    /// What decides how much is worth reading at once. The rate is the media's, or the bus's where that is lower.
+    #[must_use]
+    pub fn facts(&self) -> DriveFacts {
+        let bus = if self.bus_sector_ns > 0.0 { SECTOR_BYTES as f64 * 1e9 / self.bus_sector_ns } else { f64::INFINITY };
+        let band = |band: &Band| RateBand {
+            first: band.first,
+            sectors: band.sectors,
+            first_cylinder: band.first_cylinder,
+            cylinders: band.cylinders,
+            bytes_per_second: band.bytes_per_second.min(bus),
+        };
+        DriveFacts {
+            seek: self.seek.as_slice().into(),
+            mean_seek: Nanos(self.mean_seek_ns().round() as u64),
+            half_turn: Nanos(self.revolution().0 / 2),
+            bands: self.bands.iter().map(band).collect(),
+        }
+    }
 }
 
 /// Something that serves requests.
@@ -176,6 +195,11 @@ pub trait Device: Send {
     /// What the drive is made of; `None` where nothing moves.
     fn mechanics(&self) -> Option<Mechanics> {
         None
+    }
+
+    /// What decides how much is worth reading at once; of an array, at its rate. `None` where nothing moves.
+    fn drive_facts(&self) -> Option<DriveFacts> {
+        self.mechanics().map(|mechanics| mechanics.facts())
     }
 
     /// Divides the sectors of all segments of the buffer evenly among `segments`, rounded down; what is read ahead and

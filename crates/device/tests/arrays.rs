@@ -145,6 +145,19 @@ fn arms_travel_together() {
     assert_eq!(array.mechanics(), alone.mechanics());
 }
 
+#[test]
+fn an_array_has_the_arm_of_a_disk_and_the_rate_of_those_with_data() {
+    let alone = hp97560().drive_facts().unwrap();
+    for (kind, disks, data) in [("raid0", 3, 3), ("raid5", 4, 3), ("mirror", 2, 1)] {
+        let facts = build_array(kind, disks, hp97560(), 16, Table::new()).unwrap().drive_facts().unwrap();
+        assert_eq!((facts.mean_seek, facts.half_turn), (alone.mean_seek, alone.half_turn), "{kind}");
+        // The HP 97560 has one zone. Sector 1,000,000 of a disk lies on cylinder 1,000,000 / (19 * 72) = 730.
+        let sector = 1_000_000 * data;
+        assert_eq!(facts.cylinder(sector), 730, "{kind}");
+        assert!((facts.rate_at(sector) / alone.rate_at(1_000_000) - data as f64).abs() < 1e-12, "{kind}");
+    }
+}
+
 /// By sector of the volume: disk and sector there; and by row the disk of the parity. Rows of `unit` sectors a disk.
 fn table(kind: &str, disks: usize, unit: u64, rows: u64) -> (Vec<(usize, u64)>, Vec<Option<usize>>) {
     let (mut places, mut parities) = (Vec::new(), Vec::new());

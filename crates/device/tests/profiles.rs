@@ -29,6 +29,10 @@ fn competitive_prefetching() {
     near("seek", ibm.mean_seek_ns(), 7.53e6, 0.01);
     let depth = mean_rate(&ibm, 37.5e6) * (ibm.mean_seek_ns() + ibm.revolution().0 as f64 / 2.0) / 1e9;
     near("depth", depth, 393e3, 0.01);
+    let facts = ibm.facts();
+    near("limited rate", facts.rate_at(0), 37.5e6, 1e-6);
+    near("rate by time", facts.mean_rate(), 37.3e6, 0.01);
+    assert_eq!((facts.half_turn, facts.seek.len()), (Nanos(3_000_000), 8 * 2437));
     // 55.8 MB/s, 7.98 ms with half a turn, 446 KB.
     let (_, seagate) = drive("seagate-146gb-10k");
     let rate = mean_rate(&seagate, f64::INFINITY);

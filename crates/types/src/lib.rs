@@ -3,6 +3,7 @@
 //! This crate has no logic of its own beyond parsing and arithmetic on units, so that `policy`, `trace`
 //! and `device` can depend on it and on nothing else of the project.
 
+mod drive;
 mod error;
 mod ids;
 mod index_set;
@@ -13,6 +14,7 @@ mod size;
 mod time;
 mod units;
 
+pub use drive::{DriveFacts, RateBand};
 pub use error::{system_says, KeyError};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;

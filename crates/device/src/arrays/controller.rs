@@ -4,7 +4,7 @@
 //! affair (`raid0.rs`, `raid5.rs`, `mirror.rs`). The controller itself costs no time and has no cache, and the way to
 //! it has no limit of rate. A request reports the parts of the piece that ends last, with its wait for its disk.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{DriveFacts, KeyError, Nanos};
 
 use super::members::Members;
 use crate::{Device, Mechanics, Request, Service};
@@ -22,6 +22,9 @@ pub trait Scheme: Clone + Send + 'static {
 
     /// However a request of `sectors` sectors lies, one disk gets a piece of so many at least.
     fn largest_piece(&self, sectors: u32) -> u32;
+
+    /// Disks over which a long run is spread, each with its share: at least 1.
+    fn data_disks(&self) -> u64;
 
     /// As [`Device::positioning`].
     fn positioning(&self, members: &Members, now: Nanos, request: &Request) -> Nanos {
@@ -94,6 +97,12 @@ impl<S: Scheme> Device for Controller<S> {
     /// Those of a disk.
     fn mechanics(&self) -> Option<Mechanics> {
         self.members.any().mechanics()
+    }
+
+    /// A disk's arm at the rate of all that hold data: a run longer than a row of units keeps them all busy, and they
+    /// move together. Of a run shorter than that, or of mirrors that share the work, it says too much.
+    fn drive_facts(&self) -> Option<DriveFacts> {
+        self.members.any().drive_facts().map(|facts| facts.over(self.scheme.data_disks()))
     }
 
     fn divide_buffer(&mut self, segments: u64) -> Result<(), KeyError> {

@@ -52,6 +52,11 @@ impl Scheme for Mirror {
         sectors
     }
 
+    /// A read is one disk's.
+    fn data_disks(&self) -> u64 {
+        1
+    }
+
     /// A write waits for its slowest disk.
     fn positioning(&self, members: &Members, now: Nanos, request: &Request) -> Nanos {
         if !request.write {

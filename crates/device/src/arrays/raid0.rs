@@ -62,4 +62,8 @@ impl Scheme for Raid0 {
     fn largest_piece(&self, sectors: u32) -> u32 {
         u64::from(sectors).div_ceil(units_at_most(sectors, self.unit).min(self.disks)) as u32
     }
+
+    fn data_disks(&self) -> u64 {
+        self.disks
+    }
 }

@@ -198,4 +198,8 @@ impl Scheme for Raid5 {
     fn largest_piece(&self, sectors: u32) -> u32 {
         u64::from(sectors).div_ceil(units_at_most(sectors, self.unit)) as u32
     }
+
+    fn data_disks(&self) -> u64 {
+        self.disks - 1
+    }
 }

@@ -1,0 +1,145 @@
+//! What of a drive with an arm decides how much is worth reading at once: its seeks, its turns, its rates by place.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+
+/// A run of sectors that pass the head at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateBand {
+    /// First sector.
+    pub first: u64,
+    /// How many; at least 1.
+    pub sectors: u64,
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// How many; at least 1.
+    pub cylinders: u32,
+    /// Rate of a long sequential read that comes here, above 0.
+    pub bytes_per_second: f64,
+}
+
+/// The facts of one drive, or of an array that moves its arms together: measured, or from a profile.
+///
+/// Sectors are those of whoever asks: of a drive, or of the volume of an array. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DriveFacts {
+    /// By distance in cylinders from 0: time of a read's seek. Not empty.
+    pub seek: Arc<[Nanos]>,
+    /// Mean seek time between two places drawn evenly.
+    pub mean_seek: Nanos,
+    /// Half a turn: the mean wait for a sector.
+    pub half_turn: Nanos,
+    /// By first sector, ascending and without gaps. Not empty.
+    pub bands: Arc<[RateBand]>,
+}
+
+impl DriveFacts {
+    /// The band of a sector; of one beyond the end, the last.
+    fn band(&self, sector: u64) -> &RateBand {
+        let after = self.bands.partition_point(|band| band.first <= sector);
+        &self.bands[after.max(1) - 1]
+    }
+
+    /// The cylinder of a sector, as if a band's sectors were spread over its cylinders evenly.
+    #[must_use]
+    pub fn cylinder(&self, sector: u64) -> u32 {
+        let band = self.band(sector);
+        let within = sector.saturating_sub(band.first).min(band.sectors - 1);
+        let cylinders = u128::from(within) * u128::from(band.cylinders) / u128::from(band.sectors);
+        band.first_cylinder + cylinders as u32
+    }
+
+    /// Time of the seek from one sector to another; beyond what the curve has, its last time.
+    #[must_use]
+    pub fn seek_between(&self, from: u64, to: u64) -> Nanos {
+        let distance = self.cylinder(from).abs_diff(self.cylinder(to)) as usize;
+        self.seek[distance.min(self.seek.len() - 1)]
+    }
+
+    /// Bytes a second of a long sequential read at a sector.
+    #[must_use]
+    pub fn rate_at(&self, sector: u64) -> f64 {
+        self.band(sector).bytes_per_second
+    }
+
+    /// Bytes a second of a long sequential read: the mean over the sectors, each with its share of the time.
+    #[must_use]
+    pub fn mean_rate(&self) -> f64 {
+        let sectors: f64 = self.bands.iter().map(|band| band.sectors as f64).sum();
+        let time: f64 = self.bands.iter().map(|band| band.sectors as f64 / band.bytes_per_second).sum();
+        sectors / time
+    }
+
+    /// The same arms under a volume that gives each of them one of `disks` sectors in turn, so that a long run moves
+    /// at `disks` times the rate.
+    #[must_use]
+    pub fn over(&self, disks: u64) -> Self {
+        let wide = |band: &RateBand| RateBand {
+            first: band.first.saturating_mul(disks),
+            sectors: band.sectors.saturating_mul(disks),
+            bytes_per_second: band.bytes_per_second * disks as f64,
+            ..*band
+        };
+        Self { bands: self.bands.iter().map(wide).collect(), ..self.clone() }
+    }
+
+    /// The same places, read `disks` times as fast: each sector is one of a disk, of which `disks` take turns.
+    #[must_use]
+    pub fn abreast(&self, disks: u64) -> Self {
+        let fast = |band: &RateBand| RateBand { bytes_per_second: band.bytes_per_second * disks as f64, ..*band };
+        Self { bands: self.bands.iter().map(fast).collect(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two bands of 10 cylinders: 100 sectors a cylinder at 40 MB/s, then 50 at 20 MB/s. d cylinders take d ms.
+    fn facts() -> DriveFacts {
+        let band = |first, sectors, first_cylinder, bytes_per_second| RateBand {
+            first,
+            sectors,
+            first_cylinder,
+            cylinders: 10,
+            bytes_per_second,
+        };
+        DriveFacts {
+            seek: (0..20).map(|distance| Nanos(distance * 1_000_000)).collect(),
+            mean_seek: Nanos(6_650_000),
+            half_turn: Nanos(3_000_000),
+            bands: [band(0, 1000, 0, 40e6), band(1000, 500, 10, 20e6)].into(),
+        }
+    }
+
+    #[test]
+    fn sectors_lie_in_bands() {
+        let facts = facts();
+        assert_eq!([0, 99, 100, 999, 1000, 1049, 1050, 1499].map(|at| facts.cylinder(at)), [0, 0, 1, 9, 10, 10, 11, 19]);
+        assert_eq!([0, 999, 1000, 1499].map(|at| facts.rate_at(at)), [40e6, 40e6, 20e6, 20e6]);
+        assert_eq!(facts.seek_between(50, 1050), Nanos(11_000_000)); // from cylinder 0 to 11
+        assert_eq!(facts.seek_between(1050, 50), Nanos(11_000_000));
+        // 1000 sectors at 40 take as long as 500 at 20: together 1500 in twice the time of 1000 at 40.
+        assert!((facts.mean_rate() - 30e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn beyond_the_end_is_the_end() {
+        let facts = facts();
+        assert_eq!((facts.cylinder(u64::MAX), facts.rate_at(u64::MAX)), (19, 20e6));
+        let short = DriveFacts { seek: [Nanos(0), Nanos(5)].into(), ..facts };
+        assert_eq!(short.seek_between(0, 1499), Nanos(5));
+    }
+
+    #[test]
+    fn arrays_are_wider_or_faster() {
+        // Behind a controller two sectors of the volume are one of each disk; side by side each keeps its own.
+        let (facts, pair) = (facts(), facts().over(2));
+        assert_eq!((pair.cylinder(200), pair.cylinder(2099), pair.cylinder(2100)), (1, 10, 11));
+        assert_eq!((pair.rate_at(1999), pair.rate_at(2000)), (80e6, 40e6));
+        assert_eq!((pair.seek, pair.half_turn), (facts.seek.clone(), facts.half_turn));
+        let side = facts.abreast(2);
+        assert_eq!((side.cylinder(100), side.rate_at(999)), (1, 80e6));
+    }
+}
