@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn sectors_lie_in_bands() {
         let facts = facts();
-        assert_eq!([0, 99, 100, 999, 1000, 1049, 1050, 1499].map(|at| facts.cylinder(at)), [0, 0, 1, 9, 10, 10, 11, 19]);
+        assert_eq!(
+            [0, 99, 100, 999, 1000, 1049, 1050, 1499].map(|at| facts.cylinder(at)),
+            [0, 0, 1, 9, 10, 10, 11, 19]
+        );
         assert_eq!([0, 999, 1000, 1499].map(|at| facts.rate_at(at)), [40e6, 40e6, 20e6, 20e6]);
         assert_eq!(facts.seek_between(50, 1050), Nanos(11_000_000)); // from cylinder 0 to 11
         assert_eq!(facts.seek_between(1050, 50), Nanos(11_000_000));

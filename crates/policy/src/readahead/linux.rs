@@ -51,13 +51,48 @@ struct State {
     previous: Option<u64>,
 }
 
+/// How large windows are: the kernel's way, or another one within the same detection of streams.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ramp {
+    /// get_init_ra_size and get_next_ra_size.
+    Kernel,
+    /// Slow start from so many blocks; see `fixed_depth`.
+    Slow(u64),
+}
+
+impl Ramp {
+    /// The first window of a stream, with `request` blocks to read.
+    fn initial(self, request: u64, max: u64) -> u64 {
+        match self {
+            Ramp::Kernel => initial_size(request, max),
+            Ramp::Slow(first) => first.max(request).min(max),
+        }
+    }
+
+    /// The window after one of `size` blocks.
+    fn next(self, size: u64, max: u64) -> u64 {
+        match self {
+            Ramp::Kernel => next_size(size, max),
+            Ramp::Slow(first) if size < first => first.min(max),
+            Ramp::Slow(_) => size.saturating_mul(2).min(max),
+        }
+    }
+}
+
+/// Streams, windows and marks: all but how long a window may be, which each request brings with it.
+#[derive(Debug)]
+pub(super) struct Windows {
+    ramp: Ramp,
+    request_max: u64,
+    files: Recent<(u32, u32), State>,
+    marks: Recent<(u32, u64), ()>,
+}
+
 /// On-demand read-ahead.
 #[derive(Debug)]
 pub struct Linux {
     max: u64,
-    request_max: u64,
-    files: Recent<(u32, u32), State>,
-    marks: Recent<(u32, u64), ()>,
+    windows: Windows,
 }
 
 /// The kernel's get_init_ra_size.
@@ -80,6 +115,7 @@ fn next_size(size: u64, max: u64) -> u64 {
 
 /// One request on its way through the pages.
 struct Pass<'a> {
+    ramp: Ramp,
     asked: &'a Asked,
     cached: &'a dyn Cached,
     read_ahead: u64,
@@ -119,13 +155,16 @@ impl Pass<'_> {
         let max = self.max(request);
         let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
         if index == 0 || request > max || follows {
-            let size = initial_size(request, max);
-            let async_size = if size > request { size - request } else { size / 2 };
-            (state.start, state.size, state.async_size) = (index, size, async_size);
+            (state.size, state.async_size) = self.first_window(state, index, request);
+            state.start = index;
             return true;
         }
         let before = self.cached_before(index, max);
         if before <= request {
+            if let Ramp::Slow(_) = self.ramp {
+                // What is demanded is the first of the doubling operations, should the next request follow.
+                (state.start, state.size, state.async_size) = (index, request, 0);
+            }
             return false;
         }
         // Cached from the start of the file: a long stream.
@@ -134,32 +173,76 @@ impl Pass<'_> {
         true
     }
 
+    /// The window to be opened at an absent block, and how much of it lies behind its mark.
+    fn first_window(&self, state: &State, index: u64, request: u64) -> (u64, u64) {
+        let max = self.max(request);
+        let goes_on = state.size > 0 && index == state.start.saturating_add(state.size);
+        let size = match self.ramp {
+            Ramp::Slow(_) if goes_on => self.ramp.next(state.size, max).max(request.min(max)),
+            _ => self.ramp.initial(request, max),
+        };
+        let async_size = match self.ramp {
+            _ if size > request => size - request,
+            // The first operation of a stream is not followed by another one before it has proved to be one.
+            Ramp::Slow(_) if !goes_on => 0,
+            _ => size / 2,
+        };
+        (size, async_size)
+    }
+
     /// The marked block at `index` with `request` blocks still to read. True: a window is to be opened.
     fn marked(&self, state: &mut State, index: u64, request: u64) -> bool {
         let max = self.max(request);
         let expected = state.start.saturating_add(state.size - state.async_size);
         if state.size > 0 && index == expected {
             state.start = state.start.saturating_add(state.size);
-            state.size = next_size(state.size, max).max(state.size);
+            state.size = match self.ramp {
+                Ramp::Kernel => next_size(state.size, max).max(state.size),
+                ramp @ Ramp::Slow(_) => ramp.next(state.size, max),
+            };
         } else {
             let distance = self.cached_after(index, max) + 1;
             if distance > max {
                 return false;
             }
             state.start = index.saturating_add(distance);
-            state.size = next_size(distance + request, max);
+            state.size = self.ramp.next(distance + request, max);
         }
         state.async_size = state.size;
         true
     }
 }
 
-impl Linux {
-    /// Windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
-    /// for a cache of `frames` blocks.
-    #[must_use]
-    pub fn new(max: u64, request_max: u64, files: usize, frames: usize) -> Self {
-        Self { max: max.max(1), request_max, files: Recent::new(files), marks: Recent::new(frames) }
+impl Windows {
+    /// Requests beyond the longest window are read up to `request_max` blocks at a time; state for `files` open files
+    /// and marks for a cache of `frames` blocks.
+    pub fn new(ramp: Ramp, request_max: u64, files: usize, frames: usize) -> Self {
+        Self { ramp, request_max, files: Recent::new(files), marks: Recent::new(frames) }
+    }
+
+    /// A request has been looked up, at a place where windows may have `max` blocks, at least 1: see
+    /// [`ReadAhead::asked`].
+    pub fn asked(&mut self, max: u64, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        let key = (asked.file, asked.client);
+        let mut state = *self.files.get_or_default(key);
+        let (ramp, request_max) = (self.ramp, self.request_max);
+        let mut pass = Pass { ramp, asked, cached, read_ahead: max, request_max, opened: (0, 0) };
+        let mut random_to = 0;
+        for (index, found) in (asked.first..asked.end()).zip(found) {
+            let request = asked.end() - index;
+            if !found.is_hit() && !pass.is_cached(index) && index >= random_to {
+                if pass.absent(&mut state, index, request) {
+                    self.open(&mut pass, &state, prefetch);
+                } else {
+                    random_to = asked.end();
+                }
+            }
+            if self.marks.remove((asked.file, index)).is_some() && pass.marked(&mut state, index, request) {
+                self.open(&mut pass, &state, prefetch);
+            }
+        }
+        state.previous = Some(asked.end());
+        *self.files.get_or_default(key) = state;
     }
 
     /// Names the window, as far as it is in the file, and marks its block unless that is cached already.
@@ -179,36 +262,37 @@ impl Linux {
             };
         }
     }
+
+    /// A block has left the cache.
+    pub fn evicted(&mut self, file: u32, index: u64) {
+        self.marks.remove((file, index));
+    }
+
+    /// Files and marks in mind.
+    pub fn remembered(&self) -> usize {
+        self.files.len() + self.marks.len()
+    }
+}
+
+impl Linux {
+    /// Windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
+    /// for a cache of `frames` blocks.
+    #[must_use]
+    pub fn new(max: u64, request_max: u64, files: usize, frames: usize) -> Self {
+        Self { max: max.max(1), windows: Windows::new(Ramp::Kernel, request_max, files, frames) }
+    }
 }
 
 impl ReadAhead for Linux {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        let key = (asked.file, asked.client);
-        let mut state = *self.files.get_or_default(key);
-        let mut pass = Pass { asked, cached, read_ahead: self.max, request_max: self.request_max, opened: (0, 0) };
-        let mut random_to = 0;
-        for (index, found) in (asked.first..asked.end()).zip(found) {
-            let request = asked.end() - index;
-            if !found.is_hit() && !pass.is_cached(index) && index >= random_to {
-                if pass.absent(&mut state, index, request) {
-                    self.open(&mut pass, &state, prefetch);
-                } else {
-                    random_to = asked.end();
-                }
-            }
-            if self.marks.remove((asked.file, index)).is_some() && pass.marked(&mut state, index, request) {
-                self.open(&mut pass, &state, prefetch);
-            }
-        }
-        state.previous = Some(asked.end());
-        *self.files.get_or_default(key) = state;
+        self.windows.asked(self.max, asked, found, cached, prefetch);
     }
 
     fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
-        self.marks.remove((file, index));
+        self.windows.evicted(file, index);
     }
 
     fn remembered(&self) -> usize {
-        self.files.len() + self.marks.len()
+        self.windows.remembered()
     }
 }

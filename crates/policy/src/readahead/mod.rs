@@ -11,6 +11,7 @@
 
 mod amp;
 mod ffs;
+mod fixed_depth;
 mod fsspec_readahead;
 mod innodb;
 mod keys;
@@ -32,6 +33,7 @@ use headstart_types::{Block, Nanos};
 
 pub use amp::Amp;
 pub use ffs::Ffs;
+pub use fixed_depth::FixedDepth;
 pub use fsspec_readahead::FsspecReadahead;
 pub use innodb::InnoDb;
 pub use linux::Linux;

@@ -5,11 +5,11 @@ use toml::Table;
 use headstart_types::{typed_keys, KeyError};
 
 use super::keys::{
-    at_least_one, defaults, AmpKeys, FfsKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
-    PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
+    at_least_one, defaults, AmpKeys, FfsKeys, FixedDepthKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys,
+    MountpointKeys, OblKeys, PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
 };
 use super::{
-    Amp, Ffs, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead,
+    Amp, Ffs, FixedDepth, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead,
     ReadAheadContext, RocksDb, Sarc, Stride, Zfs,
 };
 
@@ -121,6 +121,22 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             let request_max = keys.max_request.blocks(context.block_bytes);
             at_least_one("files", keys.files)?;
             Ok(Box::new(Linux::new(max, request_max, keys.files as usize, context.frames as usize)))
+        }),
+    },
+    ReadAheadRow {
+        name: "fixed-depth",
+        summary: "linux's streams, slow start: windows of 64 KiB that double up to a fixed depth",
+        source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4.3 and 6.2 (AP)",
+        only_ahead: false,
+        spares_random: true,
+        defaults: defaults::<FixedDepthKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FixedDepthKeys = typed_keys(keys)?;
+            let depth = keys.depth.some_blocks("depth", context.block_bytes)?;
+            let start = keys.start.some_blocks("start", context.block_bytes)?;
+            let request_max = keys.max_request.blocks(context.block_bytes);
+            let files = at_least_one("files", keys.files)? as usize;
+            Ok(Box::new(FixedDepth::new(start, depth, request_max, files, context.frames as usize)))
         }),
     },
     ReadAheadRow {

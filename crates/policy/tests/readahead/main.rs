@@ -4,6 +4,7 @@ mod amp;
 mod common;
 mod every_row;
 mod ffs;
+mod fixed_depth;
 mod level;
 mod linux;
 mod sarc;

@@ -1,0 +1,53 @@
+//! Linux's detection of streams with slow start and a fixed greatest depth: the aggressive prefetching of li07.
+//!
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
+//! sections 4.3 (slow start), 5 ("we use our competitive prefetching policy to control the depth of prefetching
+//! operations; we have not modified other aspects of the prefetching algorithm used in the Linux kernel") and 6.2, where
+//! AP is the same with a depth of 800 KB. So this is `linux` with other windows: what is a stream, when the next
+//! operation is issued and what is random is decided there. An operation fetches a window, what is demanded of it
+//! included; the first has 64 KiB, each that goes on where the last one ended twice as much, up to `depth`: in pages 16,
+//! 32, 64, 98, 98, ... for a depth of 392 KiB, which is the paper's own example.
+//!
+//! Readings. The detection is that of `linux`, a later kernel than the paper's 2.6.10, of whose windows the paper tells
+//! nothing but the slow start (there a first read gets half the maximum, which is 64 KiB at the default of 128 KiB, and
+//! each hit adds two pages to the next window, which doubles it). A request at a place that continues nothing fetches
+//! what it demands and counts as a first operation of that length: the next one has 64 KiB if that was less, else twice
+//! as much. A first operation that is all demanded has no mark, so that a single request of 64 KiB fetches 64 KiB; the
+//! kernel's would mark half of it and go on at once. Requests above `depth` are read in pieces of up to `max_request`, as
+//! there; from the second one of a stream on with what follows half of it ahead.
+//! Cost: as `linux`. Not for streams that end early: each has up to `depth` blocks too many.
+
+use headstart_types::Nanos;
+
+use super::linux::{Ramp, Windows};
+use super::{Asked, Cached, Found, ReadAhead, Run};
+
+/// Slow start up to a fixed depth.
+#[derive(Debug)]
+pub struct FixedDepth {
+    depth: u64,
+    windows: Windows,
+}
+
+impl FixedDepth {
+    /// Windows of `first` blocks that double up to `depth`, requests beyond it up to `request_max`; state for `files`
+    /// open files and marks for a cache of `frames` blocks.
+    #[must_use]
+    pub fn new(first: u64, depth: u64, request_max: u64, files: usize, frames: usize) -> Self {
+        Self { depth: depth.max(1), windows: Windows::new(Ramp::Slow(first), request_max, files, frames) }
+    }
+}
+
+impl ReadAhead for FixedDepth {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        self.windows.asked(self.depth, asked, found, cached, prefetch);
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
+        self.windows.evicted(file, index);
+    }
+
+    fn remembered(&self) -> usize {
+        self.windows.remembered()
+    }
+}
