@@ -6,12 +6,12 @@
 //! is when others are added.
 
 use headstart_types::KeyError;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
 use super::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
-use crate::workloads::Keys;
+use crate::workloads::{below, Keys};
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lrp",
@@ -51,9 +51,4 @@ fn build(keys: &Keys, context: &PatternContext, shared: bool) -> Result<Strings,
             (first, length)
         }
     }))
-}
-
-/// A uniform number below `bound`, which is at most 2^32: the bias is below 2^-32.
-fn below(bound: u64, rng: &mut ChaCha8Rng) -> u64 {
-    ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
 }

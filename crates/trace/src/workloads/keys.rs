@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
 use super::{Compute, GeneratorContext};
@@ -54,14 +54,35 @@ impl Keys {
 
     /// A size from 1 byte to `most` bytes, written with a unit.
     pub(super) fn bytes(&self, key: &str, most: u64) -> Result<u64, KeyError> {
+        self.bytes_within(key, 1..=most)
+    }
+
+    /// The same, or none at all ("0B").
+    pub(super) fn bytes_or_none(&self, key: &str, most: u64) -> Result<u64, KeyError> {
+        self.bytes_within(key, 0..=most)
+    }
+
+    fn bytes_within(&self, key: &str, range: RangeInclusive<u64>) -> Result<u64, KeyError> {
         let value = self.value(key)?;
         let text = value.as_str().ok_or_else(|| KeyError::new(key, not_a(value, "a text"), Bytes::ALLOWED))?;
         let Bytes(bytes) = text.parse().map_err(|problem: String| KeyError::new(key, problem, Bytes::ALLOWED))?;
-        if !(1..=most).contains(&bytes) {
-            let allowed = format!("a size from 1B to {}", Bytes(most));
+        if !range.contains(&bytes) {
+            let allowed = format!("a size from {} to {}", Bytes(*range.start()), Bytes(*range.end()));
             return Err(KeyError::new(key, format!("\"{text}\" is out of range"), allowed));
         }
         Ok(bytes)
+    }
+
+    /// A time of up to 1000 hours, written with a unit; longer ones would overflow when added up.
+    pub(super) fn time(&self, key: &str) -> Result<Nanos, KeyError> {
+        const MOST: Nanos = Nanos(1_000 * 3_600_000_000_000);
+        let value = self.value(key)?;
+        let text = value.as_str().ok_or_else(|| KeyError::new(key, not_a(value, "a text"), Nanos::ALLOWED))?;
+        let time: Nanos = text.parse().map_err(|problem: String| KeyError::new(key, problem, Nanos::ALLOWED))?;
+        if time > MOST {
+            return Err(KeyError::new(key, format!("\"{text}\" is out of range"), "at most 1000h"));
+        }
+        Ok(time)
     }
 
     /// The key `compute`.

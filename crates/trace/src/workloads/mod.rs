@@ -1,10 +1,13 @@
 //! Workload generators: one file and one row each. Same keys, same seed, same records on every machine.
 //!
-//! Keys that all know: `blocks`, the size of the address space in blocks; `compute`, the think time after each request
-//! ("0s", "1ms", or "exp:1ms" for an exponential of that mean). Most have `request_blocks`, the size of a request.
-//! Addresses are bytes: block number times the block size of the run.
+//! A key that all know: `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential of
+//! that mean). Those without files have `blocks`, the size of the address space in blocks, and most of them
+//! `request_blocks`, the size of a request; their addresses are bytes: block number times the block size of the run.
+//! Those with files count in bytes throughout, from the start of each file.
 
+mod closed;
 mod compute;
+mod draw;
 mod files;
 mod keys;
 mod loop_;
@@ -17,6 +20,7 @@ mod synth;
 mod zipf;
 
 pub use compute::{Compute, ComputeSampler};
+pub(crate) use draw::below;
 pub(crate) use keys::Keys;
 
 use headstart_types::KeyError;
@@ -74,6 +78,16 @@ pub static WORKLOADS: &[Workload] = &[
     pattern::workload::<3>(),
     pattern::workload::<4>(),
     pattern::workload::<5>(),
+    closed::microbenchmark::<0>(),
+    closed::microbenchmark::<1>(),
+    closed::microbenchmark::<2>(),
+    closed::microbenchmark::<3>(),
+    closed::CP,
+    closed::DIFF,
+    closed::KERNEL_BUILD,
+    closed::TPC_H,
+    closed::MEDIA_SERVER,
+    closed::INDEX_SEARCH,
 ];
 
 /// Starts the generator `name`. Keys that are not given have their defaults.

@@ -33,7 +33,7 @@ pub(super) const WORKLOAD: Workload = Workload {
 /// Bounds the memory of the table.
 const BLOCKS_MAX: u64 = 1 << 28;
 /// Beyond this all but the first rank would be rarer than once in 10^30 requests.
-const ALPHA_MAX: f64 = 100.0;
+pub(super) const ALPHA_MAX: f64 = 100.0;
 
 fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
     let keys = Keys::new(given, (WORKLOAD.defaults)())?;
@@ -42,8 +42,8 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let requests = keys.requests()?;
     let compute = keys.compute()?.sampler(context.seed);
     let mut rng = ChaCha8Rng::seed_from_u64(context.seed);
-    let slots = slots(space.starts() as usize, alpha, &mut rng);
-    Ok(Stream::boxed(Zipf { space, rng, slots }, compute, space, requests))
+    let ranks = Ranks::new(space.starts() as usize, alpha, &mut rng);
+    Ok(Stream::boxed(Zipf { space, rng, ranks }, compute, space, requests))
 }
 
 /// One column of the alias table.
@@ -58,18 +58,40 @@ struct Slot {
 struct Zipf {
     space: Space,
     rng: ChaCha8Rng,
-    slots: Vec<Slot>,
+    ranks: Ranks,
 }
 
 impl Pattern for Zipf {
     #[inline]
     fn next(&mut self) -> (u64, u64) {
+        (u64::from(self.ranks.draw(&mut self.rng)), self.space.request_blocks)
+    }
+}
+
+/// Things that are drawn by Zipf's law, their ranks scattered.
+pub(super) struct Ranks {
+    slots: Vec<Slot>,
+}
+
+impl Ranks {
+    /// Of `count` things; which is how popular is drawn from `rng`. The caller guarantees that `count` is at least 1 and
+    /// at most [`BLOCKS_MAX`], and `alpha` from 0 to [`ALPHA_MAX`].
+    pub(super) fn new(count: usize, alpha: f64, rng: &mut ChaCha8Rng) -> Self {
+        Self { slots: slots(count, alpha, rng) }
+    }
+
+    /// One of them.
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> u32 {
         // One random word: the high half of the product is the column, the low half decides within it.
-        let product = u128::from(self.rng.next_u64()) * self.slots.len() as u128;
+        let product = u128::from(rng.next_u64()) * self.slots.len() as u128;
         let slot = self.slots[(product >> 64) as usize];
         let within = (product as u64 >> 32) as u32;
-        let block = if within < slot.own_share { slot.own } else { slot.alias };
-        (u64::from(block), self.space.request_blocks)
+        if within < slot.own_share {
+            slot.own
+        } else {
+            slot.alias
+        }
     }
 }
 

@@ -1,0 +1,161 @@
+//! `cp` and `diff`: file utilities, each in a process of its own, once.
+//!
+//! li07, section 6.1: cp "reads a source file chunk by chunk and copies the chunks into a destination file"; BSD diff
+//! "alternately accesses two files". On files of 5 and 50 MB; 2cp50 and 2diff50 are two at once, cp50+diff50 one of
+//! each: `copies` and `diffs` are keys of both generators.
+//!
+//! Our readings: MB are MiB; the chunk is a page, what st_blksize of the time's file systems made stdio and cp read at
+//! once. Guess: the files lie one after another in the order in which they are used, with `apart` bytes of other files
+//! between them, none by default; and comparing and copying take no time (`compute`).
+
+use headstart_types::KeyError;
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::super::keys::Keys;
+use super::super::{GeneratorContext, Workload};
+use super::{defaults, Run, Server, Stage, System, FILE_MAX, SOURCE};
+use crate::{FileEntry, RecordReader};
+
+pub(in super::super) const CP: Workload = Workload {
+    name: "cp",
+    summary: "file utilities: copies of files, chunk by chunk, each by a process of its own; diffs beside them",
+    source: SOURCE,
+    defaults: || own_defaults(2, 0),
+    open: |given, context| open(given, own_defaults(2, 0), context),
+};
+
+pub(in super::super) const DIFF: Workload = Workload {
+    name: "diff",
+    summary:
+        "file utilities: comparisons of two files, read in turns, each by a process of its own; copies beside them",
+    source: SOURCE,
+    defaults: || own_defaults(0, 2),
+    open: |given, context| open(given, own_defaults(0, 2), context),
+};
+
+/// More processes of one kind than any experiment has.
+const TOOLS_MAX: u64 = 1 << 16;
+
+fn own_defaults(copies: i64, diffs: i64) -> Table {
+    let own = [
+        ("copies", Value::Integer(copies)),
+        ("diffs", Value::Integer(diffs)),
+        ("size", Value::from("50MiB")),
+        ("chunk", Value::from("4KiB")),
+        ("apart", Value::from("0B")),
+    ];
+    let mut keys = defaults(0, own);
+    // Each process is one request.
+    keys.retain(|key, _| key != "concurrency" && key != "requests");
+    keys
+}
+
+fn open(given: Table, defaults: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, defaults)?;
+    let (copies, diffs) = (keys.count("copies", 0..=TOOLS_MAX)?, keys.count("diffs", 0..=TOOLS_MAX)?);
+    if copies + diffs == 0 {
+        return Err(KeyError::new("copies", "is 0 beside diffs = 0", "one of the two above 0"));
+    }
+    let (size, chunk) = (keys.bytes("size", FILE_MAX)?, keys.bytes("chunk", FILE_MAX)?);
+    let apart = keys.bytes_or_none("apart", FILE_MAX)?;
+    let tools = Tools { copies, diffs, size, chunk, apart };
+    let requests = copies + diffs;
+    Ok(System { seed: context.seed, concurrency: requests, requests, compute: keys.compute()? }.boxed(tools))
+}
+
+struct Tools {
+    copies: u64,
+    diffs: u64,
+    size: u64,
+    chunk: u64,
+    apart: u64,
+}
+
+impl Tools {
+    /// Process n uses files 2 n and 2 n + 1.
+    fn name(&self, file: u64) -> String {
+        let (process, which) = (file / 2, file % 2);
+        match process.checked_sub(self.copies) {
+            None => format!("cp{process}/{}", ["source", "destination"][which as usize]),
+            Some(diff) => format!("diff{diff}/{}", ["left", "right"][which as usize]),
+        }
+    }
+}
+
+impl Server for Tools {
+    fn files(&self) -> Vec<FileEntry> {
+        let used = 2 * (self.copies + self.diffs);
+        let mut table = Vec::new();
+        for file in 0..used {
+            table.push(FileEntry { file: file as u32, size_bytes: self.size, path: self.name(file) });
+            if self.apart > 0 && file + 1 < used {
+                // Nobody reads these; they only take their place.
+                let other =
+                    FileEntry { file: (used + file) as u32, size_bytes: self.apart, path: format!("other{file}") };
+                table.push(other);
+            }
+        }
+        table
+    }
+
+    fn request(&self, number: u64, _rng: &mut ChaCha8Rng) -> Vec<Stage> {
+        let file = 2 * number as u32;
+        let first = Run::read(file, (0, self.size), self.chunk);
+        let second = match number < self.copies {
+            true => Run::write(file + 1, self.size, self.chunk),
+            false => Run::read(file + 1, (0, self.size), self.chunk),
+        };
+        vec![Stage::new([first, second])]
+    }
+
+    fn writes(&self) -> bool {
+        self.copies > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(row: &Workload, keys: &str) -> Result<Box<dyn RecordReader>, KeyError> {
+        (row.open)(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
+    }
+
+    #[test]
+    fn a_copy_reads_and_writes_and_a_diff_reads_and_reads() {
+        let mut reader = opened(&CP, "copies = 1\ndiffs = 1\nsize = \"10KiB\"\napart = \"1MiB\"").expect("keys");
+        let mut records = Vec::new();
+        assert!(reader.read(&mut records).expect("generated"));
+        let of = |pid| {
+            let own = records.iter().filter(move |record| record.pid == pid);
+            own.map(|record| (record.file, record.write, record.offset, record.size)).collect::<Vec<_>>()
+        };
+        let chunks = |(first, second): (u32, u32), write| {
+            let each = [(0, 4096), (4096, 4096), (8192, 2048)];
+            each.into_iter()
+                .flat_map(|(at, size)| [(first, false, at, size), (second, write, at, size)])
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((of(0), of(1)), (chunks((0, 1), true), chunks((2, 3), false)));
+        assert_eq!(records.iter().map(|record| record.pid).collect::<Vec<_>>(), [0, 1].repeat(6));
+        let table: Vec<_> = reader.files().iter().map(|entry| (entry.path.as_str(), entry.size_bytes)).collect();
+        let (small, large) = (10 * 1024, 1 << 20);
+        let paths = ["cp0/source", "other0", "cp0/destination", "other1", "diff0/left", "other2", "diff0/right"];
+        let sizes = [small, large, small, large, small, large, small];
+        assert_eq!(table, paths.into_iter().zip(sizes).collect::<Vec<_>>());
+        assert!(reader.carries().writes);
+    }
+
+    #[test]
+    fn two_of_each_by_default_and_none_is_refused() {
+        let count = |row| opened(row, "size = \"1MiB\"").expect("keys").progress().1;
+        assert_eq!((count(&CP), count(&DIFF)), (2, 2));
+        assert!(!opened(&DIFF, "").expect("keys").carries().writes);
+        let error = |row, keys: &str| opened(row, keys).err().expect("refused").to_string();
+        assert_eq!(error(&CP, "copies = 0"), "copies: is 0 beside diffs = 0; allowed: one of the two above 0");
+        assert!(error(&DIFF, "size = \"0B\"").starts_with("size: \"0B\" is out of range"));
+        assert!(error(&DIFF, "requests = 3").starts_with("requests: unknown key"));
+        assert!(error(&DIFF, "apart = \"1\"").starts_with("apart: \"1\" has no unit"));
+    }
+}

@@ -1,0 +1,174 @@
+//! `index-search`: a search engine; each query looks up its words and reads their lists in turns.
+//!
+//! "Index searching" of li07, section 6.1: for each keyword a look-up in an index file of 522 MB gives the place and
+//! length of its list of matching pages; the lists of a query are read alternately, each in order; 18.5 GB in all. A
+//! search may end "when a desired number of matches are found" (section 3.1): lists are read in part.
+//!
+//! The lists' lengths, the queries' words and how much of a list is read are not printed. Guesses: KB, MB and GB are
+//! powers of ten; the dataset holds `lists` lists that people ask for, their lengths exponentially distributed; a
+//! query has from 1 to `words` words, each number as likely, drawn by Zipf's law with exponent `alpha`, whatever the
+//! length of the list; it reads each list from its start up to a share of its own, evenly distributed between 0 and
+//! `portion`, `read` bytes at a time; a look-up reads `lookup` bytes at a random place of the index. Each list is a
+//! file of its own, in place of an open file for each list: a read-ahead stops at its end.
+
+use headstart_types::KeyError;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::super::draw::{below, even, share};
+use super::super::keys::Keys;
+use super::super::zipf::{Ranks, ALPHA_MAX};
+use super::super::{GeneratorContext, Workload};
+use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use crate::{FileEntry, RecordReader};
+
+pub(in super::super) const WORKLOAD: Workload = Workload {
+    name: "index-search",
+    summary:
+        "closed system, a search engine: index look-ups, then alternating reads of the lists (lengths are guesses)",
+    source: SOURCE,
+    defaults: own_defaults,
+    open,
+};
+
+/// More words than anybody searches for.
+const WORDS_MAX: u64 = 1 << 10;
+
+fn own_defaults() -> Table {
+    let own = [
+        ("size", Value::from("18.5GB")),
+        ("index_size", Value::from("522MB")),
+        ("lists", Value::Integer(20_000)),
+        ("words", Value::Integer(4)),
+        ("alpha", Value::Float(0.7)),
+        ("portion", Value::Float(1.0)),
+        ("lookup", Value::from("4KiB")),
+        ("read", Value::from("64KiB")),
+    ];
+    defaults(400, own)
+}
+
+fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, own_defaults())?;
+    let size = keys.bytes("size", FILE_MAX)?;
+    let index = keys.bytes("index_size", FILE_MAX)?;
+    let lists = keys.count("lists", 1..=FILES_MAX - 1)?;
+    let of_lists = size.checked_sub(index).filter(|rest| *rest >= lists).ok_or_else(|| {
+        let problem = format!("leaves less than a byte for each of {lists} lists beside the index");
+        KeyError::new("size", problem, "index_size and lists, or more")
+    })?;
+    let ranks =
+        Ranks::new(lists as usize, keys.number("alpha", ALPHA_MAX)?, &mut ChaCha8Rng::seed_from_u64(context.seed));
+    let search = Search {
+        index,
+        lists,
+        mean: of_lists as f64 / lists as f64,
+        words: keys.count("words", 1..=WORDS_MAX.min(lists))?,
+        ranks,
+        portion: keys.number("portion", 1.0)?,
+        lookup: keys.bytes("lookup", FILE_MAX)?,
+        read: keys.bytes("read", FILE_MAX)?,
+    };
+    Ok(System::from_keys(&keys, context)?.boxed(search))
+}
+
+struct Search {
+    index: u64,
+    lists: u64,
+    /// Bytes of a list.
+    mean: f64,
+    words: u64,
+    ranks: Ranks,
+    portion: f64,
+    lookup: u64,
+    read: u64,
+}
+
+impl Search {
+    /// Bytes of list `list`.
+    fn length(&self, list: u64) -> u64 {
+        let uniform = ((even(list) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        ((-libm::log(uniform) * self.mean) as u64).max(1)
+    }
+
+    /// The index is file 0, list n file n + 1.
+    fn run(&self, list: u32, rng: &mut ChaCha8Rng) -> Run {
+        let length = self.length(list.into());
+        let most = ((length as f64 * self.portion) as u64).clamp(1, length);
+        Run::read(list + 1, (0, 1 + share(rng.next_u64(), most)), self.read)
+    }
+}
+
+impl Server for Search {
+    fn files(&self) -> Vec<FileEntry> {
+        let lists = (0..self.lists).map(|list| (format!("list{list}"), self.length(list)));
+        entries(0, std::iter::once(("index".to_owned(), self.index)).chain(lists))
+    }
+
+    fn request(&self, _number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
+        let count = 1 + below(self.words, rng) as usize;
+        let mut words: Vec<u32> = (0..count).map(|_| self.ranks.draw(rng)).collect();
+        words.sort_unstable();
+        words.dedup();
+        let lookups = Stage::new([Run::scattered(0, self.index, self.lookup, words.len() as u64)]);
+        vec![lookups, Stage::new(words.into_iter().map(|word| self.run(word, rng)).collect::<Vec<_>>())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn opened(keys: &str) -> Result<Box<dyn RecordReader>, KeyError> {
+        open(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
+    }
+
+    #[test]
+    fn the_dataset_is_as_large_as_printed() {
+        let reader = opened("").expect("defaults");
+        let total: u64 = reader.files().iter().map(|entry| entry.size_bytes).sum();
+        assert_eq!(reader.files()[0].size_bytes, 522_000_000);
+        assert!((total as f64 / 18.5e9 - 1.0).abs() < 2e-3, "{total}");
+    }
+
+    #[test]
+    fn a_query_looks_each_word_up_and_then_alternates_between_their_lists() {
+        let mut reader = opened("requests = 300").expect("keys");
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while reader.read(&mut batch).expect("generated") {
+            all.extend_from_slice(&batch);
+        }
+        let is_lookup = |record: &Record| record.file == 0;
+        let queries: Vec<&[Record]> = all.chunk_by(|last, next| is_lookup(last) || !is_lookup(next)).collect();
+        assert_eq!(queries.len(), 300);
+        for query in &queries {
+            let words = query.iter().filter(|record| is_lookup(record)).count();
+            assert!((1..=4).contains(&words) && query[..words].iter().all(|record| record.size == 4096));
+            let lists = &query[words..];
+            let first: Vec<u32> = lists[..words].iter().map(|record| record.file).collect();
+            assert!(first.is_sorted_by(|a, b| a < b) && lists[..words].iter().all(|record| record.offset == 0));
+            // Those that have not ended go on in the same order.
+            for (at, record) in lists.iter().enumerate().skip(words) {
+                let turn = record.offset / 65536;
+                let before = lists[..at].iter().filter(|other| other.file == record.file).count() as u64;
+                assert_eq!(turn, before);
+                assert!(lists[..at].iter().all(|other| other.offset / 65536 <= turn), "nobody is ahead by a turn");
+            }
+        }
+        let mean = all.iter().filter(|record| is_lookup(record)).count() as f64 / 300.0;
+        assert!((2.2..2.8).contains(&mean), "{mean}: 2.5, less the words that come twice");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let error = |keys: &str| opened(keys).err().expect("refused").to_string();
+        assert!(error("size = \"522MB\"").starts_with("size: leaves less than a byte for each of 20000 lists"));
+        assert!(error("words = 0").starts_with("words: 0 is out of range"));
+        assert!(error("portion = 2").starts_with("portion: 2 is out of range"));
+        assert!(
+            error("lists = 3\nwords = 4").starts_with("words: 4 is out of range; allowed: a whole number from 1 to 3")
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! `kernel-build`: a compilation of many small files, and a link at its end.
+//!
+//! li07, section 6.1: "compiling and linking a Linux 2.6.10 kernel", which "involves reading from and writing to many
+//! small files". Nothing else is printed: all numbers are guesses. Each of `requests` units reads its source and
+//! `includes` headers, whole files one after another, compiles for `compile` and writes its object. Headers are drawn by
+//! Zipf's law with exponent `alpha`, so that most come from the cache. At its end each client (as of `make -j`) links
+//! the objects that it has made: reads them all and writes one file as large as their sum. Sizes are spread evenly
+//! from 1 byte to twice their mean. Sources lie before headers, objects behind them, the results last.
+
+use headstart_types::{KeyError, Nanos};
+use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::super::draw::size_about;
+use super::super::keys::Keys;
+use super::super::zipf::{Ranks, ALPHA_MAX};
+use super::super::{GeneratorContext, Workload};
+use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use crate::{FileEntry, RecordReader};
+
+pub(in super::super) const WORKLOAD: Workload = Workload {
+    name: "kernel-build",
+    summary: "compilation of many small files: sources and headers are read, objects written and linked (all guessed)",
+    source: SOURCE,
+    defaults: own_defaults,
+    open,
+};
+
+/// More headers than any unit includes; bounds the memory of a client.
+const INCLUDES_MAX: u64 = 1 << 16;
+/// Units and headers at most: with objects and results no more than files may be.
+const UNITS_MAX: u64 = FILES_MAX / 4;
+/// Sources and headers are not as large as that; sums of objects stay below 2^64.
+const SIZE_MAX: u64 = FILE_MAX >> 8;
+
+fn own_defaults() -> Table {
+    let own = [
+        ("headers", Value::Integer(5000)),
+        ("includes", Value::Integer(30)),
+        ("alpha", Value::Float(1.0)),
+        ("source_size", Value::from("16KiB")),
+        ("header_size", Value::from("6KiB")),
+        ("object_size", Value::from("24KiB")),
+        ("compile", Value::from("400ms")),
+        ("read", Value::from("64KiB")),
+    ];
+    defaults(1000, own)
+}
+
+fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, own_defaults())?;
+    let units = keys.count("requests", 1..=UNITS_MAX)?;
+    let headers = keys.count("headers", 1..=UNITS_MAX)?;
+    let alpha = keys.number("alpha", ALPHA_MAX)?;
+    let system = System::from_keys(&keys, context)?;
+    let build = Build {
+        system,
+        units,
+        headers,
+        includes: keys.count("includes", 0..=INCLUDES_MAX)?,
+        ranks: Ranks::new(headers as usize, alpha, &mut ChaCha8Rng::seed_from_u64(context.seed)),
+        source_mean: keys.bytes("source_size", SIZE_MAX)?,
+        header_mean: keys.bytes("header_size", SIZE_MAX)?,
+        object_mean: keys.bytes("object_size", SIZE_MAX)?,
+        compile: keys.time("compile")?,
+        read: keys.bytes("read", FILE_MAX)?,
+    };
+    Ok(system.boxed(build))
+}
+
+struct Build {
+    system: System,
+    units: u64,
+    headers: u64,
+    includes: u64,
+    ranks: Ranks,
+    source_mean: u64,
+    header_mean: u64,
+    object_mean: u64,
+    compile: Nanos,
+    read: u64,
+}
+
+impl Build {
+    /// The file and size of a source.
+    fn source(&self, unit: u64) -> (u32, u64) {
+        (unit as u32, size_about(self.source_mean, unit))
+    }
+
+    fn header(&self, header: u64) -> (u32, u64) {
+        ((self.units + header) as u32, size_about(self.header_mean, header))
+    }
+
+    fn object(&self, unit: u64) -> (u32, u64) {
+        ((self.units + self.headers + unit) as u32, size_about(self.object_mean, unit))
+    }
+
+    /// What a client links.
+    fn result(&self, client: u64) -> (u32, u64) {
+        let size = self.system.requests_of(client).map(|unit| self.object(unit).1).sum();
+        ((2 * self.units + self.headers + client) as u32, size)
+    }
+
+    fn read_whole(&self, (file, size): (u32, u64)) -> Stage {
+        Stage::new([Run::read(file, (0, size), self.read)])
+    }
+
+    fn write_whole(&self, (file, size): (u32, u64)) -> Stage {
+        Stage::new([Run::write(file, size, self.read)])
+    }
+}
+
+impl Server for Build {
+    fn files(&self) -> Vec<FileEntry> {
+        let sources = (0..self.units).map(|unit| (format!("source{unit}"), self.source(unit).1));
+        let headers = (0..self.headers).map(|header| (format!("header{header}"), self.header(header).1));
+        let objects = (0..self.units).map(|unit| (format!("object{unit}"), self.object(unit).1));
+        let clients = 0..self.system.concurrency;
+        let results = clients.map(|client| (format!("result{client}"), self.result(client).1));
+        entries(0, sources.chain(headers).chain(objects).chain(results))
+    }
+
+    fn request(&self, number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
+        let headers = (0..self.includes).map(|_| self.header(self.ranks.draw(rng).into()));
+        let files: Vec<(u32, u64)> = std::iter::once(self.source(number)).chain(headers).collect();
+        let mut stages: Vec<Stage> = files.into_iter().map(|file| self.read_whole(file)).collect();
+        if let Some(last) = stages.pop() {
+            let chunks = last.chunks();
+            stages.push(last.pausing([chunks], self.compile));
+        }
+        stages.push(self.write_whole(self.object(number)));
+        stages
+    }
+
+    fn finish(&self, client: u64) -> Vec<Stage> {
+        let objects = self.system.requests_of(client).map(|unit| self.read_whole(self.object(unit)));
+        objects.chain([self.write_whole(self.result(client))]).collect()
+    }
+
+    fn writes(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn opened(keys: &str) -> Result<Box<dyn RecordReader>, KeyError> {
+        open(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
+    }
+
+    fn records(keys: &str) -> (Vec<FileEntry>, Vec<Record>) {
+        let mut reader = opened(keys).expect("keys");
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while reader.read(&mut batch).expect("generated") {
+            all.extend_from_slice(&batch);
+        }
+        (reader.files().to_vec(), all)
+    }
+
+    #[test]
+    fn a_unit_is_read_compiled_and_written_and_all_are_linked() {
+        let (files, seen) = records("requests = 2\nheaders = 1\nincludes = 2\ncompile = \"1ms\"");
+        let names: Vec<&str> = files.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(names, ["source0", "source1", "header0", "object0", "object1", "result0"]);
+        let steps: Vec<_> = seen.iter().map(|record| (record.file, record.write, record.think.0)).collect();
+        let unit = |unit| [(unit, false, 0), (2, false, 0), (2, false, 1_000_000), (3 + unit, true, 0)];
+        let link = [(3, false, 0), (4, false, 0), (5, true, 0)];
+        assert_eq!(steps, [&unit(0)[..], &unit(1), &link].concat());
+        assert!(seen.iter().all(|record| (record.offset, record.size) == (0, files[record.file as usize].size_bytes)));
+        assert_eq!(files[5].size_bytes, files[3].size_bytes + files[4].size_bytes);
+    }
+
+    #[test]
+    fn each_of_several_clients_links_its_own_objects() {
+        let (files, seen) = records("requests = 5\nconcurrency = 2\nincludes = 0\nheaders = 1");
+        // 5 sources, a header, 5 objects, 2 results.
+        assert_eq!(files.len(), 13);
+        for (client, units) in [(0, [0u32, 2, 4].as_slice()), (1, &[1, 3])] {
+            let own = seen.iter().filter(|record| record.pid == client);
+            let linked = own.filter(|record| !record.write && record.file > 5).map(|record| record.file - 6);
+            assert_eq!(linked.collect::<Vec<_>>(), units);
+        }
+        let compiled: u64 = seen.iter().map(|record| record.think.0).sum();
+        assert_eq!(compiled, 5 * 400_000_000);
+    }
+
+    #[test]
+    fn more_units_than_files_are_refused() {
+        let error = |keys: &str| opened(keys).err().expect("refused").to_string();
+        assert!(error("requests = 5000000").starts_with("requests: 5000000 is out of range; allowed: a whole number"));
+        assert!(error("includes = -1").starts_with("includes: -1 is out of range"));
+        assert!(error("compile = 3").starts_with("compile: 3 is not a text; allowed: a time"));
+    }
+}

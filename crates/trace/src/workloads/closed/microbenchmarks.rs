@@ -1,0 +1,250 @@
+//! `one-whole`, `one-rand`, `two-rand`, `four-64kb`: servers of 6000 files of 4 MB, whose handlers read one or several.
+//!
+//! One-Whole-0, One-Rand-10, Two-Rand-0 and Four-64KB-0 of li07, section 6.1. Printed there: 6000 files of 4 MB, reads
+//! of 64 KB; the portion begins at the start of the file and its length is "evenly distributed between 64 KB and 4 MB";
+//! One-Rand-10 delays for 10 ms at four random access points of a request; Two-Rand-0 alternates between two files,
+//! each with a portion of its own; Four-64KB-0 reads one random block of 64 KB of each of four files.
+//!
+//! Our readings: 4 MB are 4 MiB, 64 KB 64 KiB; a portion is a whole number of reads, each number as likely; a delay
+//! follows a read, the four points are drawn independently (two may be the same and their delays add up: a request
+//! always delays four times 10 ms); two or four files are different ones; the random block lies at a multiple of its
+//! size; there is no time between a client's requests. `delay` and `delays` are keys of all four, "0s" but in one-rand.
+
+use headstart_types::{KeyError, Nanos};
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::super::draw::below;
+use super::super::keys::Keys;
+use super::super::{GeneratorContext, Workload};
+use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use crate::{FileEntry, RecordReader};
+
+/// What is read of each file.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Whole,
+    /// A random number of reads from the start.
+    Portion,
+    /// One read anywhere.
+    Block,
+}
+
+/// What tells the four apart.
+struct Kind {
+    name: &'static str,
+    summary: &'static str,
+    /// Different files that a request reads in turns.
+    streams: u64,
+    part: Part,
+    delay: &'static str,
+}
+
+static KINDS: [Kind; 4] = [
+    Kind {
+        name: "one-whole",
+        summary: "closed system, One-Whole-0: each request reads a random file whole",
+        streams: 1,
+        part: Part::Whole,
+        delay: "0s",
+    },
+    Kind {
+        name: "one-rand",
+        summary: "closed system, One-Rand-10: a portion of a random file from its start, four delays of 10 ms",
+        streams: 1,
+        part: Part::Portion,
+        delay: "10ms",
+    },
+    Kind {
+        name: "two-rand",
+        summary: "closed system, Two-Rand-0: alternating reads of portions of two random files",
+        streams: 2,
+        part: Part::Portion,
+        delay: "0s",
+    },
+    Kind {
+        name: "four-64kb",
+        summary: "closed system, Four-64KB-0: a random block of 64 KiB of each of four random files",
+        streams: 4,
+        part: Part::Block,
+        delay: "0s",
+    },
+];
+
+/// Requests that take a moment to simulate. Our choice.
+const REQUESTS: i64 = 256;
+/// More delays than any request has reads; bounds the memory of a client.
+const DELAYS_MAX: u64 = 1 << 16;
+
+/// The generator of microbenchmark `KIND`.
+pub(in super::super) const fn workload<const KIND: usize>() -> Workload {
+    let Kind { name, summary, .. } = &KINDS[KIND];
+    Workload { name, summary, source: SOURCE, defaults: own_defaults::<KIND>, open: open::<KIND> }
+}
+
+fn own_defaults<const KIND: usize>() -> Table {
+    let own = [
+        ("files", Value::Integer(6000)),
+        ("file_size", Value::from("4MiB")),
+        ("read", Value::from("64KiB")),
+        ("delay", Value::from(KINDS[KIND].delay)),
+        ("delays", Value::Integer(4)),
+    ];
+    defaults(REQUESTS, own)
+}
+
+fn open<const KIND: usize>(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, own_defaults::<KIND>())?;
+    let Kind { streams, part, .. } = KINDS[KIND];
+    let files = keys.count("files", streams..=FILES_MAX)?;
+    let (file_bytes, read_bytes) = (keys.bytes("file_size", FILE_MAX)?, keys.bytes("read", FILE_MAX)?);
+    let (delay, delays) = (keys.time("delay")?, keys.count("delays", 0..=DELAYS_MAX)?);
+    let handler = Handler { streams, part, files, file_bytes, read_bytes, delay, delays };
+    Ok(System::from_keys(&keys, context)?.boxed(handler))
+}
+
+struct Handler {
+    streams: u64,
+    part: Part,
+    files: u64,
+    file_bytes: u64,
+    read_bytes: u64,
+    delay: Nanos,
+    delays: u64,
+}
+
+impl Handler {
+    /// As many different files as a request reads.
+    fn pick(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
+        let mut picked = Vec::new();
+        while picked.len() < self.streams as usize {
+            let file = below(self.files, rng) as u32;
+            if !picked.contains(&file) {
+                picked.push(file);
+            }
+        }
+        picked
+    }
+
+    fn run(&self, file: u32, rng: &mut ChaCha8Rng) -> Run {
+        let (size, chunk) = (self.file_bytes, self.read_bytes);
+        let chunks = size.div_ceil(chunk);
+        let part = match self.part {
+            Part::Whole => (0, size),
+            Part::Portion => (0, size.min((1 + below(chunks, rng)) * chunk)),
+            Part::Block => {
+                let at = below(chunks, rng) * chunk;
+                (at, size.min(at + chunk))
+            }
+        };
+        Run::read(file, part, chunk)
+    }
+}
+
+impl Server for Handler {
+    fn files(&self) -> Vec<FileEntry> {
+        entries(0, (0..self.files).map(|file| (format!("file{file}"), self.file_bytes)))
+    }
+
+    fn request(&self, _number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
+        let files = self.pick(rng);
+        let stage = Stage::new(files.into_iter().map(|file| self.run(file, rng)).collect::<Vec<_>>());
+        let chunks = stage.chunks();
+        let delays = if self.delay == Nanos::ZERO { 0 } else { self.delays };
+        vec![stage.pausing((0..delays).map(|_| 1 + below(chunks, rng)), self.delay)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::generate;
+    use crate::Record;
+
+    fn records(name: &str, keys: &str) -> Vec<Record> {
+        let context = GeneratorContext { seed: 5, block_bytes: 4096 };
+        let mut reader = generate(name, keys.parse().expect("TOML"), &context).expect("keys");
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while reader.read(&mut batch).expect("generated") {
+            all.extend_from_slice(&batch);
+        }
+        all
+    }
+
+    /// Reads of consecutive requests of a single client, by the key that tells how many there are.
+    fn starts(records: &[Record]) -> usize {
+        records.iter().filter(|record| record.offset == 0).count()
+    }
+
+    #[test]
+    fn one_whole_reads_whole_files_the_last_read_cut_off() {
+        let seen = records("one-whole", "requests = 3\nfiles = 2\nfile_size = \"10KiB\"\nread = \"4KiB\"");
+        let of_first: Vec<_> = seen[..3].iter().map(|record| (record.offset, record.size)).collect();
+        assert_eq!(of_first, [(0, 4096), (4096, 4096), (8192, 2048)]);
+        assert_eq!((seen.len(), starts(&seen)), (9, 3));
+        assert!(seen.iter().all(|record| record.file < 2 && record.think.0 == 0 && !record.write));
+    }
+
+    #[test]
+    fn one_rand_reads_every_length_as_often_and_delays_four_times() {
+        let seen = records("one-rand", "requests = 4000");
+        assert_eq!(starts(&seen), 4000);
+        // 1 to 64 reads: 32.5 on average, with a standard deviation of 18.5 a request.
+        let mean = seen.len() as f64 / 4000.0;
+        assert!((mean - 32.5).abs() < 4.0 * 18.5 / 4000f64.sqrt(), "{mean}");
+        let think: u64 = seen.iter().map(|record| record.think.0).sum();
+        assert_eq!(think, 4000 * 40_000_000);
+        let mut lengths = [0; 65];
+        seen.chunk_by(|_, next| next.offset > 0).for_each(|request| lengths[request.len()] += 1);
+        assert!(lengths[1..].iter().all(|count| (25..110).contains(count)), "{lengths:?}");
+    }
+
+    #[test]
+    fn two_rand_alternates_until_one_portion_ends() {
+        let seen = records("two-rand", "requests = 500");
+        let mut rest = &seen[..];
+        while let [first, second, ..] = rest {
+            assert!(first.file != second.file && first.offset == 0 && second.offset == 0);
+            let other = |at: usize| rest.get(at).is_some_and(|record| record.offset > 0);
+            let count = 2 + (2..).take_while(|at| other(*at)).count();
+            let of = |file| rest[..count].iter().filter(move |record| record.file == file);
+            let lengths = [of(first.file).count(), of(second.file).count()];
+            let turns = (0..64).flat_map(|turn| [(first.file, lengths[0] > turn), (second.file, lengths[1] > turn)]);
+            let expected: Vec<u32> = turns.filter(|(_, reads)| *reads).map(|(file, _)| file).collect();
+            assert_eq!(rest[..count].iter().map(|record| record.file).collect::<Vec<_>>(), expected);
+            for file in [first.file, second.file] {
+                assert!(of(file).enumerate().all(|(turn, record)| record.offset == turn as u64 * 65536));
+            }
+            rest = &rest[count..];
+        }
+    }
+
+    #[test]
+    fn four_64kb_reads_one_block_of_each_of_four_files() {
+        let seen = records("four-64kb", "requests = 1000");
+        assert_eq!(seen.len(), 4000);
+        for request in seen.chunks(4) {
+            let mut files: Vec<u32> = request.iter().map(|record| record.file).collect();
+            files.sort_unstable();
+            files.dedup();
+            assert_eq!(files.len(), 4);
+            assert!(request.iter().all(|record| record.offset % 65536 == 0 && record.size == 65536));
+        }
+        let mean = seen.iter().map(|record| record.offset / 65536).sum::<u64>() as f64 / 4000.0;
+        assert!((mean - 31.5).abs() < 4.0 * 18.5 / 4000f64.sqrt(), "{mean}");
+    }
+
+    #[test]
+    fn requests_are_the_same_at_every_concurrency() {
+        let sorted = |keys: &str| {
+            let mut seen: Vec<_> = records("two-rand", keys).iter().map(|each| (each.file, each.offset)).collect();
+            seen.sort_unstable();
+            seen
+        };
+        let alone = sorted("requests = 60");
+        assert_eq!(alone, sorted("requests = 60\nconcurrency = 7"));
+        assert_ne!(alone, sorted("requests = 61"));
+        let pids: Vec<u32> = records("two-rand", "requests = 60\nconcurrency = 3").iter().map(|r| r.pid).collect();
+        assert_eq!(pids[..6], [0, 1, 2, 0, 1, 2]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Closed systems: so many clients, each of which issues its next request when its last one is done.
+//!
+//! The workloads of C. Li, K. Shen and A. E. Papathanasiou, "Competitive prefetching for concurrent sequential I/O",
+//! EuroSys 2007, section 6.1. There a server spawns a thread for each request, its handler, and a load generator holds
+//! the number of simultaneous requests; here a client is one process (`pid`), and handler after handler is that
+//! process, so that a scheduler that watches processes knows a client longer than the paper's knew a thread. Who wants
+//! the clients side by side asks for `processes = "per-pid"` and `issue = "whole"` (a read of several blocks is one
+//! request). Records come round by round, one of each client that is not done, so that merged they alternate too.
+//!
+//! Keys that all have: `concurrency`, the clients; `requests`, of all clients together, dealt out in turn; `compute`, the
+//! think time after each read or write, beside what the workload itself pauses. Request n is drawn from the seed and n
+//! alone: the same requests come at every concurrency. Clients end at different times; of ten requests each and more
+//! that matters little.
+//!
+//! Cost: constant per record, a few draws a request. Memory: what is left of one request for each client; the file table
+//! is made when it is asked for.
+
+mod file_tools;
+mod index_search;
+mod kernel_build;
+mod media_server;
+mod microbenchmarks;
+mod stage;
+mod tpc_h;
+
+pub(super) use file_tools::{CP, DIFF};
+pub(super) use index_search::WORKLOAD as INDEX_SEARCH;
+pub(super) use kernel_build::WORKLOAD as KERNEL_BUILD;
+pub(super) use media_server::WORKLOAD as MEDIA_SERVER;
+pub(super) use microbenchmarks::workload as microbenchmark;
+pub(super) use tpc_h::WORKLOAD as TPC_H;
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use headstart_types::KeyError;
+use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use stage::{Run, Stage};
+use toml::{Table, Value};
+
+use super::keys::Keys;
+use super::{Compute, ComputeSampler, GeneratorContext};
+use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
+
+/// Where the workloads are described.
+const SOURCE: &str = "Li, Shen and Papathanasiou, EuroSys 2007, section 6.1";
+/// More files than this would fill the memory with their table.
+const FILES_MAX: u64 = 1 << 24;
+/// Files larger than any file system of its time held; keeps the sum of all below 2^64.
+const FILE_MAX: u64 = 1 << 39;
+/// As many processes as the patterns of parallel programs have at most.
+const CLIENTS_MAX: u64 = 1 << 20;
+/// Random numbers of request n come from stream `FIRST_STREAM + n`; those below are others'.
+const FIRST_STREAM: u64 = 1 << 32;
+
+/// What the clients ask for.
+trait Server: Send + Sync {
+    /// All files, in the order in which they lie.
+    fn files(&self) -> Vec<FileEntry>;
+
+    /// What request `number` (from 0) does, one stage after the other; what is random in it is drawn from `rng`.
+    fn request(&self, number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage>;
+
+    /// What a client does after its last request.
+    fn finish(&self, _client: u64) -> Vec<Stage> {
+        Vec::new()
+    }
+
+    /// Whether some of it is written.
+    fn writes(&self) -> bool {
+        false
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+struct System {
+    seed: u64,
+    concurrency: u64,
+    /// Of all clients together.
+    requests: u64,
+    compute: Compute,
+}
+
+impl System {
+    /// From the keys that all have.
+    fn from_keys(keys: &Keys, context: &GeneratorContext) -> Result<Self, KeyError> {
+        let (requests, compute) = (keys.requests()?, keys.compute()?);
+        let concurrency = keys.count("concurrency", 1..=CLIENTS_MAX.min(requests))?;
+        Ok(Self { seed: context.seed, concurrency, requests, compute })
+    }
+
+    /// The numbers of a client's requests.
+    fn requests_of(&self, client: u64) -> impl Iterator<Item = u64> {
+        (client..self.requests).step_by(self.concurrency as usize)
+    }
+
+    /// Starts `server`'s records.
+    fn boxed<S: Server + 'static>(self, server: S) -> Box<dyn RecordReader> {
+        let client = |number| Client {
+            next: number,
+            finished: false,
+            stages: VecDeque::new(),
+            rng: ChaCha8Rng::seed_from_u64(self.seed),
+            compute: self.compute.sampler(self.seed.wrapping_add(number)),
+        };
+        let clients = (0..self.concurrency).map(client).collect();
+        let order = (0..self.concurrency as u32).collect();
+        Box::new(Closed { server, system: self, files: OnceLock::new(), clients, order, done: 0 })
+    }
+}
+
+/// Defaults of the keys that all have, before `own` ones.
+fn defaults(requests: i64, own: impl IntoIterator<Item = (&'static str, Value)>) -> Table {
+    let system = [("concurrency", Value::Integer(1)), ("requests", Value::Integer(requests))];
+    let common = system.into_iter().chain(own).chain([("compute", Value::from("0s"))]);
+    common.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A client and what is left of its request.
+struct Client {
+    /// The number of its next request.
+    next: u64,
+    /// It does what it does after its last one.
+    finished: bool,
+    stages: VecDeque<Stage>,
+    /// Of its request.
+    rng: ChaCha8Rng,
+    compute: ComputeSampler,
+}
+
+/// A server and its clients as a stream of records.
+struct Closed<S> {
+    server: S,
+    system: System,
+    files: OnceLock<Vec<FileEntry>>,
+    clients: Vec<Client>,
+    /// Those that are not done; the first is the next to ask.
+    order: VecDeque<u32>,
+    /// Requests begun, of those that clients finish with none.
+    done: u64,
+}
+
+impl<S: Server> Closed<S> {
+    /// The next record of client `number`; `None` when it is done.
+    fn next_of(&mut self, number: u32) -> Option<Record> {
+        let client = &mut self.clients[number as usize];
+        loop {
+            if let Some(stage) = client.stages.front_mut() {
+                if let Some(mut record) = stage.next(&mut client.rng) {
+                    record.pid = number;
+                    record.think += client.compute.next_think();
+                    return Some(record);
+                }
+                client.stages.pop_front();
+            } else if client.next < self.system.requests {
+                client.rng = ChaCha8Rng::seed_from_u64(self.system.seed);
+                client.rng.set_stream(FIRST_STREAM + client.next);
+                client.stages = self.server.request(client.next, &mut client.rng).into();
+                client.next += self.system.concurrency;
+                self.done += 1;
+            } else if !client.finished {
+                client.finished = true;
+                client.stages = self.server.finish(number.into()).into();
+            } else {
+                return None;
+            }
+        }
+    }
+}
+
+impl<S: Server> RecordReader for Closed<S> {
+    fn carries(&self) -> Carries {
+        let writes = self.server.writes();
+        Carries { think: true, processes: true, files: true, addresses: true, writes, ..Carries::default() }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        self.files.get_or_init(|| self.server.files())
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while into.len() < BATCH {
+            let Some(number) = self.order.pop_front() else { break };
+            if let Some(record) = self.next_of(number) {
+                into.push(record);
+                self.order.push_back(number);
+            }
+        }
+        Ok(!into.is_empty())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done, self.system.requests)
+    }
+}
+
+/// Rows of a file table: files from number `first` on, with these names and sizes.
+fn entries(first: u32, files: impl IntoIterator<Item = (String, u64)>) -> Vec<FileEntry> {
+    let entry = |(file, (path, size_bytes))| FileEntry { file, size_bytes, path };
+    (first..).zip(files).map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Request n reads n + 1 bytes of file n, one by one; clients finish with the first byte of file 9.
+    struct Counting;
+
+    impl Server for Counting {
+        fn files(&self) -> Vec<FileEntry> {
+            entries(0, (0..10).map(|file| (format!("f{file}"), file + 1)))
+        }
+
+        fn request(&self, number: u64, _rng: &mut ChaCha8Rng) -> Vec<Stage> {
+            vec![Stage::default(), Stage::new([Run::read(number as u32, (0, number + 1), 1)])]
+        }
+
+        fn finish(&self, _client: u64) -> Vec<Stage> {
+            vec![Stage::new([Run::read(9, (0, 1), 1)])]
+        }
+    }
+
+    #[test]
+    fn clients_take_turns_and_each_begins_its_next_request_when_its_last_is_done() {
+        let compute = Compute::Constant(headstart_types::Nanos(3));
+        let mut reader = System { seed: 1, concurrency: 2, requests: 3, compute }.boxed(Counting);
+        let mut records = Vec::new();
+        assert!(reader.read(&mut records).expect("generated"));
+        let seen: Vec<_> = records.iter().map(|record| (record.pid, record.file, record.offset)).collect();
+        assert_eq!(seen, [(0, 0, 0), (1, 1, 0), (0, 2, 0), (1, 1, 1), (0, 2, 1), (1, 9, 0), (0, 2, 2), (0, 9, 0)]);
+        assert!(records.iter().all(|record| record.think.0 == 3));
+        assert_eq!((reader.progress(), reader.files().len()), ((3, 3), 10));
+        assert!(!reader.read(&mut records).expect("the end") && records.is_empty());
+    }
+}

@@ -1,0 +1,204 @@
+//! `tpc-h`: stand-ins for queries of TPC-H on a database of 2 GB; not the queries themselves.
+//!
+//! li07, section 6.1: 2 GB in all, the largest file 730 MB, the smallest 432 B; each query reads several files, in
+//! part, sequentially and at random mixed. Figure 5 shows that Q2 alternates between files, each read in order, and
+//! that Q16 has "a mixed pattern with a large amount of random accesses". How much they read is not printed.
+//!
+//! Three kinds stand in: alternating queries (Q2) take turns among part, partsupp and partsupp's index, each in order;
+//! mixed ones (Q16) go through part in order and after each read make `random` random ones of partsupp and as many of
+//! its index; scans read lineitem or orders. `alternating` and `mixed` are their shares, the rest are scans; 1.0 makes
+//! all queries of one kind. What is read in order is read from the start of the file up to a share of its own, evenly
+//! distributed. All of that is guessed, as are the other files' sizes (rows of TPC-H at scale 1 and what a MySQL table
+//! takes for them; indexes fill up to 2 GB), the shares, the 16 KiB of a read and the time between reads (`compute`).
+
+use headstart_types::KeyError;
+use rand_chacha::rand_core::RngCore;
+use rand_chacha::ChaCha8Rng;
+use toml::{Table, Value};
+
+use super::super::draw::{below, happens, share};
+use super::super::keys::Keys;
+use super::super::{GeneratorContext, Workload};
+use super::{defaults, entries, Run, Server, Stage, System, FILE_MAX, SOURCE};
+use crate::{FileEntry, RecordReader};
+
+pub(in super::super) const WORKLOAD: Workload = Workload {
+    name: "tpc-h",
+    summary: "stand-ins for TPC-H queries: alternating (Q2), mixed with random reads (Q16), scans",
+    source: SOURCE,
+    defaults: own_defaults,
+    open,
+};
+
+/// Names and bytes at 2 GB. The largest and the smallest are printed, as is the sum; the rest is a guess.
+const FILES: [(&str, u64); 14] = [
+    ("lineitem.data", 730_000_000),
+    ("lineitem.index", 610_000_000),
+    ("orders.data", 180_000_000),
+    ("orders.index", 95_000_000),
+    ("partsupp.data", 140_000_000),
+    ("partsupp.index", 112_000_000),
+    ("part.data", 50_000_000),
+    ("part.index", 22_000_000),
+    ("customer.data", 40_000_000),
+    ("customer.index", 18_200_000),
+    ("supplier.data", 2_000_000),
+    ("supplier.index", 797_268),
+    ("nation.data", 2_300),
+    ("region.data", 432),
+];
+const TOTAL: u64 = 2_000_000_000;
+const LINEITEM: u32 = 0;
+const ORDERS: u32 = 2;
+const PARTSUPP: u32 = 4;
+const PARTSUPP_INDEX: u32 = 5;
+const PART: u32 = 6;
+
+/// More random reads for each sequential one would leave nothing of the mix.
+const RANDOM_MAX: u64 = 1 << 10;
+
+fn own_defaults() -> Table {
+    let own = [
+        ("size", Value::from("2GB")),
+        ("alternating", Value::Float(0.1)),
+        ("mixed", Value::Float(0.3)),
+        ("random", Value::Integer(1)),
+        ("read", Value::from("16KiB")),
+    ];
+    let mut keys = defaults(21, own);
+    keys.insert("compute".to_owned(), Value::from("200us"));
+    keys
+}
+
+fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys = Keys::new(given, own_defaults())?;
+    let alternating = keys.number("alternating", 1.0)?;
+    let mixed = keys.number("mixed", 1.0)?;
+    if alternating + mixed > 1.0 {
+        let problem = format!("{mixed} and alternating = {alternating} are more than all");
+        return Err(KeyError::new("mixed", problem, "shares that add up to 1 at most"));
+    }
+    let database = Database {
+        size: keys.bytes("size", FILE_MAX)?,
+        alternating,
+        mixed,
+        random: keys.count("random", 0..=RANDOM_MAX)?,
+        read: keys.bytes("read", FILE_MAX)?,
+    };
+    Ok(System::from_keys(&keys, context)?.boxed(database))
+}
+
+struct Database {
+    size: u64,
+    alternating: f64,
+    mixed: f64,
+    /// Random reads of each of two files for each sequential one.
+    random: u64,
+    read: u64,
+}
+
+impl Database {
+    fn bytes(&self, file: u32) -> u64 {
+        let (_, bytes) = FILES[file as usize];
+        ((u128::from(bytes) * u128::from(self.size) / u128::from(TOTAL)) as u64).max(1)
+    }
+
+    /// In order, from the start up to anywhere.
+    fn in_order(&self, file: u32, rng: &mut ChaCha8Rng) -> Run {
+        Run::read(file, (0, 1 + share(rng.next_u64(), self.bytes(file))), self.read)
+    }
+
+    fn mix(&self, rng: &mut ChaCha8Rng) -> Stage {
+        let part = self.in_order(PART, rng);
+        let chunks = part.chunks();
+        let random = |file| Run::scattered(file, self.bytes(file), self.read, chunks);
+        let pairs = (0..self.random).flat_map(|_| [random(PARTSUPP_INDEX), random(PARTSUPP)]);
+        Stage::new(std::iter::once(part).chain(pairs))
+    }
+}
+
+impl Server for Database {
+    fn files(&self) -> Vec<FileEntry> {
+        entries(0, (0..).zip(FILES).map(|(file, (name, _))| (name.to_owned(), self.bytes(file))))
+    }
+
+    fn request(&self, _number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
+        let stage = if happens(self.alternating, rng) {
+            Stage::new([PARTSUPP_INDEX, PARTSUPP, PART].map(|file| self.in_order(file, rng)))
+        } else if self.alternating < 1.0 && happens(self.mixed / (1.0 - self.alternating), rng) {
+            self.mix(rng)
+        } else {
+            Stage::new([self.in_order([LINEITEM, ORDERS][below(2, rng) as usize], rng)])
+        };
+        vec![stage]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn records(keys: &str) -> Vec<Record> {
+        let mut reader = opened(keys).expect("keys");
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while reader.read(&mut batch).expect("generated") {
+            all.extend_from_slice(&batch);
+        }
+        all
+    }
+
+    fn opened(keys: &str) -> Result<Box<dyn RecordReader>, KeyError> {
+        open(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
+    }
+
+    #[test]
+    fn the_files_are_as_large_as_printed() {
+        let reader = opened("").expect("defaults");
+        let sizes: Vec<u64> = reader.files().iter().map(|entry| entry.size_bytes).collect();
+        assert_eq!(sizes.iter().sum::<u64>(), TOTAL);
+        assert_eq!((sizes.iter().max(), sizes.iter().min()), (Some(&730_000_000), Some(&432)));
+    }
+
+    #[test]
+    fn an_alternating_query_takes_turns_among_three_files() {
+        let seen = records("requests = 1\nalternating = 1.0\nmixed = 0\nsize = \"200MB\"");
+        let firsts: Vec<u32> = seen[..6].iter().map(|record| record.file).collect();
+        assert_eq!(firsts, [5, 4, 6, 5, 4, 6]);
+        for file in 4..=6 {
+            let own = seen.iter().filter(|record| record.file == file);
+            assert!(own.enumerate().all(|(turn, record)| record.offset == turn as u64 * 16384));
+        }
+        assert!(seen.iter().all(|record| record.think.0 == 200_000));
+    }
+
+    #[test]
+    fn a_mixed_query_reads_at_random_between_reads_in_order() {
+        let seen = records("requests = 1\nalternating = 0\nmixed = 1.0\nrandom = 2");
+        for (turn, reads) in seen.chunks(5).enumerate() {
+            let files: Vec<u32> = reads.iter().map(|record| record.file).collect();
+            assert_eq!(files, [6, 5, 4, 5, 4]);
+            assert_eq!(reads[0].offset, turn as u64 * 16384);
+        }
+        let of = |file| seen.iter().filter(move |record| record.file == file).map(|record| record.offset);
+        assert!(!of(4).is_sorted() && !of(5).is_sorted());
+    }
+
+    #[test]
+    fn kinds_have_their_shares() {
+        let seen = records("requests = 3000\nsize = \"1MB\"\nread = \"1GB\"");
+        let starts = |file: u32| seen.iter().filter(|record| record.file == file).count() as f64 / 3000.0;
+        // One read for each file: lineitem and orders in scans, part in the other two, partsupp in both.
+        assert!((starts(LINEITEM) + starts(ORDERS) - 0.6).abs() < 0.04);
+        assert!((starts(PART) - 0.4).abs() < 0.04 && starts(PARTSUPP) == starts(PARTSUPP_INDEX));
+    }
+
+    #[test]
+    fn shares_of_more_than_all_are_refused() {
+        let error = opened("alternating = 0.5\nmixed = 0.6").err().expect("refused").to_string();
+        assert_eq!(
+            error,
+            "mixed: 0.6 and alternating = 0.5 are more than all; allowed: shares that add up to 1 at most"
+        );
+    }
+}
