@@ -25,6 +25,7 @@ COMMANDS = [
     ("device", "plot"),
     ("device", "replay"),
     ("device", "import-diskspecs"),
+    ("model", "competitive"),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "generate"),
@@ -39,7 +40,7 @@ def test_every_command_has_help_with_an_example(run: Run, words: tuple[str, ...]
 
 
 def test_without_arguments_help_is_printed(run: Run) -> None:
-    for words in ((), ("trace",), ("device",)):
+    for words in ((), ("trace",), ("device",), ("model",)):
         done = run(*words)
         assert (done.returncode, done.stderr) == (0, "")
         assert "Usage:" in done.stdout

@@ -93,6 +93,9 @@ def device_replay(
 ) -> str:
     """Replay a trace on a device; return the times."""
 
+def model_competitive(question: str) -> str:
+    """Return the depth of competitive prefetching and what it guarantees."""
+
 def model_terms() -> list[str]:
     """Return what `model_file_system` writes of each row, in order."""
 

@@ -1,4 +1,4 @@
-//! The analytic file-system model: columns of numbers in, terms out.
+//! The analytic models. File systems: columns of numbers in, terms out. Competitive prefetching: a question, an answer.
 
 use headstart_analytic::file_system::{Column, Sheet, TERMS};
 use headstart_sim::model;
@@ -13,6 +13,17 @@ use crate::errors::to_python;
 #[pyfunction]
 pub fn model_terms() -> Vec<&'static str> {
     TERMS.to_vec()
+}
+
+/// The depth of competitive prefetching and its bounds. `question` and the answer are JSON.
+#[pyfunction]
+#[pyo3(signature = (question))]
+pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
+    py.allow_threads(|| {
+        let question = serde_json::from_str(question).map_err(to_python)?;
+        let answer = model::competitive::competitive(&question).map_err(to_python)?;
+        serde_json::to_string(&answer).map_err(to_python)
+    })
 }
 
 /// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.

@@ -8,9 +8,23 @@ found.response_ns, found.seek_ns, found.rotation_ns, found.transfer_ns, found.bu
 sizes = numpy.arange(1, 1001) * 65536
 found = model.file_system(drive="seagate-cheetah-4lp", file_size=sizes[:, None], streams=numpy.arange(1, 9))
 found.response_ns.shape == (1000, 8)
+
+found = model.competitive("ibm-36gb-10k")
+found.average.mean.depth_bytes, found.guarantees[0].bound
 """
 
+from headstart.model.competitive import Competitive, Depth, Guarantee, Switch, competitive
 from headstart.model.file_system import Drive, Response, file_system
 from headstart.model.shriver99 import PLATFORMS
 
-__all__ = ["PLATFORMS", "Drive", "Response", "file_system"]
+__all__ = [
+    "PLATFORMS",
+    "Competitive",
+    "Depth",
+    "Drive",
+    "Guarantee",
+    "Response",
+    "Switch",
+    "competitive",
+    "file_system",
+]

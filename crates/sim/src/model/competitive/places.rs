@@ -1,0 +1,103 @@
+//! What competitive prefetching needs of a drive: its seek curve, half a turn, and rates by place.
+
+use headstart_analytic::file_system::SeekCurve;
+use headstart_device::{build_device, DeviceError, SECTOR_BYTES};
+use headstart_types::{DriveFacts, KeyError, RateBand};
+use toml::Table;
+
+use crate::Error;
+
+/// A place and how fast a long read passes there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    /// "outer", "mean", "inner" or "given".
+    pub name: &'static str,
+    /// The media's rate or the bus's, whichever is less.
+    pub bytes_per_second: f64,
+}
+
+/// How long seeks take.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arm {
+    /// Over the cylinders on which the data lie: C of equation (5) is how many.
+    Curve(SeekCurve),
+    /// On average, in nanoseconds; no more is known.
+    Mean(f64),
+}
+
+/// The switch and the rates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Places {
+    /// How long seeks take.
+    pub arm: Arm,
+    /// Half a turn.
+    pub rotation_ns: f64,
+    /// Outer, mean and inner; or one.
+    pub rates: Vec<Place>,
+    /// What the data spread over.
+    pub dataset_bytes: Option<f64>,
+}
+
+impl Places {
+    /// The mean over all places, or the only one.
+    pub fn mean(&self) -> Place {
+        self.rates[self.rates.len() / 2]
+    }
+}
+
+/// Those of a device, whose data lie on `dataset` bytes from its start on, or on all of it.
+///
+/// # Errors
+/// There is no such device, nothing in it moves, or it is smaller than the data.
+pub fn places(name: &str, keys: &Table, dataset: Option<f64>) -> Result<Places, Error> {
+    let device = build_device(name, keys.clone()).map_err(|error| match error {
+        DeviceError::Key(error) => Error::Key(error.within("drive")),
+        other => other.into(),
+    })?;
+    let Some(facts) = device.drive_facts() else {
+        let problem = format!("nothing moves in \"{name}\": there is no switch that a deeper prefetch could amortise");
+        let allowed = "a drive with an arm, or seek, rotation and rate in numbers";
+        return Err(KeyError::new("drive", problem, allowed).into());
+    };
+    let held = facts.bands.iter().map(|band| band.sectors).sum::<u64>();
+    let capacity = (device.capacity_sectors().unwrap_or(held).min(held) * SECTOR_BYTES) as f64;
+    let dataset = dataset.unwrap_or(capacity);
+    if dataset > capacity {
+        let problem = format!("{dataset} bytes do not fit on the drive");
+        return Err(KeyError::new("dataset", problem, format!("up to {capacity} bytes")).into());
+    }
+    Ok(on(&facts, dataset))
+}
+
+fn on(facts: &DriveFacts, dataset: f64) -> Places {
+    let used = used(&facts.bands, dataset);
+    // Over places, as streams lie at random: not the rate of one read over all of them, which stays longer where it is slow.
+    let mean = used.iter().map(|(band, bytes, _)| bytes * band.bytes_per_second).sum::<f64>() / dataset;
+    // The data are at least a byte, so that there is a first and a last band.
+    let [outer, inner] = [used.first(), used.last()].map(|end| end.map_or(mean, |(band, ..)| band.bytes_per_second));
+    let at = |name, bytes_per_second| Place { name, bytes_per_second };
+    let cylinders = used.iter().map(|(.., cylinders)| cylinders).sum::<f64>().ceil().max(1.0) as usize;
+    let times = facts.seek.iter().take(cylinders).map(|time| time.0 as f64).collect();
+    Places {
+        arm: Arm::Curve(SeekCurve::Table(times)),
+        rotation_ns: facts.half_turn.0 as f64,
+        rates: vec![at("outer", outer), at("mean", mean), at("inner", inner)],
+        dataset_bytes: Some(dataset),
+    }
+}
+
+/// The bands that the first `bytes` of a drive lie on: how many bytes, and how many cylinders they take.
+fn used(bands: &[RateBand], bytes: f64) -> Vec<(&RateBand, f64, f64)> {
+    let mut left = bytes;
+    let mut used = Vec::new();
+    for band in bands {
+        let held = (band.sectors * SECTOR_BYTES) as f64;
+        let here = left.min(held);
+        if here <= 0.0 {
+            break;
+        }
+        used.push((band, here, f64::from(band.cylinders) * here / held));
+        left -= here;
+    }
+    used
+}

@@ -1,0 +1,165 @@
+"""How deep to prefetch where nobody knows how long a stream is: Li, Shen and Papathanasiou (EuroSys 2007).
+
+The depth is what passes the head in the time of one switch, seek and rotation; then the disk works less than twice as
+long as one that knows each stream's length. docs/competitive.md says what that rests on. The core computes; here are
+names and types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import Any, Self
+
+from headstart import _core
+from headstart.devices import Keys
+
+SCHEMA = 1
+"""Version of the shape of `Competitive.to_dict()`."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Depth:
+    """The competitive depth at a place."""
+
+    place: str
+    """"outer", "mean" or "inner"; "given" of numbers."""
+    bytes_per_s: int
+    """Of a long read there; "mean" is the mean over all sectors."""
+    depth_bytes: int
+    depth_pages: int
+    """The nearest whole number of pages, at least one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Switch:
+    """What a switch takes on average, and the depths that balance it."""
+
+    requests: int
+    """From which the scheduler may choose the nearest; two are two random places."""
+    seek_ns: int
+    rotation_ns: int
+    """Half a turn."""
+    switch_ns: int
+    """Seek and rotation."""
+    depths: tuple[Depth, ...]
+    """Outer, mean, inner; of numbers one."""
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """Return the switch that the core described."""
+        return cls(**{**fields, "depths": tuple(Depth(**depth) for depth in fields["depths"])})
+
+    @property
+    def mean(self) -> Depth:
+        """The depth at the mean rate, or at the only one."""
+        return self.depths[len(self.depths) // 2]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """How many times the optimum a stream can cost, where each switch takes the average and the rate is the mean."""
+
+    whole_pages: bool
+    """The depth is rounded to pages."""
+    depth_bytes: int
+    slow_prefetches: int
+    """Of a slow start, 0 without one. P in the paper."""
+    slow_bytes: int
+    """What they fetch. T in the paper."""
+    bound: float | None
+    """2 + P: every stream costs less. `None` where the depth is rounded, which the paper's proof is not for."""
+    worst_ratio: float
+    """The supremum over all lengths of a stream."""
+    worst_above_bytes: int | None
+    """Streams just longer than this come near it; `None` if ever longer ones do."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Competitive:
+    """Competitive prefetching on a drive, or with numbers."""
+
+    drive: str | None
+    """As the caller named it; `None` of numbers."""
+    dataset_bytes: int | None
+    """What the data spread over; `None` of numbers."""
+    page_bytes: int
+    slow_start_bytes: int
+    """The first prefetch of the slow start; 0 without one."""
+    average: Switch
+    """Between two random places."""
+    concurrency: tuple[Switch, ...]
+    """By requests at once; empty of numbers, which have no seek curve."""
+    guarantees: tuple[Guarantee, ...]
+    """Without and with a slow start, each at the exact depth and in whole pages."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as `headstart model competitive --json` prints it."""
+        return {"schema": SCHEMA, "version": _core.__version__, **dataclasses.asdict(self)}
+
+
+def competitive(
+    drive: str | PathLike[str] | None = None,
+    *,
+    seek: str | float | None = None,
+    rotation: str | float | None = None,
+    rate: str | float | None = None,
+    concurrency: Sequence[int] | None = None,
+    page: str | float = "4KiB",
+    slow_start: str | float = "64KiB",
+    dataset: str | float | None = None,
+    keys: Keys | None = None,
+) -> Competitive:
+    """Return the depth of competitive prefetching by place and by concurrency, and what it guarantees.
+
+    Sizes are bytes, times nanoseconds, rates bytes a second, or text with a unit: "64KiB", "7.53ms", "37.3MB/s".
+
+    Args:
+        drive: A name of `headstart list devices` or a profile's path, with `keys` laid over its own; or none, with
+            `seek`, `rotation` and `rate` in its place.
+        seek: Average seek time, without a drive.
+        rotation: Average rotational delay, half a turn, without a drive.
+        rate: Rate of a long read, without a drive.
+        concurrency: Requests from which the scheduler may choose; 1, 2, 4, ... 64 if `None`. Needs a drive.
+        page: Depths in pages are of this size.
+        slow_start: The first prefetch of a slow start, which doubles up to the depth; 0 for none.
+        dataset: The data lie on so much of the drive, from its start on; on all of it if `None`.
+        keys: Keys laid over the drive's.
+
+    Raises:
+        HeadstartError: The drive is unknown or nothing in it moves; a number is missing, of no use beside the others or
+            out of range.
+    """
+    required = {"page": page, "slow_start": slow_start}
+    optional = {"seek": seek, "rotation": rotation, "rate": rate, "dataset": dataset}
+    amounts = required | {name: value for name, value in optional.items() if value is not None}
+    for name, value in amounts.items():
+        if not isinstance(value, (str, int, float)):
+            raise _core.HeadstartError(f"{name}: {value!r}; allowed: a number, or text with a unit")
+    asked: dict[str, Any] = {"keys": dict(keys or {}), **amounts}
+    if drive is not None:
+        asked["drive"] = fspath(drive)
+    if concurrency is not None:
+        asked["concurrency"] = [_count(count) for count in concurrency]
+    try:
+        question = json.dumps(asked, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.HeadstartError(f"competitive: {error}; allowed: finite numbers, text, lists and tables") from error
+    fields = json.loads(_core.model_competitive(question))
+    return Competitive(
+        **{
+            **fields,
+            "drive": asked.get("drive"),
+            "average": Switch.from_dict(fields["average"]),
+            "concurrency": tuple(Switch.from_dict(row) for row in fields["concurrency"]),
+            "guarantees": tuple(Guarantee(**row) for row in fields["guarantees"]),
+        }
+    )
+
+
+def _count(count: object) -> int:
+    if isinstance(count, int) and 0 <= count < 2**32:
+        return count
+    raise _core.HeadstartError(f"concurrency: {count!r}; allowed: whole numbers from 1 to 65536")
