@@ -17,7 +17,7 @@ use std::mem;
 
 use headstart_types::{KeyError, Nanos};
 
-use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Stroke};
+use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Statistics, Stroke};
 
 /// A request in the device's hands.
 #[derive(Debug)]
@@ -93,42 +93,6 @@ pub enum Started {
     Nothing,
 }
 
-/// What a drive has done. Sums are over completed requests, except `busy`.
-///
-/// Identities: `service = seek + rotation + transfer + overhead + wait`; without merging
-/// `response = queue + service`; with concurrency 1 and nothing in service, `busy = service`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Completed requests of the device.
-    pub requests: u64,
-    /// Completed requests of the host; those that were merged count each, so that `parts >= requests`.
-    pub parts: u64,
-    /// The part of `requests` that wrote.
-    pub writes: u64,
-    /// Sectors of completed requests.
-    pub sectors: u64,
-    /// Time with at least one request in service, up to the instant asked about.
-    pub busy: Nanos,
-    /// Sum of seek times.
-    pub seek: Nanos,
-    /// Sum of rotational waits.
-    pub rotation: Nanos,
-    /// Sum of transfer times.
-    pub transfer: Nanos,
-    /// Sum of controller overheads.
-    pub overhead: Nanos,
-    /// Sum of waits within the device.
-    pub wait: Nanos,
-    /// Sum over `parts` of waits in the queues, from submission to the start of service.
-    pub queue: Nanos,
-    /// Sum over `requests` of service times.
-    pub service: Nanos,
-    /// Sum over `parts` of response times.
-    pub response: Nanos,
-    /// Completed requests that began in the device's buffer.
-    pub buffer_hits: u64,
-}
-
 impl Statistics {
     /// Counts a request of the device that has ended.
     #[inline]
@@ -151,8 +115,8 @@ impl Statistics {
     fn count_part(&mut self, now: Nanos, part: &Queued, ended: &InService) -> Finished {
         let response_time = now - part.arrived;
         self.parts += 1;
-        self.queue += ended.started - part.arrived;
-        self.response += response_time;
+        self.queue_ns += u128::from((ended.started - part.arrived).0);
+        self.response_ns += u128::from(response_time.0);
         Finished {
             request: part.request,
             arrived: part.arrived,
@@ -246,6 +210,7 @@ impl Drive {
         let sequence = self.sequence;
         self.sequence += 1;
         self.outstanding += 1;
+        self.done.areas.came(now);
         self.scheduler.push(Queued { request, arrived: now, sequence });
     }
 
@@ -293,6 +258,7 @@ impl Drive {
             (first.queued, first.parts, first.started, first.service) = (queued, parts, now, service);
         }
         self.serving += 1;
+        self.done.areas.began(now);
         Started::Ends(service.end)
     }
 
@@ -340,6 +306,7 @@ impl Drive {
         }
         if first.parts.is_empty() {
             self.outstanding -= 1;
+            self.done.areas.ended(now, 1);
             each(self.done.count_part(now, &first.queued, first));
         } else {
             self.finish_parts(now, &mut each);
@@ -354,6 +321,7 @@ impl Drive {
         let mut parts = mem::take(&mut self.first.parts);
         parts.sort_unstable_by_key(|part| part.sequence);
         self.outstanding -= parts.len() as u32;
+        self.done.areas.ended(now, parts.len());
         for part in parts.drain(..) {
             each(self.done.count_part(now, &part, &self.first));
         }
@@ -380,7 +348,11 @@ impl Drive {
         let mut statistics = self.done;
         if self.is_busy() {
             statistics.busy += now - self.busy_since;
+            let started = std::iter::once(&self.first).chain(&self.others).map(|held| now - held.started);
+            statistics.unfinished.service_ns = started.map(|time| time.0).fold(0, u64::wrapping_add);
         }
+        statistics.areas = statistics.areas.up_to(now, self.outstanding, self.serving);
+        statistics.unfinished.parts = self.outstanding;
         statistics
     }
 }

@@ -5,7 +5,8 @@ mod queueing;
 use std::collections::BTreeMap;
 
 use headstart_device::{
-    CommandQueue, Drive, Finished, Next, Promise, Queued, Request, Scheduler, SchedulerRow, Started, SCHEDULERS,
+    CommandQueue, Drive, Finished, Next, Promise, Queued, Request, Scheduler, SchedulerRow, Started, Unfinished,
+    SCHEDULERS,
 };
 use headstart_types::Nanos;
 use proptest::prelude::*;
@@ -35,16 +36,18 @@ fn check(drive: &Drive, arrivals: &[(Nanos, Request)], outcome: &Outcome) -> Res
     prop_assert!(sums.requests <= sums.parts);
     prop_assert_eq!(sums.sectors, arrivals.iter().map(|(_, request)| u64::from(request.sectors)).sum::<u64>());
     prop_assert_eq!(sums.service, sums.seek + sums.rotation + sums.transfer + sums.overhead + sums.wait);
-    prop_assert_eq!(sums.response, done.iter().map(|(_, each)| each.response_time).sum());
-    prop_assert_eq!(sums.queue, done.iter().map(|(_, each)| each.response_time - each.service_time).sum());
+    let sum = |time: fn(&Finished) -> Nanos| done.iter().map(|(_, each)| u128::from(time(each).0)).sum::<u128>();
+    prop_assert_eq!(sums.response_ns, sum(|each| each.response_time));
+    prop_assert_eq!(sums.queue_ns, sum(|each| each.response_time - each.service_time));
     if sums.parts == sums.requests {
         prop_assert_eq!(sums.writes, arrivals.iter().filter(|(_, request)| request.write).count() as u64);
-        prop_assert_eq!(sums.response, sums.queue + sums.service);
         prop_assert_eq!(sums.buffer_hits, done.iter().filter(|(_, each)| each.buffer_hit).count() as u64);
     }
     prop_assert_eq!(sums.busy, *busy);
     let alone = drive.device().concurrency() == 1;
     prop_assert!(*busy == sums.service || !alone && *busy < sums.service);
+    prop_assert_eq!(sums.unfinished, Unfinished::default());
+    prop_assert_eq!(u128::from(sums.areas.present_ns), sums.response_ns);
     Ok(())
 }
 
@@ -218,7 +221,56 @@ fn a_drive_by_hand() {
     assert_eq!(order, [(80, ms(2), ms(2)), (0, ms(4), ms(3)), (40, ms(6), ms(6))]);
     assert_eq!((busy, end), (ms(6), ms(6)));
     let sums = drive.statistics(ms(10));
-    assert_eq!((sums.queue, sums.service, sums.response, sums.busy), (ms(5), ms(6), ms(11), ms(6)));
+    assert_eq!((sums.queue_ns, sums.response_ns), (5_000_000, 11_000_000));
+    assert_eq!((sums.service, sums.busy), (ms(6), ms(6)));
+    // One is there all the time, another one up to 4 ms and a third from 1 to 4 ms, less what it is when two are.
+    assert_eq!((sums.areas.present_ns, sums.areas.serving_ns), (11_000_000, 6_000_000));
+}
+
+/// First come, first served, with something wrong.
+struct Faulty {
+    queue: Vec<Queued>,
+    wrong: fn(&mut Vec<Queued>),
+}
+
+impl Scheduler for Faulty {
+    fn push(&mut self, queued: Queued) {
+        self.queue.insert(0, queued);
+        (self.wrong)(&mut self.queue);
+    }
+
+    fn pop(&mut self, _now: Nanos, _device: &dyn headstart_device::Device, _parts: &mut Vec<Queued>) -> Next {
+        self.queue.pop().map_or(Next::Nothing, Next::Serve)
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+/// The laws are there to notice what nothing else does: a request that ends with another one's times.
+#[test]
+fn a_faulty_scheduler_breaks_a_law() {
+    let laws = |wrong: fn(&mut Vec<Queued>)| {
+        let mut drive = Drive::new(uniform(2), Box::new(Faulty { queue: Vec::new(), wrong }));
+        let mut now = ms(0);
+        for tag in 0..6 {
+            drive.submit(ms(tag), Request::read(0, 8, tag));
+        }
+        now += ms(6);
+        while let Started::Ends(end) = drive.start(now) {
+            now = end;
+            drive.finish(now, |_| {});
+        }
+        drive.statistics(now).check(now, 1)
+    };
+    assert_eq!(laws(|_| {}), Ok(()));
+    // Each is given the instant at which the first came.
+    let alike = laws(|queue| {
+        let first = queue.last().map_or(ms(0), |queued| queued.arrived);
+        queue[0].arrived = first;
+    });
+    assert!(alike.unwrap_err().starts_with("Little's law of the drive"));
 }
 
 /// 3000 random reads of 4 KiB over a whole Cheetah 9LP, 32 outstanding at any time: mean service and seek times.

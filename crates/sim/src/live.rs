@@ -184,7 +184,8 @@ fn of_disk(disk: &DiskTimes, elapsed: Nanos, block_sectors: u32) -> DeviceReport
     let parts = requests;
     // A constant time is all transfer, as the uniform device says of itself.
     let (service, transfer) = (busy, busy);
-    let statistics =
-        Statistics { requests, parts, sectors, busy, transfer, queue, service, response, ..Statistics::default() };
+    let (queue_ns, response_ns) = (u128::from(queue.0), u128::from(response.0));
+    let of_all = Statistics { requests, parts, sectors, busy, transfer, service, ..Statistics::default() };
+    let statistics = Statistics { queue_ns, response_ns, ..of_all };
     DeviceReport::new(&statistics, elapsed.0, block_sectors)
 }

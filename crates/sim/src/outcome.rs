@@ -1,5 +1,6 @@
 //! What a run has come to: checked, and put into the words of the result.
 
+use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
 use headstart_engine::{Counts, Level};
 use headstart_types::Nanos;
@@ -166,8 +167,29 @@ pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64)
 }
 
 fn of_devices(storage: &Storage, elapsed: Nanos) -> Vec<DeviceReport> {
-    let sectors = storage.block_sectors();
-    storage.statistics(elapsed).map(|each| DeviceReport::new(&each, elapsed.0, sectors)).collect()
+    let of_drive = |drive: &Drive| {
+        let statistics = drive.statistics(elapsed);
+        let report = DeviceReport::new(&statistics, elapsed.0, storage.block_sectors());
+        check_device(&statistics, &report, elapsed, drive.device().concurrency());
+        report
+    };
+    storage.drives().iter().map(of_drive).collect()
+}
+
+/// The operational laws of a disk: of what it has counted to the nanosecond, and of what is reported of it.
+///
+/// # Panics
+/// They do not hold: a bug.
+fn check_device(statistics: &Statistics, report: &DeviceReport, elapsed: Nanos, concurrency: u32) {
+    statistics.check(elapsed, concurrency).unwrap_or_else(|law| panic!("{law}"));
+    if concurrency == 1 {
+        // Utilisation is throughput times mean service time: of what has ended, and but for the mean's rounding.
+        let ended_ns = report.utilization * elapsed.0 as f64 - statistics.unfinished.service_ns as f64;
+        let by_mean_ns = report.requests as f64 * report.service_ns_mean as f64;
+        let rounding_ns = 1.0 + elapsed.0 as f64 * 1e-12;
+        let within = -rounding_ns..=report.requests as f64 + rounding_ns;
+        assert!(within.contains(&(ended_ns - by_mean_ns)), "utilisation law: {ended_ns} ns is not {by_mean_ns} ns");
+    }
 }
 
 /// What a process has referenced, and how that was found.
@@ -244,5 +266,50 @@ fn by_the_clock(counts: &Counts, elapsed: Nanos, idle: Nanos) -> ProcessReport {
         idle_ns: idle.0,
         own_io_ns: stall,
         ..found(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headstart_device::{build_device, build_scheduler, Request, Started};
+    use toml::Table;
+
+    use super::*;
+
+    /// Three reads of 16 sectors of an HP 97560, the last of which has not ended when the run does.
+    fn drive() -> (Drive, Nanos) {
+        let device = build_device("hp97560", Table::new()).expect("shipped");
+        let mut drive = Drive::new(device, build_scheduler("fcfs", Table::new()).expect("there"));
+        let mut now = Nanos::ZERO;
+        for sector in [1_000, 500_000, 64] {
+            drive.submit(now, Request::read(sector, 16, 0));
+        }
+        while let (Started::Ends(end), true) = (drive.start(now), now < Nanos::from_millis(25)) {
+            now = end;
+            drive.finish(now, |_| {});
+        }
+        (drive, now + Nanos(1_000))
+    }
+
+    #[test]
+    fn what_a_disk_counts_and_reports_agrees() {
+        let (drive, elapsed) = drive();
+        let statistics = drive.statistics(elapsed);
+        assert_eq!((statistics.requests, statistics.unfinished.parts, statistics.unfinished.service_ns), (2, 1, 1_000));
+        let report = DeviceReport::new(&statistics, elapsed.0, 16);
+        check_device(&statistics, &report, elapsed, 1);
+        let doctored: [fn(&mut DeviceReport); 4] = [
+            |report| report.utilization *= 1.001,
+            |report| report.requests += 1,
+            |report| report.service_ns_mean -= 2,
+            |report| report.service_ns_mean += 1_000,
+        ];
+        for doctor in doctored {
+            let mut wrong = report.clone();
+            doctor(&mut wrong);
+            assert!(std::panic::catch_unwind(|| check_device(&statistics, &wrong, elapsed, 1)).is_err());
+        }
+        let lost = Statistics { response_ns: 0, queue_ns: 0, ..statistics };
+        assert!(std::panic::catch_unwind(|| check_device(&lost, &report, elapsed, 1)).is_err());
     }
 }

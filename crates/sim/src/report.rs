@@ -158,9 +158,9 @@ impl DeviceReport {
             transfer_ns: statistics.transfer.0,
             overhead_ns: statistics.overhead.0,
             wait_ns: statistics.wait.0,
-            queue_ns: statistics.queue.0,
+            queue_ns: u64::try_from(statistics.queue_ns).unwrap_or(u64::MAX),
             service_ns_mean: mean(statistics.service.0, statistics.requests),
-            response_ns_mean: mean(statistics.response.0, statistics.parts),
+            response_ns_mean: (statistics.response_ns / u128::from(statistics.parts.max(1))) as u64,
             buffer_hits: statistics.buffer_hits,
         }
     }

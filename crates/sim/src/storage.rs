@@ -5,8 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 use headstart_device::{
-    build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, Statistics,
-    SECTOR_BYTES,
+    build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, SECTOR_BYTES,
 };
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
@@ -289,11 +288,6 @@ impl Storage {
                 Started::Nothing => return,
             }
         }
-    }
-
-    /// What each disk has done up to `now`.
-    pub fn statistics(&self, now: Nanos) -> impl Iterator<Item = Statistics> + '_ {
-        self.drives.iter().map(move |drive| drive.statistics(now))
     }
 }
 

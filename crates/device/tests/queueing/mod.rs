@@ -178,17 +178,24 @@ pub struct Outcome {
 }
 
 /// Runs arrivals (time, request) through a drive. Asserts at every event that time does not go backwards, that
-/// the drive's busy time is ours, and that whatever waits is either served or waited for.
+/// the drive's busy time is ours, that the operational laws hold up to then, and that whatever waits is either served
+/// or waited for.
 pub fn run(drive: &mut Drive, arrivals: &[(Nanos, Request)]) -> Outcome {
     let (mut ends, mut next, mut wake): (Vec<Nanos>, usize, Option<Nanos>) = (Vec::new(), 0, None);
     let mut outcome = Outcome { done: Vec::new(), busy: Nanos::ZERO, end: Nanos::ZERO, idle_max: Nanos::ZERO };
     let mut idle_since = None;
+    let concurrency = drive.device().concurrency();
+    let mut present_ns = 0;
     loop {
         ends.sort_unstable_by(|a, b| b.cmp(a));
         let arrival = arrivals.get(next).map(|arrival| arrival.0);
         let Some(then) = ends.last().copied().into_iter().chain(arrival).chain(wake).min() else { break };
         outcome.busy += if ends.is_empty() { Nanos::ZERO } else { then - outcome.end };
-        assert_eq!(drive.statistics(then).busy, outcome.busy, "busy is clipped at the instant asked about");
+        let sums = drive.statistics(then);
+        assert_eq!(sums.busy, outcome.busy, "busy is clipped at the instant asked about");
+        present_ns += (next - outcome.done.len()) as u64 * (then - outcome.end).0;
+        assert_eq!(sums.areas.present_ns, present_ns, "what has come and not ended, integrated over time");
+        assert_eq!(sums.check(then, concurrency), Ok(()));
         outcome.end = then;
         if ends.last() == Some(&then) {
             ends.pop();
