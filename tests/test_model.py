@@ -109,7 +109,7 @@ def test_a_reader_that_computes_waits_less() -> None:
         ({**SLOW, "cluster": 10_000}, r"cluster: 10000 bytes .*; allowed: a multiple of the block's size"),
         ({**SLOW, "prefetch_first": "128KiB"}, r"prefetch_first: 131072 bytes, .*; allowed: at most 65536 bytes"),
         ({**SLOW, "scheduler": "sstf"}, r'scheduler: unknown scheduler "sstf"; allowed: clook, cscan, fcfs'),
-        ({**SLOW, "costs": "table"}, r'costs: unknown .*did you mean "tables"'),
+        ({**SLOW, "form": "table"}, r'form: unknown .*did you mean "tables"'),
         ({**SLOW, "think": -1}, r"think: -1 ns is out of range; allowed: "),
         ({**SLOW, "think": float("nan")}, r"think: is not a number; allowed: numbers"),
         ({**SLOW, "streams": np.array([1, 2, 0])}, r"streams: 0 is out of range \(element 2\); allowed: "),

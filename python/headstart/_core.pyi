@@ -96,6 +96,15 @@ def device_replay(
 def model_competitive(question: str) -> str:
     """Return the depth of competitive prefetching and what it guarantees."""
 
+def model_scenario(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    advice: bool = False,
+) -> str:
+    """Return what the file-system model says of a scenario."""
+
 def model_terms() -> list[str]:
     """Return what `model_file_system` writes of each row, in order."""
 

@@ -117,6 +117,8 @@ pub struct Mechanics {
     pub segment_sectors: u64,
     /// The head goes on reading into the buffer behind a read.
     pub reads_ahead: bool,
+    /// It does so while the controller takes in the next read.
+    pub reads_during_overhead: bool,
 }
 
 impl Mechanics {

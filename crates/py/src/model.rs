@@ -1,13 +1,16 @@
 //! The analytic models. File systems: columns of numbers in, terms out. Competitive prefetching: a question, an answer.
 
+use std::path::PathBuf;
+
 use headstart_analytic::file_system::{Column, Sheet, TERMS};
-use headstart_sim::model;
+use headstart_sim::{model, Scenario};
 use headstart_types::KeyError;
 use pyo3::buffer::{PyBuffer, ReadOnlyCell};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::simulation::source;
 
 /// What `model_file_system` writes of each row, in order.
 #[pyfunction]
@@ -24,6 +27,21 @@ pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
         let answer = model::competitive::competitive(&question).map_err(to_python)?;
         serde_json::to_string(&answer).map_err(to_python)
     })
+}
+
+/// What the model says of a scenario, as JSON: `response`, `parameters`, and with `advice` what to change.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), advice=false))]
+pub fn model_scenario(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    advice: bool,
+) -> PyResult<String> {
+    let source = source(path, json);
+    let answer = py.allow_threads(|| model::answer(&Scenario::read(&source, &overrides)?, advice));
+    Ok(answer.map_err(to_python)?.to_string())
 }
 
 /// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.

@@ -2,9 +2,11 @@
 
 import typer
 
-from headstart.cli import model_competitive
+from headstart.cli import model_competitive, model_fs
 
 app = typer.Typer(invoke_without_command=True)
+app.command("fs")(model_fs.file_system)
+app.command("check")(model_fs.check)
 app.command("competitive")(model_competitive.competitive)
 
 
@@ -12,7 +14,7 @@ app.command("competitive")(model_competitive.competitive)
 def root(context: typer.Context) -> None:
     """Ask a model in closed form: an answer without a simulation.
 
-    Example: headstart model competitive ibm-36gb-10k
+    Example: headstart model fs examples/file-system.toml --advise
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -9,22 +9,31 @@ sizes = numpy.arange(1, 1001) * 65536
 found = model.file_system(drive="seagate-cheetah-4lp", file_size=sizes[:, None], streams=numpy.arange(1, 9))
 found.response_ns.shape == (1000, 8)
 
+model.of_scenario("examples/file-system.toml", advise=True).advice
+model.check("examples/file-system.toml").relative_error["response_ns"]
+
 found = model.competitive("ibm-36gb-10k")
 found.average.mean.depth_bytes, found.guarantees[0].bound
 """
 
 from headstart.model.competitive import Competitive, Depth, Guarantee, Switch, competitive
 from headstart.model.file_system import Drive, Response, file_system
+from headstart.model.scenarios import Advice, Check, ScenarioModel, check, of_scenario
 from headstart.model.shriver99 import PLATFORMS
 
 __all__ = [
     "PLATFORMS",
+    "Advice",
+    "Check",
     "Competitive",
     "Depth",
     "Drive",
     "Guarantee",
     "Response",
+    "ScenarioModel",
     "Switch",
+    "check",
     "competitive",
     "file_system",
+    "of_scenario",
 ]

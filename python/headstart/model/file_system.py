@@ -101,6 +101,7 @@ def file_system(
     request: Size = "8KiB",
     streams: Number = 1,
     think: Time = 0,
+    lone_seek: Number = 0.0,
     block_size: Size = "8KiB",
     direct_blocks: Number = 12,
     cluster: Size = "64KiB",
@@ -110,10 +111,11 @@ def file_system(
     first_alone: bool = True,
     system_call: Time = 0,
     copy_per_kib: Time = 0,
-    costs: Literal["tables", "each-request"] = "tables",
+    form: Literal["tables", "4.4bsd"] = "tables",
     scheduler: Literal["clook", "cscan", "fcfs"] = "clook",
     cache_segments: Number | None = None,
     read_ahead: bool | None = None,
+    read_during_overhead: bool | None = None,
     overhead: Time | None = None,
     hit_overhead: Time | None = None,
     rpm: Number | None = None,
@@ -133,21 +135,24 @@ def file_system(
         request: Bytes that the application asks for at a time.
         streams: Files that are read at the same time.
         think: What the application computes after each request.
+        lone_seek: With one stream: the share of files before which the arm is elsewhere, 0 to 1.
         block_size: Of the file system.
         direct_blocks: Blocks whose addresses stand in the inode; the rest needs indirect blocks.
         cluster: Bytes of a file that lie contiguously.
         fragment: What the last block of a small file is rounded up to; an eighth of a block if `None`.
         prefetch_first: The first disk request of a file; a block if `None`. Requests double from there.
         prefetch_limit: The largest disk request; the cluster if `None`, and 0 turns prefetching off.
-        first_alone: The first block after an indirect block is a disk request alone, as Table 3 needs it; 4.4BSD's
-            code, which doubles plainly, is `False`.
+        first_alone: With `form="tables"`: the first block after an indirect block is a disk request alone, as Table 3
+            needs it.
         system_call: Time of one.
         copy_per_kib: Time to copy 1024 bytes to the application.
-        costs: "tables": two calls for each disk request and one block's copy for the file, as the paper's tables turn
-            out. "each-request": a call for each request, a copy of every byte.
+        form: "tables": the equations as the paper's tables turn out, fitted; two calls for each disk request, one
+            block's copy for the file. "4.4bsd": 4.4BSD's code and the order of the queue followed request by request,
+            as a simulation does; a call for each request, a copy of every byte. Slower: it goes through the file.
         scheduler: Order of the driver's queue.
         cache_segments: Streams that the drive's cache can read ahead for; the drive's own if `None`, as all below.
         read_ahead: The drive reads ahead.
+        read_during_overhead: It does so while its controller takes in the next request; `form="4.4bsd"` alone asks.
         overhead: Fixed time of a disk request that goes to the surface, and of one that does not where
             `hit_overhead` is `None`.
         hit_overhead: The same if the drive's cache serves it.
@@ -160,14 +165,16 @@ def file_system(
         HeadstartError: The drive is unknown or has random times, a number is out of range, arrays do not broadcast, or
             there are arrays and numpy is not installed.
     """
-    asked: dict[str, Any] = {"scheduler": scheduler, "costs": costs, "first_alone": bool(first_alone)}
-    if read_ahead is not None:
-        asked["read_ahead"] = bool(read_ahead)
+    asked: dict[str, Any] = {"scheduler": scheduler, "form": form, "first_alone": bool(first_alone)}
+    for name, flag in (("read_ahead", read_ahead), ("read_during_overhead", read_during_overhead)):
+        if flag is not None:
+            asked[name] = bool(flag)
     numbers: dict[str, Any] = {
         "file_size": file_size,
         "request": request,
         "streams": streams,
         "think": think,
+        "lone_seek": lone_seek,
         "block_size": block_size,
         "direct_blocks": direct_blocks,
         "cluster": cluster,

@@ -34,25 +34,35 @@ type Candidate = (Parameters, Settings);
 /// Values of one parameter to try.
 type Family = fn(&Parameters) -> Vec<Candidate>;
 
-const FAMILIES: [Family; 6] = [prefetching, clusters, segments, read_ahead, clook, requests];
+/// By the parameter that they change first of all.
+const FAMILIES: [(&str, Family); 7] = [
+    ("prefetch_first", firsts),
+    ("prefetch_limit", limits),
+    ("cluster", clusters),
+    ("cache_segments", segments),
+    ("read_ahead", read_ahead),
+    ("scheduler", clook),
+    ("request", requests),
+];
 
-/// Changes that help, best first; where there are several, all of them together last, found by trying each parameter
-/// again on top of the others.
+/// Changes that help, best first; where that helps more, all of them together last, found by trying each parameter
+/// again on top of the others. Parameters `but` are left alone.
 ///
 /// # Errors
 /// A parameter out of range, to begin with.
-pub fn advise(parameters: &Parameters, seeks: &mut Seeks) -> Result<Vec<Advice>, KeyError> {
+pub fn advise(parameters: &Parameters, seeks: &mut Seeks, but: &[&str]) -> Result<Vec<Advice>, KeyError> {
     let before = response(parameters, seeks)?.total_ns;
     let mut alone: Vec<(Advice, Family)> = Vec::new();
-    for family in FAMILIES {
+    for (_, family) in FAMILIES.into_iter().filter(|(key, _)| !but.contains(key)) {
         if let Some((_, set, total_ns)) = best(family(parameters), before, seeks)? {
             alone.push((Advice { set, total_ns, gain: 1.0 - total_ns / before }, family));
         }
     }
     alone.sort_by(|(one, _), (other, _)| other.gain.total_cmp(&one.gain));
     let together = together(parameters, alone.iter().map(|(_, family)| *family), before, seeks)?;
-    let several = alone.len() > 1;
-    Ok(alone.into_iter().map(|(advice, _)| advice).chain(together.filter(|_| several)).collect())
+    let most = alone.first().map_or(0.0, |(advice, _)| advice.gain);
+    let more = together.filter(|together| together.gain > most + LEAST_GAIN);
+    Ok(alone.into_iter().map(|(advice, _)| advice).chain(more).collect())
 }
 
 /// The change that leaves the least time, if one gains on `before`.
@@ -99,22 +109,38 @@ fn text(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// First window and limit: read-ahead as it is but up to the cluster, and the whole cluster at once (section 6).
-fn prefetching(now: &Parameters) -> Vec<Candidate> {
+/// A larger limit, up to the cluster; of a file system that reads nothing ahead, that it does.
+fn limits(now: &Parameters) -> Vec<Candidate> {
     let FileSystem { block_bytes, cluster_bytes, prefetch, .. } = now.file_system;
-    let with = |first_bytes: u64, limit_bytes: u64| {
-        let mut changed = *now;
-        changed.file_system.prefetch = Prefetch::Doubling { first_bytes, limit_bytes };
-        (changed, vec![("prefetch_first", text(first_bytes)), ("prefetch_limit", text(limit_bytes))])
+    let most = cluster_bytes.min(CLUSTER_BYTES_MAX);
+    match prefetch {
+        Prefetch::Off => sizes(2 * block_bytes, most).map(|limit| prefetching(now, block_bytes, limit)).collect(),
+        Prefetch::Doubling { first_bytes, limit_bytes } => {
+            let only_limit = |limit| {
+                let (changed, mut set) = prefetching(now, first_bytes, limit);
+                set.remove(0);
+                (changed, set)
+            };
+            sizes(2 * limit_bytes, most).map(only_limit).collect()
+        }
+    }
+}
+
+/// A larger first request, up to the limit: with limit and cluster equal the whole cluster at once (section 6).
+fn firsts(now: &Parameters) -> Vec<Candidate> {
+    let Prefetch::Doubling { first_bytes, limit_bytes } = now.file_system.prefetch else { return Vec::new() };
+    let only_first = |first| {
+        let (changed, mut set) = prefetching(now, first, limit_bytes);
+        set.truncate(1);
+        (changed, set)
     };
-    let (first, limit) = match prefetch {
-        Prefetch::Off => (block_bytes, block_bytes),
-        Prefetch::Doubling { first_bytes, limit_bytes } => (first_bytes, limit_bytes.max(cluster_bytes)),
-    };
-    let mut candidates: Vec<Candidate> = sizes(limit, cluster_bytes).map(|limit| with(first, limit)).collect();
-    candidates.extend(sizes(first, cluster_bytes).map(|first| with(first, limit.max(cluster_bytes))));
-    candidates.push(with(cluster_bytes, cluster_bytes));
-    candidates
+    sizes(2 * first_bytes, limit_bytes - 1).chain([limit_bytes]).map(only_first).collect()
+}
+
+fn prefetching(now: &Parameters, first_bytes: u64, limit_bytes: u64) -> Candidate {
+    let mut changed = *now;
+    changed.file_system.prefetch = Prefetch::Doubling { first_bytes, limit_bytes };
+    (changed, vec![("prefetch_first", text(first_bytes)), ("prefetch_limit", text(limit_bytes))])
 }
 
 /// Larger clusters, read ahead up to their size.

@@ -14,8 +14,9 @@
 
 use headstart_types::KeyError;
 
+use super::bsd::{self, Fetch, Served};
 use super::overlap::Overlap;
-use super::parameters::{Costs, Disk, FileSystem, Parameters, Scheduler, Work};
+use super::parameters::{Disk, FileSystem, Form, Parameters, Scheduler, Work};
 use super::requests::{for_each_run, Run};
 use super::seeks::Seeks;
 
@@ -42,7 +43,7 @@ pub struct Response {
     /// From the first request of a file to its end, thinking included.
     pub elapsed_ns: f64,
     /// Requests of the application for each file: span / request as in equation (4), or whole ones with
-    /// [`Costs::EachRequest`].
+    /// [`Form::Bsd`].
     pub requests: f64,
     /// Disk requests of a file, indirect blocks included.
     pub disk_requests: f64,
@@ -88,16 +89,22 @@ impl Response {
 }
 
 /// What one disk request, or several, cost, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    overhead: f64,
-    seek: f64,
-    rotation: f64,
-    transfer: f64,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// Fixed times.
+    pub overhead: f64,
+    /// Moving the arm.
+    pub seek: f64,
+    /// Waiting for the first sector.
+    pub rotation: f64,
+    /// Moving data.
+    pub transfer: f64,
 }
 
 impl Cost {
-    fn sum(self) -> f64 {
+    /// All of it.
+    #[must_use]
+    pub fn sum(self) -> f64 {
         self.overhead + self.seek + self.rotation + self.transfer
     }
 
@@ -109,76 +116,202 @@ impl Cost {
     }
 }
 
+/// What reading a file takes.
+#[derive(Debug, Default)]
+struct Reading {
+    /// Of the disk, for this stream alone.
+    disk: Cost,
+    /// The same as this stream sees it if all ask at once, and nothing hides anything.
+    seen: Cost,
+    /// What it waits for.
+    waits: f64,
+    /// Disk requests, indirect blocks included.
+    disk_requests: u64,
+}
+
 /// The response time with its terms.
 ///
 /// # Errors
 /// The first parameter out of range; its key is that of Python's `headstart.model.file_system`.
 #[inline]
 pub fn response(parameters: &Parameters, seeks: &mut Seeks) -> Result<Response, KeyError> {
+    Ok(summary(parameters, &read(parameters, seeks)?))
+}
+
+/// What the requests of one file cost the disk, whoever waits for it.
+///
+/// # Errors
+/// As for [`response`].
+pub fn disk_time(parameters: &Parameters, seeks: &mut Seeks) -> Result<Cost, KeyError> {
+    Ok(read(parameters, seeks)?.disk)
+}
+
+#[inline]
+fn read(parameters: &Parameters, seeks: &mut Seeks) -> Result<Reading, KeyError> {
     parameters.check()?;
-    let Parameters { file_system, disk, work } = parameters;
-    let costs = DiskCosts::new(disk, work.streams, seeks);
-    let mut file = Cost::default();
+    let form = parameters.file_system.form;
+    let costs = DiskCosts::new(form, &parameters.disk, &parameters.work, seeks);
+    Ok(match form {
+        Form::Tables => read_as_tables(&parameters.file_system, &parameters.work, &costs),
+        Form::Bsd => read_as_bsd(&parameters.file_system, &parameters.work, &costs),
+    })
+}
+
+/// Equation (5) without n: what the requests of one file cost.
+#[inline]
+fn read_as_tables(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> Reading {
+    let mut reading = Reading::default();
     let mut overlap = Overlap::new(file_system, work);
-    let (mut data, mut indirect) = (0, 0);
     for_each_run(file_system, work.file_bytes, |run| {
         let mut left = run;
-        if data == 0 || run.indirect > 0 {
-            let mut first = if data == 0 { costs.first(run.bytes) } else { costs.further(run.bytes) };
-            first.add(costs.indirect(file_system.block_bytes), run.indirect as f64);
-            file.add(first, 1.0);
-            overlap.fetch(Run { count: 1, ..run }, costs.of_all(first, run.bytes), first.sum());
+        if reading.disk_requests == 0 || run.indirect > 0 {
+            let mut cost = match reading.disk_requests {
+                0 => costs.first(run.bytes),
+                _ => costs.further(run.bytes),
+            };
+            cost.add(costs.indirect(file_system.block_bytes), run.indirect as f64);
+            let seen = costs.of_all(cost);
+            reading.add(cost, seen, 1);
+            overlap.fetch(Run { count: 1, ..run }, seen.sum(), cost.sum());
             left.count -= 1;
         }
         if left.count > 0 {
-            let each = costs.further(run.bytes);
-            file.add(each, left.count as f64);
-            overlap.fetch(left, costs.of_all(each, run.bytes), each.sum());
+            let cost = costs.further(run.bytes);
+            let seen = costs.of_all(cost);
+            reading.add(cost, seen, left.count);
+            overlap.fetch(left, seen.sum(), cost.sum());
         }
-        data += run.count;
-        indirect += run.indirect;
+        reading.disk_requests += run.indirect;
     });
-    Ok(summary(file_system, disk, work, file, &overlap, (data, indirect)))
+    reading.waits = overlap.waits();
+    reading
 }
 
-fn summary(
-    file_system: &FileSystem,
-    disk: &Disk,
-    work: &Work,
-    file: Cost,
-    overlap: &Overlap,
-    (data, indirect): (u64, u64),
-) -> Response {
+fn read_as_bsd(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> Reading {
+    let mut reading = Reading::default();
+    let mut ahead = ReadAhead { held: [0.0; ZONES] };
+    let mut before = Cost::default();
+    let waits = bsd::read_through(file_system, work, |fetch| {
+        let (mut cost, mut count) = (Cost::default(), 1);
+        match fetch {
+            Fetch::First(all) => {
+                cost = costs.first(all);
+                ahead.restart(costs, all);
+            }
+            Fetch::Further(all) => cost = ahead.further(costs, all),
+            Fetch::Indirect(blocks) => {
+                cost.add(costs.indirect(file_system.block_bytes), blocks as f64);
+                count = blocks;
+                ahead.restart(costs, file_system.block_bytes);
+            }
+        }
+        let seen = costs.of_others(cost, before);
+        before = cost;
+        reading.add(cost, seen, 1);
+        reading.disk_requests += count - 1;
+        Served { alone: cost.sum(), contended: seen.sum() }
+    });
+    Reading { waits, ..reading }
+}
+
+/// Zones that a file may lie in, evenly from the slowest to the fastest.
+const ZONES: usize = 5;
+
+/// What one stream's segment of the disk's cache holds of the data behind its last request, in bytes: by zone that the
+/// file may lie in, since it is by little that a read-ahead is long enough or not.
+struct ReadAhead {
+    held: [f64; ZONES],
+}
+
+impl ReadAhead {
+    /// `bytes` have come off the surface. A lone stream's read-ahead goes on until its next request; among several it ends
+    /// when the controller has taken in the request of another. The head reads on while the bus is busy for `busy`
+    /// behind the data, too.
+    fn fill(&mut self, costs: &DiskCosts, zone: usize, busy: f64) {
+        let rate = (1.0 + costs.rate_spread * ((2 * zone + 1) as f64 / ZONES as f64 - 1.0)) / costs.track;
+        self.held[zone] = match (costs.cached, costs.streams > 1.0) {
+            (true, false) => f64::INFINITY,
+            (true, true) if costs.read_during_overhead => (costs.hit_overhead + busy) * rate,
+            _ => 0.0,
+        };
+    }
+
+    /// `bytes` have been read by a request that the cache had nothing of.
+    fn restart(&mut self, costs: &DiskCosts, bytes: u64) {
+        let busy = bytes as f64 * (costs.bus - costs.surface).max(0.0);
+        (0..ZONES).for_each(|zone| self.fill(costs, zone, busy));
+    }
+
+    /// A request behind the last: from the cache, as far as that has it.
+    fn further(&mut self, costs: &DiskCosts, bytes: u64) -> Cost {
+        let mut mean = Cost::default();
+        for zone in 0..ZONES {
+            mean.add(self.in_zone(costs, zone, bytes), 1.0 / ZONES as f64);
+        }
+        mean
+    }
+
+    fn in_zone(&mut self, costs: &DiskCosts, zone: usize, bytes: u64) -> Cost {
+        let (wanted, held) = (bytes as f64, self.held[zone]);
+        if wanted <= held {
+            self.held[zone] -= wanted;
+            return costs.further(bytes);
+        }
+        let mut cost = costs.random(bytes, costs.seeks.arm);
+        if held > 0.0 {
+            // What is there crosses the bus while the arm goes for the rest.
+            let left = wanted * costs.bus - cost.seek - cost.rotation;
+            cost.transfer = left.max((wanted - held) * costs.surface);
+        }
+        let busy = if held > 0.0 { 0.0 } else { wanted * (costs.bus - costs.surface).max(0.0) };
+        self.fill(costs, zone, busy);
+        cost
+    }
+}
+
+impl Reading {
+    fn add(&mut self, cost: Cost, seen: Cost, count: u64) {
+        self.disk.add(cost, count as f64);
+        self.seen.add(seen, count as f64);
+        self.disk_requests += count;
+    }
+}
+
+fn summary(Parameters { file_system, disk, work }: &Parameters, reading: &Reading) -> Response {
     let streams = f64::from(work.streams);
-    let disk_requests = (data + indirect) as f64;
+    let disk_requests = reading.disk_requests as f64;
     let span = work.file_bytes as f64;
     let request_bytes = work.request_bytes.min(work.file_bytes);
     let block_kib = file_system.block_bytes as f64 / 1024.0;
-    let (requests, own) = match file_system.costs {
-        Costs::Tables => {
+    let (requests, own) = match file_system.form {
+        Form::Tables => {
             let calls = 2.0 * file_system.system_call_ns * disk_requests;
             (span / request_bytes as f64, streams * (calls + file_system.copy_ns_per_kib * block_kib))
         }
-        Costs::EachRequest => {
+        Form::Bsd => {
             let requests = work.file_bytes.div_ceil(request_bytes) as f64;
             (requests, file_system.system_call_ns * requests + file_system.copy_ns_per_kib * span / 1024.0)
         }
     };
-    // What n streams together keep the disk busy with, while each of them waits.
-    let shared = overlap.contended();
-    let scale = if disk.parallel { 1.0 } else { streams };
-    let transfer = shared - scale * (file.overhead + file.seek + file.rotation);
-    let total_ns = overlap.waits() + own;
+    let Cost { overhead, seek, rotation, transfer } = reading.seen;
+    // Sums in another order differ in their last digits.
+    let hidden = reading.waits - reading.seen.sum();
+    let hidden = if hidden < -1e-9 * reading.waits { hidden } else { 0.0 };
+    let total_ns = reading.waits + own;
     let elapsed_ns = total_ns + work.think_ns * requests;
-    let busy_ns = if disk.parallel { (streams * file.transfer).max(file.sum()) } else { streams * file.sum() };
+    let busy_ns = if disk.parallel {
+        (streams * reading.disk.transfer).max(reading.disk.sum())
+    } else {
+        streams * reading.disk.sum()
+    };
     Response {
         response_ns: total_ns / requests,
-        overhead_ns: scale * file.overhead / requests,
-        seek_ns: scale * file.seek / requests,
-        rotation_ns: scale * file.rotation / requests,
+        overhead_ns: overhead / requests,
+        seek_ns: seek / requests,
+        rotation_ns: rotation / requests,
         transfer_ns: transfer / requests,
         file_system_ns: own / requests,
-        hidden_ns: (overlap.waits() - shared) / requests,
+        hidden_ns: hidden / requests,
         total_ns,
         elapsed_ns,
         requests,
@@ -195,43 +328,85 @@ struct DiskCosts {
     /// Nanoseconds a byte.
     bus: f64,
     surface: f64,
-    /// G(1): to any place.
-    random_seek: f64,
-    /// To the first request of a file.
-    first_seek: f64,
+    track: f64,
+    seeks: FileSeeks,
     /// The disk's cache has read ahead.
     cached: bool,
-    /// To a further request: from the other streams' places, and its share of the way back.
-    further_seek: f64,
-    back_seek: f64,
+    read_during_overhead: bool,
+    rate_spread: f64,
     streams: f64,
     parallel: bool,
 }
 
-impl DiskCosts {
-    #[inline]
-    fn new(disk: &Disk, streams: u32, seeks: &mut Seeks) -> Self {
-        let random_seek = seeks.moments(1).next;
+/// Mean seek times of one file's requests.
+struct FileSeeks {
+    /// Of its first request.
+    first: f64,
+    /// Of a further one, where the disk's cache has it or would have it.
+    further: f64,
+    /// Of a further one that the cache should have and has not.
+    arm: f64,
+    /// Of an indirect block.
+    indirect: f64,
+}
+
+impl FileSeeks {
+    /// As the tables turn out: the first request over a third of the cylinders, further ones from stream to stream; where
+    /// the disk's cache serves these, the n files together pay k ways back.
+    fn as_tables(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
+        let random = seeks.moments(1).next;
         let moments = seeks.moments(streams);
         let (next, back) = match disk.scheduler {
             Scheduler::Clook => (moments.next, moments.back),
             Scheduler::Cscan => (moments.next, seeks.full_stroke()),
-            Scheduler::Fcfs => (random_seek, 0.0),
+            Scheduler::Fcfs => (random, 0.0),
         };
-        let several = f64::from(u8::from(streams > 1));
+        let further = if cached { back / f64::from(streams) } else { next };
+        Self { first: random + if cached { further } else { 0.0 }, further, arm: next, indirect: random }
+    }
+
+    /// As the queue's order has it: n requests a round, each stream's next behind the arm when it comes. Where the disk's
+    /// cache serves further requests, the arm is not needed.
+    fn in_rounds(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
+        let random = seeks.moments(1).next;
+        let moments = seeks.moments(streams);
+        let many = f64::from(streams);
+        let each = match disk.scheduler {
+            Scheduler::Clook => ((many - 1.0) * moments.step + moments.turn) / many,
+            // Also from the first cylinder to the lowest request and from the highest to the last cylinder.
+            Scheduler::Cscan => ((many + 1.0) * moments.step + seeks.full_stroke()) / many,
+            Scheduler::Fcfs => random,
+        };
+        Self { first: each, further: if cached { 0.0 } else { each }, arm: each, indirect: each }
+    }
+}
+
+impl DiskCosts {
+    #[inline]
+    fn new(form: Form, disk: &Disk, work: &Work, seeks: &mut Seeks) -> Self {
+        let streams = work.streams;
         let cached = disk.read_ahead && streams <= disk.cache_segments;
+        let seeks = match (streams, form) {
+            (1, _) => {
+                let random = seeks.moments(1).next;
+                let near = if form == Form::Bsd { seeks.next_cylinder() } else { 0.0 };
+                let first = work.lone_seek * random + (1.0 - work.lone_seek) * near;
+                FileSeeks { first, further: 0.0, arm: near, indirect: random }
+            }
+            (_, Form::Tables) => FileSeeks::as_tables(disk, streams, cached, seeks),
+            (_, Form::Bsd) => FileSeeks::in_rounds(disk, streams, cached, seeks),
+        };
         Self {
             miss_overhead: disk.miss_overhead_ns,
             hit_overhead: disk.hit_overhead_ns,
             rotation: disk.revolution_ns / 2.0,
             bus: 1e9 / disk.bus_bytes_per_second,
             surface: 1e9 / disk.disk_bytes_per_second,
-            random_seek,
-            first_seek: several * random_seek,
+            track: 1e9 / disk.track_bytes_per_second,
+            seeks,
             cached,
-            further_seek: if cached { 0.0 } else { several * next },
-            // k R(n) for all n files together.
-            back_seek: if cached { several * back / f64::from(streams) } else { 0.0 },
+            read_during_overhead: disk.read_during_overhead,
+            rate_spread: disk.rate_spread,
             streams: f64::from(streams),
             parallel: disk.parallel,
         }
@@ -245,32 +420,45 @@ impl DiskCosts {
 
     /// The first data request of a file.
     fn first(&self, bytes: u64) -> Cost {
-        self.random(bytes, self.first_seek + self.back_seek)
+        self.random(bytes, self.seeks.first)
     }
 
     /// A later one: equation (3) where the disk's cache has read ahead. The paper's transfer takes the bus alone; here it
     /// also waits for what the surface, which turns on during the overhead, has not delivered.
     fn further(&self, bytes: u64) -> Cost {
         if !self.cached {
-            return self.random(bytes, self.further_seek);
+            return self.random(bytes, self.seeks.further);
         }
         let bytes = bytes as f64;
         let transfer = (bytes * self.bus).max(bytes * self.surface - self.hit_overhead);
-        Cost { overhead: self.hit_overhead, seek: self.back_seek, rotation: 0.0, transfer }
+        Cost { overhead: self.hit_overhead, seek: self.seeks.further, rotation: 0.0, transfer }
     }
 
     /// An indirect block, in a cylinder group of its own.
     fn indirect(&self, bytes: u64) -> Cost {
-        self.random(bytes, self.random_seek)
+        self.random(bytes, self.seeks.indirect)
     }
 
-    /// How long each of n streams waits when all ask at once for what costs one `each`: until all are served, or, where
-    /// fixed times pass at once, until all transfers are through.
-    fn of_all(&self, each: Cost, bytes: u64) -> f64 {
+    /// What each of n streams waits for when all ask at once, time and again, for what costs one `each`: for all of them,
+    /// or, where fixed times pass at once, until all transfers are through.
+    #[inline]
+    fn of_all(&self, each: Cost) -> Cost {
+        self.of_others(each, each)
+    }
+
+    /// The same of streams that go in step, from one's request to its next: half of the others, on average, are served
+    /// before it with what now costs `each`, half behind it with what cost `before`. Behind the first is nothing.
+    #[inline]
+    fn of_others(&self, each: Cost, before: Cost) -> Cost {
+        let others = (self.streams - 1.0) / 2.0;
         if self.parallel {
-            each.sum().max(self.streams * bytes as f64 * self.bus.max(self.surface))
-        } else {
-            self.streams * each.sum()
+            let fixed = each.sum() - each.transfer;
+            let crossing = (1.0 + others) * each.transfer + others * before.transfer;
+            return Cost { transfer: each.transfer.max(crossing - fixed), ..each };
         }
+        let mut all = each;
+        all.add(each, others);
+        all.add(before, others);
+        all
     }
 }

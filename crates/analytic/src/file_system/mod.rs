@@ -7,17 +7,18 @@
 //!
 //! What the paper leaves open was settled by *fitting* the columns "computed" of its Tables 3, 4 and 5: which seeks count,
 //! and that the arm's travel follows Beta(1, n + 1) and Beta(n - 1, 3) (`seeks.rs`), that two system calls are paid for each
-//! disk request and the copy of one block for the whole file ([`Costs::Tables`]), that a lone stream pays no seek for its
+//! disk request and the copy of one block for the whole file ([`Form::Tables`]), that a lone stream pays no seek for its
 //! data, and 7 requests for 128 KB. The tests in `tables.rs` hold the form to the printed numbers. It is evidence of how the
 //! authors computed, not of how disks behave: for that, compare with a simulation.
 //!
 //! Ours, not the paper's: think times and what they hide (`overlap.rs`), costs charged request by request
-//! ([`Costs::EachRequest`]), read-ahead that cannot outrun the surface, double and triple indirect blocks, flash.
+//! ([`Form::Bsd`]), read-ahead that cannot outrun the surface, double and triple indirect blocks, flash.
 //!
 //! Times are nanoseconds in floating point. Cost of an evaluation: a few divisions for each kind of disk request,
 //! below a microsecond for files of some clusters; no allocation once a number of streams has been seen.
 
 mod advice;
+mod bsd;
 mod equations;
 mod overlap;
 mod parameters;
@@ -28,7 +29,7 @@ mod sheet;
 mod tables;
 
 pub use advice::{advise, Advice, Settings};
-pub use equations::{response, Response, TERMS};
-pub use parameters::{Costs, Disk, FileSystem, Parameters, Prefetch, Scheduler, Work};
+pub use equations::{disk_time, response, Cost, Response, TERMS};
+pub use parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};
 pub use seeks::{SeekCurve, Seeks};
 pub use sheet::{Choices, Column, Sheet, Unit, FIELDS};

@@ -26,15 +26,15 @@ pub struct FileSystem {
     pub fragment_bytes: u64,
     /// What is read ahead.
     pub prefetch: Prefetch,
-    /// The first block after an indirect block is a disk request of its own. Inferred from Table 3, where 128 KB need 7
-    /// requests; 4.4BSD's code doubles plainly, which gives 6.
+    /// With [`Form::Tables`]: the first block after an indirect block is a disk request of its own. Inferred from Table 3,
+    /// where 128 KB need 7 requests; doubling plainly gives 6.
     pub first_alone: bool,
     /// Time of a system call, in nanoseconds: finding out whether data are in the cache.
     pub system_call_ns: f64,
     /// Time to copy 1024 bytes from the cache to the application, in nanoseconds.
     pub copy_ns_per_kib: f64,
-    /// How often the two are paid.
-    pub costs: Costs,
+    /// By which rules the file is read.
+    pub form: Form,
 }
 
 /// What the file system reads ahead.
@@ -51,14 +51,15 @@ pub enum Prefetch {
     },
 }
 
-/// How often the file system's own costs are paid.
+/// By which rules files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Costs {
-    /// As the paper's tables turn out: two system calls for each disk request, one copy of a block for each file; streams
-    /// take turns, so that each waits for the costs of all. Fitted.
+pub enum Form {
+    /// As the paper's tables turn out: disk requests that double; two system calls for each of them and one copy of a block
+    /// for each file; streams take turns, so that each waits for the costs of all. Fitted.
     Tables,
-    /// A system call for each request of the application, a copy of every byte, while the disk works for whoever waits. Ours.
-    EachRequest,
+    /// As 4.4BSD's code reads, with the order of a CLOOK queue: see `bsd.rs`. A system call for each request of the
+    /// application, a copy of every byte, while the disk works for whoever waits. Ours.
+    Bsd,
 }
 
 /// The disk (section 4.2 of the paper).
@@ -72,12 +73,18 @@ pub struct Disk {
     pub revolution_ns: f64,
     /// From the surface, in bytes a second; may be infinite. `DiskTR`.
     pub disk_bytes_per_second: f64,
+    /// The same along a track, without switches of heads and cylinders. [`Form::Bsd`] alone asks for it and for the next.
+    pub track_bytes_per_second: f64,
+    /// By what share the fastest zone is faster, and the slowest slower; below 1.
+    pub rate_spread: f64,
     /// From the disk's cache to the host, in bytes a second; may be infinite. `BusTR`.
     pub bus_bytes_per_second: f64,
     /// For so many streams the disk's cache reads ahead; with more it is of no use to any.
     pub cache_segments: u32,
     /// The disk reads ahead at all.
     pub read_ahead: bool,
+    /// It does so while its controller takes in the next request, of another stream too. [`Form::Bsd`] alone asks.
+    pub read_during_overhead: bool,
     /// The order of the driver's queue.
     pub scheduler: Scheduler,
     /// Fixed times of several streams pass at once, only transfers take turns: flash.
@@ -106,6 +113,9 @@ pub struct Work {
     pub request_bytes: u64,
     /// What the application computes after each request, in nanoseconds.
     pub think_ns: f64,
+    /// Of one stream: the share of files before which the arm is elsewhere, 0 to 1. In the tables the arm is there, 0; a
+    /// process that reads one file after another finds it at the file before.
+    pub lone_seek: f64,
 }
 
 impl Parameters {
@@ -121,7 +131,11 @@ impl Parameters {
         in_range("streams", work.streams.into(), 1, STREAMS_MAX)?;
         in_range("file_size", work.file_bytes, 1, FILE_BYTES_MAX)?;
         in_range("request", work.request_bytes, 1, FILE_BYTES_MAX)?;
-        duration("think", work.think_ns)
+        duration("think", work.think_ns)?;
+        if !(0.0..=1.0).contains(&work.lone_seek) {
+            return Err(KeyError::new("lone_seek", format!("{} is no share", work.lone_seek), "0 to 1"));
+        }
+        Ok(())
     }
 }
 
@@ -137,6 +151,17 @@ impl FileSystem {
     #[must_use]
     pub const fn pointers(&self) -> u64 {
         self.block_bytes / 4
+    }
+
+    /// The whole blocks of a file of `file_bytes`, and the bytes of the fragment behind them. A file with an indirect block
+    /// has whole blocks alone.
+    #[must_use]
+    pub const fn blocks_of(&self, file_bytes: u64) -> (u64, u64) {
+        let Self { block_bytes, fragment_bytes, direct_blocks, .. } = *self;
+        if file_bytes > direct_blocks * block_bytes {
+            return (file_bytes.div_ceil(block_bytes), 0);
+        }
+        (file_bytes / block_bytes, (file_bytes % block_bytes).div_ceil(fragment_bytes) * fragment_bytes)
     }
 
     fn check(&self) -> Result<(), KeyError> {
@@ -170,6 +195,10 @@ impl Disk {
             return Err(KeyError::new("rpm", problem, "turns a minute, more than 0"));
         }
         rate("disk_rate", self.disk_bytes_per_second)?;
+        rate("disk_rate", self.track_bytes_per_second)?;
+        if !(0.0..1.0).contains(&self.rate_spread) {
+            return Err(KeyError::new("rate_spread", format!("{} is no share", self.rate_spread), "0 to below 1"));
+        }
         rate("bus_rate", self.bus_bytes_per_second)
     }
 }

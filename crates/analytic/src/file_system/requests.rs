@@ -3,7 +3,7 @@
 //! A file is cut into *regions*: the direct blocks, then as many blocks as each indirect block points to. A region starts a
 //! new cluster, in another cylinder group (section 2.1 of the paper). Within a cluster the window doubles with each
 //! request up to its limit; a request ends with its cluster at the latest. So 64 KB take 8 + 16 + 32 + 8 KB, and later
-//! clusters, the window being full, one request each. A last block that the file does not fill is never read ahead.
+//! clusters, the window being full, one request each. A fragment at the end of a file is never read ahead.
 
 use super::parameters::{FileSystem, Prefetch};
 
@@ -28,10 +28,7 @@ pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl
     };
     let cluster = file_system.cluster_bytes / block_bytes;
     let mut walk = Walk { block_bytes, cluster, window: first, limit, full: limit.min(cluster), indirect: 0, emit };
-    let (mut whole, rest) = (file_bytes / block_bytes, file_bytes % block_bytes);
-    let in_fragments = file_bytes <= file_system.direct_blocks * block_bytes;
-    let tail_unit = if in_fragments { file_system.fragment_bytes } else { block_bytes };
-    let tail = rest.div_ceil(tail_unit) * tail_unit;
+    let (mut whole, tail) = file_system.blocks_of(file_bytes);
     let pointers = file_system.pointers();
     let mut room = file_system.direct_blocks;
     for region in 0.. {
@@ -42,8 +39,7 @@ pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl
         let blocks = whole.min(room);
         walk.region(blocks, region > 0 && file_system.first_alone && limit > 1);
         whole -= blocks;
-        room -= blocks;
-        if whole == 0 && (tail == 0 || room > 0) {
+        if whole == 0 {
             break;
         }
     }
@@ -54,7 +50,7 @@ pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl
 
 /// Indirect blocks to read before the `leaf`-th region behind one (from 1): its own; that which points to it where it is
 /// the first of those of a double indirect block; and that of a triple one.
-fn indirect_before(leaf: u64, pointers: u64) -> u64 {
+pub(super) fn indirect_before(leaf: u64, pointers: u64) -> u64 {
     if leaf == 1 {
         return 1;
     }
@@ -158,13 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn a_last_block_that_is_not_full_is_read_alone() {
+    fn a_fragment_is_read_alone() {
         let on = tables::file_system();
         assert_eq!(in_kib(&on, 3), [3]);
         assert_eq!(in_kib(&on, 61), [8, 16, 32, 5]);
         assert_eq!(lengths(&on, 8 * KIB + 1).0, [8192, 1024]);
-        // Behind an indirect block there are no fragments; here the last block is the first behind it.
+        // Behind an indirect block there are none.
         assert_eq!(lengths(&on, 96 * KIB + 1), ([8, 16, 32, 8, 32, 8].map(|kib| kib * KIB).to_vec(), 1));
+        assert_eq!(in_kib(&on, 113), [8, 16, 32, 8, 32, 8, 16]);
     }
 
     #[test]
@@ -190,7 +187,7 @@ mod tests {
     fn naive(file_system: &FileSystem, file_bytes: u64) -> Vec<u64> {
         let block = file_system.block_bytes;
         let blocks = file_bytes.div_ceil(block);
-        let full = file_bytes / block;
+        let full = if blocks > file_system.direct_blocks { blocks } else { file_bytes / block };
         let (mut window, limit) = match file_system.prefetch {
             Prefetch::Off => (1, 1),
             Prefetch::Doubling { first_bytes, limit_bytes } => (first_bytes / block, limit_bytes / block),

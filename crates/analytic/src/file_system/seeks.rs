@@ -1,15 +1,17 @@
 //! Mean seek times from a seek curve, for n streams whose requests are served in the order of their cylinders.
 //!
-//! The arm travels M X cylinders, M being how many there are:
+//! The arm travels M X cylinders, M being how many there are. In the tables' form:
 //! - G(n): from one request to the next of n, X ~ Beta(1, n + 1), mean M / (n + 2) as section 4.4 of the paper has it;
 //!   G(1), mean M / 3, between two places at random.
 //! - R(n): back from the last of n requests to the first, X ~ Beta(n - 1, 3), mean M (n - 1) / (n + 2).
 //!
 //! These distributions were found by fitting Table 4; the paper gives means, and "a large seek time" for the way back.
+//! What n places drawn evenly and apart from each other lead to, in the other form: from one to the next X ~ Beta(1, n), and
+//! back from the last to the first X ~ Beta(n - 1, 2).
 //!
 //! Exact for both kinds of curve. The formula's pieces are powers of the distance, so their expectations are incomplete
 //! beta functions with one whole parameter; a table's are sums over cylinders. Cost: n steps for a formula, two powers a
-//! cylinder for a table, once for each n; afterwards a look-up. Memory: 16 bytes for each n up to the largest.
+//! cylinder for a table, once for each n; afterwards a look-up. Memory: 40 bytes for each n up to the largest.
 
 /// Seek time by distance.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,12 +37,17 @@ pub enum SeekCurve {
     Table(Vec<f64>),
 }
 
-/// G(n) and R(n), in nanoseconds.
+/// Mean seek times for n streams, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Moments {
+    /// G(n).
     pub next: f64,
-    /// Zero for one stream.
+    /// R(n); zero for one stream.
     pub back: f64,
+    /// From one of n places to the next; of one, between two at random.
+    pub step: f64,
+    /// From the last of n places to the first; zero for one.
+    pub turn: f64,
 }
 
 /// A curve and the mean seek times that have been asked for.
@@ -74,14 +81,28 @@ impl Seeks {
 
     #[cold]
     fn compute(&mut self, n: u32) -> Moments {
-        let moments =
-            Moments { next: self.curve.mean(1, n + 1), back: if n > 1 { self.curve.mean(n - 1, 3) } else { 0.0 } };
+        let moments = Moments {
+            next: self.curve.mean(1, n + 1),
+            back: if n > 1 { self.curve.mean(n - 1, 3) } else { 0.0 },
+            step: self.curve.mean(1, n.max(2)),
+            turn: if n > 1 { self.curve.mean(n - 1, 2) } else { 0.0 },
+        };
         let index = n as usize;
         if self.known.len() <= index {
             self.known.resize(index + 1, None);
         }
         self.known[index] = Some(moments);
         moments
+    }
+
+    /// From a cylinder to the next.
+    pub(super) fn next_cylinder(&self) -> f64 {
+        match &self.curve {
+            SeekCurve::None => 0.0,
+            SeekCurve::Roots { a, b, e, .. } if *e >= 1.0 => a + b,
+            SeekCurve::Roots { c, d, .. } => c + d,
+            SeekCurve::Table(times) => times.get(1).copied().unwrap_or(0.0),
+        }
     }
 
     /// From the first cylinder to the last.
@@ -198,6 +219,11 @@ mod tests {
                 let scale = (many - 1.0) * many * (many + 1.0) / 2.0;
                 let back = quadrature(curve, |x| scale * libm::pow(x, many - 2.0) * (1.0 - x) * (1.0 - x));
                 near(moments.back, back, 1e-6);
+                near(
+                    moments.turn,
+                    quadrature(curve, |x| (many - 1.0) * many * libm::pow(x, many - 2.0) * (1.0 - x)),
+                    1e-6,
+                );
             }
         }
     }
@@ -232,6 +258,36 @@ mod tests {
             assert!((table.moments(n).back - formula.moments(n).back).abs() < 1e-3 * formula.full_stroke());
         }
         near(table.full_stroke(), formula.full_stroke(), 1e-12);
+    }
+
+    /// Places drawn at random and served upward, straight from the definition.
+    #[test]
+    fn a_round_is_that_of_places_drawn_evenly() {
+        let mut seeks = Seeks::new(tables::seek_curve());
+        let SeekCurve::Roots { a, b, c, d, e, cylinders } = tables::seek_curve() else { panic!("a formula") };
+        let curve = |x: f64| {
+            let distance = f64::from(cylinders) * x;
+            if distance <= e {
+                a + b * distance.sqrt()
+            } else {
+                c + d * distance
+            }
+        };
+        // Weyl's sequences, one for each place: even, and deterministic.
+        let place = |round: u32, prime: f64| (f64::from(round) * prime.sqrt()).fract();
+        let primes = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0];
+        for n in [2_u32, 3, 5, 8] {
+            const ROUNDS: u32 = 200_000;
+            let mut sum = 0.0;
+            for round in 1..=ROUNDS {
+                let mut places: Vec<f64> = primes[..n as usize].iter().map(|prime| place(round, *prime)).collect();
+                places.sort_by(f64::total_cmp);
+                sum += places.windows(2).map(|pair| curve(pair[1] - pair[0])).sum::<f64>();
+                sum += curve(places[places.len() - 1] - places[0]);
+            }
+            let moments = seeks.moments(n);
+            near(f64::from(n - 1) * moments.step + moments.turn, sum / f64::from(ROUNDS), 0.01);
+        }
     }
 
     #[test]

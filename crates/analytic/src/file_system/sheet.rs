@@ -7,7 +7,7 @@
 use headstart_types::{Bytes, KeyError, Nanos};
 
 use super::equations::{response, TERMS};
-use super::parameters::{Costs, Disk, FileSystem, Parameters, Prefetch, Scheduler, Work};
+use super::parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};
 use super::seeks::Seeks;
 
 /// How a number is written, where it is text.
@@ -24,7 +24,7 @@ pub enum Unit {
 }
 
 /// The parameters that are numbers, by their names.
-pub const FIELDS: [(&str, Unit); 18] = [
+pub const FIELDS: [(&str, Unit); 19] = [
     ("block_size", Unit::Size),
     ("direct_blocks", Unit::Plain),
     ("cluster", Unit::Size),
@@ -43,6 +43,7 @@ pub const FIELDS: [(&str, Unit); 18] = [
     ("file_size", Unit::Size),
     ("request", Unit::Size),
     ("think", Unit::Time),
+    ("lone_seek", Unit::Plain),
 ];
 const COUNT: usize = FIELDS.len();
 
@@ -51,10 +52,12 @@ const COUNT: usize = FIELDS.len();
 pub struct Choices {
     /// The order of the driver's queue.
     pub scheduler: Scheduler,
-    /// How often the file system's own costs are paid.
-    pub costs: Costs,
+    /// By which rules files are read.
+    pub form: Form,
     /// The drive reads ahead; as the drive does if `None`.
     pub read_ahead: Option<bool>,
+    /// It does so while it takes in the next request; as the drive does if `None`.
+    pub read_during_overhead: Option<bool>,
     /// See [`FileSystem::first_alone`].
     pub first_alone: bool,
 }
@@ -139,7 +142,7 @@ impl Sheet {
         // In the order of FIELDS.
         let [block_size, direct, cluster, fragment, first, limit, rest @ ..] = self.values;
         let [call, copy, overhead, hit, rpm, disk_rate, bus_rate, segments, rest @ ..] = rest;
-        let [streams, file_size, request, think] = rest;
+        let [streams, file_size, request, think, lone_seek] = rest;
         let block_bytes = whole(block_size, "block_size", 8192)?;
         let cluster_bytes = whole(cluster, "cluster", 65536)?;
         let limit_bytes = whole(limit, "prefetch_limit", cluster_bytes)?;
@@ -160,7 +163,7 @@ impl Sheet {
             first_alone: self.choices.first_alone,
             system_call_ns: or(call, 0.0),
             copy_ns_per_kib: or(copy, 0.0),
-            costs: self.choices.costs,
+            form: self.choices.form,
         };
         let disk = Disk {
             miss_overhead_ns: or(overhead, self.disk.miss_overhead_ns),
@@ -168,9 +171,12 @@ impl Sheet {
             hit_overhead_ns: or(hit, or(overhead, self.disk.hit_overhead_ns)),
             revolution_ns: if rpm.is_nan() { self.disk.revolution_ns } else { 60e9 / rpm },
             disk_bytes_per_second: or(disk_rate, self.disk.disk_bytes_per_second),
+            track_bytes_per_second: or(disk_rate, self.disk.track_bytes_per_second),
+            rate_spread: self.disk.rate_spread,
             bus_bytes_per_second: or(bus_rate, self.disk.bus_bytes_per_second),
             cache_segments: small(segments, "cache_segments", self.disk.cache_segments)?,
             read_ahead: self.choices.read_ahead.unwrap_or(self.disk.read_ahead),
+            read_during_overhead: self.choices.read_during_overhead.unwrap_or(self.disk.read_during_overhead),
             scheduler: self.choices.scheduler,
             parallel: self.disk.parallel,
         };
@@ -179,6 +185,7 @@ impl Sheet {
             file_bytes: whole(file_size, "file_size", 65536)?,
             request_bytes: whole(request, "request", 8192)?,
             think_ns: or(think, 0.0),
+            lone_seek: or(lone_seek, 0.0),
         };
         Ok(Parameters { file_system, disk, work })
     }
@@ -233,8 +240,13 @@ mod tests {
     use crate::file_system::tables;
 
     fn sheet() -> Sheet {
-        let choices =
-            Choices { scheduler: Scheduler::Clook, costs: Costs::Tables, read_ahead: None, first_alone: true };
+        let choices = Choices {
+            scheduler: Scheduler::Clook,
+            form: Form::Tables,
+            read_ahead: None,
+            read_during_overhead: None,
+            first_alone: true,
+        };
         Sheet::new(tables::disk(1.8), choices)
     }
 
@@ -260,6 +272,7 @@ mod tests {
             ("file_size", "9KiB"),
             ("request", "10KiB"),
             ("think", "11us"),
+            ("lone_seek", "0.5"),
         ];
         assert_eq!(texts.map(|(name, _)| name), FIELDS.map(|(name, _)| name));
         for (name, text) in texts {
@@ -273,6 +286,7 @@ mod tests {
         assert_eq!((disk.miss_overhead_ns, disk.hit_overhead_ns, disk.revolution_ns), (3e3, 4e3, 1e7));
         assert_eq!((disk.disk_bytes_per_second, disk.bus_bytes_per_second, disk.cache_segments), (5e6, 6e6, 7));
         assert_eq!((work.streams, work.file_bytes, work.request_bytes, work.think_ns), (8, 9216, 10240, 11e3));
+        assert_eq!(work.lone_seek, 0.5);
     }
 
     #[test]

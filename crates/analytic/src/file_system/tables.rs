@@ -16,7 +16,7 @@ pub(super) fn file_system() -> FileSystem {
         first_alone: true,
         system_call_ns: 0.010 * MS,
         copy_ns_per_kib: 0.010 * MS,
-        costs: Costs::Tables,
+        form: Form::Tables,
     }
 }
 
@@ -27,9 +27,12 @@ pub(super) fn disk(overhead_ms: f64) -> Disk {
         hit_overhead_ns: overhead_ms * MS,
         revolution_ns: 6.0 * MS,
         disk_bytes_per_second: 18.0 * 1000.0 * KIB as f64,
+        track_bytes_per_second: 18.0 * 1000.0 * KIB as f64,
+        rate_spread: 0.0,
         bus_bytes_per_second: 9.3 * 1000.0 * KIB as f64,
         cache_segments: 3,
         read_ahead: true,
+        read_during_overhead: true,
         scheduler: Scheduler::Clook,
         parallel: false,
     }
@@ -42,7 +45,8 @@ pub(super) fn seek_curve() -> SeekCurve {
 
 /// A platform of the paper, one reader.
 pub(super) fn parameters(overhead_ms: f64, streams: u32, request_kib: u64, file_kib: u64) -> Parameters {
-    let work = Work { streams, file_bytes: file_kib * KIB, request_bytes: request_kib * KIB, think_ns: 0.0 };
+    let work =
+        Work { streams, file_bytes: file_kib * KIB, request_bytes: request_kib * KIB, think_ns: 0.0, lone_seek: 0.0 };
     Parameters { file_system: file_system(), disk: disk(overhead_ms), work }
 }
 

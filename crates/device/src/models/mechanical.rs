@@ -53,6 +53,7 @@ pub(crate) struct Kept {
     /// Sectors of each.
     pub sectors: u64,
     pub reads_ahead: bool,
+    pub reads_during_overhead: bool,
 }
 
 /// A mechanical drive.
@@ -111,7 +112,7 @@ impl Device for Mechanical {
 
     fn mechanics(&self) -> Option<Mechanics> {
         let Parameters { arm, overheads, bus, .. } = &*self.parameters;
-        let Kept { segments, sectors, reads_ahead } = match &self.cache {
+        let Kept { segments, sectors, reads_ahead, reads_during_overhead } = match &self.cache {
             Cache::Single(single) => single.kept(),
             Cache::Segmented(segmented) => segmented.kept(),
         };
@@ -136,6 +137,7 @@ impl Device for Mechanical {
             segments,
             segment_sectors: sectors,
             reads_ahead,
+            reads_during_overhead,
         })
     }
 

@@ -114,10 +114,11 @@ impl Segmented {
 
     /// See [`Kept`].
     pub fn kept(&self) -> Kept {
-        let Buffer { size, caching, maximum, read_ahead, .. } = self.buffer;
+        let Buffer { size, caching, maximum, read_ahead, read_during_overhead, .. } = self.buffer;
         let reads_ahead = caching && read_ahead != ReadAhead::None && maximum != Some(0);
         let segments = if caching { self.buffer.read_segments().len() as u32 } else { 0 };
-        Kept { segments, sectors: if caching { size } else { 0 }, reads_ahead }
+        let reads_during_overhead = reads_ahead && read_during_overhead;
+        Kept { segments, sectors: if caching { size } else { 0 }, reads_ahead, reads_during_overhead }
     }
 
     /// See [`crate::Device::divide_buffer`].

@@ -44,7 +44,8 @@ impl Single {
 
     /// See [`Kept`].
     pub fn kept(&self) -> Kept {
-        Kept { segments: u32::from(self.buffer > 0), sectors: self.buffer, reads_ahead: self.ahead > 0 }
+        let segments = u32::from(self.buffer > 0);
+        Kept { segments, sectors: self.buffer, reads_ahead: self.ahead > 0, reads_during_overhead: false }
     }
 
     /// Whether a read from `sector` goes on from the stream.

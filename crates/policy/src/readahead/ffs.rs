@@ -80,17 +80,17 @@ impl Ffs {
         if here && cached.is_cached(file, from) {
             return None;
         }
+        let together = cached.contiguous(file, from, max);
+        if together == 0 {
+            // The end of the file, or the fragment there.
+            return None;
+        }
         match mapped(file, block, from, cached) {
             Mapped::Yes => {}
             not_yet => {
                 reader.put_off = Some(from);
                 return not_yet.fetch();
             }
-        }
-        let together = cached.contiguous(file, from, max);
-        if together == 0 {
-            // The end of the file, or the fragment there.
-            return None;
         }
         let behind = together - 1;
         if behind > 0 && sequential {

@@ -32,33 +32,42 @@ pub struct Modelled {
 /// At no key: the device's times are random.
 pub fn drive(device: &dyn Device) -> Result<Modelled, KeyError> {
     match device.mechanics() {
-        Some(mechanics) => Ok(with_arm(&mechanics)),
+        Some(mechanics) => Ok(of_mechanics(&mechanics)),
         None => without_arm(device),
     }
 }
 
-fn with_arm(mechanics: &Mechanics) -> Modelled {
-    let (mut bytes, mut seconds) = (0.0, 0.0);
+/// The model's view of a drive with an arm.
+pub(super) fn of_mechanics(mechanics: &Mechanics) -> Modelled {
+    let (mut bytes, mut seconds, mut turning) = (0.0, 0.0, 0.0);
+    let turn = mechanics.revolution().as_secs_f64();
     for band in &mechanics.bands {
         let here = (band.sectors * SECTOR_BYTES) as f64;
         bytes += here;
         seconds += here / band.bytes_per_second;
+        turning += turn * band.sectors as f64 / f64::from(band.sectors_per_track);
     }
+    let rates = mechanics.bands.iter().map(|band| band.bytes_per_second);
+    let (least, most) = (rates.clone().fold(f64::INFINITY, f64::min), rates.fold(0.0, f64::max));
     let disk = Disk {
         miss_overhead_ns: mechanics.miss_overhead.0 as f64,
         hit_overhead_ns: mechanics.hit_overhead.0 as f64,
         revolution_ns: mechanics.revolution().0 as f64,
         disk_bytes_per_second: bytes / seconds,
+        track_bytes_per_second: bytes / turning,
+        rate_spread: if least > 0.0 { (most - least) / (most + least) } else { 0.0 },
         bus_bytes_per_second: SECTOR_BYTES as f64 * 1e9 / mechanics.bus_sector_ns,
         cache_segments: mechanics.segments,
         read_ahead: mechanics.reads_ahead,
+        read_during_overhead: mechanics.reads_during_overhead,
         scheduler: Scheduler::Clook,
         parallel: false,
     };
     Modelled { disk, curve: SeekCurve::Table(mechanics.seek.iter().map(|time| time.0 as f64).collect()) }
 }
 
-fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
+/// The model's view of a device without one.
+pub(super) fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
     let most = device.capacity_sectors().map_or(u64::from(LONG), |capacity| capacity.min(LONG.into())) as u32;
     let short = idle_read(device, SHORT.min(most), 1);
     let long = idle_read(device, most, 1);
@@ -74,9 +83,12 @@ fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
         hit_overhead_ns: fixed_ns,
         revolution_ns: 0.0,
         disk_bytes_per_second: f64::INFINITY,
+        track_bytes_per_second: f64::INFINITY,
+        rate_spread: 0.0,
         bus_bytes_per_second: 1e9 / ns_per_byte,
         cache_segments: 0,
         read_ahead: false,
+        read_during_overhead: false,
         scheduler: Scheduler::Clook,
         parallel: device.concurrency() > 1,
     };

@@ -1,6 +1,6 @@
 //! What Python's `headstart.model.file_system` asks, as the core takes it.
 
-use headstart_analytic::file_system::{Choices, Costs, Disk, Scheduler, SeekCurve, Seeks, Sheet};
+use headstart_analytic::file_system::{Choices, Disk, Form, Scheduler, SeekCurve, Seeks, Sheet};
 use headstart_device::{build_device, DeviceError};
 use headstart_types::KeyError;
 use serde::Deserialize;
@@ -17,10 +17,12 @@ pub struct Question {
     pub drive: Asked,
     /// "clook", "cscan" or "fcfs".
     pub scheduler: String,
-    /// "tables" or "each-request".
-    pub costs: String,
+    /// "tables" or "4.4bsd".
+    pub form: String,
     /// As the drive does if absent.
     pub read_ahead: Option<bool>,
+    /// The same of reading ahead while the next request is taken in.
+    pub read_during_overhead: Option<bool>,
     /// See the model's parameter of that name.
     pub first_alone: bool,
     /// By parameter.
@@ -65,8 +67,9 @@ pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
     let Modelled { disk, curve } = modelled(&question.drive)?;
     let choices = Choices {
         scheduler: scheduler(&question.scheduler)?,
-        costs: costs(&question.costs)?,
+        form: form(&question.form)?,
         read_ahead: question.read_ahead,
+        read_during_overhead: question.read_during_overhead,
         first_alone: question.first_alone,
     };
     let mut sheet = Sheet::new(disk, choices);
@@ -105,9 +108,12 @@ fn modelled(asked: &Asked) -> Result<Modelled, Error> {
                 hit_overhead_ns: 0.0,
                 revolution_ns: 0.0,
                 disk_bytes_per_second: f64::INFINITY,
+                track_bytes_per_second: f64::INFINITY,
+                rate_spread: 0.0,
                 bus_bytes_per_second: f64::INFINITY,
                 cache_segments: 0,
                 read_ahead: true,
+                read_during_overhead: true,
                 scheduler: Scheduler::Clook,
                 parallel: false,
             };
@@ -129,10 +135,10 @@ pub(super) fn scheduler(name: &str) -> Result<Scheduler, KeyError> {
     }
 }
 
-fn costs(name: &str) -> Result<Costs, KeyError> {
+fn form(name: &str) -> Result<Form, KeyError> {
     match name {
-        "tables" => Ok(Costs::Tables),
-        "each-request" => Ok(Costs::EachRequest),
-        _ => Err(KeyError::unknown("costs", "way to charge", name, ["tables", "each-request"].into_iter())),
+        "tables" => Ok(Form::Tables),
+        "4.4bsd" => Ok(Form::Bsd),
+        _ => Err(KeyError::unknown("form", "form", name, ["tables", "4.4bsd"].into_iter())),
     }
 }

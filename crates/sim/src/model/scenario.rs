@@ -1,0 +1,202 @@
+//! From a scenario to the model's parameters: what both the simulated file system and the equations know.
+//!
+//! Files of one size, each read from start to end, side by side or one after another; an empty file system that lays
+//! clusters one behind the other; one disk. Everything else is refused at its key. The form is that of 4.4BSD's code, by
+//! which the simulated file system reads.
+//!
+//! Readings. Without a rotational delay what lies behind one another on the disk is not cut into clusters: the size of a
+//! cluster says nothing, and `policy.max` limits requests. One process that reads several files finds the arm at the
+//! file before, but for the first, unless it reads the inode of each: then that has moved the arm.
+
+use headstart_analytic::file_system::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Seeks, Work};
+use headstart_device::{Device, Mechanics};
+use headstart_policy::readahead::Size;
+use headstart_types::{Bytes, KeyError, Nanos};
+use serde::de::DeserializeOwned;
+use toml::Value;
+
+use super::drive::{of_mechanics, without_arm, Modelled};
+use super::question::scheduler;
+use crate::scenario::{
+    Arrival, CacheSegments, CacheSize, FfsKeys, Input, Issue, Opens, Placement, Processes, Scenario,
+};
+use crate::storage::Storage;
+use crate::Error;
+
+/// A scenario in the model's terms.
+#[derive(Debug)]
+pub struct Model {
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Its drive's seeks.
+    pub seeks: Seeks,
+    /// The drive's buffer can be divided into as many segments as there are streams.
+    pub divides: bool,
+}
+
+/// Contiguous blocks are cut nowhere: as long as the model's parameters go.
+const UNCUT_BYTES: u64 = 1 << 30;
+
+/// The model of `scenario`.
+///
+/// # Errors
+/// A key that the equations know nothing of, or one that the simulation refuses.
+pub fn model(scenario: &Scenario) -> Result<Model, Error> {
+    known(scenario).map_err(|error| scenario.as_written(error.into()))?;
+    let Some(Placement::Ffs(placement)) = scenario.workload.placement else { unreachable!("refused") };
+    let (streams, work) = work(scenario, &placement)?;
+    let block_bytes = scenario.workload.block_bytes();
+    let file_system = FileSystem {
+        block_bytes,
+        direct_blocks: placement.direct_blocks.into(),
+        cluster_bytes: UNCUT_BYTES / block_bytes * block_bytes,
+        fragment_bytes: placement.fragment.0,
+        prefetch: prefetch(scenario)?,
+        first_alone: false,
+        system_call_ns: scenario.host.system_call.0 as f64,
+        copy_ns_per_kib: scenario.host.copy_per_kib.0 as f64,
+        form: Form::Bsd,
+    };
+    fits(scenario, streams, &work, &file_system)?;
+    let mut storage = Storage::try_new(&scenario.device, block_bytes, scenario.seed)?;
+    match scenario.device.cache_segments {
+        None => {}
+        Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
+        Some(CacheSegments::Streams) => storage.divide_buffers(streams.into())?,
+    }
+    let device = storage.drives()[0].device();
+    let Modelled { disk, curve } = drive(device, &placement)?;
+    let disk = Disk { scheduler: order(scenario)?, ..disk };
+    let parameters = Parameters { file_system, disk, work };
+    parameters.check()?;
+    let divides = device.clone_box().divide_buffer(streams.into()).is_ok();
+    Ok(Model { parameters, seeks: Seeks::new(curve), divides })
+}
+
+/// Refuses what the equations know nothing of.
+fn known(scenario: &Scenario) -> Result<(), KeyError> {
+    let Scenario { workload, device, host, .. } = scenario;
+    let refuse = |wrong: bool, key: &str, problem: &str, allowed: &str| match wrong {
+        true => Err(KeyError::new(key, problem, allowed)),
+        false => Ok(()),
+    };
+    let files = matches!(&workload.input, Input::Generator(name, _) if name == "files");
+    refuse(!files, "workload.generator", "the model reads files of one size from start to end", "\"files\"")?;
+    let Some(Placement::Ffs(placement)) = &workload.placement else {
+        return Err(KeyError::new("workload.placement", "the model is of a Fast File System", "\"ffs\""));
+    };
+    let empty = "the model is of an empty file system";
+    refuse(placement.full > 0.0, "workload.placement.full", empty, "0")?;
+    let behind = "the model lays clusters one behind the other";
+    refuse(placement.rotational_delay > Nanos::ZERO, "workload.placement.rotational_delay", behind, "\"0ms\"")?;
+    let apart = "the model spreads files over the disk one by one";
+    refuse(placement.directory_files > 1, "workload.placement.directory_files", apart, "1")?;
+    let processes = "\"merged\" or \"per-pid\"";
+    refuse(workload.processes == Processes::Dealt, "workload.processes", "files are read one each", processes)?;
+    refuse(scenario.process.is_some(), "process", "the model's processes read files, no patterns", "no [process]")?;
+    refuse(!scenario.lower.is_empty(), "level", "the model has one cache", "one [[level]]")?;
+    refuse(workload.arrival != Arrival::Closed, "workload.arrival", "the model's readers wait", "\"closed\"")?;
+    refuse(workload.issue == Issue::Whole, "workload.issue", "the model goes block by block", "\"blocks\"")?;
+    refuse(workload.limit.is_some(), "workload.limit", "the model reads files to their end", "no limit")?;
+    let total = "the model's think time is that of each request";
+    refuse(workload.compute_total.is_some(), "workload.compute_total", total, "workload.compute")?;
+    let none = "\"0ms\": the model has system calls and copies";
+    refuse(host.driver_overhead > Nanos::ZERO, "host.driver_overhead", "the model has no such cost", none)?;
+    refuse(host.hit_time > Nanos::ZERO, "host.hit_time", "the model has no such cost", none)?;
+    refuse(device.count > 1, "device.count", "the model has one disk", "1")?;
+    refuse(!device.array.is_independent(), "device.array", "the model has one disk", "no array, and count = 1")?;
+    refuse(device.commands.is_some(), "device.queue_depth", "the model's disk takes one command at a time", "no queue")
+}
+
+/// The streams and what they read.
+fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyError> {
+    let files: u32 = generator_key(scenario, "files")?;
+    let Bytes(file_bytes) = generator_key(scenario, "file_size")?;
+    let Bytes(request_bytes) = generator_key(scenario, "request")?;
+    let text: String = generator_key(scenario, "compute")?;
+    let constant = |_| KeyError::new("workload.compute", format!("\"{text}\" is no constant"), Nanos::ALLOWED);
+    let think: Nanos = text.parse().map_err(constant)?;
+    let several = scenario.workload.processes.are_several();
+    // The arm is at the file before, but for the first file; an inode that is read has moved it.
+    let lone_seek = match placement.opens {
+        Opens::Read => 0.0,
+        Opens::Before if several => 0.0,
+        Opens::Before => f64::from(files - 1) / f64::from(files),
+    };
+    let streams = if several { files } else { 1 };
+    let think_ns = think.0 as f64 * scenario.workload.compute_scale;
+    Ok((streams, Work { streams, file_bytes, request_bytes, think_ns, lone_seek }))
+}
+
+/// A key of the generator, of which a scenario has all.
+fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<K, KeyError> {
+    value(scenario, "workload", key)
+}
+
+fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
+    let table = scenario.resolved.get(section);
+    let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
+    K::deserialize(value).map_err(|error| KeyError::new(format!("{section}.{key}"), error.message(), "see --explain"))
+}
+
+fn prefetch(scenario: &Scenario) -> Result<Prefetch, KeyError> {
+    let block_bytes = scenario.workload.block_bytes();
+    match scenario.policy.name {
+        "demand" => Ok(Prefetch::Off),
+        "ffs" => {
+            let bytes = |key| value::<Size>(scenario, "policy", key).map(|size| size.blocks(block_bytes) * block_bytes);
+            Ok(Prefetch::Doubling { first_bytes: bytes("first")?, limit_bytes: bytes("max")? })
+        }
+        other => {
+            let problem = format!("the model knows no {other}");
+            Err(KeyError::new("policy.name", problem, "\"ffs\", or \"demand\" for no prefetching"))
+        }
+    }
+}
+
+/// The cache holds what is prefetched until it is read: the model evicts nothing.
+fn fits(scenario: &Scenario, streams: u32, work: &Work, file_system: &FileSystem) -> Result<(), KeyError> {
+    let CacheSize::Blocks(frames) = scenario.cache.size else { return Ok(()) };
+    let limit = match file_system.prefetch {
+        Prefetch::Off => file_system.block_bytes,
+        Prefetch::Doubling { limit_bytes, .. } => limit_bytes,
+    };
+    let request = work.request_bytes.min(work.file_bytes);
+    // Two windows, what a request reads, an indirect block and those above it.
+    let blocks = (2 * limit + request).div_ceil(file_system.block_bytes) + 4;
+    let least = u64::from(streams) * blocks;
+    if u64::from(frames) >= least {
+        return Ok(());
+    }
+    let problem = format!("{frames} blocks may not hold what is prefetched until it is read");
+    Err(KeyError::new("cache.blocks", problem, format!("{least} at least")))
+}
+
+/// The device, on the cylinders that the file system has of it.
+fn drive(device: &dyn Device, placement: &FfsKeys) -> Result<Modelled, KeyError> {
+    let Some(mut mechanics) = device.mechanics() else {
+        return without_arm(device).map_err(|error| error.within("device.model"));
+    };
+    if let Some(Bytes(bytes)) = placement.size {
+        cut(&mut mechanics, bytes / headstart_device::SECTOR_BYTES);
+    }
+    Ok(of_mechanics(&mechanics))
+}
+
+/// Leaves the zones and seeks that the first `sectors` sectors need.
+fn cut(mechanics: &mut Mechanics, sectors: u64) {
+    mechanics.bands.retain(|band| band.first < sectors);
+    let Some(last) = mechanics.bands.last_mut() else { return };
+    let share = (sectors - last.first).min(last.sectors) as f64 / last.sectors as f64;
+    last.sectors = (last.sectors as f64 * share).ceil() as u64;
+    last.cylinders = (f64::from(last.cylinders) * share).ceil() as u32;
+    mechanics.seek.truncate((last.first_cylinder + last.cylinders).max(1) as usize);
+}
+
+fn order(scenario: &Scenario) -> Result<Scheduler, KeyError> {
+    let keys = &scenario.device;
+    let order = scheduler(&keys.scheduler).map_err(|error| error.within("device"))?;
+    // Without the full stroke it goes like CLOOK.
+    let full_stroke = keys.scheduler_keys.get("full_stroke").and_then(Value::as_bool).unwrap_or(false);
+    Ok(if order == Scheduler::Cscan && !full_stroke { Scheduler::Clook } else { order })
+}

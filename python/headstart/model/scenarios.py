@@ -1,0 +1,146 @@
+"""The file-system model of a scenario, its advice, and the simulation beside it."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headstart import _core, simulation
+from headstart.model.file_system import Response
+from headstart.simulation import Scenario
+
+RUNS = 20
+"""Runs of `check`, each with a seed of its own."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Advice:
+    """A change to a scenario and what the model says it gains."""
+
+    set: tuple[str, ...]
+    """What to lay over the scenario: each as after `--set`."""
+    total_ns: float
+    """Sum of the response times of a file's requests afterwards."""
+    gain: float
+    """By how much that is less than before, as a share of it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScenarioModel:
+    """What the model says of a scenario."""
+
+    response: Response
+    """The mean request, in numbers."""
+    disk: dict[str, float]
+    """What one file costs the disk, whoever waits for it: `overhead_ns`, `seek_ns`, `rotation_ns`, `transfer_ns`."""
+    parameters: dict[str, Any]
+    """What the equations got: arguments of `file_system`, sizes in bytes, times in nanoseconds."""
+    advice: tuple[Advice, ...]
+    """Best first; the last may be several changes together."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `headstart model fs --json` prints it."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Check:
+    """Model and simulation side by side; times in nanoseconds."""
+
+    runs: int
+    modelled: dict[str, float]
+    """`response_ns` of the mean request; of a file `disk_requests`, `overhead_ns`, `seek_ns`, `rotation_ns`,
+    `transfer_ns` and their sum `disk_ns`."""
+    simulated: dict[str, float]
+    """The same, mean of the runs."""
+    standard_error: dict[str, float]
+    """Of the simulated means; 0 of one run."""
+    relative_error: dict[str, float | None]
+    """Model over simulation, less 1; `None` where the simulation has nothing."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `headstart model check --json` prints it."""
+        return dataclasses.asdict(self)
+
+
+def of_scenario(scenario: Scenario, *, overrides: Sequence[str] = (), advise: bool = False) -> ScenarioModel:
+    """Return what the file-system model says of a scenario, with `form="4.4bsd"`.
+
+    Generator `files`, placement `ffs`, policy `ffs` or `demand`, one disk: docs/model.md has the keys. With `advise`
+    it also tries other values of the keys that the equations know.
+
+    Raises:
+        HeadstartError: A key of the scenario is at fault, or one that the equations know nothing of.
+    """
+    text = _core.model_scenario(**simulation.source_of(scenario), overrides=list(overrides), advice=advise)
+    found = json.loads(text)
+    advice = (Advice(**{**each, "set": tuple(each["set"])}) for each in found.pop("advice", ()))
+    return ScenarioModel(**{**found, "response": Response(**found["response"])}, advice=tuple(advice))
+
+
+def check(
+    scenario: Scenario,
+    *,
+    overrides: Sequence[str] = (),
+    runs: int = RUNS,
+    progress: Callable[[float], object] | None = None,
+) -> Check:
+    """Return the model of a scenario beside `runs` simulations of it, whose seeds follow the scenario's.
+
+    `progress` is called now and then with the share done; what it raises stops the runs.
+
+    Raises:
+        HeadstartError: As for `of_scenario`, or `runs` is not positive.
+    """
+    if runs < 1:
+        raise _core.HeadstartError(f"runs: {runs} is out of range; allowed: a whole number from 1")
+    model = of_scenario(scenario, overrides=overrides)
+    response = model.response
+    modelled = _with_sum(
+        {"response_ns": response.response_ns, "disk_requests": response.disk_requests, **model.disk},
+    )
+    results: list[dict[str, float]] = []
+    seed: int | None = None
+    for run in range(runs):
+
+        def tell(share: float, _: int, run: int = run) -> None:
+            if progress is not None:
+                progress((run + share) / runs)
+
+        seeded = [*overrides, f"seed={seed + run}"] if seed is not None else list(overrides)
+        result = simulation.simulate(scenario, overrides=seeded, progress=tell)
+        seed = result.seed if seed is None else seed
+        results.append(_of_run(result))
+    simulated = {name: math.fsum(each[name] for each in results) / runs for name in modelled}
+    errors = {name: _standard_error([each[name] for each in results]) for name in modelled}
+    return Check(
+        runs=runs,
+        modelled=modelled,
+        simulated=simulated,
+        standard_error=errors,
+        relative_error={name: modelled[name] / value - 1.0 if value else None for name, value in simulated.items()},
+    )
+
+
+PARTS = ("overhead_ns", "seek_ns", "rotation_ns", "transfer_ns")
+
+
+def _with_sum(values: dict[str, Any]) -> dict[str, float]:
+    return {**values, "disk_ns": math.fsum(values[part] for part in PARTS)}
+
+
+def _of_run(result: simulation.Result) -> dict[str, float]:
+    files = result.scenario["workload"]["files"]
+    [device] = result.devices
+    of_file = {part: device[part] / files for part in PARTS}
+    return _with_sum(
+        {"response_ns": result.response_ns["mean"], "disk_requests": device["requests"] / files, **of_file}
+    )
+
+
+def _standard_error(values: list[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))

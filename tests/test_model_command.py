@@ -1,0 +1,116 @@
+"""`headstart model`: what the command prints, its JSON, and its refusals."""
+
+import json
+
+import pytest
+
+import headstart
+from headstart import HeadstartError, model
+from tests.conftest import ROOT, Run
+from tests.test_bad_input import one_line
+
+SCENARIO = ROOT / "examples" / "file-system.toml"
+
+
+def test_response_and_terms(run: Run) -> None:
+    done = run("model", "fs", SCENARIO)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("response", "disk overhead", "seek", "rotation", "transfer", "hidden", "4 streams"):
+        assert word in done.stdout
+    assert "advice" not in done.stdout
+
+
+def test_json_is_what_python_has(run: Run) -> None:
+    done = run("model", "fs", SCENARIO, "--json", "-", "--set", "workload.files=8", "--advise")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    ours = model.of_scenario(SCENARIO, overrides=["workload.files=8"], advise=True)
+    assert found == json.loads(json.dumps(ours.to_dict()))
+    response = found["response"]
+    parts = ("overhead_ns", "seek_ns", "rotation_ns", "transfer_ns", "file_system_ns", "hidden_ns")
+    assert sum(response[part] for part in parts) == pytest.approx(response["response_ns"])
+    # The same numbers from the same parameters, where the drive's own curve counts.
+    again = model.file_system(
+        drive="seagate-cheetah-4lp",
+        streams=8,
+        overhead="1.2ms",
+        bus_rate=9_523_200,
+        system_call="10us",
+        copy_per_kib="10us",
+        prefetch_limit="64KiB",
+        cluster=2**30,
+        read_during_overhead=True,
+        form="4.4bsd",
+    )
+    assert again.response_ns == pytest.approx(response["response_ns"])
+
+
+def test_advice_can_be_taken() -> None:
+    """Each piece of advice, laid over the scenario, gives what it promised; the simulation agrees that it helps."""
+    overrides = ["workload.files=8"]
+    before = headstart.simulate(SCENARIO, overrides=overrides).response_ns["mean"]
+    found = model.of_scenario(SCENARIO, overrides=overrides, advise=True)
+    assert found.advice[0].set == ("policy.first=64KiB",), "the paper's proposal: the whole cluster at once"
+    assert ("device.cache_segments=8",) in [advice.set for advice in found.advice], "the paper's other one"
+    for advice in found.advice:
+        taken = model.of_scenario(SCENARIO, overrides=[*overrides, *advice.set])
+        assert taken.response.total_ns == pytest.approx(advice.total_ns)
+        assert headstart.simulate(SCENARIO, overrides=[*overrides, *advice.set]).response_ns["mean"] < before
+    gains = [advice.gain for advice in found.advice]
+    assert gains[:-1] == sorted(gains[:-1], reverse=True)
+    none = model.of_scenario(SCENARIO, overrides=["workload.files=1", "workload.file_size=8KiB"], advise=True)
+    assert none.advice == ()
+
+
+def test_prefetching_is_advised_to_who_has_none() -> None:
+    found = model.of_scenario(SCENARIO, overrides=["policy.name=demand", "workload.files=1"], advise=True)
+    assert found.advice[0].set[0] == "policy.name=ffs"
+    assert found.parameters["prefetch_limit"] == 0
+
+
+def test_check_is_model_beside_simulation(run: Run) -> None:
+    done = run("model", "check", SCENARIO, "--runs", "3", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    simulated = [headstart.simulate(SCENARIO, overrides=[f"seed={seed}"]) for seed in (1, 2, 3)]
+    mean = sum(each.response_ns["mean"] for each in simulated) / 3
+    assert found["simulated"]["response_ns"] == pytest.approx(mean)
+    assert found["simulated"]["seek_ns"] == pytest.approx(sum(each.devices[0]["seek_ns"] for each in simulated) / 12)
+    assert found["modelled"]["disk_requests"] == found["simulated"]["disk_requests"] == 4
+    error = found["relative_error"]["response_ns"]
+    assert error == pytest.approx(found["modelled"]["response_ns"] / mean - 1)
+    assert abs(error) < 0.2, "three runs: their standard error is 6 %"
+    assert found["standard_error"]["response_ns"] > 0
+    shown = run("model", "check", SCENARIO, "--runs", "1")
+    assert shown.returncode == 0
+    for word in ("mean response", "model", "simulation", "1 run "):
+        assert word in shown.stdout
+
+
+def test_check_tells_how_far_it_is() -> None:
+    shares: list[float] = []
+    model.check(SCENARIO, runs=2, progress=shares.append)
+    assert shares == sorted(shares)
+    assert all(0 <= share <= 1 for share in shares)
+    with pytest.raises(HeadstartError, match=r"^runs: 0 is out of range; allowed: a whole number from 1"):
+        model.check(SCENARIO, runs=0)
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("workload.placement=table-order", "workload.placement"),
+        ("device.count=2", "device.count"),
+        ("device.scheduler=sstf", "device.scheduler"),
+        ("policy=obl", "policy.name"),
+        ("device.model=object-store", "device"),
+        ("workload.compute=exp:1ms", "workload.compute"),
+    ],
+)
+def test_what_the_equations_do_not_know_is_refused(run: Run, override: str, key: str) -> None:
+    for command in ("fs", "check"):
+        done = run("model", command, SCENARIO, "--set", override)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"headstart: {key}")
+        one_line(done.stderr)
