@@ -51,7 +51,7 @@ def compare(
         str | None, typer.Option(help="Scale think times to this sum, as in 99.9s.", rich_help_panel=WORKLOAD)
     ] = None,
     placement: Annotated[
-        str | None, typer.Option(help="address, table-order or random-groups.", rich_help_panel=WORKLOAD)
+        str | None, typer.Option(help="address, table-order, random-groups or ffs.", rich_help_panel=WORKLOAD)
     ] = None,
     addresses: Annotated[
         str | None, typer.Option(help="Beyond the device: error, compact or compact-chunks.", rich_help_panel=WORKLOAD)

@@ -1,0 +1,95 @@
+"""The grid: the model against the simulation where the paper printed nothing."""
+
+import statistics
+
+from headstart import model
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row
+from headstart.studies.shriver99 import _grid
+from headstart.studies.shriver99._grid import Point
+from headstart.studies.shriver99._runs import MS, Pair, Study
+
+GOAL = 0.05
+"""The median error that we aim at."""
+
+
+def grid(study: Study) -> Steps:
+    """288 scenarios that the paper did not print: the model's errors against the simulation."""
+    points = list(_grid.points())
+    runs = [study.of(point.scenarios()) for point in points]
+    yield
+    pairs = [
+        Pair(point.label, f"{point.streams}", run.response_ms, modelled(point))
+        for point, run in zip(points, runs, strict=True)
+    ]
+    study.pairs["grid"] = pairs
+    return [*distribution(points, pairs), *_parts(points, pairs), *worst(points, pairs)]
+
+
+def modelled(point: Point) -> float:
+    """Return the model's response time of a point, in ms: read from the same scenario that is simulated."""
+    return float(model.of_scenario(point.scenarios()[0]).response.response_ns) / MS
+
+
+def distribution(points: list[Point], pairs: list[Pair]) -> list[Row]:
+    """The errors' sizes in a few figures."""
+    sizes = sorted(abs(pair.error) for pair in pairs)
+    cuts = statistics.quantiles(sizes, n=100, method="inclusive")
+    figures = {"median": cuts[49], "75th percentile": cuts[74], "90th percentile": cuts[89], "greatest": sizes[-1]}
+    rows = [
+        Row(
+            item="grid",
+            quantity=f"{name} of the model's errors against the simulation, {len(points)} scenarios (%)",
+            published=None,
+            ours=round(100 * value, 2),
+            note=f"the goal is a median under {100 * GOAL:.0f} %: {'met' if cuts[49] < GOAL else 'not met'}"
+            if name == "median"
+            else "",
+        )
+        for name, value in figures.items()
+    ]
+    mean = statistics.fmean(pair.error for pair in pairs)
+    rows.append(
+        Row(item="grid", quantity="mean of the errors with their signs (%)", published=None, ours=round(100 * mean, 2))
+    )
+    return rows
+
+
+def _parts(points: list[Point], pairs: list[Pair]) -> list[Row]:
+    """The median error of each part of the grid."""
+    rows = []
+    for field in Point._fields:
+        for value in dict.fromkeys(getattr(point, field) for point in points):
+            errors = [
+                abs(pair.error) for point, pair in zip(points, pairs, strict=True) if getattr(point, field) == value
+            ]
+            rows.append(
+                Row(
+                    item="grid",
+                    quantity=f"median error where {field} is {value} (%)",
+                    published=None,
+                    ours=round(100 * statistics.median(errors), 2),
+                    note=f"greatest {100 * max(errors):.1f} %",
+                )
+            )
+    return rows
+
+
+def worst(points: list[Point], pairs: list[Pair]) -> list[Row]:
+    """The five worst, and why."""
+    order = sorted(zip(points, pairs, strict=True), key=lambda both: -abs(both[1].error))
+    return [
+        Row(
+            item="grid",
+            quantity=f"among the worst: {point.label} (%)",
+            published=None,
+            ours=round(100 * pair.error, 1),
+            note=f"simulated {pair.simulated_ms:.2f} ms, by the equations {pair.model_ms:.2f} ms: {why(point)}",
+        )
+        for point, pair in order[:5]
+    ]
+
+
+def why(point: Point) -> str:
+    """Return what the equations leave out at a point."""
+    return f"{point.streams} streams"

@@ -1,0 +1,143 @@
+"""The study of shriver99: the tables for real, verdicts by hand on made-up figures, the grid, the charts."""
+
+import json
+from typing import Any
+
+import pytest
+
+from headstart import simulate
+from headstart.report.charts import svg
+from headstart.studies._rows import VERDICTS, Row
+from headstart.studies.shriver99 import ITEMS, _charts, _compared, _figures, _grid, run
+from headstart.studies.shriver99 import _platform as platform
+from headstart.studies.shriver99 import _published as paper
+from headstart.studies.shriver99._runs import Pair
+
+
+def quiet(_text: str, _share: float) -> None:
+    """Report nothing."""
+
+
+@pytest.fixture(scope="module")
+def tables() -> list[Row]:
+    """The rows of Tables 3 to 5, simulated."""
+    return run(["table3", "table4", "table5"], quiet)
+
+
+def test_our_model_gives_the_computed_columns_back(tables: list[Row]) -> None:
+    computed = [row for row in tables if row.quantity.startswith("computed")]
+    assert len(computed) == 8 + 20 + 8
+    assert {row.verdict for row in computed} == {"agrees"}
+    for row in computed:
+        assert row.difference is not None
+        assert abs(row.difference) <= (0.02 if row.item == "table4" else 0.003), row
+
+
+def test_our_simulation_is_within_9_percent_of_what_was_measured_but_for_one_row(tables: list[Row]) -> None:
+    measured = [row for row in tables if row.quantity.startswith("measured")]
+    assert len(measured) == 8 + 20 + 8
+    differs = [row for row in measured if row.verdict != "agrees"]
+    assert [row.quantity for row in differs] == ["measured E[FSRT], 1 file of 64 KB, requests of 32 KB (ms)"]
+    assert "one total has to do for all four" in differs[0].note
+    for row in measured:
+        assert row.difference is not None
+        assert row in differs or abs(row.difference) <= paper.WITHIN
+        assert "simulated" in row.note
+
+
+def test_the_printed_tables_are_the_papers() -> None:
+    assert [len(each) for each in (paper.TABLE_3, paper.TABLE_4, paper.TABLE_5)] == [8, 20, 8]
+    # The paper's own errors (its last columns), recomputed: at most 9 %, 6 % and 7 % as it rounds.
+    for printed, worst in ((paper.TABLE_3, 0.09), (paper.TABLE_4, 0.06), (paper.TABLE_5, 0.07)):
+        errors = [abs(each.computed_ms / each.measured_ms - 1) for each in printed]
+        assert round(max(errors), 2) == worst
+
+
+def test_a_row_is_simulated_as_it_says() -> None:
+    device = platform.device(platform.SLOW_SEVERAL_MS, platform.SLOW_BUS)
+    scenario = platform.scenario(file_kb=64, request_kb=64, streams=2, device=device, costs=platform.SLOW_COSTS)
+    result = simulate(scenario)
+    assert (result.requests, len(result.processes)) == (2, 2)
+    resolved = result.to_dict()["scenario"]
+    assert resolved["workload"]["placement"]["opens"] == "before"
+    assert resolved["device"]["model"]["controller"] == {"overhead": "1200000ns"}
+    # Four requests of the disk for each file (the paper's footnote 2).
+    assert result.devices[0]["requests"] == 8
+
+
+def pairs(**times: tuple[float, float]) -> list[Pair]:
+    """Two series, simulated and modelled, at one place."""
+    return [Pair(name, "x", *both) for name, both in times.items()]
+
+
+def test_ratios_are_of_one_series_beside_another() -> None:
+    made_up = [*pairs(a=(2.0, 4.0), b=(4.0, 5.0)), Pair("a", "y", 3.0, 3.0), Pair("b", "y", 4.0, 6.0)]
+    ratios = _figures.Ratios("a", "b")
+    assert ratios.found(made_up, "simulated_ms") == [0.5, 0.75]
+    assert ratios.found(made_up, "model_ms") == [0.8, 0.5]
+    assert _figures.spread([0.5, 0.75]) == "25 to 50 % lower"
+    assert _figures.spread([1.13, 1.29]) == "13 to 29 % longer"
+    assert _figures.spread([0.86]) == "14 % lower"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(0.86, "agrees"), (0.79, "agrees"), (0.78, "differs"), (0.93, "agrees"), (0.95, "differs")]
+)
+def test_a_claim_agrees_within_nine_percent_of_the_ratio(ratio: float, verdict: str) -> None:
+    simulated, modelled = _figures.claims(
+        "item", "quantity", (0.86, 0.86), lambda side: [ratio if side == "simulated_ms" else 0.86], {"simulated": "why"}
+    )
+    assert (simulated.verdict, modelled.verdict) == (verdict, "agrees")
+    assert simulated.note == ("why" if verdict == "differs" else "")
+    assert simulated.published == "14 % lower"
+
+
+def test_the_summary_and_the_proposals_are_verdicts_on_both_sides() -> None:
+    rows = run(["summary", "proposals", "errors"], quiet)
+    by = {row.quantity: row.verdict for row in rows}
+    assert by["with CLOOK, response times of 8 files beside FCFS are, simulated"] == "agrees"
+    assert by["without prefetching response times are, simulated"] == "agrees"
+    assert by["with the disk's read-ahead response times are, simulated"] == "differs"
+    assert by["with as many cache segments as streams, response times of 8 files are, by the equations"] == "agrees"
+    assert by["with as many cache segments as streams, response times of 8 files are, simulated"] == "differs"
+    for row in rows:
+        assert row.verdict in VERDICTS
+        assert row.verdict != "differs" or row.note, row
+
+
+def test_the_grid_is_of_288_scenarios_that_the_paper_did_not_print() -> None:
+    points = list(_grid.points())
+    assert len(points) == len(set(points)) == 288 >= 200
+    printed = {
+        (each.streams, each.request_kb, each.file_kb) for each in (*paper.TABLE_3, *paper.TABLE_4, *paper.TABLE_5)
+    }
+    assert not printed & {(point.streams, point.request_kb, point.file_kb) for point in points}
+    assert {len(point.scenarios()) for point in points} == {1, _grid.SEEDS}
+
+
+def test_the_grids_distribution_is_of_its_errors() -> None:
+    points = list(_grid.points())[:4]
+    made_up = [
+        Pair(point.label, "1", 100.0, 100.0 + error) for point, error in zip(points, (1, -2, 3, -40), strict=True)
+    ]
+    rows = {row.quantity.split(" of the ")[0]: row.ours for row in _compared.distribution(points, made_up)}
+    assert (rows["median"], rows["greatest"]) == (2.5, 40.0)
+    worst = _compared.worst(points, made_up)
+    assert worst[0].ours == -40.0
+    assert points[3].label in worst[0].quantity
+
+
+@pytest.mark.parametrize("item", sorted(_charts.DRAWN))
+def test_charts_show_both_sides(item: str) -> None:
+    made_up = [Pair(series, x, 2.0, 3.0) for series in ("1", "2") for x in ("1", "2")]
+    text = svg(_charts.drawn(item, made_up))
+    assert "by the equations" in text
+    assert "simulated" in text
+
+
+def test_what_is_drawn_has_pairs() -> None:
+    drawn: dict[str, Any] = {}
+    run(["figure3"], quiet, lambda item, chart: drawn.update({item: chart}))
+    assert list(drawn) == ["figure3"]
+    assert set(_charts.DRAWN) <= set(ITEMS)
+    assert json.loads(drawn["figure3"].to_json())["layer"]
