@@ -11,6 +11,10 @@ from headstart.studies.shriver99._runs import MS, Pair, Study
 
 GOAL = 0.05
 """The median error that we aim at."""
+SEGMENTS = 3
+"""Cache segments of both drives."""
+SHORT_KB = 32
+"""Files of three or four requests of the disk."""
 
 
 def grid(study: Study) -> Steps:
@@ -92,4 +96,18 @@ def worst(points: list[Point], pairs: list[Pair]) -> list[Row]:
 
 def why(point: Point) -> str:
     """Return what the equations leave out at a point."""
-    return f"{point.streams} streams"
+    reasons = []
+    if 2 <= point.streams <= SEGMENTS:
+        reasons.append(
+            "with a segment of the drive's cache for each stream, how much of the next request is in it depends on "
+            "whose turn was before and how far away; the equations reckon with the mean"
+        )
+    if point.streams > 1 and point.file_kb <= SHORT_KB:
+        reasons.append(
+            "in short files the beginning, when the arm comes from the file opened last, and the end, when streams "
+            "fall away, weigh most; the equations have all streams at work"
+        )
+    return (
+        "; ".join(reasons)
+        or "the drive's zones and the angles at which files begin, of which the equations have the mean"
+    )

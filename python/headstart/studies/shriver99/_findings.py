@@ -23,8 +23,8 @@ CLOOK_WHY: Final = {
 }
 SEGMENTS_WHY: Final = {
     "simulated": "the drive's file has it read ahead until the next command for another place, which on the fast "
-    "machine comes 0.34 ms after the last: 5 KB pass in that time. More segments keep what is read ahead; they do not make "
-    "it more. The paper's figure is no measurement but its model's, which takes all later requests from the cache",
+    "machine comes 0.34 ms after the last: 5 KB pass in that time. More segments keep what is read ahead; they do not "
+    "make it more. The paper's figure is no measurement but its model's, which takes all later requests from the cache",
     "by the equations": "",
 }
 WHOLE_WHY: Final = (
