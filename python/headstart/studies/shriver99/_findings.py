@@ -30,10 +30,6 @@ SEGMENTS_WHY: Final = {
 WHOLE_WHY: Final = (
     "a single file's simulated time is that of its media: the drive reads on during the overheads, which are hidden; "
 )
-OVERLAP_WHY: Final = {
-    "simulated": "",
-    "by the equations": "think times are our extension of the equations",
-}
 
 
 def figure1(study: Study) -> Steps:
@@ -122,7 +118,7 @@ def _overlap(bars: list[Pair]) -> list[Row]:
             f"without think time, response times of a file of {file_kb} KB beside those with 1 ms are",
             (published, published),
             lambda side, at=at: [thinking[side][at]],  # type: ignore[misc]
-            OVERLAP_WHY,
+            {},
         )
     saved = [1 - 1 / ratio for ratio in thinking["simulated_ms"]]
     rows.append(
