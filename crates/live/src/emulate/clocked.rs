@@ -124,7 +124,7 @@ mod tests {
         drive.submit(us(0), Request::read(0, 1, 0), |_| ended += 1);
         drive.submit(us(2_000), Request::read(8, 1, 1), |_| ended += 1);
         assert_eq!((ended, drive.next_event()), (1, Some(us(4_000))));
-        assert_eq!(drive.statistics(us(2_000)).queue, Nanos::ZERO);
+        assert_eq!(drive.statistics(us(2_000)).queue_ns, 0);
     }
 
     #[test]
