@@ -108,7 +108,7 @@ def _parts(points: list[Point], pairs: list[Pair]) -> list[Row]:
 def worst(points: list[Point], pairs: list[Pair]) -> list[Row]:
     """The five worst, and why; of those that differ in their requests or clusters alone the first."""
     order = sorted(zip(points, pairs, strict=True), key=lambda both: -abs(both[1].error))
-    alike = {}
+    alike: dict[tuple[str, int, int], tuple[Point, Pair]] = {}
     for point, pair in order:
         alike.setdefault((point.drive, point.file_kb, point.streams), (point, pair))
     return [
