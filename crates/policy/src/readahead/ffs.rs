@@ -99,11 +99,11 @@ impl Ffs {
         let ahead = behind.min(reader.window);
         // What is read now is fetched anyway.
         let run = if here {
-            Run::between(file, from, from + 1 + ahead)
+            Run::between(file, from, beyond(from, ahead))
         } else {
-            Run::between(file, from + 1, from + 1 + ahead)
+            Run::between(file, from.saturating_add(1), beyond(from, ahead))
         };
-        reader.reached = from + ahead;
+        reader.reached = from.saturating_add(ahead);
         match run.count {
             0 if sequential => self.read_next(file, block, last, cached),
             0 => None,
@@ -131,8 +131,8 @@ impl Ffs {
             reader.resize(next, behind, last != Some(block));
         }
         let ahead = behind.min(reader.window);
-        reader.reached = next + ahead;
-        Some(Run::between(file, next, next + 1 + ahead))
+        reader.reached = next.saturating_add(ahead);
+        Some(Run::between(file, next, beyond(next, ahead)))
     }
 }
 
@@ -146,6 +146,11 @@ impl Reader {
             self.window = if self.window == 0 { 1 } else { behind.min(self.window * 2) };
         }
     }
+}
+
+/// The block after the last of `ahead` blocks behind `first`.
+fn beyond(first: u64, ahead: u64) -> u64 {
+    first.saturating_add(1).saturating_add(ahead)
 }
 
 impl Mapped {
@@ -173,7 +178,8 @@ fn mapped(file: u32, block: u64, next: u64, cached: &dyn Cached) -> Mapped {
 
 impl ReadAhead for Ffs {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        for (block, found) in (asked.first..).zip(found) {
+        // Not beyond the end of the number space.
+        for (block, found) in (asked.first..=u64::MAX).zip(found) {
             prefetch.extend(self.read(asked.file, block, found.is_hit(), cached));
         }
     }
