@@ -113,4 +113,4 @@ def test_what_the_equations_do_not_know_is_refused(run: Run, override: str, key:
         assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr.startswith(f"headstart: {key}")
-        one_line(done.stderr)
+        one_line(done)
