@@ -19,6 +19,7 @@ from tests.conftest import COMMAND, FIGURE_1, Run
 COMMANDS = [
     ("simulate",),
     ("compare",),
+    ("emulate",),
     ("list",),
     ("reproduce",),
     ("device", "show"),

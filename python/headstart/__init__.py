@@ -11,6 +11,7 @@ from headstart import model
 from headstart._core import HeadstartError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
+from headstart.emulation import emulate
 from headstart.live import play
 from headstart.registry import catalog
 from headstart.simulation import Result, explain, lower_bound, simulate
@@ -24,6 +25,7 @@ __all__ = [
     "catalog",
     "compare",
     "device",
+    "emulate",
     "explain",
     "lower_bound",
     "model",

@@ -30,6 +30,17 @@ def play(
 ) -> str:
     """Play the parallel program of a scenario with real threads; return the result."""
 
+def emulate(
+    profile: str,
+    image: str | PathLike[str],
+    mount: str | PathLike[str],
+    *,
+    keys: str = "{}",
+    scheduler: str = "fcfs",
+    on_progress: Callable[[str], object] | None = None,
+) -> tuple[str, bool]:
+    """Mount an emulated disk and stay until it is unmounted; return its statistics, and whether it was in use."""
+
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 

@@ -39,9 +39,14 @@ pub(crate) struct Named {
     source: Option<&'static str>,
 }
 
-pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
+/// Keys from a JSON object.
+pub(crate) fn table(keys: &str) -> Result<Table, KeyError> {
     let problem = |error: serde_json::Error| KeyError::new("keys", error.to_string(), "texts, numbers, lists, tables");
-    let over: Table = serde_json::from_str(over).map_err(problem)?;
+    serde_json::from_str(keys).map_err(problem)
+}
+
+pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
+    let over = table(over)?;
     let device = build_device(name, over.clone())?;
     let row = model(name);
     // A profile that made a device is there and is TOML.

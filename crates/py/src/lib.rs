@@ -5,6 +5,7 @@
 
 mod catalog;
 mod devices;
+mod emulate;
 mod errors;
 mod live;
 mod model;
@@ -26,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
+    module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_file_system, module)?)?;

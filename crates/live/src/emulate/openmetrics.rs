@@ -1,0 +1,116 @@
+//! The statistics of an emulated disk for those who collect metrics.
+
+use std::fmt::Write;
+
+use headstart_types::Nanos;
+
+use super::statistics::{Spread, Statistics};
+
+impl Statistics {
+    /// In the text format of OpenMetrics 1.0, times in seconds.
+    #[must_use]
+    pub fn to_openmetrics(&self) -> String {
+        let mut text = String::new();
+        let labels = format!("profile=\"{}\"", escaped(&self.about.profile));
+        let mut family = |name: &str, kind: &str, unit: &str, help: &str, samples: &[(&str, f64)]| {
+            let unit_line = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
+            let _ = write!(text, "# TYPE {name} {kind}\n{unit_line}# HELP {name} {help}\n");
+            for (sample, value) in samples {
+                let (suffix, more) = sample.split_once(' ').unwrap_or((sample, ""));
+                let _ = writeln!(text, "{name}{suffix}{{{labels}{more}}} {value}");
+            }
+        };
+        let counts = [
+            ("requests", self.requests, "Reads that have ended"),
+            ("sequential_requests", self.sequential, "Reads that began where the one before had its end"),
+            ("failed_requests", self.failed, "Reads that the image could not answer"),
+            ("buffer_hits", self.buffer_hits, "Requests of the drive that began in its buffer"),
+        ];
+        for (name, value, help) in counts {
+            family(&format!("headstart_emulate_{name}"), "counter", "", help, &[("_total", value as f64)]);
+        }
+        let bytes = [("_total", self.bytes as f64)];
+        family("headstart_emulate_read_bytes", "counter", "bytes", "Bytes that were asked for", &bytes);
+        let times = [
+            ("busy", self.busy_ns, "Time with anything in service"),
+            ("seek", self.seek_ns, "Moving the arm"),
+            ("rotation", self.rotation_ns, "Waiting for the first sector"),
+            ("transfer", self.transfer_ns, "Media and bus"),
+            ("overhead", self.overhead_ns, "The controller"),
+            ("wait", self.wait_ns, "Waiting within the drive"),
+            ("queue", self.queue_ns, "From arrival to the start of service"),
+        ];
+        for (name, value, help) in times {
+            let name = format!("headstart_emulate_{name}_seconds");
+            family(&name, "counter", "seconds", help, &[("_total", seconds(value))]);
+        }
+        let depths = [
+            ("outstanding_requests", self.outstanding, "Reads that have arrived and not ended"),
+            ("queue_depth_max", self.queue_depth_max, "The most of them at any time"),
+        ];
+        for (name, value, help) in depths {
+            family(&format!("headstart_emulate_{name}"), "gauge", "", help, &[("", f64::from(value))]);
+        }
+        let Spread { count, mean, p50, p99, max } = self.lateness_ns;
+        let quantiles = [
+            (" ,quantile=\"0.5\"", seconds(p50)),
+            (" ,quantile=\"0.99\"", seconds(p99)),
+            (" ,quantile=\"1\"", seconds(max)),
+            ("_count", count as f64),
+            ("_sum", seconds(mean * count)),
+        ];
+        let help = "By how much replies were given after the end that the drive named";
+        family("headstart_emulate_lateness_seconds", "summary", "seconds", help, &quantiles);
+        text + "# EOF\n"
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    Nanos(ns).as_secs_f64()
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use headstart_device::Statistics as DriveStatistics;
+
+    use super::super::statistics::{About, Counts};
+    use super::*;
+
+    #[test]
+    fn open_metrics_has_each_family_once_and_ends() {
+        let about = About {
+            profile: "a \"drive\"".to_owned(),
+            scheduler: "fcfs".to_owned(),
+            image: "image".to_owned(),
+            image_bytes: 4096,
+            capacity_bytes: None,
+        };
+        let drive = DriveStatistics { parts: 7, busy: Nanos::from_millis(1_500), ..DriveStatistics::default() };
+        let mut counts = Counts::new();
+        counts.lateness.record(Nanos::from_micros(20));
+        let text = Statistics::new(about, Nanos::from_millis(3_000), &drive, 2, &counts, None).to_openmetrics();
+        let label = "{profile=\"a \\\"drive\\\"\"";
+        for line in [
+            "# TYPE headstart_emulate_requests counter".to_owned(),
+            format!("headstart_emulate_requests_total{label}}} 7"),
+            "# UNIT headstart_emulate_busy_seconds seconds".to_owned(),
+            format!("headstart_emulate_busy_seconds_total{label}}} 1.5"),
+            format!("headstart_emulate_outstanding_requests{label}}} 2"),
+            format!("headstart_emulate_lateness_seconds{label},quantile=\"1\"}} 0.00002"),
+            format!("headstart_emulate_lateness_seconds_count{label}}} 1"),
+        ] {
+            assert_eq!(text.lines().filter(|each| **each == line).count(), 1, "{line}\n{text}");
+        }
+        assert!(text.ends_with("\n# EOF\n"));
+        let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let mut once = families.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), families.len());
+    }
+}

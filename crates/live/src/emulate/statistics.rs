@@ -1,0 +1,231 @@
+//! What an emulated disk has done, as a record and as JSON.
+
+use hdrhistogram::Histogram;
+use headstart_device::{Finished, Statistics as DriveStatistics};
+use headstart_types::Nanos;
+use serde::Serialize;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+/// Digits that percentiles keep.
+const DIGITS: u8 = 3;
+
+/// A distribution of times, in nanoseconds. All zero where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Mean, rounded down.
+    pub mean: u64,
+    /// Median, to three digits, as the other percentile.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// Times so far, in constant memory.
+#[derive(Debug)]
+pub(super) struct Times {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Times {
+    pub fn new() -> Self {
+        Self { histogram: Histogram::new(DIGITS).expect("3 digits are allowed"), sum: 0, max: 0 }
+    }
+
+    pub fn record(&mut self, time: Nanos) {
+        self.sum += u128::from(time.0);
+        self.max = self.max.max(time.0);
+        self.histogram.record(time.0).expect("the histogram grows with its values");
+    }
+
+    pub fn spread(&self) -> Spread {
+        let percentile = |share: f64| self.histogram.value_at_quantile(share).min(self.max);
+        let count = self.histogram.len();
+        let mean = self.sum.checked_div(u128::from(count)).unwrap_or(0) as u64;
+        Spread { count, mean, p50: percentile(0.5), p99: percentile(0.99), max: self.max }
+    }
+}
+
+/// What is counted beside the drive's own statistics.
+#[derive(Debug)]
+pub(super) struct Counts {
+    bytes: u64,
+    sequential: u64,
+    /// Where the last read that ended had its end.
+    end_sector: Option<u64>,
+    pub queue_depth_max: u32,
+    /// Reads that the image could not answer.
+    pub failed: u64,
+    /// By how much replies were given after the ends that the drive named.
+    pub lateness: Times,
+    /// The arm goes before other threads.
+    pub real_time: bool,
+}
+
+impl Counts {
+    pub fn new() -> Self {
+        Self {
+            bytes: 0,
+            sequential: 0,
+            end_sector: None,
+            queue_depth_max: 0,
+            failed: 0,
+            lateness: Times::new(),
+            real_time: false,
+        }
+    }
+
+    /// A read of `bytes` has ended.
+    pub fn ended(&mut self, finished: &Finished, bytes: u64) {
+        self.bytes += bytes;
+        self.sequential += u64::from(self.end_sector == Some(finished.request.sector));
+        self.end_sector = Some(finished.request.end());
+    }
+}
+
+/// What is emulated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct About {
+    /// The drive, as it was named.
+    pub profile: String,
+    /// What orders its queue.
+    pub scheduler: String,
+    /// The image's path.
+    pub image: String,
+    /// Bytes of the image.
+    pub image_bytes: u64,
+    /// Bytes of the drive; `None` where it has no limit.
+    pub capacity_bytes: Option<u64>,
+}
+
+/// What an emulated disk has done since it was mounted. Sums are over reads that have ended by the drive's time.
+///
+/// Identities: `service_ns = seek_ns + rotation_ns + transfer_ns + overhead_ns + wait_ns`; where the scheduler merges
+/// nothing, `response_ns = queue_ns + service_ns` and `device_requests = requests`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statistics {
+    /// Version of this record.
+    pub schema: u32,
+    /// Version of the program.
+    pub version: &'static str,
+    /// What is emulated.
+    #[serde(flatten)]
+    pub about: About,
+    /// Since the mount.
+    pub elapsed_ns: u64,
+    /// Reads that have ended.
+    pub requests: u64,
+    /// What the drive made of them: fewer where the scheduler merges.
+    pub device_requests: u64,
+    /// Bytes that were asked for.
+    pub bytes: u64,
+    /// Reads that began where the one that ended before had its end.
+    pub sequential: u64,
+    /// Their share, 0 to 1; 0 where there are no reads.
+    pub sequential_share: f64,
+    /// Requests of the drive that began in its buffer.
+    pub buffer_hits: u64,
+    /// Time with anything in service.
+    pub busy_ns: u64,
+    /// Its share of `elapsed_ns`, 0 to 1.
+    pub utilization: f64,
+    /// Moving the arm.
+    pub seek_ns: u64,
+    /// Waiting for the first sector.
+    pub rotation_ns: u64,
+    /// Media and bus.
+    pub transfer_ns: u64,
+    /// The controller.
+    pub overhead_ns: u64,
+    /// Waiting within the drive.
+    pub wait_ns: u64,
+    /// From the start of service to its end.
+    pub service_ns: u64,
+    /// From arrival to the start of service.
+    pub queue_ns: u64,
+    /// From arrival to the end of service.
+    pub response_ns: u64,
+    /// Reads that have arrived and not ended.
+    pub outstanding: u32,
+    /// The most at any time.
+    pub queue_depth_max: u32,
+    /// Reads that were answered with an error, because the image could not be read.
+    pub failed: u64,
+    /// By how much replies were given after the end that the drive named.
+    pub lateness_ns: Spread,
+    /// Whether the system lets the threads that answer go before others: without it they are late when it is busy.
+    pub real_time: bool,
+    /// A read through FUSE that no drive delays, measured at the mount: its median. `None` where it could not be.
+    pub fuse_round_trip_ns: Option<u64>,
+}
+
+impl Statistics {
+    pub(super) fn new(
+        about: About,
+        now: Nanos,
+        drive: &DriveStatistics,
+        outstanding: u32,
+        counts: &Counts,
+        fuse_round_trip_ns: Option<u64>,
+    ) -> Self {
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            about,
+            elapsed_ns: now.0,
+            requests: drive.parts,
+            device_requests: drive.requests,
+            bytes: counts.bytes,
+            sequential: counts.sequential,
+            sequential_share: share(counts.sequential, drive.parts),
+            buffer_hits: drive.buffer_hits,
+            busy_ns: drive.busy.0,
+            utilization: share(drive.busy.0, now.0),
+            seek_ns: drive.seek.0,
+            rotation_ns: drive.rotation.0,
+            transfer_ns: drive.transfer.0,
+            overhead_ns: drive.overhead.0,
+            wait_ns: drive.wait.0,
+            service_ns: drive.service.0,
+            queue_ns: u64::try_from(drive.queue_ns).unwrap_or(u64::MAX),
+            response_ns: u64::try_from(drive.response_ns).unwrap_or(u64::MAX),
+            outstanding,
+            queue_depth_max: counts.queue_depth_max,
+            failed: counts.failed,
+            lateness_ns: counts.lateness.spread(),
+            real_time: counts.real_time,
+            fuse_round_trip_ns,
+        }
+    }
+
+    /// As JSON, on one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts and finite numbers")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_by_hand() {
+        let mut times = Times::new();
+        assert_eq!(times.spread(), Spread::default());
+        for us in 1..=200 {
+            times.record(Nanos::from_micros(us));
+        }
+        let Spread { count, mean, p50, p99, max } = times.spread();
+        assert_eq!((count, mean, max), (200, 100_500, 200_000));
+        // To three digits.
+        assert!((100_000..100_100).contains(&p50) && (198_000..198_200).contains(&p99), "{p50} {p99}");
+    }
+}

@@ -1,0 +1,199 @@
+"""`headstart emulate` and its Python side: what is mounted, what ends it, what is refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headstart
+from headstart import emulation
+from headstart.cli import emulate as command
+from tests.conftest import COMMAND, ROOT, Run
+from tests.test_bad_input import one_line
+
+CONTENT = bytes(range(256)) * 300 + b"the end"
+PATIENCE_S = 60.0
+MAY_MOUNT = 1 << 21
+"""CAP_SYS_ADMIN."""
+
+
+def why_not() -> str | None:
+    """Why nothing can be mounted here, if so."""
+    fuse = Path("/dev/fuse")
+    if not os.access(fuse, os.R_OK | os.W_OK):
+        return f"{fuse} is not there, or not for us"
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (capabilities,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    may_mount = int(capabilities, 16) & MAY_MOUNT or shutil.which("fusermount3")
+    return None if may_mount else "neither CAP_SYS_ADMIN nor fusermount3"
+
+
+REASON = why_not()
+mounts = pytest.mark.skipif(REASON is not None, reason=f"nothing can be mounted: {REASON}")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    path.write_bytes(CONTENT)
+    (tmp_path / "mount").mkdir()
+    return path
+
+
+def is_mounted(folder: Path) -> bool:
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return str(folder) in (line.split()[1] for line in lines)
+
+
+@contextmanager
+def emulated(image: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The command, once it has said where it is mounted, and its mount point; it has ended when this is left."""
+    mount = image.parent / "mount"
+    line = [str(COMMAND), "emulate", "uniform", str(image), str(mount), "--set", "fetch_time=1ms", *words]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"uniform behind fcfs: {mount}/disk.img\n"
+            assert is_mounted(mount)
+            yield process, mount
+        finally:
+            # The first is for a test that failed: the mount must go.
+            process.terminate()
+            try:
+                process.wait(PATIENCE_S)
+            finally:
+                process.kill()
+
+
+@mounts
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+def test_signals_unmount_and_a_second_one_does_no_harm(image: Path, sent: signal.Signals) -> None:
+    with emulated(image, "--json", "-") as (process, mount):
+        assert (mount / "disk.img").read_bytes() == CONTENT
+        now = json.loads((mount / "stats").read_text(encoding="utf-8"))
+        assert (now["requests"] > 0, now["bytes"]) == (True, len(CONTENT))
+        process.send_signal(sent)
+        process.send_signal(sent)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors, is_mounted(mount)) == (0, "", False)
+    told = json.loads(out)
+    assert {key: told[key] for key in now if key not in {"elapsed_ns", "utilization"}} == {
+        key: value for key, value in now.items() if key not in {"elapsed_ns", "utilization"}
+    }
+    assert told["was_in_use"] is False
+    assert told["service_ns"] == told["device_requests"] * 1_000_000
+
+
+@mounts
+def test_unmounting_from_outside_ends_it(image: Path) -> None:
+    with emulated(image) as (process, mount):
+        (mount / "disk.img").read_bytes()
+        umount = (
+            ["umount", str(mount)]
+            if shutil.which("umount") and os.geteuid() == 0
+            else ["fusermount3", "-u", str(mount)]
+        )
+        subprocess.run(umount, check=True)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (0, "")
+    assert "lateness" in out
+
+
+@mounts
+def test_what_is_in_use_is_unmounted_all_the_same(image: Path) -> None:
+    with emulated(image) as (process, mount), (mount / "disk.img").open("rb"):
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, is_mounted(mount)) == (0, False)
+    assert errors == f"{mount}: was still in use; who has files of it open gets errors from now on\n"
+
+
+@mounts
+def test_python_says_when_it_ends(image: Path) -> None:
+    mount = image.parent / "mount"
+    looks: list[emulation.Statistics] = []
+
+    def look(now: emulation.Statistics) -> bool:
+        if not looks:
+            assert (mount / "disk.img").read_bytes() == CONTENT
+        looks.append(now)
+        return len(looks) == 3
+
+    ended = headstart.emulate("uniform", image, mount, keys={"fetch_time": "1ms"}, scheduler="clook", progress=look)
+    assert (is_mounted(mount), ended.was_in_use, len(looks)) == (False, False, 3)
+    assert looks[0].requests == 0
+    assert ended.statistics.bytes == len(CONTENT)
+    assert (ended.statistics.scheduler, ended.statistics.image) == ("clook", str(image))
+    late = ended.statistics.lateness_ns
+    assert 0 < late.mean <= late.max
+    assert late.count == ended.statistics.requests
+
+    def fail(_: emulation.Statistics) -> bool:
+        raise LookupError("of its own")
+
+    with pytest.raises(LookupError, match="of its own"):
+        headstart.emulate("uniform", image, mount, keys={"fetch_time": "1ms"}, progress=fail)
+    assert not is_mounted(mount)
+
+
+@mounts
+@pytest.mark.skipif(not shutil.which("setpriv") or os.geteuid() != 0, reason="needs root, to be without a right of it")
+def test_without_the_right_to_mount_it_says_so(image: Path) -> None:
+    mount = image.parent / "mount"
+    without = ["setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin"]
+    line = [*without, str(COMMAND), "emulate", "hp97560", str(image), str(mount)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    allowed = "; allowed: root, or a user where the program fusermount3 is installed"
+    one_line(done, f"headstart: {mount}: cannot be mounted: ", allowed)
+    assert not is_mounted(mount)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("no-such-drive", "image", "mount"), 'model: unknown model "no-such-drive"; allowed: uniform, '),
+        (("uniform", "image", "mount"), "fetch_time: "),
+        (("hp97560", "image", "mount", "--set", "rpm"), '--set: "rpm"; allowed: key=value'),
+        (("hp97560", "image", "mount", "--set", "rpm=0"), "rpm: "),
+        (("hp97560", "image", "mount", "--scheduler", "clok"), 'scheduler: unknown scheduler "clok" (did you mean'),
+        (("hp97560", "missing", "mount"), "missing: No such file or directory; allowed: a regular file or"),
+        (("hp97560", "mount", "mount"), "mount: is neither; allowed: a regular file or a block device"),
+        (("hp97560", "large", "mount"), "large: is larger than the drive: 2000000000 bytes; allowed: at most 13"),
+        (("hp97560", "image", "missing"), "missing: No such file or directory; allowed: an empty folder"),
+        (("hp97560", "image", "."), ".: is not empty; allowed: an empty folder"),
+        (("hp97560", "image", "/proc"), "/proc: something is mounted there; allowed: an empty folder"),
+        (("hp97560", "image", "mount", "--json", "missing/stats.json"), "missing/stats.json: cannot be written"),
+    ],
+)
+def test_mistakes_are_named(run: Run, image: Path, words: tuple[str, ...], problem: str) -> None:
+    with (image.parent / "large").open("wb") as large:
+        large.truncate(2_000_000_000)
+    done = run("emulate", *words)
+    one_line(done)
+    assert done.stderr.startswith(f"headstart: {problem}"), done.stderr
+    assert not is_mounted(image.parent / "mount")
+
+
+def test_the_status_line_is_of_the_last_second() -> None:
+    empty = emulation.Spread(count=0, mean=0, p50=0, p99=0, max=0)
+    fields: dict[str, Any] = dict.fromkeys(emulation.Statistics.__annotations__, 0)
+    then = emulation.Statistics(**{**fields, "lateness_ns": empty})
+    late = emulation.Spread(count=250, mean=20_000, p50=20_000, p99=60_000, max=90_000)
+    more = {"elapsed_ns": 2_000_000_000, "requests": 250, "bytes": 3_000_000, "busy_ns": 1_500_000_000}
+    now = emulation.Statistics(**{**fields, **more, "outstanding": 3, "lateness_ns": late})
+    line = "125 requests/s, 1.5 MB/s, 75% busy, 3 outstanding; 250 in all, 99 % of them at most 60.000 us late"
+    assert command.status(then, now) == line
+
+
+def test_the_page_describes_each_field() -> None:
+    page = (ROOT / "docs" / "emulate.md").read_text(encoding="utf-8")
+    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    fields = [*emulation.Statistics.__annotations__, "was_in_use"]
+    assert [field for field in fields if field not in described] == []
