@@ -197,7 +197,7 @@ impl<S: Space> Level<S> {
             hits_unready: (self.counts.hits_unready - before.1) as u32,
             misses: (self.counts.misses - before.2) as u32,
         };
-        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position });
+        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write });
         let issued = self.issue(now, None, backend);
         self.requests.found.clear();
         self.changed = true;

@@ -141,8 +141,8 @@ impl Asking {
         self.owed.is_empty() && self.fetch(block, view.space.place(block), &mut round)
     }
 
-    /// Fetches what a request misses, then what the read-ahead adds.
-    fn asked(&mut self, now: Nanos, asked: &Asked, round: &mut Round<'_>) {
+    /// Fetches what a request misses, then what the read-ahead adds; of a write it is told nothing.
+    fn asked(&mut self, now: Nanos, asked: &Asked, write: bool, round: &mut Round<'_>) {
         let view = round.view;
         for (index, found) in (asked.first..).zip(view.found) {
             if matches!(found, Found::Ready | Found::ReadyPrefetched) {
@@ -153,6 +153,9 @@ impl Asking {
             if *found == Found::Absent && round.lacks(block) && !self.fetch(block, (asked.file, index), round) {
                 self.owed.push_back(block);
             }
+        }
+        if write {
+            return;
         }
         let mut prefetch = std::mem::take(&mut self.prefetch);
         prefetch.clear();
@@ -235,7 +238,7 @@ impl Policy for Asking {
                     self.owed.push_back(block);
                 }
             }
-            Event::Asked { asked, .. } => self.asked(now, &asked, &mut round),
+            Event::Asked { asked, write, .. } => self.asked(now, &asked, write, &mut round),
             Event::Arrived { block, .. } => self.parts.inserted(block),
             Event::Decide => self.retry_owed(&mut round),
             // It prefetches when asked, at no cost.

@@ -178,6 +178,8 @@ pub enum Event {
         asked: Asked,
         /// The reference of its first block; the others follow it. At lower levels `NEVER`.
         position: Position,
+        /// The blocks are going to be written whole: nothing is read ahead behind them.
+        write: bool,
     },
     /// Step (3): the processor of `process` has nothing to do and could take on a prefetch action. The answer is one
     /// fetch at most; a policy whose prefetching costs no processor time gives none.

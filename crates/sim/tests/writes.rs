@@ -3,6 +3,7 @@
 mod common;
 
 use common::Trace;
+use headstart_policy::readahead::READ_AHEADS;
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
@@ -46,6 +47,22 @@ fn writing_back_waits_for_nobody() {
     assert_eq!((report.counts.writes, report.counts.blocks_written, report.levels[0].dirty_blocks), (2, 1, 1));
     // The write of B is under way at the end: busy from 5 to 6.
     assert_eq!((report.devices[0].requests, report.devices[0].busy_ns), (1, 3_000_000));
+}
+
+#[test]
+fn nothing_is_read_ahead_behind_writes() {
+    // A copy of 256 blocks: each of the source is fetched once, none of the destination.
+    for row in READ_AHEADS {
+        let report = common::run(&format!(
+            "workload = {{generator = \"cp\", copies = 1, size = \"1MiB\", block_size = \"4KiB\", compute = \"1ms\", \
+             processes = \"per-pid\", issue = \"whole\", writes = \"back\"}}\ncache = {{blocks = 1024}}\n\
+             policy = \"{}\"\ndevice = {{model = \"uniform\", fetch_time = \"2ms\"}}\n",
+            row.name
+        ));
+        let counts = &report.counts;
+        assert_eq!((counts.fetches, counts.writes, counts.write_misses), (256, 256, 256), "{}", row.name);
+        assert_eq!(report.levels[0].dirty_blocks, 256, "{}", row.name);
+    }
 }
 
 #[test]

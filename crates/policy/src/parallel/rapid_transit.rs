@@ -85,7 +85,7 @@ impl Policy for RapidTransit {
             self.starved = false;
             self.asking.on(now, event, view, fetches);
         }
-        if let Event::Asked { asked, position } = event {
+        if let Event::Asked { asked, position, .. } = event {
             self.ahead.taken(position, asked.count);
             for index in asked.first..asked.end() {
                 if let Some(block) = view.space.block(asked.file, index) {

@@ -106,7 +106,7 @@ impl Host {
             self.waiters[block.index()].push((process, position));
         }
         let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process };
-        self.tell(Event::Asked { asked, position }, &[found])
+        self.tell(Event::Asked { asked, position, write: false }, &[found])
     }
 
     fn serve(&mut self, process: u32, position: Position, block: Block) {

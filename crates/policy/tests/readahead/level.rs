@@ -161,7 +161,7 @@ impl Checked {
                 self.serve(*block, Outcome::HitReady);
             }
         }
-        self.tell(Event::Asked { asked, position: first }, &found, &blocks);
+        self.tell(Event::Asked { asked, position: first, write: false }, &found, &blocks);
         // The reader waits for the rest, in pieces where the frames are few.
         for (block, found) in blocks.iter().zip(&found).filter(|(_, found)| **found != Found::Ready) {
             while self.states[block.index()].is_absent() && *found == Found::Absent && self.policy.decides() {

@@ -207,6 +207,17 @@ fn entries(first: u32, files: impl IntoIterator<Item = (String, u64)>) -> Vec<Fi
     (first..).zip(files).map(entry).collect()
 }
 
+/// The same with `apart` bytes of other files between any two, which nobody reads and which only take their place.
+fn spread(files: Vec<FileEntry>, apart: u64) -> Vec<FileEntry> {
+    let count = files.len() as u32;
+    let other = |file: u32| FileEntry { file: count + file, size_bytes: apart, path: format!("other{file}") };
+    let each = files.into_iter().zip(0..).flat_map(|(entry, file)| {
+        let before = (apart > 0 && file > 0).then(|| other(file));
+        before.into_iter().chain([entry])
+    });
+    each.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,8 @@
 //! its index; scans read lineitem or orders. `alternating` and `mixed` are their shares, the rest are scans; 1.0 makes
 //! all queries of one kind. What is read in order is read from the start of the file up to a share of its own, evenly
 //! distributed. All of that is guessed, as are the other files' sizes (rows of TPC-H at scale 1 and what a MySQL table
-//! takes for them; indexes fill up to 2 GB), the shares, the 16 KiB of a read and the time between reads (`compute`).
+//! takes for them; indexes fill up to 2 GB), the shares, the 16 KiB of a read, the time between reads (`compute`) and the
+//! `apart` bytes of other files between two files.
 
 use headstart_types::KeyError;
 use rand_chacha::rand_core::RngCore;
@@ -19,7 +20,7 @@ use toml::{Table, Value};
 use super::super::draw::{below, happens, share};
 use super::super::keys::Keys;
 use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, Run, Server, Stage, System, FILE_MAX, SOURCE};
+use super::{defaults, entries, spread, Run, Server, Stage, System, FILE_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -64,6 +65,7 @@ fn own_defaults() -> Table {
         ("mixed", Value::Float(0.3)),
         ("random", Value::Integer(1)),
         ("read", Value::from("16KiB")),
+        ("apart", Value::from("1GiB")),
     ];
     let mut keys = defaults(21, own);
     keys.insert("compute".to_owned(), Value::from("200us"));
@@ -84,6 +86,7 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
         mixed,
         random: keys.count("random", 0..=RANDOM_MAX)?,
         read: keys.bytes("read", FILE_MAX)?,
+        apart: keys.bytes_or_none("apart", FILE_MAX)?,
     };
     Ok(System::from_keys(&keys, context)?.boxed(database))
 }
@@ -95,6 +98,8 @@ struct Database {
     /// Random reads of each of two files for each sequential one.
     random: u64,
     read: u64,
+    /// Bytes of other files between two.
+    apart: u64,
 }
 
 impl Database {
@@ -119,7 +124,7 @@ impl Database {
 
 impl Server for Database {
     fn files(&self) -> Vec<FileEntry> {
-        entries(0, (0..).zip(FILES).map(|(file, (name, _))| (name.to_owned(), self.bytes(file))))
+        spread(entries(0, (0..).zip(FILES).map(|(file, (name, _))| (name.to_owned(), self.bytes(file)))), self.apart)
     }
 
     fn request(&self, _number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_files_are_as_large_as_printed() {
-        let reader = opened("").expect("defaults");
+        let reader = opened("apart = \"0B\"").expect("keys");
         let sizes: Vec<u64> = reader.files().iter().map(|entry| entry.size_bytes).collect();
         assert_eq!(sizes.iter().sum::<u64>(), TOTAL);
         assert_eq!((sizes.iter().max(), sizes.iter().min()), (Some(&730_000_000), Some(&432)));
