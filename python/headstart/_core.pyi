@@ -107,6 +107,11 @@ def device_replay(
 def model_competitive(question: str) -> str:
     """Return the depth of competitive prefetching and what it guarantees."""
 
+def model_defeat(
+    sizes: Sequence[float], *, alpha: float, switch_ns: float, bytes_per_second: float
+) -> tuple[float, int, float]:
+    """Return the length of the stream that defeats a schedule, the prefetch that it ends in, and what it costs."""
+
 def model_scenario(
     *,
     path: str | PathLike[str] | None = None,

@@ -30,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
+    module.add_function(wrap_pyfunction!(model::model_defeat, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_file_system, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;

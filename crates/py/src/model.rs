@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use headstart_analytic::competitive::{defeat, latest_violation};
 use headstart_analytic::file_system::{Column, Sheet, TERMS};
 use headstart_sim::{model, Scenario};
 use headstart_types::KeyError;
@@ -27,6 +28,35 @@ pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
         let answer = model::competitive::competitive(&question).map_err(to_python)?;
         serde_json::to_string(&answer).map_err(to_python)
     })
+}
+
+/// Prefetches of a stream that defeats a schedule, at most: less than a second of work.
+const STEPS_MAX: f64 = 1e8;
+
+/// The stream that costs more than `alpha` times its optimum: its bytes, the prefetch that it ends in (from 1), and how many
+/// times the optimum it costs. The k-th prefetch fetches `sizes[k]` bytes, those after the last as much as the last.
+#[pyfunction]
+#[pyo3(signature = (sizes, *, alpha, switch_ns, bytes_per_second))]
+#[allow(clippy::needless_pass_by_value)] // Python's list becomes ours.
+pub fn model_defeat(
+    py: Python<'_>,
+    sizes: Vec<f64>,
+    alpha: f64,
+    switch_ns: f64,
+    bytes_per_second: f64,
+) -> PyResult<(f64, u64, f64)> {
+    let amounts = [("switch_ns", switch_ns), ("bytes_per_second", bytes_per_second)];
+    if let Some((key, amount)) = amounts.into_iter().find(|(_, amount)| !(*amount > 0.0 && amount.is_finite())) {
+        return Err(to_python(KeyError::new(key, format!("{amount} is out of range"), "more than 0")));
+    }
+    let latest = latest_violation(sizes.first().copied().unwrap_or(0.0), switch_ns, bytes_per_second);
+    if latest.is_finite() && latest > STEPS_MAX {
+        let problem = format!("the first is so near to a switch's worth of data that it takes {latest:e} prefetches");
+        return Err(to_python(KeyError::new("sizes", problem, format!("{STEPS_MAX:e} at most"))));
+    }
+    let size = |k: u64| sizes.get(k as usize - 1).or(sizes.last()).copied().unwrap_or(0.0);
+    let found = py.allow_threads(|| defeat(size, alpha, switch_ns, bytes_per_second)).map_err(to_python)?;
+    Ok((found.length_bytes, found.prefetch, found.ratio()))
 }
 
 /// What the model says of a scenario, as JSON: `response`, `parameters`, and with `advice` what to change.

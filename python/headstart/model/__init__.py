@@ -16,7 +16,7 @@ found = model.competitive("ibm-36gb-10k")
 found.average.mean.depth_bytes, found.guarantees[0].bound
 """
 
-from headstart.model.competitive import Competitive, Depth, Guarantee, Switch, competitive
+from headstart.model.competitive import Competitive, Defeat, Depth, Guarantee, Switch, competitive, defeat
 from headstart.model.file_system import Drive, Response, file_system
 from headstart.model.scenarios import Advice, Check, ScenarioModel, check, of_scenario
 from headstart.model.shriver99 import PLATFORMS
@@ -26,6 +26,7 @@ __all__ = [
     "Advice",
     "Check",
     "Competitive",
+    "Defeat",
     "Depth",
     "Drive",
     "Guarantee",
@@ -34,6 +35,7 @@ __all__ = [
     "Switch",
     "check",
     "competitive",
+    "defeat",
     "file_system",
     "of_scenario",
 ]

@@ -100,6 +100,35 @@ class Competitive:
         return {"schema": SCHEMA, "version": _core.__version__, **dataclasses.asdict(self)}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Defeat:
+    """A stream on which a schedule of depths costs more than a factor."""
+
+    length_bytes: float
+    prefetch: int
+    """The one that the stream ends in, from 1."""
+    ratio: float
+    """What it costs over the optimum's cost."""
+
+
+def defeat(sizes: Sequence[float], *, alpha: float, switch_ns: float, bytes_per_s: float) -> Defeat:
+    """Return the stream on which a schedule costs more than `alpha` times its optimum, equations (9) to (13).
+
+    Args:
+        sizes: Bytes of a stream's first, second, ... prefetch; each after the last fetches as much as the last.
+        alpha: Any factor below 2.
+        switch_ns: Seek and rotation.
+        bytes_per_s: Of the transfer.
+
+    Raises:
+        HeadstartError: The factor is not between 0 and 2, or a number is not above 0.
+    """
+    length, prefetch, ratio = _core.model_defeat(
+        [float(size) for size in sizes], alpha=alpha, switch_ns=switch_ns, bytes_per_second=bytes_per_s
+    )
+    return Defeat(length_bytes=length, prefetch=prefetch, ratio=ratio)
+
+
 def competitive(
     drive: str | PathLike[str] | None = None,
     *,

@@ -12,6 +12,8 @@ SEEK_MS: Final = {"ibm": 7.53, "seagate": 7.98, "raid0": 7.98}
 ROTATION_MS: Final = 3.00
 """Half a turn, printed of the IBM drive; all drives turn at 10,000 rpm."""
 RATE_MB: Final = {"ibm": 37.3, "seagate": 55.8, "raid0": 80.9}
+RATE_LIMIT_MB: Final = 37.5
+"""Of the IBM drive on Linux 2.6.10, by software."""
 DEPTH_KB: Final = {"ibm": 393, "seagate": 446, "raid0": 646}
 """Average competitive depths, in KB of 1000 bytes."""
 LINUX: Final = "128KiB"
