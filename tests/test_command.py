@@ -27,6 +27,7 @@ COMMANDS = [
     ("device", "replay"),
     ("device", "import-diskspecs"),
     ("model", "competitive"),
+    ("tune",),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "generate"),

@@ -7,7 +7,7 @@
 Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line.
 """
 
-from headstart import model
+from headstart import model, tuning
 from headstart._core import HeadstartError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
@@ -34,4 +34,5 @@ __all__ = [
     "trace_convert",
     "trace_generate",
     "trace_info",
+    "tuning",
 ]

@@ -41,6 +41,9 @@ def emulate(
 ) -> tuple[str, bool]:
     """Mount an emulated disk and stay until it is unmounted; return its statistics, and whether it was in use."""
 
+def tune(action: str, question: str) -> str:
+    """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""
+
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 

@@ -1,10 +1,12 @@
 //! The live host: real threads and a real clock under the policies, the level and the rules of the simulator.
 //!
 //! Beside `headstart-sim` on `headstart-engine`: what is decided is decided by the same code in both. There are
-//! [`rapid`], the testbed of parallel programs, and [`emulate`], a file that answers as a simulated drive would.
+//! [`rapid`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would, and [`tune`],
+//! which sets a real device's read-ahead.
 
 mod clock;
 pub mod emulate;
 pub mod rapid;
+pub mod tune;
 
 pub use clock::{Clock, Lateness, RealClock, SteppedClock};

@@ -12,6 +12,7 @@ mod model;
 mod replay;
 mod simulation;
 mod traces;
+mod tune;
 
 use pyo3::prelude::*;
 
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_defeat, module)?)?;

@@ -1,0 +1,208 @@
+//! What the read-ahead should be: the competitive depth of a profile, or what one says.
+//!
+//! Source: Li, Shen and Papathanasiou, EuroSys 2007, equation (8): what is transferred within the average switch, a seek
+//! and half a turn. The rate is the mean over the places of the device, as `headstart model competitive` prints it.
+
+use headstart_device::{build_device, SECTOR_BYTES};
+use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
+use nix::unistd::{sysconf, SysconfVar};
+use serde::Serialize;
+use toml::Table;
+
+use super::{Device, Error};
+
+/// More is a slip: it would be seconds of a disk.
+const LARGEST: u64 = 1 << 30;
+
+/// What decides the number.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// The competitive depth of a drive: a name of the registry or the path of a profile, and keys laid over its own.
+    Profile {
+        /// The name.
+        name: String,
+        /// The keys.
+        keys: Table,
+    },
+    /// So much.
+    Depth(Bytes),
+}
+
+/// A depth, and what it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Depth {
+    /// The drive that it was computed for; `None` where it was given.
+    pub profile: Option<String>,
+    /// The depth, not rounded, in bytes.
+    pub bytes: f64,
+    /// The nearest number of whole pages, at least one.
+    pub pages: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// The same for the kernel.
+    pub kb: u64,
+    /// Mean seek between two places of the drive; `None` where the depth was given, as the next two.
+    pub seek_ns: Option<u64>,
+    /// Half a turn.
+    pub half_turn_ns: Option<u64>,
+    /// Mean rate of a long read over the places of the device.
+    pub bytes_per_second: Option<f64>,
+    /// Bytes that the drive of the profile holds.
+    pub profile_bytes: Option<u64>,
+}
+
+impl Depth {
+    /// The depth for `device`.
+    ///
+    /// # Errors
+    /// There is no such profile, nothing in it moves, or the depth is none.
+    pub fn of(device: &Device, wanted: &Wanted) -> Result<Self, Error> {
+        match wanted {
+            Wanted::Depth(Bytes(bytes @ 1..=LARGEST)) => Ok(Self::given(*bytes)),
+            Wanted::Depth(bytes) => Err(KeyError::new("depth", bytes.to_string(), "1B to 1GiB").into()),
+            Wanted::Profile { name, keys } => Ok(Self::competitive(device, name, &facts(name, keys)?)),
+        }
+    }
+
+    fn given(bytes: u64) -> Self {
+        Self {
+            profile: None,
+            seek_ns: None,
+            half_turn_ns: None,
+            bytes_per_second: None,
+            profile_bytes: None,
+            ..Self::rounded(bytes as f64)
+        }
+    }
+
+    fn competitive(device: &Device, name: &str, facts: &DriveFacts) -> Self {
+        let rate = mean_rate(facts, device.size_bytes);
+        let switch = facts.mean_seek + facts.half_turn;
+        Self {
+            profile: Some(name.to_owned()),
+            seek_ns: Some(facts.mean_seek.0),
+            half_turn_ns: Some(facts.half_turn.0),
+            bytes_per_second: Some(rate),
+            profile_bytes: Some(facts.bands.iter().map(|band| band.sectors).sum::<u64>() * SECTOR_BYTES),
+            ..Self::rounded(switch.as_secs_f64() * rate)
+        }
+    }
+
+    fn rounded(bytes: f64) -> Self {
+        let page_bytes = page_bytes();
+        let pages = (bytes / page_bytes as f64).round().max(1.0) as u64;
+        let kb = kb_of(pages, page_bytes);
+        let (profile, seek_ns, half_turn_ns, bytes_per_second, profile_bytes) = (None, None, None, None, None);
+        Self { profile, bytes, pages, page_bytes, kb, seek_ns, half_turn_ns, bytes_per_second, profile_bytes }
+    }
+
+    /// The switch: seek and half a turn.
+    #[must_use]
+    pub fn switch(&self) -> Option<Nanos> {
+        Some(Nanos(self.seek_ns? + self.half_turn_ns?))
+    }
+}
+
+/// Bytes of a page of this machine.
+pub(super) fn page_bytes() -> u64 {
+    let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    page.and_then(|page| u64::try_from(page).ok()).unwrap_or(4096).max(1024)
+}
+
+/// So many pages in KiB: every page is a whole number of them.
+pub(super) fn kb_of(pages: u64, page_bytes: u64) -> u64 {
+    pages * (page_bytes / 1024)
+}
+
+/// What of a drive decides the depth.
+///
+/// # Errors
+/// There is no such drive, or nothing in it moves.
+pub(super) fn facts(name: &str, keys: &Table) -> Result<DriveFacts, Error> {
+    let device = build_device(name, keys.clone())?;
+    device.drive_facts().ok_or_else(|| {
+        let problem =
+            format!("nothing moves in \"{name}\": there is no switch that a deeper read-ahead could amortise");
+        KeyError::new("profile", problem, "a drive with an arm, or --depth SIZE").into()
+    })
+}
+
+/// Mean rate over the first `bytes` of a drive, or over all of it: over its places, as streams lie at random.
+fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
+    // A device of no size is one without a medium.
+    let mut left = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(SECTOR_BYTES).max(1));
+    let (mut sectors, mut sum) = (0, 0.0);
+    for band in facts.bands.iter() {
+        let here = band.sectors.min(left);
+        left -= here;
+        sectors += here;
+        sum += here as f64 * band.bytes_per_second;
+    }
+    sum / sectors as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::testing::Machine;
+    use super::*;
+    use headstart_types::RateBand;
+
+    #[test]
+    fn the_rate_is_that_of_the_places_of_the_device() {
+        // 1000 sectors at 40 MB/s, 500 at 20.
+        let band =
+            |first, sectors, rate| RateBand { first, sectors, first_cylinder: 0, cylinders: 1, bytes_per_second: rate };
+        let facts = DriveFacts {
+            seek: [Nanos::ZERO].into(),
+            mean_seek: Nanos::ZERO,
+            half_turn: Nanos::ZERO,
+            bands: [band(0, 1000, 40e6), band(1000, 500, 20e6)].into(),
+        };
+        let rate =
+            |sectors: Option<u64>| (mean_rate(&facts, sectors.map(|sectors| sectors * 512)) / 1e3).round() as u64;
+        assert_eq!([Some(0), Some(1000), Some(1250), Some(1500)].map(rate), [40_000, 40_000, 36_000, 33_333]);
+        assert_eq!((rate(None), rate(Some(9999))), (33_333, 33_333));
+    }
+
+    #[test]
+    fn the_paper_s_drive() {
+        // Section 5: 7.53 ms, 3.00 ms, 37.3 MB/s: 393 KB, in pages of 4 KiB 95.9.
+        let machine = Machine::new();
+        machine.disk("sda", "8:0", 36_400_000_000 / 512, 128);
+        let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
+        let device = device.expect("it is there");
+        let wanted = |name: &str| Wanted::Profile { name: name.to_owned(), keys: Table::new() };
+        let depth = Depth::of(&device, &wanted("ibm-36gb-10k")).expect("a drive with an arm");
+        assert!((392e3..394e3).contains(&depth.bytes), "{depth:?}");
+        let switch = depth.switch().expect("a seek and half a turn");
+        assert!((10.5..10.56).contains(&(switch.as_secs_f64() * 1e3)), "{depth:?}");
+        assert_eq!(depth.kb * 1024, depth.pages * depth.page_bytes);
+        if depth.page_bytes == 4096 {
+            assert_eq!((depth.pages, depth.kb), (96, 384));
+        }
+        let error = Depth::of(&device, &wanted("nvme")).expect_err("no arm").to_string();
+        assert!(
+            error.starts_with("profile: nothing moves in \"nvme\"") && error.ends_with("or --depth SIZE"),
+            "{error}"
+        );
+        let error = Depth::of(&device, &wanted("no-drive")).expect_err("no drive").to_string();
+        assert!(error.contains("no-drive") && error.contains("allowed"), "{error}");
+    }
+
+    #[test]
+    fn what_is_given_is_rounded_to_the_nearest_page() {
+        let page = page_bytes();
+        let pages = |bytes: u64| Depth::given(bytes).pages;
+        assert_eq!([1, page, page * 3 / 2 - 1, page * 3 / 2, page * 10].map(pages), [1, 1, 1, 2, 10]);
+        let machine = Machine::new();
+        machine.disk("sda", "8:0", 8, 128);
+        let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
+        let device = device.expect("it is there");
+        for bytes in [0, (1 << 30) + 1] {
+            let error = Depth::of(&device, &Wanted::Depth(Bytes(bytes))).expect_err("refused").to_string();
+            assert_eq!(error, format!("depth: {}; allowed: 1B to 1GiB", Bytes(bytes)));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Show, apply, restore. Each takes care first of what one that was killed has left.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use headstart_types::system_says;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use super::report::SCHEMA;
+use super::state::{self, Entry, State};
+use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
+
+/// Of which device, and where what was found is kept.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The machine.
+    pub roots: Roots,
+    /// A block device, or a path on what is to be tuned.
+    pub device: PathBuf,
+    /// The state file.
+    pub state: PathBuf,
+}
+
+/// One device and its number.
+#[derive(Debug)]
+pub struct Tuner {
+    pub(super) settings: Settings,
+    pub(super) device: Device,
+}
+
+/// A device that nobody else changes, and the state file, which nobody else writes.
+pub(super) struct Held {
+    pub state: State,
+    pub notes: Vec<String>,
+    /// On the folder of the device: two of us never change one device, whatever state files they have. It goes with the
+    /// process, however that ends.
+    pub lock: Flock<File>,
+}
+
+impl Tuner {
+    /// Finds the device.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let device = Device::of(&settings.roots, &settings.device)?;
+        Ok(Self { settings, device })
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What there is and what there should be. Changes nothing.
+    ///
+    /// # Errors
+    /// The profile is none, or the state file is damaged.
+    pub fn show(&self, wanted: &Wanted) -> Result<Report, Error> {
+        let depth = Depth::of(&self.device, wanted)?;
+        let now = self.device.read_ahead_kb()?;
+        let roots = &self.settings.roots;
+        let boot = roots.boot_id();
+        let entries = state::read(&self.settings.state)?;
+        let entry = entries.iter().find(|entry| entry.number == self.device.number && entry.boot_id == boot);
+        let mut notes = self.remarks(&depth);
+        let watcher = entry.and_then(|entry| entry.watcher);
+        if let (Some(entry), Some(dead)) = (entry, watcher.filter(|watcher| !watcher.lives(roots))) {
+            notes.push(format!(
+                "process {} watched it and was killed: what stands there is its number; the next --apply, --watch or \
+                 --restore writes {} first",
+                dead.pid, entry.old_kb
+            ));
+        }
+        let report = self.report(Action::DryRun, now, Some(depth), entry.map(|entry| entry.old_kb), notes)?;
+        Ok(Report { watcher: watcher.filter(|watcher| watcher.lives(roots)), ..report })
+    }
+
+    /// Writes the depth. What was found before the first time is kept until [`Tuner::restore`].
+    ///
+    /// # Errors
+    /// As [`Tuner::show`]; the system does not allow it; somebody watches the device. Then the number is as it was.
+    pub fn apply(&self, wanted: &Wanted) -> Result<Report, Error> {
+        let depth = Depth::of(&self.device, wanted)?;
+        let Held { mut state, mut notes, lock } = self.hold()?;
+        let found = self.device.read_ahead_kb()?;
+        notes.extend(self.remarks(&depth));
+        let mut entry = match state.entry(self.device.number) {
+            Some(before) => before.clone(),
+            None => Entry::new(&self.device, &self.settings.roots, found, None),
+        };
+        let old = entry.old_kb;
+        if !entry.ours_kb.is_empty() && found != old && !entry.ours_kb.contains(&found) {
+            notes.push(format!("somebody else had set {found} since the last --apply"));
+        }
+        entry.writes(depth.kb);
+        state.put(entry)?;
+        self.device.write(depth.kb)?;
+        drop(lock);
+        self.report(Action::Apply, found, Some(depth), Some(old), notes)
+    }
+
+    /// Writes what was found before the first [`Tuner::apply`]; with `force` even if somebody else has changed the number
+    /// since.
+    ///
+    /// # Errors
+    /// The system does not allow it; somebody watches the device, or has changed the number. Then it is as it was.
+    pub fn restore(&self, force: bool) -> Result<Report, Error> {
+        let Held { mut state, mut notes, lock } = self.hold()?;
+        let found = self.device.read_ahead_kb()?;
+        let Some(entry) = state.entry(self.device.number).cloned() else {
+            if notes.is_empty() {
+                notes.push("nothing has been applied to it".to_owned());
+            }
+            return self.report(Action::Restore, found, None, None, notes);
+        };
+        let old = entry.old_kb;
+        let ours = entry.ours_kb.contains(&found);
+        if found == old {
+            notes.push(format!("it was {old} already"));
+        } else if ours || force {
+            self.device.write(old)?;
+        } else if !entry.is_of(&self.device) {
+            notes.push("another device has its number now: what was found is forgotten".to_owned());
+        } else {
+            let ours = entry.ours_kb.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ");
+            let problem =
+                format!("is {found}, neither ours ({ours}) nor what was found ({old}): somebody has changed it");
+            return Err(Error::path(&self.device.file(), problem, "--force, which writes what was found"));
+        }
+        state.retain(|each| each.number != entry.number)?;
+        drop(lock);
+        self.report(Action::Restore, found, None, None, notes)
+    }
+
+    /// The device for us alone, and the state file, in which nothing is left of other boots, of devices that have gone,
+    /// and of a watcher of this one that was killed: what that had found is written.
+    ///
+    /// # Errors
+    /// The system does not allow it, or somebody else has the device.
+    pub(super) fn hold(&self) -> Result<Held, Error> {
+        self.device.check_writable()?;
+        let lock = self.lock()?;
+        let mut state = State::open(&self.settings.state)?;
+        let mut notes = Vec::new();
+        let roots = &self.settings.roots;
+        let boot = roots.boot_id();
+        let there = |entry: &Entry| roots.sys.join("class/bdi").join(entry.number.to_string()).exists();
+        for entry in state.entries() {
+            if entry.boot_id != boot {
+                notes.push(format!("{}: what was found before the last boot is forgotten, not written", entry.name));
+            } else if !there(entry) && entry.number != self.device.number {
+                notes.push(format!("{}: has gone, and what was found with it", entry.name));
+            }
+        }
+        state.retain(|entry| entry.boot_id == boot && (there(entry) || entry.number == self.device.number))?;
+        let killed = state.entry(self.device.number).filter(|entry| entry.watcher.is_some()).cloned();
+        if let Some((entry, watcher)) = killed.and_then(|entry| entry.watcher.map(|watcher| (entry, watcher))) {
+            notes.push(self.recover(&entry, watcher)?);
+            state.retain(|each| each.number != entry.number)?;
+        }
+        Ok(Held { state, notes, lock })
+    }
+
+    /// Writes what a watcher had found that was killed: the lock says that it is no more. Returns what to say.
+    fn recover(&self, entry: &Entry, watcher: Process) -> Result<String, Error> {
+        let (now, old) = (self.device.read_ahead_kb()?, entry.old_kb);
+        let who = format!("process {} watched it and was killed", watcher.pid);
+        Ok(match now {
+            now if now == old => format!("{who}: it is {old}, as it was found"),
+            now if entry.ours_kb.contains(&now) => {
+                self.device.write(old)?;
+                format!("{who}: it was {now}, and is {old} again, as it was found")
+            }
+            now => format!("{who}: somebody has set {now} since, which stays"),
+        })
+    }
+
+    /// # Errors
+    /// Somebody has it.
+    fn lock(&self) -> Result<Flock<File>, Error> {
+        let problem =
+            |error: &io::Error| Error::path(self.device.folder(), system_says(error), "a device that is there");
+        let folder = File::open(self.device.folder()).map_err(|error| problem(&error))?;
+        Flock::lock(folder, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => self.is_watched(),
+            other => problem(&other.into()),
+        })
+    }
+
+    fn is_watched(&self) -> Error {
+        let entries = state::read(&self.settings.state).unwrap_or_default();
+        let of_this = entries.iter().filter(|entry| entry.number == self.device.number);
+        let who = match of_this.filter_map(|entry| entry.watcher).next() {
+            Some(watcher) => format!("process {}", watcher.pid),
+            None => "another process".to_owned(),
+        };
+        let problem = format!("{who} is tuning {}", self.device.label());
+        Error::path(&self.device.path, problem, "one at a time: wait, or end it with SIGTERM, which restores")
+    }
+
+    /// What is odd about a depth.
+    pub(super) fn remarks(&self, depth: &Depth) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if let Some((profile, device)) = depth.profile_bytes.zip(self.device.size_bytes) {
+            // A tenth: sizes of one make differ by less.
+            if profile.abs_diff(device) > profile / 10 {
+                remarks.push(format!("the device has {device} bytes, the drive of the profile {profile}"));
+            }
+        }
+        remarks
+    }
+
+    fn report(
+        &self,
+        action: Action,
+        found_kb: u64,
+        proposed: Option<Depth>,
+        old_kb: Option<u64>,
+        notes: Vec<String>,
+    ) -> Result<Report, Error> {
+        Ok(Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            action,
+            device: self.device.clone(),
+            found_kb,
+            now_kb: self.device.read_ahead_kb()?,
+            proposed,
+            old_kb,
+            watcher: None,
+            state: self.settings.state.clone(),
+            notes,
+        })
+    }
+}
+
+/// Forgets what was found on a device that is not there any more, by the name in its path: with the device its number has
+/// gone.
+///
+/// # Errors
+/// It was forgotten, which the error says; or the state file cannot be written, or is damaged.
+pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
+    let Settings { roots, device, state } = settings;
+    let name = device.file_name().unwrap_or_default().to_string_lossy();
+    let gone =
+        |entry: &Entry| entry.name == name && !roots.sys.join("class/bdi").join(entry.number.to_string()).exists();
+    if device.exists() || !state::read(state)?.iter().any(gone) {
+        return Ok(());
+    }
+    State::open(state)?.retain(|entry| !gone(entry))?;
+    Err(Error::path(
+        device,
+        "has gone, and its read-ahead with it: what was found is forgotten",
+        "a device that is there",
+    ))
+}

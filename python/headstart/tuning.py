@@ -1,0 +1,160 @@
+"""Read-ahead of real devices: what it is, what it should be, set and taken back (docs/tune.md). Linux.
+
+    report = tuning.show("/dev/sda", profile="my-drive.toml")
+    report.now_kb, report.proposed.kb
+    tuning.apply("/dev/sda", profile="my-drive.toml")
+    tuning.restore("/dev/sda")
+
+Numbers of the kernel are KiB (`_kb`), other sizes bytes, times whole nanoseconds. The core works without the GIL.
+"""
+
+import dataclasses
+import json
+import os
+from os import PathLike
+from typing import Any, Literal, Self
+
+from headstart import _core
+from headstart.devices import Keys
+
+Path = str | PathLike[str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Device:
+    """A backing device: what has a read-ahead of its own."""
+
+    path: str
+    """As it was named."""
+    number: str
+    """The device's number, such as "7:0"."""
+    name: str | None
+    """The kernel's name; `None` for a file system without a block device."""
+    kind: Literal["disk", "loop", "stacked", "file-system"]
+    partition: str | None
+    """The partition that was named, or on which what was named lies."""
+    made_of: list[str]
+    """The devices that a stacked one hands requests on to."""
+    size_bytes: int | None
+    identity: str | None
+    """A serial number or the like; of a loop device its file."""
+    sequence: int | None
+    """Counts media since the boot."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Depth:
+    """What the read-ahead should be, and what that comes from."""
+
+    profile: str | None
+    """`None` where the depth was given, as the times and the rate."""
+    bytes: float
+    """Not rounded."""
+    pages: int
+    page_bytes: int
+    kb: int
+    """Whole pages, in KiB."""
+    seek_ns: int | None
+    half_turn_ns: int | None
+    bytes_per_second: float | None
+    profile_bytes: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process, told from others of its number by when it started."""
+
+    pid: int
+    start_ticks: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What was found, proposed and written; docs/tune.md describes each field."""
+
+    schema: int
+    version: str
+    action: Literal["dry-run", "apply", "restore"]
+    device: Device
+    found_kb: int
+    now_kb: int
+    proposed: Depth | None
+    old_kb: int | None
+    watcher: Process | None
+    state: str
+    notes: list[str]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the report that the core wrote."""
+        fields = json.loads(text)
+        proposed, watcher = fields["proposed"], fields["watcher"]
+        typed = {
+            "device": Device(**fields["device"]),
+            "proposed": None if proposed is None else Depth(**proposed),
+            "watcher": None if watcher is None else Process(**watcher),
+        }
+        return cls(**{**fields, **typed})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `headstart tune --json` prints it."""
+        return dataclasses.asdict(self)
+
+
+def show(
+    device: Path,
+    *,
+    profile: str | None = None,
+    keys: Keys | None = None,
+    depth: str | None = None,
+    state: Path | None = None,
+) -> Report:
+    """Return a device's read-ahead beside the competitive depth of `profile`, or beside `depth` ("400KiB").
+
+    `device` is a block device, or a path on the file system whose backing device it is. `profile` is a name of
+    `headstart list devices` or the path of a profile, `keys` are laid over its own. Nothing is changed; needs no root.
+
+    Raises:
+        HeadstartError: A mistake of the caller, or there is no such device.
+    """
+    return _tune("dry-run", device, profile=profile, keys=keys, depth=depth, state=state)
+
+
+def apply(
+    device: Path,
+    *,
+    profile: str | None = None,
+    keys: Keys | None = None,
+    depth: str | None = None,
+    state: Path | None = None,
+) -> Report:
+    """Write what `show` proposes; `state` keeps what was found before the first time.
+
+    Raises:
+        HeadstartError: As `show`; not root; the device is watched. Then the number is as it was.
+    """
+    return _tune("apply", device, profile=profile, keys=keys, depth=depth, state=state)
+
+
+def restore(device: Path, *, force: bool = False, state: Path | None = None) -> Report:
+    """Write what was found before the first `apply`; with `force` even if somebody else has changed it since.
+
+    Raises:
+        HeadstartError: Not root; the device is watched, or has been changed by somebody else. Then it is as it was.
+    """
+    return _tune("restore", device, force=force, state=state)
+
+
+def question(device: Path, *, keys: Keys | None, state: Path | None, **more: Any) -> str:
+    """Return what the core takes: what is `None` is not there."""
+    asked = {
+        "device": os.fspath(device),
+        "keys": None if keys is None else dict(keys),
+        "state": None if state is None else os.fspath(state),
+        **more,
+    }
+    return json.dumps({key: value for key, value in asked.items() if value is not None})
+
+
+def _tune(action: str, device: Path, *, keys: Keys | None = None, state: Path | None, **more: Any) -> Report:
+    return Report.from_json(_core.tune(action, question(device, keys=keys, state=state, **more)))

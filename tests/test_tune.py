@@ -1,0 +1,249 @@
+"""`headstart tune` and its Python side: what it shows, writes and takes back, and what it refuses."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headstart import HeadstartError, _core, tuning
+from headstart.cli import tune as command
+from tests.conftest import COMMAND, ROOT, Run
+from tests.test_bad_input import one_line
+
+NOBODY = 65534
+
+
+def why_not() -> str | None:
+    """Why no loop device can be had here, if so."""
+    if os.geteuid() != 0:
+        return "not root"
+    if shutil.which("losetup") is None:
+        return "no losetup"
+    found = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=False)
+    return None if found.returncode == 0 else f"no loop device: {found.stderr.strip()}"
+
+
+REASON = why_not()
+loops = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of real devices: {REASON}")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """A machine that is a folder, with a disk whose number is that of the file system of the folder itself."""
+    device = tmp_path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    block = tmp_path / "sys" / "block" / "sdz"
+    backing = tmp_path / "sys" / "class" / "bdi" / number
+    for folder in (block / "mq", backing, tmp_path / "sys" / "dev" / "block", tmp_path / "proc/sys/kernel/random"):
+        folder.mkdir(parents=True)
+    (block / "dev").write_text(f"{number}\n")
+    (block / "size").write_text("71093750\n")
+    (backing / "read_ahead_kb").write_text("128\n")
+    (tmp_path / "sys" / "dev" / "block" / number).symlink_to(block)
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text("this-boot\n")
+
+    def fields(**more: str) -> dict[str, str]:
+        where = {"sys": str(tmp_path / "sys"), "proc": str(tmp_path / "proc"), "tracing": str(tmp_path / "tracing")}
+        return {"device": str(tmp_path), "state": str(tmp_path / "tune.json"), **where, **more}
+
+    return fields
+
+
+def ask(action: str, fields: dict[str, str]) -> tuning.Report:
+    return tuning.Report.from_json(_core.tune(action, json.dumps(fields)))
+
+
+def test_a_path_is_tuned_by_the_disk_below_it(machine: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    fields = machine(profile="ibm-36gb-10k")
+    shown = ask("dry-run", fields)
+    assert (shown.device.name, shown.device.kind, shown.now_kb, shown.notes) == ("sdz", "disk", 128, [])
+    assert shown.proposed is not None
+    assert shown.proposed.seek_ns is not None
+    assert 392e3 < shown.proposed.bytes < 394e3
+    assert not (tmp_path / "tune.json").exists()
+    applied = ask("apply", fields)
+    assert (applied.found_kb, applied.now_kb, applied.old_kb) == (128, shown.proposed.kb, 128)
+    stored = json.loads((tmp_path / "tune.json").read_text())
+    assert (stored["schema"], [entry["old_kb"] for entry in stored["entries"]]) == (1, [128])
+    restored = ask("restore", machine())
+    assert (restored.found_kb, restored.now_kb, restored.proposed) == (shown.proposed.kb, 128, None)
+
+
+def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
+    rows = command.rows(ask("dry-run", machine(profile="ibm-36gb-10k")))
+    assert list(rows) == ["device", "now", "proposed", "why"]
+    assert rows["now"] == "128 KiB"
+    assert rows["why"].startswith("ibm-36gb-10k: (7.53 ms mean seek + 3.00 ms half a turn) x 37.3 MB/s = 39")
+    rows = command.rows(ask("apply", machine(depth="400KiB")))
+    assert (rows["now"], rows["restore"]) == ("400 KiB; it was 128", "128 KiB")
+    assert rows["why"].startswith("409.6 kB as given: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((".",), "profile: is missing: how deep is not known; allowed: --profile with a name of `headstart list"),
+        ((".", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
+        ((".", "--profile", "ibm-36gb"), 'model: unknown model "ibm-36gb"'),
+        ((".", "--profile", "uniform", "--depth", "1MiB"), "depth: there is a profile too; allowed: one of the two"),
+        ((".", "--depth", "1MiB", "--set", "rpm=1"), "set: a depth has no keys; allowed: --set with --profile"),
+        ((".", "--depth", "400"), 'depth: "400" has no unit; allowed: a size with a unit'),
+        ((".", "--depth", "2GiB"), "depth: 2GiB; allowed: 1B to 1GiB"),
+        (("missing", "--depth", "1MiB"), "missing: No such file or directory; allowed: a disk, a partition or a loop"),
+        (("/dev/null", "--depth", "1MiB"), "/dev/null: is a character device; allowed: a disk, a partition or"),
+        (("/proc", "--depth", "1MiB"), "/proc: has no read-ahead: there is no backing device 0:"),
+        ((".", "--apply", "--restore"), "--restore: stands beside --apply; allowed: one of --dry-run, --apply"),
+        ((".", "--restore", "--depth", "1MiB"), "--depth: means nothing with --restore"),
+        ((".", "--depth", "1MiB", "--force"), "--force: means nothing with --dry-run"),
+        ((".", "--depth", "1MiB", "--json", "missing/x"), "missing/x: cannot be written"),
+    ],
+)
+def test_mistakes_are_named(run: Run, tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
+    done = run("tune", *words, "--state", tmp_path / "tune.json")
+    one_line(done)
+    assert done.stderr.startswith(f"headstart: {problem}"), done.stderr
+    assert not (tmp_path / "tune.json").exists()
+
+
+def test_a_look_at_the_real_machine_needs_no_rights(run: Run, tmp_path: Path) -> None:
+    """Whatever is below the root folder, where that is a device with a read-ahead."""
+    device = Path("/").stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    if not Path("/sys/dev/block", number).exists():
+        pytest.skip(f"SKIPPED: the root folder is on no block device: {number}")
+    words = ("tune", "/", "--profile", "ibm-36gb-10k", "--state", tmp_path / "tune.json", "--json", "-")
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    report = tuning.Report.from_json(done.stdout)
+    file = Path("/sys/class/bdi", report.device.number, "read_ahead_kb")
+    assert report.now_kb == int(file.read_text()) == report.found_kb
+
+
+def attached(image: Path) -> str:
+    """A loop device over `image`: the last that is free, for others take the first."""
+    devices = sorted(Path("/dev").glob("loop[0-9]*"), reverse=True)
+    for device in devices:
+        words = ["losetup", "--read-only", "--direct-io=on", str(device), str(image)]
+        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+            return str(device)
+    pytest.skip(f"SKIPPED: none of {len(devices)} loop devices is free")
+
+
+class Loop:
+    """A loop device over a file of ours, which is only read."""
+
+    def __init__(self, image: Path) -> None:
+        with image.open("wb") as file:
+            file.truncate(1 << 26)
+        self.image = image
+        self.path = attached(image)
+        # Its parents too are open to everybody, which those of the tests' folder are not.
+        self.state = Path(tempfile.mkdtemp(prefix="headstart-tune-")) / "tune.json"
+        self.state.parent.chmod(0o755)
+        self.file = Path("/sys/block", Path(self.path).name, "queue", "read_ahead_kb")
+        # It survives detaching.
+        self.found = self.file.read_text()
+        self.file.write_text("128")
+
+    def kb(self) -> int:
+        return int(self.file.read_text())
+
+    def close(self) -> None:
+        self.file.write_text(self.found)
+        subprocess.run(["losetup", "--detach", self.path], capture_output=True, check=False)
+        shutil.rmtree(self.state.parent)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    device = Loop(tmp_path / "disk.img")
+    try:
+        yield device
+    finally:
+        device.close()
+
+
+def tune(loop: Loop, *words: str, before: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+    line = [*(before or []), str(COMMAND), "tune", loop.path, *words, "--state", str(loop.state)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def reported(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+@loops
+def test_a_loop_device_is_set_and_set_back(loop: Loop) -> None:
+    shown = reported(tune(loop, "--profile", "ibm-36gb-10k", "--json", "-"))
+    assert (shown["now_kb"], loop.kb(), shown["device"]["identity"]) == (128, 128, str(loop.image))
+    assert [
+        note.startswith("the device has 67108864 bytes, the drive of the profile 364") for note in shown["notes"]
+    ] == [True]
+    applied = reported(tune(loop, "--profile", "ibm-36gb-10k", "--apply", "--json", "-"))
+    assert applied["now_kb"] == loop.kb() == shown["proposed"]["kb"]
+    assert reported(tune(loop, "--depth", "1MiB", "--apply", "--json", "-"))["old_kb"] == 128
+    assert loop.kb() == 1024
+    restored = tune(loop, "--restore")
+    assert (restored.returncode, loop.kb()) == (0, 128)
+    assert "128 KiB; it was 1,024" in restored.stdout
+    assert "nothing has been applied to it" in tune(loop, "--restore").stdout
+
+
+@loops
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="SKIPPED: no setpriv")
+def test_without_root_it_says_so_and_changes_nothing(loop: Loop) -> None:
+    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    for words in (("--depth", "1MiB", "--apply"), ("--restore",)):
+        done = tune(loop, *words, before=nobody)
+        one_line(done, "read_ahead_kb: cannot be written: Permission denied; allowed: root")
+        assert (loop.kb(), loop.state.exists()) == (128, False)
+    assert reported(tune(loop, "--depth", "1MiB", "--json", "-", before=nobody))["now_kb"] == 128
+
+
+@loops
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="SKIPPED: no unshare")
+def test_where_sysfs_is_read_only_it_says_so_and_changes_nothing(loop: Loop) -> None:
+    remount = ["unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro /sys && exec "$@"', "sh"]
+    if subprocess.run([*remount, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("SKIPPED: no mount namespace of one's own")
+    for words in (("--depth", "1MiB", "--apply"), ("--restore",)):
+        done = tune(loop, *words, before=remount)
+        one_line(done, "read_ahead_kb: cannot be written: Read-only file system; allowed: a sysfs that")
+        assert (loop.kb(), loop.state.exists()) == (128, False)
+
+
+@loops
+def test_a_number_that_somebody_else_has_set_stays(loop: Loop) -> None:
+    assert tune(loop, "--depth", "1MiB", "--apply").returncode == 0
+    loop.file.write_text("512")
+    one_line(tune(loop, "--restore"), "is 512, neither ours (1024) nor what was found (128)", "allowed: --force")
+    assert loop.kb() == 512
+    assert (tune(loop, "--restore", "--force").returncode, loop.kb()) == (0, 128)
+
+
+def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    (tmp_path / "tune.json").write_text("{")
+    for action in ("dry-run", "apply", "restore"):
+        with pytest.raises(HeadstartError, match=r"tune.json: is damaged: .*; allowed: "):
+            ask(action, machine(depth="1MiB"))
+    assert (tmp_path / "tune.json").read_text() == "{"
+    with pytest.raises(HeadstartError, match=r"\(did you mean \"depth\"\?\)"):
+        ask("dry-run", machine(deptn="1MiB"))
+    with pytest.raises(HeadstartError, match='action: "look"; allowed: dry-run, apply, restore'):
+        ask("look", machine())
+
+
+def test_the_page_describes_each_field() -> None:
+    page = (ROOT / "docs" / "tune.md").read_text(encoding="utf-8")
+    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert [field for field in tuning.Report.__annotations__ if field not in described] == []
+    assert [f for f in tuning.Device.__annotations__ if f"device.{f}" not in described] == []
+    assert [f for f in tuning.Depth.__annotations__ if f"proposed.{f}" not in described] == []
