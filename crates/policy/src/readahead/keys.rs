@@ -9,7 +9,7 @@ use headstart_types::{KeyError, Nanos};
 use super::linux_2_6::Trigger;
 use super::obl::When;
 use super::ra::{Adaptive, Ra};
-use super::{MountpointSetting, ReadAheadContext, SarcSetting, Size, ZfsSetting};
+use super::{MountpointSetting, ReadAheadContext, SarcSetting, Size, Version, ZfsSetting};
 
 pub fn defaults<K: Default + Serialize + DeserializeOwned>() -> Table {
     Table::try_from(K::default()).expect("keys are plain values")
@@ -143,6 +143,8 @@ impl Default for AmpKeys {
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinuxKeys {
+    /// Of the kernel.
+    pub version: Version,
     /// The device's read_ahead_kb.
     pub read_ahead: Size,
     /// The device's max_sectors_kb: a request larger than `read_ahead` is read in pieces of up to this.
@@ -152,7 +154,7 @@ pub struct LinuxKeys {
 
 impl Default for LinuxKeys {
     fn default() -> Self {
-        Self { read_ahead: Size::kib(128), max_request: Size::kib(1280), files: FILES }
+        Self { version: Version::default(), read_ahead: Size::kib(128), max_request: Size::kib(1280), files: FILES }
     }
 }
 

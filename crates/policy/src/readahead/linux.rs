@@ -23,9 +23,11 @@
 //! max_sectors_kb. The blocks before an absent one are looked at up to max back, and count as max - 1 if all of them
 //! are cached.
 //!
+//! Kernels from 6.17 on (`version`) end windows where their large folios end, and mark whole folios: see `folios`.
+//!
 //! What differs: a page is a block of the level. "Following" means at the end of the last request or one block after,
-//! as the kernel's byte position gives it for whole pages. Left out: large folios and the alignment of windows to them
-//! (which later kernels extend to single pages), the earlier mark of a window that the end of the file cuts short
+//! as the kernel's byte position gives it for whole pages. Left out: 6.12's marks on large folios, that
+//! a folio leaves the cache as a whole, the earlier mark of a window that the end of the file cuts short
 //! (what it would read lies beyond the end), mmap read-around, fadvise, madvise and readahead(2) with their pieces of
 //! 2 MB (force_page_cache_ra), congestion of the cgroup. Thrashing has no rule of its own in these kernels: a stream
 //! whose pages are gone starts anew, or by the cached blocks before it. Marks live in the pages there; here in a map
@@ -35,7 +37,9 @@
 //! in pieces shorter than a window: each piece at its end has up to max blocks too many.
 
 use headstart_types::Nanos;
+use serde::{Deserialize, Serialize};
 
+use super::folios::{aligned, first_folio, Folio, Marks};
 use super::recent::Recent;
 use super::{Asked, Cached, Found, ReadAhead, Run};
 
@@ -47,15 +51,29 @@ struct State {
     size: u64,
     /// The last blocks of the window, from its marked one.
     async_size: u64,
+    /// Its folios have 2^order blocks; 0 where they are single ones.
+    order: u32,
     /// The block after the last request; `None` before the first.
     previous: Option<u64>,
+}
+
+/// Of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Version {
+    /// Windows as long as they may be.
+    #[default]
+    #[serde(rename = "6.12")]
+    V6_12,
+    /// 6.17 and 6.18: windows end where their folios end.
+    #[serde(rename = "6.17")]
+    V6_17,
 }
 
 /// How large windows are: the kernel's way, or another one within the same detection of streams.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ramp {
     /// get_init_ra_size and get_next_ra_size.
-    Kernel,
+    Kernel(Version),
     /// Slow start from so many blocks; see `fixed_depth`.
     Slow(u64),
 }
@@ -64,7 +82,7 @@ impl Ramp {
     /// The first window of a stream, with `request` blocks to read.
     fn initial(self, request: u64, max: u64) -> u64 {
         match self {
-            Ramp::Kernel => initial_size(request, max),
+            Ramp::Kernel(_) => initial_size(request, max),
             Ramp::Slow(first) => first.max(request).min(max),
         }
     }
@@ -72,7 +90,7 @@ impl Ramp {
     /// The window after one of `size` blocks.
     fn next(self, size: u64, max: u64) -> u64 {
         match self {
-            Ramp::Kernel => next_size(size, max),
+            Ramp::Kernel(_) => next_size(size, max),
             Ramp::Slow(first) if size < first => first.min(max),
             Ramp::Slow(_) => size.saturating_mul(2).min(max),
         }
@@ -85,7 +103,7 @@ pub(super) struct Windows {
     ramp: Ramp,
     request_max: u64,
     files: Recent<(u32, u32), State>,
-    marks: Recent<(u32, u64), ()>,
+    marks: Marks,
 }
 
 /// On-demand read-ahead.
@@ -156,7 +174,7 @@ impl Pass<'_> {
         let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
         if index == 0 || request > max || follows {
             (state.size, state.async_size) = self.first_window(state, index, request);
-            state.start = index;
+            (state.start, state.order) = (index, 0);
             return true;
         }
         let before = self.cached_before(index, max);
@@ -170,6 +188,7 @@ impl Pass<'_> {
         // Cached from the start of the file: a long stream.
         let trace = if before == index { before * 2 } else { before };
         (state.start, state.size, state.async_size) = (index, (trace + request).min(max), 1);
+        state.order = 0;
         true
     }
 
@@ -190,14 +209,15 @@ impl Pass<'_> {
         (size, async_size)
     }
 
-    /// The marked block at `index` with `request` blocks still to read. True: a window is to be opened.
-    fn marked(&self, state: &mut State, index: u64, request: u64) -> bool {
-        let max = self.max(request);
+    /// The marked `folio`, from which on `request` blocks are still to read. True: a window is to be opened.
+    fn marked(&self, state: &mut State, folio: Folio, request: u64) -> bool {
+        let (max, index) = (self.max(request), folio.first);
         let expected = state.start.saturating_add(state.size - state.async_size);
+        let expected = expected - expected % folio.pages;
         if state.size > 0 && index == expected {
             state.start = state.start.saturating_add(state.size);
             state.size = match self.ramp {
-                Ramp::Kernel => next_size(state.size, max).max(state.size),
+                Ramp::Kernel(_) => next_size(state.size, max).max(state.size),
                 ramp @ Ramp::Slow(_) => ramp.next(state.size, max),
             };
         } else {
@@ -208,6 +228,9 @@ impl Pass<'_> {
             state.start = index.saturating_add(distance);
             state.size = self.ramp.next(distance + request, max);
         }
+        if let Ramp::Kernel(Version::V6_17) = self.ramp {
+            (state.order, state.size) = aligned(state.order, state.start, state.size, max);
+        }
         state.async_size = state.size;
         true
     }
@@ -217,7 +240,7 @@ impl Windows {
     /// Requests beyond the longest window are read up to `request_max` blocks at a time; state for `files` open files
     /// and marks for a cache of `frames` blocks.
     pub fn new(ramp: Ramp, request_max: u64, files: usize, frames: usize) -> Self {
-        Self { ramp, request_max, files: Recent::new(files), marks: Recent::new(frames) }
+        Self { ramp, request_max, files: Recent::new(files), marks: Marks::new(frames) }
     }
 
     /// A request has been looked up, at a place where windows may have `max` blocks, at least 1: see
@@ -237,21 +260,26 @@ impl Windows {
                     random_to = asked.end();
                 }
             }
-            if self.marks.remove((asked.file, index)).is_some() && pass.marked(&mut state, index, request) {
-                self.open(&mut pass, &state, prefetch);
+            if let Some(folio) = self.marks.take(asked.file, index) {
+                if pass.marked(&mut state, folio, asked.end() - folio.first) {
+                    self.open(&mut pass, &state, prefetch);
+                }
             }
         }
         state.previous = Some(asked.end());
         *self.files.get_or_default(key) = state;
     }
 
-    /// Names the window, as far as it is in the file, and marks its block unless that is cached already.
+    /// Names the window, as far as it is in the file, and marks its folio unless that is cached already.
     fn open(&mut self, pass: &mut Pass<'_>, state: &State, prefetch: &mut Vec<Run>) {
         let file = pass.asked.file;
         let end = state.start.saturating_add(state.size).min(pass.cached.file_blocks(file).unwrap_or(u64::MAX));
         let mark = state.start.saturating_add(state.size - state.async_size);
         if mark < end && state.async_size > 0 && !pass.is_cached(mark) {
-            self.marks.get_or_default((file, mark));
+            let pages = if mark == state.start { first_folio(state.order, mark, end) } else { 1 };
+            // The kernel falls back on single pages where a part of the folio is cached.
+            let is_whole = (mark..mark + pages).all(|index| !pass.is_cached(index));
+            self.marks.set(file, Folio { first: mark, pages: if is_whole { pages } else { 1 } });
         }
         if state.start < end {
             prefetch.push(Run::between(file, state.start, end));
@@ -265,7 +293,7 @@ impl Windows {
 
     /// A block has left the cache.
     pub fn evicted(&mut self, file: u32, index: u64) {
-        self.marks.remove((file, index));
+        self.marks.evicted(file, index);
     }
 
     /// Files and marks in mind.
@@ -275,11 +303,11 @@ impl Windows {
 }
 
 impl Linux {
-    /// Windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
+    /// As `version` does it: windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
     /// for a cache of `frames` blocks.
     #[must_use]
-    pub fn new(max: u64, request_max: u64, files: usize, frames: usize) -> Self {
-        Self { max: max.max(1), windows: Windows::new(Ramp::Kernel, request_max, files, frames) }
+    pub fn new(version: Version, max: u64, request_max: u64, files: usize, frames: usize) -> Self {
+        Self { max: max.max(1), windows: Windows::new(Ramp::Kernel(version), request_max, files, frames) }
     }
 }
 

@@ -12,6 +12,7 @@
 mod amp;
 mod ffs;
 mod fixed_depth;
+mod folios;
 mod fsspec_readahead;
 mod innodb;
 mod keys;
@@ -36,7 +37,7 @@ pub use ffs::Ffs;
 pub use fixed_depth::FixedDepth;
 pub use fsspec_readahead::FsspecReadahead;
 pub use innodb::InnoDb;
-pub use linux::Linux;
+pub use linux::{Linux, Version};
 pub use linux_2_6::{Linux26, Trigger};
 pub use mountpoint_s3::{MountpointS3, MountpointSetting};
 pub use obl::{Obl, When};

@@ -111,7 +111,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     ReadAheadRow {
         name: "linux",
         summary: "the kernel's on-demand read-ahead: a window that ramps up, renewed at a marked page",
-        source: "Linux 6.12.107, mm/readahead.c and mm/filemap.c",
+        source: "Linux 6.12.107 and 6.17, mm/readahead.c and mm/filemap.c",
         only_ahead: false,
         spares_random: true,
         defaults: defaults::<LinuxKeys>,
@@ -120,7 +120,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
             let request_max = keys.max_request.blocks(context.block_bytes);
             at_least_one("files", keys.files)?;
-            Ok(Box::new(Linux::new(max, request_max, keys.files as usize, context.frames as usize)))
+            Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))
         }),
     },
     ReadAheadRow {

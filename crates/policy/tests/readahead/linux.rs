@@ -153,3 +153,28 @@ fn an_evicted_mark_is_gone() {
     // 1 is absent, random: none cached before it.
     assert_eq!(level.read(&mut *linux, 1, 1), []);
 }
+
+#[test]
+fn windows_of_later_kernels_end_where_their_folios_end() {
+    // max 32, requests of 16. 0: 16 * 2 = 32 blocks would be a quarter of max at most; it is more: 32, all of it, 16 ahead:
+    // mark at 16, single pages. 16: next 32 from 32, folios of 4, ends at 64. Then 64..96, folios of 16, and so on.
+    let keys = "version = \"6.17\"";
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", keys));
+    let runs: Vec<_> = (0..4).map(|at| level.read(&mut *linux, at * 16, 16)).collect();
+    assert_eq!(runs, [vec![(0, 32)], vec![(32, 32)], vec![(64, 32)], vec![]]);
+
+    // A stream from 1005 on: 16 demanded, then 16 that follow: initial window 32 from 1021, mark at 1037. There 32
+    // from 1053 would end at 1085; folios of 4: 1084. Its mark is 1053, alone, as 4 does not divide it. There 32 from
+    // 1084 to 1116, folios of 16, of which max allows to align: 1104. 1084 is divided by 4: the mark is 1084..1088.
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", keys));
+    let runs: Vec<_> = [1005, 1021, 1037, 1053].map(|at| level.read(&mut *linux, at, 16)).to_vec();
+    assert_eq!(runs, [vec![], vec![(1021, 32)], vec![(1053, 31)], vec![(1084, 20)]]);
+    // 1086, within the marked folio: the state expects it, and goes on from 1104 with twice 20, but 32, to 1136;
+    // folios of 32 (order 6 is more than max is divided by): 1120.
+    assert_eq!(level.read(&mut *linux, 1086, 2), [(1104, 16)]);
+    // The same in 6.12: windows as long as they may be, and a mark on one page, which 1086 misses.
+    let (mut level, mut linux) = (Level::new(10_000), named("linux", ""));
+    let runs: Vec<_> = [1005, 1021, 1037, 1053].map(|at| level.read(&mut *linux, at, 16)).to_vec();
+    assert_eq!(runs, [vec![], vec![(1021, 32)], vec![(1053, 32)], vec![(1085, 32)]]);
+    assert_eq!(level.read(&mut *linux, 1086, 2), []);
+}
