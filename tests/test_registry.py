@@ -49,15 +49,20 @@ def test_list_shows_each_registry(run: Run, which: Registry) -> None:
 @pytest.mark.parametrize("policy", CASES, ids=lambda each: "-".join(each.values()))
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) -> None:
-    model = {"model": device, **({"fetch_time": "5ms"} if device == "uniform" else {})}
+    own_keys = {"fetch_time": "5ms"} if device == "uniform" else {}
     scenario = {
         "workload": {"trace": str(GLIMPSE), "limit": 500},
         "cache": {"blocks": 128},
         "policy": policy,
-        "device": {**model, "count": 3},
+        "device": {"model": device, **own_keys, "count": 3},
     }
+    entry = next(entry for entry in POLICIES if entry["name"] == policy["name"])
+    if entry.get("needs") == "drive" and headstart.device(device, keys=own_keys).mechanics is None:
+        with pytest.raises(headstart.HeadstartError, match=r"policy\.name: .* no arm"):
+            headstart.simulate(scenario)
+        return
     result = headstart.simulate(scenario)
-    keys = next(entry["keys"] for entry in POLICIES if entry["name"] == policy["name"])
+    keys = entry["keys"]
     own = {each["name"]: each["keys"] for each in CATALOG["replacements"]}.get(policy.get("replacement", ""))
     named = {**policy, "replacement": {"name": policy["replacement"], **own}} if own else policy
     assert {**keys, **named}.items() <= result.scenario["policy"].items(), "the result names every key"

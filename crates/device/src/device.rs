@@ -5,8 +5,7 @@
 
 use headstart_types::{DriveFacts, KeyError, Nanos, RateBand};
 
-/// Bytes of one sector, the unit of every address in this crate.
-pub const SECTOR_BYTES: u64 = 512;
+pub use headstart_types::SECTOR_BYTES;
 
 /// The sectors that `bytes` occupy: whole sectors, rounded up.
 #[must_use]

@@ -150,6 +150,7 @@ impl<S: Space> Level<S> {
         level.grow(disk_of);
         level.decides = level.policy.decides();
         level.wake_at = level.policy.wake_at();
+        level.requests.order_max = level.policy.order_max() as usize;
         for block in initial {
             level.blocks[block.index()] = BlockState::resident();
         }

@@ -87,6 +87,8 @@ pub(crate) struct Requests {
     free_slots: Vec<usize>,
     done: Vec<u64>,
     order: Vec<Block>,
+    /// An order of so many blocks leaves.
+    pub order_max: usize,
     order_kind: Option<Kind>,
     /// Blocks evicted since the host last asked, if it wants to know.
     evicted: Option<Vec<Block>>,
@@ -139,8 +141,8 @@ impl Requests {
         }
     }
 
-    /// Adds a fetch to the order under construction, which leaves first where the block does not follow it. A demand
-    /// makes the whole order one. Returns how many orders have left.
+    /// Adds a fetch to the order under construction, which leaves first where it is full or the block does not follow
+    /// it. A demand makes the whole order one. Returns how many orders have left.
     pub fn add_to_order(
         &mut self,
         now: Nanos,
@@ -152,7 +154,7 @@ impl Requests {
     ) -> u32 {
         let follows = self.order.last().is_some_and(|last| {
             let (file, index) = space.place(*last);
-            space.place(block) == (file, index + 1)
+            self.order.len() < self.order_max && space.place(block) == (file, index + 1)
         });
         let left = if follows { 0 } else { self.close_order(now, disk_of, backend) };
         self.order.push(block);

@@ -8,10 +8,10 @@
 
 use std::collections::VecDeque;
 
-use headstart_types::{Block, Nanos, Outcome, Position};
+use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::readahead::{Asked, Cached, Found, Integrated, Run};
-use crate::{Event, Fetch, Policy, ReadAhead, Replacement, View};
+use crate::{Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
 
 /// A replacement and a read-ahead that know nothing of each other; the second may be missing.
 pub struct Apart(pub Box<dyn Replacement>, pub Option<Box<dyn ReadAhead>>);
@@ -61,6 +61,16 @@ impl ReadAhead for Apart {
         if let Some(read_ahead) = &mut self.1 {
             read_ahead.evicted(file, index, unused);
         }
+    }
+
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+        if let Some(read_ahead) = &mut self.1 {
+            read_ahead.fetched(now, disk, block, space);
+        }
+    }
+
+    fn order_max(&self) -> u32 {
+        self.1.as_ref().map_or(u32::MAX, |read_ahead| read_ahead.order_max())
     }
 
     fn remembered(&self) -> usize {
@@ -167,12 +177,15 @@ impl Asking {
         self.prefetch = prefetch;
     }
 
-    /// Fetches what of `run` is neither cached nor under way, as far as the file and the frames go.
+    /// Fetches what of `run` is neither cached nor under way, as far as the file and the frames go; nothing while a
+    /// demand waits for a frame.
     fn prefetch_run(&mut self, run: &Run, round: &mut Round<'_>) {
+        if !self.owed.is_empty() {
+            return;
+        }
         for index in run.first..run.end() {
             let Some(block) = round.view.space.block(run.file, index) else { return };
-            let wanted = round.lacks(block) && !self.owed.contains(&block);
-            if wanted && !self.fetch(block, (run.file, index), round) {
+            if round.lacks(block) && !self.fetch(block, (run.file, index), round) {
                 return;
             }
         }
@@ -220,6 +233,10 @@ impl Cached for CachedIn<'_> {
     fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
         self.view.space.mapped_by(file, index)
     }
+
+    fn sector(&self, file: u32, index: u64) -> Option<u64> {
+        self.view.space.sector(self.view.space.known(file, index)?)
+    }
 }
 
 impl Policy for Asking {
@@ -239,11 +256,20 @@ impl Policy for Asking {
                 }
             }
             Event::Asked { asked, write, .. } => self.asked(now, &asked, write, &mut round),
-            Event::Arrived { block, .. } => self.parts.inserted(block),
+            Event::Arrived { block, disk, service } => {
+                self.parts.inserted(block);
+                if service.is_some() {
+                    self.parts.fetched(now, disk, block, view.space);
+                }
+            }
             Event::Decide => self.retry_owed(&mut round),
             // It prefetches when asked, at no cost.
             Event::Idle { .. } => {}
         }
+    }
+
+    fn order_max(&self) -> u32 {
+        self.parts.order_max()
     }
 
     fn grow(&mut self, blocks: usize) {

@@ -242,6 +242,11 @@ pub trait Space {
     fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
         None
     }
+
+    /// First sector of a block on its disk; `None` where that is not known.
+    fn sector(&self, _block: Block) -> Option<u64> {
+        None
+    }
 }
 
 /// A space for policies that never look at it: no block has a neighbour.
@@ -306,6 +311,10 @@ impl Space for Rc<dyn Space> {
     fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
         (**self).mapped_by(file, index)
     }
+
+    fn sector(&self, block: Block) -> Option<u64> {
+        (**self).sector(block)
+    }
 }
 
 /// A policy for one level.
@@ -333,6 +342,12 @@ pub trait Policy: Send {
     /// request to what is below. Others are told of misses one by one.
     fn asks(&self) -> bool {
         false
+    }
+
+    /// One request to what is below has so many blocks at most, at least 1; only for policies that are asked. Never
+    /// changes.
+    fn order_max(&self) -> u32 {
+        u32::MAX
     }
 
     /// Whether it is worth to tell [`Event::Idle`]: false says that no idle processor (`None`), or not that of this

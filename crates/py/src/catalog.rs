@@ -10,7 +10,8 @@ use serde_json::{json, Value};
 
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
 /// replacements also say whether they are `hinted`, policies whether they leave replacement open and of which `family`
-/// they are ("demand", "hinted", "read-ahead"), formats what their traces carry.
+/// they are ("demand", "hinted", "read-ahead"), read-aheads what they must be told (`needs`: "nothing", the "drive"'s
+/// seeks, the "future"), formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> String {
     let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
@@ -37,7 +38,9 @@ pub fn catalog() -> String {
         .collect();
     policies.extend(READ_AHEADS.iter().map(|each| {
         let value = row(each.name, each.summary, each.source, &(each.defaults)());
-        family(value, "read-ahead", matches!(each.build, BuildReadAhead::Apart(_)))
+        let mut value = family(value, "read-ahead", matches!(each.build, BuildReadAhead::Apart(_)));
+        value["needs"] = json!(each.needs);
+        value
     }));
     let coordinators: Vec<Value> =
         COORDINATORS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();

@@ -17,6 +17,7 @@ use crate::scenario::{
     share_of, Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
 };
 use crate::storage::Storage;
+use crate::surroundings::Surroundings;
 use crate::workload::{Cursor, Places, References, Thinker};
 use crate::Error;
 
@@ -27,7 +28,7 @@ use crate::Error;
 pub fn policy(
     keys: &PolicyKeys,
     context: &Context,
-    block_bytes: u64,
+    surroundings: &Surroundings,
     asking: bool,
 ) -> Result<Box<dyn Policy>, KeyError> {
     let by_blocks = !asking || keys.name != "demand";
@@ -43,7 +44,8 @@ pub fn policy(
     if !keys.asks() {
         return Ok(Box::new(Asking::new(Box::new(Apart(replacement()?, None)), frames)));
     }
-    let read_ahead_context = ReadAheadContext { block_bytes, frames };
+    let Surroundings { block_bytes, drive, future } = surroundings.clone();
+    let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
     let parts: Box<dyn headstart_policy::readahead::Integrated> = match read_ahead(keys.name)?.build {
         BuildReadAhead::Apart(make) => {
             let read_ahead = make(keys.keys.clone(), &read_ahead_context)?;
@@ -66,6 +68,8 @@ pub struct Parts {
     pub storage: Storage,
     /// What the first level's policy is built from.
     pub context: Context,
+    /// What read-aheads are told beside it.
+    pub surroundings: Surroundings,
 }
 
 /// A run of one process on one level.
@@ -73,10 +77,10 @@ pub struct Parts {
 /// # Errors
 /// A key of the policy.
 pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
-    let Parts { references, mut chunks, mut storage, context, .. } = parts;
+    let Parts { references, mut chunks, mut storage, context, surroundings, .. } = parts;
     let block_bytes = scenario.workload.block_bytes();
     storage.grow(&references.places.universe().sector_of);
-    let policy = policy(&scenario.policy, &context, block_bytes, false).map_err(|error| error.within("policy"))?;
+    let policy = policy(&scenario.policy, &context, &surroundings, false).map_err(|error| error.within("policy"))?;
     let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, context.disks);
     let cursor = match chunks.pop() {
         Some(chunk) => Cursor { chunk, at: 0, supply: None },
@@ -91,7 +95,7 @@ pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
 /// # Errors
 /// A key or the trace is at fault.
 pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
-    let Parts { references, chunks, positions, mut storage, context } = parts;
+    let Parts { references, chunks, positions, mut storage, context, surroundings } = parts;
     if let Some(file) = references.opened_last {
         if let Some((disk, sector)) = references.places.inode(file)? {
             storage.stand_at(disk, sector);
@@ -122,7 +126,8 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
-    let (tiers, frames) = tiers(scenario, &places, &context, (first, asking), (storage.drives().len(), distinct))?;
+    let (tiers, frames) =
+        tiers(scenario, &places, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
     if clients.len() > first && !tiers[0].level.asks() {
         let problem = format!("{} follows one process", scenario.policy.name);
         return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());
@@ -196,17 +201,16 @@ pub fn shares(program: &Program) -> bool {
 fn tiers(
     scenario: &Scenario,
     places: &Rc<Places>,
-    context: &Context,
+    (context, surroundings): (&Context, &Surroundings),
     (first, asking): (usize, bool),
     (disks, distinct): (usize, usize),
 ) -> Result<(Vec<Tier>, Vec<u32>), Error> {
-    let block_bytes = scenario.workload.block_bytes();
     let mut tiers = Vec::new();
     let mut frames_of = Vec::new();
     let mut sizes = vec![(scenario.cache.name.as_str(), context.frames)];
     let (mut begin, mut count) = (0, first);
     for _ in 0..count {
-        let policy = policy(&scenario.policy, context, block_bytes, asking).map_err(|error| error.within("policy"))?;
+        let policy = policy(&scenario.policy, context, surroundings, asking).map_err(|error| error.within("policy"))?;
         let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
         tiers.push(tier(level.in_space(places.clone()), context.frames > 0));
         frames_of.push(context.frames);
@@ -224,7 +228,7 @@ fn tiers(
         let context =
             Context { frames: frames.max(1), initial: Vec::new(), hints: None, program: None, ..context.clone() };
         for _ in 0..count {
-            let policy = policy(&lower.policy, &context, block_bytes, true);
+            let policy = policy(&lower.policy, &context, surroundings, true);
             let policy = policy.map_err(|error| within(error.within("policy")))?;
             let level = Level::new(policy, frames, &[], &context.disk_of, disks).in_space(places.clone());
             let mut tier = tier(level, frames > 0);

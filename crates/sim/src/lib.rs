@@ -21,6 +21,7 @@ mod run;
 pub mod scenario;
 mod simulate;
 mod storage;
+mod surroundings;
 mod workload;
 
 pub use error::Error;

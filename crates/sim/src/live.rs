@@ -42,7 +42,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
     let keys = can_be_played(scenario)?;
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
     let trace_sha256 = hash_input(scenario, facts.placement);
-    let Parts { storage, context, .. } = parts;
+    let Parts { storage, context, surroundings, .. } = parts;
     let block_sectors = storage.block_sectors();
     let block_bytes = scenario.workload.block_bytes();
     let Some(program) = context.program.clone() else { return Err(no_program().into()) };
@@ -56,7 +56,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
         return Err(refused("workload.block_size", problem, format!("{BYTES_MAX} bytes in all")).into());
     }
     let policy =
-        build::policy(&scenario.policy, &context, block_bytes, true).map_err(|error| error.within("policy"))?;
+        build::policy(&scenario.policy, &context, &surroundings, true).map_err(|error| error.within("policy"))?;
     let processes = program.string_of.len() as u32;
     let think = |process| -> Draws {
         let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);

@@ -25,6 +25,7 @@ use crate::scenario::{
     Arrival, CacheSegments, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys,
 };
 use crate::storage::Storage;
+use crate::surroundings::{foretells, Surroundings};
 use crate::workload::References;
 use crate::Error;
 
@@ -175,7 +176,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     let facts = Facts {
         frames: references.frames,
         placement: references.placement,
-        notes: notes(scenario, &references, hinted),
+        notes: notes(scenario, &references, hinted || foretells(scenario)),
     };
     if scenario.is_flow() {
         references.places.keep_places();
@@ -220,7 +221,15 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
         chunks.push(all);
     }
-    Ok((Parts { references, chunks, positions, storage, context }, facts))
+    if foretells(scenario) {
+        chunks = match scenario.workload.processes.are_several() {
+            true => each(scenario, &references)?,
+            false => vec![references.rest()?],
+        };
+        context.disk_of = references.places.universe().disk_of.as_slice().into();
+    }
+    let surroundings = Surroundings::new(scenario, &storage, &references, &chunks);
+    Ok((Parts { references, chunks, positions, storage, context, surroundings }, facts))
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {

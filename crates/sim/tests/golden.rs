@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::READ_AHEADS;
+use headstart_policy::readahead::{Needs, READ_AHEADS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 
 const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";
@@ -63,7 +63,7 @@ fn two_levels(coordinator: &str) -> String {
 fn cases() -> Vec<(String, String)> {
     let mut cases = vec![];
     for (device, workload, machine) in STREAMS {
-        for row in READ_AHEADS {
+        for row in READ_AHEADS.iter().filter(|row| row.needs != Needs::Drive || device != "uniform") {
             let level = format!("cache = {{blocks = 120}}\npolicy = {{name = \"{}\"}}\n", row.name);
             cases.push((format!("{}.{device}.json", row.name), format!("{workload}{level}{machine}")));
         }

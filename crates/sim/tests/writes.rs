@@ -56,7 +56,7 @@ fn nothing_is_read_ahead_behind_writes() {
         let report = common::run(&format!(
             "workload = {{generator = \"cp\", copies = 1, size = \"1MiB\", block_size = \"4KiB\", compute = \"1ms\", \
              processes = \"per-pid\", issue = \"whole\", writes = \"back\"}}\ncache = {{blocks = 1024}}\n\
-             policy = \"{}\"\ndevice = {{model = \"uniform\", fetch_time = \"2ms\"}}\n",
+             policy = \"{}\"\ndevice = {{model = \"ibm-36gb-10k\"}}\n",
             row.name
         ));
         let counts = &report.counts;

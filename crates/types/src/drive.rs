@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::Nanos;
 
+/// Bytes of one sector, the unit of every address on a disk.
+pub const SECTOR_BYTES: u64 = 512;
+
 /// A run of sectors that pass the head at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateBand {

@@ -14,7 +14,7 @@ mod size;
 mod time;
 mod units;
 
-pub use drive::{DriveFacts, RateBand};
+pub use drive::{DriveFacts, RateBand, SECTOR_BYTES};
 pub use error::{system_says, KeyError};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;

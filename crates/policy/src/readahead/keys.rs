@@ -160,25 +160,6 @@ impl Default for LinuxKeys {
 
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct FixedDepthKeys {
-    /// Of the windows, the largest: li07, section 6.2.
-    pub depth: Size,
-    /// The first: li07, section 4.3.
-    pub start: Size,
-    /// As in `linux`.
-    pub max_request: Size,
-    pub files: u32,
-}
-
-impl Default for FixedDepthKeys {
-    fn default() -> Self {
-        let LinuxKeys { max_request, files, .. } = LinuxKeys::default();
-        Self { depth: Size::kib(800), start: Size::kib(64), max_request, files }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
 pub struct FfsKeys {
     /// One block, which no unit of bytes says.
     pub first: Size,

@@ -10,6 +10,9 @@
 //! on one type: [`Integrated`].
 
 mod amp;
+mod competitive;
+mod depth;
+mod depth_keys;
 mod ffs;
 mod fixed_depth;
 mod folios;
@@ -20,7 +23,9 @@ mod linux;
 mod linux_2_6;
 mod mountpoint_s3;
 mod obl;
+mod oracle_depth;
 mod postgres;
+mod pressure;
 mod ra;
 pub(crate) mod recent;
 pub mod registry;
@@ -30,9 +35,13 @@ mod size;
 mod stride;
 mod zfs;
 
-use headstart_types::{Block, Nanos};
+use std::sync::Arc;
+
+use headstart_types::{Block, Disk, DriveFacts, Nanos};
 
 pub use amp::Amp;
+pub use competitive::{Competitive, CompetitiveSetting};
+pub use depth::{CompetitiveDepth, SeekWatch, Seeks};
 pub use ffs::Ffs;
 pub use fixed_depth::FixedDepth;
 pub use fsspec_readahead::FsspecReadahead;
@@ -41,16 +50,17 @@ pub use linux::{Linux, Version};
 pub use linux_2_6::{Linux26, Trigger};
 pub use mountpoint_s3::{MountpointS3, MountpointSetting};
 pub use obl::{Obl, When};
+pub use oracle_depth::{streams, OracleDepth, Stream};
 pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
-pub use registry::{read_ahead, BuildReadAhead, ReadAheadRow, READ_AHEADS};
+pub use registry::{read_ahead, BuildReadAhead, Needs, ReadAheadRow, READ_AHEADS};
 pub use rocksdb::RocksDb;
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
 pub use stride::Stride;
 pub use zfs::{Zfs, ZfsSetting};
 
-use crate::Replacement;
+use crate::{Replacement, Space};
 
 /// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,15 +154,24 @@ pub trait Cached {
     fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
         None
     }
+
+    /// First sector of a block on its disk; `None` where that is not known.
+    fn sector(&self, _file: u32, _index: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// What a host tells about the level that a read-ahead is built for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ReadAheadContext {
     /// Bytes of a block, at least 1.
     pub block_bytes: u64,
     /// Frames of the level, at least 1.
     pub frames: u32,
+    /// What is known of the disks below; `None` where they have no arms, or where no row [`Needs`] it.
+    pub drive: Option<Arc<DriveFacts>>,
+    /// By client: the streams that it is going to read; `None` where that is not known, or where no row [`Needs`] it.
+    pub future: Option<Arc<[Vec<Stream>]>>,
 }
 
 /// A read-ahead policy. Deterministic, without a clock of its own: `now` comes from the host and never decreases.
@@ -164,6 +183,15 @@ pub trait ReadAhead: Send {
 
     /// A block has left the cache; `unused`: it had been prefetched and never asked for.
     fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
+
+    /// The disk has fetched `block`: after `asked`, in the order of service. Blocks of one I/O come one by one at one
+    /// instant. Not told of blocks that come from elsewhere than a disk.
+    fn fetched(&mut self, _now: Nanos, _disk: Disk, _block: Block, _space: &dyn Space) {}
+
+    /// One request to what is below has so many blocks at most, at least 1: see [`crate::Policy::order_max`].
+    fn order_max(&self) -> u32 {
+        u32::MAX
+    }
 
     /// How many things it keeps in mind: files, streams, ranges, reads under way, marks, blocks. However many requests
     /// of however many files there are, it is bounded by the keys and the frames.

@@ -1,16 +1,18 @@
 //! Every read-ahead by name: one row each. Help, docs and the conformance tests iterate the table.
 
+use serde::Serialize;
 use toml::Table;
 
 use headstart_types::{typed_keys, KeyError};
 
+use super::depth_keys::{CompetitiveKeys, FixedDepthKeys, OracleDepthKeys};
 use super::keys::{
-    at_least_one, defaults, AmpKeys, FfsKeys, FixedDepthKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys,
-    MountpointKeys, OblKeys, PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
+    at_least_one, defaults, AmpKeys, FfsKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
+    PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
 };
 use super::{
-    Amp, Ffs, FixedDepth, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl, Postgres, ReadAhead,
-    ReadAheadContext, RocksDb, Sarc, Stride, Zfs,
+    Amp, Competitive, Ffs, FixedDepth, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl,
+    OracleDepth, Postgres, ReadAhead, ReadAheadContext, RocksDb, Sarc, Stride, Zfs,
 };
 
 /// Makes a policy from its keys.
@@ -22,6 +24,19 @@ pub enum BuildReadAhead {
     Apart(Make<dyn ReadAhead>),
     /// With a replacement of its own.
     WithReplacement(Make<dyn Integrated>),
+}
+
+/// What a read-ahead has to be told beside what a level has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// [`ReadAheadContext::drive`]: it is for devices with an arm.
+    Drive,
+    /// [`ReadAheadContext::future`]: it is for the level that processes ask, and for processes whose references are
+    /// known.
+    Future,
 }
 
 /// A read-ahead's row.
@@ -36,6 +51,8 @@ pub struct ReadAheadRow {
     pub only_ahead: bool,
     /// Whether a first request of one block, away from the start of its file, makes it prefetch nothing.
     pub spares_random: bool,
+    /// What the host has to tell it.
+    pub needs: Needs,
     /// Its keys with their defaults.
     pub defaults: fn() -> Table,
     /// Builds it from its keys (without `name` and `replacement`).
@@ -53,6 +70,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Smith, ACM Computing Surveys 14(3), 1982, section 2.1",
         only_ahead: true,
         spares_random: false,
+        needs: Needs::Nothing,
         defaults: defaults::<OblKeys>,
         build: BuildReadAhead::Apart(|keys, _| {
             let keys: OblKeys = typed_keys(keys)?;
@@ -65,6 +83,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "zhang-pfc, section 2.2; Dahlgren, Dubois and Stenström, ICPP 1993",
         only_ahead: true,
         spares_random: false,
+        needs: Needs::Nothing,
         defaults: defaults::<RaKeys>,
         build: BuildReadAhead::Apart(|keys, _| Ok(Box::new(typed_keys::<RaKeys>(keys)?.build()?))),
     },
@@ -74,6 +93,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "zhang-pfc, section 2.2; Butt, Gniady and Hu, SIGMETRICS 2005",
         only_ahead: true,
         spares_random: false,
+        needs: Needs::Nothing,
         defaults: defaults::<Linux26Keys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: Linux26Keys = typed_keys(keys)?;
@@ -89,6 +109,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Gill and Modha, USENIX 2005; zhang-pfc, section 2.2",
         only_ahead: true,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<SarcKeys>,
         build: BuildReadAhead::WithReplacement(|keys, context| {
             let setting = typed_keys::<SarcKeys>(keys)?.setting(context)?;
@@ -101,6 +122,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Gill and Bathen, FAST 2007",
         only_ahead: true,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<AmpKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: AmpKeys = typed_keys(keys)?;
@@ -114,6 +136,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Linux 6.12.107 and 6.17, mm/readahead.c and mm/filemap.c",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<LinuxKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: LinuxKeys = typed_keys(keys)?;
@@ -129,6 +152,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4.3 and 6.2 (AP)",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<FixedDepthKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: FixedDepthKeys = typed_keys(keys)?;
@@ -140,11 +164,47 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         }),
     },
     ReadAheadRow {
+        name: "competitive",
+        summary: "the same up to what the disk transfers in its average switch: at most twice the work of an oracle",
+        source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4, 5 and 7 (CP)",
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Drive,
+        defaults: defaults::<CompetitiveKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let setting = typed_keys::<CompetitiveKeys>(keys)?.setting(context)?;
+            let drive = context.drive.as_ref().ok_or_else(|| {
+                let problem = "competitive weighs seeks against transfers, and the device has no arm";
+                KeyError::new("name", problem, "fixed-depth or another policy, or a drive with an arm")
+            })?;
+            Ok(Box::new(Competitive::new(&setting, drive)))
+        }),
+    },
+    ReadAheadRow {
+        name: "oracle-depth",
+        summary: "an oracle: when a stream begins, all that it is going to use at once, and nothing else",
+        source: "Li, Shen and Papathanasiou, EuroSys 2007, section 6.2 (OPT)",
+        only_ahead: true,
+        spares_random: true,
+        needs: Needs::Future,
+        defaults: defaults::<OracleDepthKeys>,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: OracleDepthKeys = typed_keys(keys)?;
+            let request_max = keys.max_request.some_blocks("max_request", context.block_bytes)?;
+            let future = context.future.clone().ok_or_else(|| {
+                let problem = "oracle-depth works from what processes will read, which is not known here";
+                KeyError::new("name", problem, "the level that processes ask, or another policy")
+            })?;
+            Ok(Box::new(OracleDepth::new(future, context.frames, request_max)))
+        }),
+    },
+    ReadAheadRow {
         name: "ffs",
         summary: "4.4BSD's clusters: requests that double up to 64 KiB, one prefetch ahead of a sequential reader",
         source: "Shriver, Small and Smith, USENIX 1999, section 2.1; 4.4BSD-Lite, sys/kern/vfs_cluster.c",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<FfsKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: FfsKeys = typed_keys(keys)?;
@@ -164,6 +224,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "Baer and Chen, IEEE Transactions on Computers 44(5), 1995",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<StrideKeys>,
         build: BuildReadAhead::Apart(|keys, _| {
             let keys: StrideKeys = typed_keys(keys)?;
@@ -177,6 +238,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "RocksDB 9.11.2, table/block_based/block_prefetcher.cc",
         only_ahead: true,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<RocksDbKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: RocksDbKeys = typed_keys(keys)?;
@@ -191,6 +253,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<ZfsKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: ZfsKeys = typed_keys(keys)?;
@@ -204,6 +267,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "MySQL 8.4.8, storage/innobase/buf/buf0rea.cc",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<InnoDbKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: InnoDbKeys = typed_keys(keys)?;
@@ -221,6 +285,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "PostgreSQL 18.6, src/backend/storage/aio/read_stream.c",
         only_ahead: false,
         spares_random: true,
+        needs: Needs::Nothing,
         defaults: defaults::<PostgresKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: PostgresKeys = typed_keys(keys)?;
@@ -240,6 +305,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
             "mountpoint-s3 at 064de784 (1.20), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
         only_ahead: true,
         spares_random: false,
+        needs: Needs::Nothing,
         defaults: defaults::<MountpointKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: MountpointKeys = typed_keys(keys)?;
@@ -253,6 +319,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         source: "fsspec 2025.9.0, fsspec/caching.py, ReadAheadCache",
         only_ahead: true,
         spares_random: false,
+        needs: Needs::Nothing,
         defaults: defaults::<FsspecKeys>,
         build: BuildReadAhead::Apart(|keys, context| {
             let keys: FsspecKeys = typed_keys(keys)?;

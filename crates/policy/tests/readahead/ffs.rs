@@ -194,7 +194,7 @@ fn with_whole_clusters_the_first_read_brings_all_of_its_cluster() {
 fn a_first_above_max_is_refused() {
     let row = headstart_policy::readahead::read_ahead("ffs").unwrap();
     let headstart_policy::readahead::BuildReadAhead::Apart(build) = row.build else { unreachable!() };
-    let context = headstart_policy::readahead::ReadAheadContext { block_bytes: 4096, frames: 10 };
+    let context = crate::common::context(10);
     let refused = |keys: &str| build(keys.parse().unwrap(), &context).err().expect(keys).key;
     assert_eq!(refused("first = \"128KiB\""), "first");
     assert_eq!(refused("max = 0"), "max");

@@ -5,16 +5,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_policy::readahead::{
-    Asked, BuildReadAhead, Found, Integrated, ReadAheadContext, ReadAheadRow, READ_AHEADS,
-};
+use headstart_policy::readahead::{Asked, BuildReadAhead, Found, Integrated, ReadAheadRow, READ_AHEADS};
 use headstart_policy::replacement::Lru;
 use headstart_policy::{Apart, Asking, BlockState, Event, Fetch, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Outcome};
 use proptest::prelude::*;
 use toml::Table;
 
-use crate::common::{build, Level, BLOCK_BYTES};
+use crate::common::{build, context, Level};
 
 /// Files of so many blocks each; blocks are numbered when they are first named.
 struct Files {
@@ -70,7 +68,7 @@ struct Checked {
 
 impl Checked {
     fn new(row: &ReadAheadRow, frames: u32, blocks_each: u64) -> Self {
-        let context = ReadAheadContext { block_bytes: BLOCK_BYTES, frames };
+        let context = context(frames);
         let parts: Box<dyn Integrated> = match row.build {
             BuildReadAhead::Apart(build) => {
                 let read_ahead = build(Table::new(), &context).expect("defaults build");
@@ -106,6 +104,9 @@ impl Checked {
         self.policy.on(Nanos(u64::from(self.position) * 1_000_000), event, &view, &mut fetches);
         self.policy.grow(self.files.blocks());
         self.states.resize(self.files.blocks(), BlockState::ABSENT);
+        if matches!(event, Event::Asked { .. }) {
+            self.demands_come_first(&fetches, demanded);
+        }
         for Fetch { block, victim } in fetches {
             let place = self.files.place(block);
             assert!(place.1 < self.files.blocks_each, "{place:?} lies beyond the end");
@@ -122,6 +123,16 @@ impl Checked {
             self.in_flight.insert(block);
             self.fetched.push(place);
         }
+    }
+
+    /// A request's `demanded` blocks are fetched before any other, and no other while one of them waits for a frame.
+    fn demands_come_first(&self, fetches: &[Fetch], demanded: &[Block]) {
+        let is_fetched = |block: &Block| fetches.iter().any(|fetch| fetch.block == *block);
+        let wanting: Vec<Block> =
+            demanded.iter().copied().filter(|block| self.states[block.index()].is_absent()).collect();
+        let given = wanting.iter().filter(|block| is_fetched(block)).count();
+        assert!(fetches[..given].iter().all(|fetch| wanting.contains(&fetch.block)), "a prefetch goes first");
+        assert!(given == wanting.len() || fetches.len() == given, "a prefetch takes what a demand waits for");
     }
 
     /// What is on its way comes: all of it, or the older half.
@@ -226,6 +237,42 @@ proptest! {
             prop_assert_eq!(first, again, "{}", row.name);
         }
     }
+}
+
+/// A request of one absent block; what has been fetched since the last one.
+fn ask_one(level: &mut Checked, file: u32, index: u64) -> Vec<(u32, u64)> {
+    let block = level.files.number(file, index).expect("within the file");
+    level.fetched.clear();
+    let asked = Asked { file, first: index, count: 1, client: 0 };
+    level.tell(Event::Asked { asked, position: 0, write: false }, &[Found::Absent], &[block]);
+    std::mem::take(&mut level.fetched)
+}
+
+/// What comes once the first of what is on its way has arrived.
+fn fetched_after_one(level: &mut Checked) -> Vec<(u32, u64)> {
+    let block = level.in_flight.pop_first().expect("something is on its way");
+    level.states[block.index()] = level.states[block.index()].arrived();
+    level.tell(Event::Arrived { block, disk: Disk(0), service: None }, &[], &[]);
+    level.tell(Event::Decide, &[], &[]);
+    std::mem::take(&mut level.fetched)
+}
+
+#[test]
+fn demands_go_before_prefetches_where_frames_are_short() {
+    // Four frames, of which a window of competitive takes two.
+    let row = READ_AHEADS.iter().find(|row| row.name == "competitive").expect("a row");
+    let mut level = Checked::new(row, 4, 100);
+    assert_eq!(ask_one(&mut level, 0, 0), [(0, 0), (0, 1)]);
+    assert_eq!(ask_one(&mut level, 1, 0), [(1, 0), (1, 1)]);
+    // All are on their way: neither the demands of others nor what would be read ahead of them gets any.
+    assert_eq!(ask_one(&mut level, 2, 0), []);
+    assert_eq!(ask_one(&mut level, 3, 0), []);
+    // The demands wait, in their order, and the prefetches are gone.
+    assert!(level.policy.decides());
+    assert_eq!(fetched_after_one(&mut level), [(2, 0)]);
+    assert_eq!(fetched_after_one(&mut level), [(3, 0)]);
+    assert!(!level.policy.decides());
+    assert_eq!(fetched_after_one(&mut level), []);
 }
 
 /// Entries that a row may keep in mind: for each file up to 8 streams of 10 entries, or a window of reads under way; marks

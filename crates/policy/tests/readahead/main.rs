@@ -2,11 +2,13 @@
 
 mod amp;
 mod common;
+mod competitive;
 mod every_row;
 mod ffs;
 mod fixed_depth;
 mod level;
 mod linux;
+mod oracle_depth;
 mod sarc;
 mod simple;
 mod systems;

@@ -1,5 +1,6 @@
 //! What sections of a scenario say together: contradictions are refused.
 
+use headstart_policy::readahead::Needs;
 use headstart_types::KeyError;
 
 use super::{Addresses, Arrival, BlockSize, HostKeys, Input, Issue, Meets, Placement, Processes, Scenario};
@@ -8,10 +9,11 @@ impl Scenario {
     /// What two sections say must not contradict.
     pub(super) fn fits_together(&self) -> Result<(), KeyError> {
         let hinted = self.policy.needs_hints();
+        let foretold = hinted || self.policy.needs() == Needs::Future;
         let workload =
             |key: &str, problem: &str, allowed: &str| Err(KeyError::new(format!("workload.{key}"), problem, allowed));
         if let Arrival::Open(_) = self.workload.arrival {
-            if hinted {
+            if foretold {
                 return workload("arrival", "hints follow one process, arrivals by the clock none", "\"closed\"");
             }
             if self.host != HostKeys::default() {
@@ -119,7 +121,8 @@ impl Scenario {
             let allowed = "a pattern, or scope = \"process\", \"all\" or \"none\"";
             return refused("process.barrier.scope", "a trace says nothing of portions", allowed);
         }
-        if process.pattern.is_some() && self.policy.needs_hints() {
+        let foretold = self.policy.needs_hints() || self.policy.needs() == Needs::Future;
+        if process.pattern.is_some() && foretold {
             return refused("policy", "who reads which reference of a pattern is not known", "a policy without hints");
         }
         if process.pattern.is_some() && self.workload.placement.is_some_and(|placement| placement != Placement::Address)

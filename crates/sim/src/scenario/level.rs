@@ -1,6 +1,7 @@
 //! Levels below the first: `[[level]]` from the second on.
 
 use headstart_policy::coordinator::registry as coordinators;
+use headstart_policy::readahead::Needs;
 use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
@@ -78,7 +79,7 @@ fn read_one(
     };
     let (size, size_keys) = read_size(&mut table, above, workload.block_bytes())?;
     let (policy, policy_table) = policy::read(take_policy(&mut table)?).map_err(|error| error.within("policy"))?;
-    if policy.needs_hints() {
+    if policy.needs_hints() || policy.needs() == Needs::Future {
         let problem = "the future of a lower level is not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }

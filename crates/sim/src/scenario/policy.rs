@@ -1,6 +1,6 @@
 //! Section `[policy]`.
 
-use headstart_policy::readahead::{BuildReadAhead, READ_AHEADS};
+use headstart_policy::readahead::{BuildReadAhead, Needs, READ_AHEADS};
 use headstart_policy::registry::{self, ReplacementRow};
 use headstart_types::{typed_keys, KeyError};
 use serde::Deserialize;
@@ -35,6 +35,12 @@ impl PolicyKeys {
     #[must_use]
     pub fn asks(&self) -> bool {
         registry::POLICIES.iter().all(|row| row.name != self.name)
+    }
+
+    /// What it has to be told beside what a level has.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        READ_AHEADS.iter().find(|row| row.name == self.name).map_or(Needs::Nothing, |row| row.needs)
     }
 
     /// Whether it is for parallel programs only.

@@ -42,6 +42,12 @@ impl Places {
         self.universe.borrow_mut().keep_places();
     }
 
+    /// Independent disks over which a long run of blocks is spread.
+    #[must_use]
+    pub fn disks_abreast(&self) -> u64 {
+        self.placing.as_ref().map_or(1, Placing::disks_abreast)
+    }
+
     /// The file system whose layout this is.
     #[must_use]
     pub fn ffs(&self) -> Option<&Ffs> {
@@ -92,6 +98,10 @@ impl Space for Places {
 
     fn file_blocks(&self, file: u32) -> Option<u64> {
         self.sizes.get(&file).copied().or_else(|| self.placing.as_ref()?.volume_blocks())
+    }
+
+    fn sector(&self, block: Block) -> Option<u64> {
+        self.universe.borrow().sector_of.get(block.index()).copied()
     }
 
     fn disk(&self, block: Block) -> Disk {

@@ -113,6 +113,12 @@ impl Placing {
         Ok(placing)
     }
 
+    /// Independent disks over which a long run of blocks is spread.
+    #[must_use]
+    pub fn disks_abreast(&self) -> u64 {
+        self.layout.disks_abreast()
+    }
+
     /// The file system whose layout this is.
     #[must_use]
     pub fn ffs(&self) -> Option<&Ffs> {

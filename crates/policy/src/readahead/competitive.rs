@@ -1,0 +1,118 @@
+//! Competitive prefetching: as deep as what the disk transfers in the time of a switch.
+//!
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
+//! sections 4.1, 4.3, 5 and 7. With a depth of (average seek + half a turn) x (rate at the place of the stream) the disk
+//! works less than twice as long as under a policy that knows how long each stream is. Streams and slow start are those
+//! of `fixed-depth`; the depth is new with each request.
+//!
+//! ```text
+//! I/O comes back from disk     average seek = moving average over the seek times of what the arm did (`depth`)
+//! request                      depth = (average seek + half a turn) x rate where it begins, to the nearest block;
+//!                              less if prefetched blocks are evicted before they are used (`pressure`);
+//!                              half of the frames at most; then as `fixed-depth`
+//! ```
+//!
+//! Readings. The paper prints no weight of the moving average: 1/16, ours. The average begins with the drive's own mean
+//! seek, as does the paper's reference depth (393 KB). Only I/Os that do not go on where the last one ended have a seek
+//! that counts (`seeks = "all"`: each has one, which may be none). Blocks that come together and lie together are one I/O.
+//! That depths shrink is a possibility in section 7 that the paper's prototype did not have (`shrink = false`); half of
+//! the frames is what Linux 2.6.10 allowed a window of the inactive and free pages (max_sane_readahead).
+//! Not seen are writes, what bypasses the cache, and, above another level, what does not come straight from a disk:
+//! without anything to see the depth stays what the drive's mean seek gives.
+//! Cost: `fixed-depth`'s, and constant per block that arrives. Memory: its, and a name for each frame. Not for devices
+//! without an arm, which have no switch to weigh.
+
+use headstart_types::{Block, Disk, DriveFacts, Nanos, SECTOR_BYTES};
+
+use super::depth::{CompetitiveDepth, SeekWatch, Seeks};
+use super::linux::{Ramp, Windows};
+use super::pressure::Pressure;
+use super::{Asked, Cached, Found, ReadAhead, Run};
+use crate::Space;
+
+/// How competitive prefetching is set.
+#[derive(Debug, Clone, Copy)]
+pub struct CompetitiveSetting {
+    /// Blocks of the first window.
+    pub first: u64,
+    /// What the latest seek counts in the average: above 0, at most 1.
+    pub weight: f64,
+    /// Which I/Os have a seek that counts.
+    pub seeks: Seeks,
+    /// Whether the depth shrinks when blocks are evicted before they are used.
+    pub shrink: bool,
+    /// Requests beyond the depth are read up to so many blocks at a time.
+    pub request_max: u64,
+    /// State is kept for so many open files.
+    pub files: usize,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Frames of the level.
+    pub frames: u32,
+}
+
+/// Windows up to the depth at which switching and wasting are in balance.
+#[derive(Debug)]
+pub struct Competitive {
+    depth: CompetitiveDepth,
+    watch: SeekWatch,
+    mean_rate: f64,
+    pressure: Option<Pressure>,
+    block_bytes: u64,
+    frames: u32,
+    windows: Windows,
+}
+
+impl Competitive {
+    /// On disks with these facts.
+    #[must_use]
+    pub fn new(setting: &CompetitiveSetting, facts: &DriveFacts) -> Self {
+        let CompetitiveSetting { first, request_max, files, frames, block_bytes, .. } = *setting;
+        Self {
+            depth: CompetitiveDepth::new(facts.mean_seek, facts.half_turn, setting.weight),
+            watch: SeekWatch::new(facts.clone(), setting.seeks),
+            mean_rate: facts.mean_rate(),
+            pressure: setting.shrink.then(|| Pressure::new(frames)),
+            block_bytes,
+            frames,
+            windows: Windows::new(Ramp::Slow(first), request_max, files, frames as usize),
+        }
+    }
+
+    /// The largest window of a stream at `sector`, or anywhere, in blocks.
+    fn depth_at(&self, sector: Option<u64>) -> u64 {
+        let rate = sector.map_or(self.mean_rate, |sector| self.watch.facts().rate_at(sector));
+        let depth = self.depth.blocks(rate, self.block_bytes);
+        let depth = self.pressure.as_ref().map_or(depth, |pressure| pressure.of(depth));
+        depth.min(u64::from(self.frames / 2)).max(1)
+    }
+}
+
+impl ReadAhead for Competitive {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        if let Some(pressure) = &mut self.pressure {
+            pressure.asked(asked, found);
+        }
+        let depth = self.depth_at(cached.sector(asked.file, asked.first));
+        self.windows.asked(depth, asked, found, cached, prefetch);
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, unused: bool) {
+        if let Some(pressure) = &mut self.pressure {
+            pressure.evicted(file, index, unused);
+        }
+        self.windows.evicted(file, index);
+    }
+
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+        let Some(sector) = space.sector(block) else { return };
+        let end = sector + self.block_bytes.div_ceil(SECTOR_BYTES).max(1);
+        if let Some(seek) = self.watch.served(now, disk, sector..end) {
+            self.depth.seen(seek);
+        }
+    }
+
+    fn remembered(&self) -> usize {
+        self.windows.remembered() + self.pressure.as_ref().map_or(0, Pressure::remembered)
+    }
+}

@@ -1,0 +1,54 @@
+//! What read-aheads know beside the level that they are built for: the disks below, the processes above.
+
+use std::sync::Arc;
+
+use headstart_policy::readahead::{streams, Needs, Stream};
+use headstart_policy::Space;
+use headstart_types::{Chunk, DriveFacts};
+
+use crate::scenario::Scenario;
+use crate::storage::Storage;
+use crate::workload::{Places, References};
+
+/// What read-aheads are told beside what a policy's context has.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// What is known of the disks; `None` where they have no arms, or where the policy of no level asks for it.
+    pub drive: Option<Arc<DriveFacts>>,
+    /// By process: the streams that it will read; `None` where the first level's policy does not ask for it.
+    pub future: Option<Arc<[Vec<Stream>]>>,
+}
+
+impl Surroundings {
+    /// Those of `scenario`, whose processes read `chunks`; needed only where [`foretells`].
+    #[must_use]
+    pub fn new(scenario: &Scenario, storage: &Storage, references: &References, chunks: &[Chunk]) -> Self {
+        let lower = scenario.lower.iter().map(|level| &level.policy);
+        let mut policies = std::iter::once(&scenario.policy).chain(lower);
+        let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, references));
+        let frames = references.frames;
+        let each = |chunk: &Chunk| streams_of(chunk, &references.places, frames);
+        let future = foretells(scenario).then(|| chunks.iter().map(each).collect());
+        Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future }
+    }
+}
+
+/// Whether the first level's policy has to be told what the processes will read.
+#[must_use]
+pub fn foretells(scenario: &Scenario) -> bool {
+    scenario.policy.needs() == Needs::Future
+}
+
+/// Of a disk, or of an array behind one controller; where independent disks share long runs, at the rate of all.
+fn drive_facts(storage: &Storage, references: &References) -> Option<Arc<DriveFacts>> {
+    let facts = storage.drives()[0].device().drive_facts()?;
+    Some(Arc::new(facts.abreast(references.places.disks_abreast())))
+}
+
+/// The streams of one process in a level of `frames` frames.
+fn streams_of(chunk: &Chunk, places: &Places, frames: u32) -> Vec<Stream> {
+    let reads = chunk.blocks.iter().enumerate().filter(|(at, _)| !chunk.is_write(*at));
+    streams(reads.map(|(_, block)| places.place(*block)), frames)
+}
