@@ -12,7 +12,7 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench docs docs-check
+.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study docs docs-check
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,9 @@ golden-update: ## write the golden results anew; look at the difference before y
 bench: setup ## references and drive requests per second and peak memory, beside libcachesim where it can be installed
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5
 	$(BIN)/python benches/bench.py
+
+live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
+	$(BIN)/python -m headstart.livestudy $(ARGS)
 
 docs: setup ## write the generated tables anew and build the Rust documentation
 	$(BIN)/python docs/generate.py

@@ -51,10 +51,10 @@ def root(
         typer.echo(context.get_help())
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command with `arguments`; return its exit status."""
+def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstart") -> int:
+    """Run `commands`, called `name`, with `arguments`; return its exit status."""
     try:
-        status = app(arguments, prog_name="headstart", standalone_mode=False)
+        status = commands(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HeadstartError as error:
         return _mistake(f"headstart: {error}")

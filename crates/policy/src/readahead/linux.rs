@@ -37,7 +37,8 @@
 //! in pieces shorter than a window: each piece at its end has up to max blocks too many.
 
 use headstart_types::Nanos;
-use serde::{Deserialize, Serialize};
+
+pub use super::ramp::{Ramp, Version};
 
 use super::folios::{aligned, first_folio, Folio, Marks};
 use super::recent::Recent;
@@ -57,46 +58,6 @@ struct State {
     previous: Option<u64>,
 }
 
-/// Of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Version {
-    /// Windows as long as they may be.
-    #[default]
-    #[serde(rename = "6.12")]
-    V6_12,
-    /// 6.17 and 6.18: windows end where their folios end.
-    #[serde(rename = "6.17")]
-    V6_17,
-}
-
-/// How large windows are: the kernel's way, or another one within the same detection of streams.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Ramp {
-    /// get_init_ra_size and get_next_ra_size.
-    Kernel(Version),
-    /// Slow start from so many blocks; see `fixed_depth`.
-    Slow(u64),
-}
-
-impl Ramp {
-    /// The first window of a stream, with `request` blocks to read.
-    fn initial(self, request: u64, max: u64) -> u64 {
-        match self {
-            Ramp::Kernel(_) => initial_size(request, max),
-            Ramp::Slow(first) => first.max(request).min(max),
-        }
-    }
-
-    /// The window after one of `size` blocks.
-    fn next(self, size: u64, max: u64) -> u64 {
-        match self {
-            Ramp::Kernel(_) => next_size(size, max),
-            Ramp::Slow(first) if size < first => first.min(max),
-            Ramp::Slow(_) => size.saturating_mul(2).min(max),
-        }
-    }
-}
-
 /// Streams, windows and marks: all but how long a window may be, which each request brings with it.
 #[derive(Debug)]
 pub(super) struct Windows {
@@ -111,24 +72,6 @@ pub(super) struct Windows {
 pub struct Linux {
     max: u64,
     windows: Windows,
-}
-
-/// The kernel's get_init_ra_size.
-fn initial_size(request: u64, max: u64) -> u64 {
-    match request.next_power_of_two() {
-        size if size <= max / 32 => size * 4,
-        size if size <= max / 4 => size * 2,
-        _ => max,
-    }
-}
-
-/// The kernel's get_next_ra_size.
-fn next_size(size: u64, max: u64) -> u64 {
-    match size {
-        size if size < max / 16 => size * 4,
-        size if size <= max / 2 => size * 2,
-        _ => max,
-    }
 }
 
 /// One request on its way through the pages.
@@ -217,7 +160,7 @@ impl Pass<'_> {
         if state.size > 0 && index == expected {
             state.start = state.start.saturating_add(state.size);
             state.size = match self.ramp {
-                Ramp::Kernel(_) => next_size(state.size, max).max(state.size),
+                ramp @ Ramp::Kernel(_) => ramp.next(state.size, max).max(state.size),
                 ramp @ Ramp::Slow(_) => ramp.next(state.size, max),
             };
         } else {

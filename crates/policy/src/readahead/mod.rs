@@ -27,6 +27,7 @@ mod oracle_depth;
 mod postgres;
 mod pressure;
 mod ra;
+mod ramp;
 pub(crate) mod recent;
 pub mod registry;
 mod rocksdb;

@@ -1,0 +1,203 @@
+"""What the study changes on the machine, as contexts that undo it: an emulated disk, a loop device, a mount.
+
+Each undoes what it did on every exit, an interrupt included. Nothing but the loop device that it attached itself has
+its read-ahead changed, and no caches are dropped but those of the file system that it unmounts.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headstart._core import HeadstartError
+from headstart.emulation import Statistics
+from headstart.livestudy.image import missing_tools
+
+PATIENCE_S = 30.0
+TOOLS = ("losetup", "mount", "umount")
+BLOCK_DEVICES = Path("/sys/block")
+
+
+def why_not() -> str | None:
+    """Return why the study cannot be done here, if so."""
+    if sys.platform != "linux":
+        return "not Linux"
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "/dev/fuse is not there, or not for us"
+    if not Path("/dev/loop-control").exists():
+        return "/dev/loop-control is not there: no loop devices"
+    if "ext4" not in Path("/proc/filesystems").read_text(encoding="ascii"):
+        return "the kernel has no ext4"
+    missing = [*missing_tools(), *(tool for tool in TOOLS if shutil.which(tool) is None)]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def run(*words: str) -> str:
+    """Run a program, which Ctrl-C does not reach, and return what it printed.
+
+    Raises:
+        HeadstartError: It failed.
+    """
+    done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
+    if done.returncode != 0:
+        raise HeadstartError(f"{' '.join(words)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return done.stdout.strip()
+
+
+def wait_for(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so, and return whether it came to that."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@contextmanager
+def background(*words: str, ready: Callable[[], bool]) -> Iterator[None]:
+    """Run a command of headstart until the block is left, which begins when it is `ready`; SIGTERM ends it.
+
+    Raises:
+        HeadstartError: It does not come up.
+    """
+    line = [sys.executable, "-m", "headstart", *words]
+    with subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            up = wait_for(lambda: ready() or process.poll() is not None)
+            if not up or process.poll() is not None:
+                process.terminate()
+                said = process.communicate(timeout=PATIENCE_S)[1].strip()
+                raise HeadstartError(f"{' '.join(words)}: {said or 'does not come up'}")
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.communicate(timeout=PATIENCE_S)
+            finally:
+                process.kill()
+
+
+@contextmanager
+def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
+    """`headstart emulate` on `image`; the file that is as slow as the drive."""
+    stats = mount / "stats"
+    try:
+        with background("emulate", profile, str(image), str(mount), ready=stats.exists):
+            yield mount / "disk.img"
+    finally:
+        if is_mounted(mount):
+            # It has died without an unmount of its own.
+            run("umount", "--lazy", str(mount))
+
+
+def statistics(mount: Path) -> Statistics:
+    """Return what the emulated disk has done so far."""
+    return Statistics.from_json((mount / "stats").read_text(encoding="utf-8"))
+
+
+@contextmanager
+def loop_device(file: Path) -> Iterator[Path]:
+    """A loop device over `file`, read-only and past the page cache of `file`, with no scheduler of its own.
+
+    The kernel gives a loop device a read-ahead when it is attached, which outlasts it: what was there before it is put
+    back.
+    """
+    found = {path.name: queue(path, "read_ahead_kb") for path in BLOCK_DEVICES.glob("loop*")}
+    try:
+        device = Path(run("losetup", "--find", "--show", "--read-only", "--direct-io=on", str(file)))
+        if (BLOCK_DEVICES / device.name / "loop" / "dio").read_text(encoding="ascii").strip() != "1":
+            raise HeadstartError(f"{device}: the kernel does not read {file} directly")
+        with setting(device, "scheduler", "none"):
+            yield device
+    finally:
+        # By its file: an interrupt may have come before we knew its name.
+        for line in run("losetup", "--associated", str(file)).splitlines():
+            device = Path(line.split(":")[0])
+            if device.name in found:
+                (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(
+                    found[device.name], encoding="ascii"
+                )
+            run("losetup", "--detach", str(device))
+
+
+@contextmanager
+def setting(device: Path, name: str, value: str) -> Iterator[None]:
+    """`value` in a file of the device's queue in sysfs; then what was there before, which outlasts a loop device."""
+    path = BLOCK_DEVICES / device.name / "queue" / name
+    found = queue(device, name)
+    # A choice shows all names, the chosen one in brackets.
+    before = found.split("[")[1].split("]")[0] if "[" in found else found
+    try:
+        path.write_text(value, encoding="ascii")
+        yield
+    finally:
+        path.write_text(before, encoding="ascii")
+
+
+def queue(device: Path, name: str) -> str:
+    """Return what a file of the device's queue in sysfs says."""
+    return (BLOCK_DEVICES / device.name / "queue" / name).read_text(encoding="ascii").strip()
+
+
+def read_ahead_kb(device: Path) -> int:
+    """Return how far the kernel reads ahead on the device: files that are opened now keep to it."""
+    return int(queue(device, "read_ahead_kb"))
+
+
+@contextmanager
+def mounted(device: Path, folder: Path) -> Iterator[Path]:
+    """The file system of `device`, read-only, at `folder`; its caches go with it."""
+    try:
+        run("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
+        yield folder
+    finally:
+        if is_mounted(folder):
+            run("umount", str(folder))
+
+
+def is_mounted(folder: Path) -> bool:
+    """Return whether anything is mounted at `folder`."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return str(folder) in (line.split()[1] for line in lines)
+
+
+def has_watch() -> bool:
+    """Return whether this headstart has `tune --watch`."""
+    words = [sys.executable, "-m", "headstart", "tune", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    return done.returncode == 0 and "--watch" in done.stdout
+
+
+@contextmanager
+def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
+    """`headstart tune --watch` on the device: it sets the read-ahead, and puts it back when it ends."""
+    before = read_ahead_kb(device)
+    words = ("tune", str(device), "--profile", profile, "--watch", "--state", str(state))
+    with background(*words, ready=lambda: read_ahead_kb(device) != before):
+        yield
+    if read_ahead_kb(device) != before:
+        raise HeadstartError(f"tune --watch: left read_ahead_kb at {read_ahead_kb(device)}, found {before}")
+
+
+def unwind_on_sigterm() -> None:
+    """From now on SIGTERM undoes everything as Ctrl-C does, which works in the background too."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.default_int_handler)
+
+
+def machine() -> str:
+    """Return what machine this is, as far as it matters to the figures; no names."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    kernel = ".".join(os.uname().release.split("-")[0].split(".")[:2])
+    return f"Linux {kernel} on {os.uname().machine}, {os.cpu_count()} processors ({models[0] if models else 'unknown'})"

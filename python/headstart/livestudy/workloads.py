@@ -1,0 +1,101 @@
+"""What is read: one list of reads each, from which both the real readers and the simulator's trace are made."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headstart.livestudy.image import MB, Planned
+
+KIB = 1024
+SEED = 7
+"""Of the random places: any number will do."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """`size` bytes from `offset` of the file of that name."""
+
+    file: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Readers that start together; each does its reads one after another."""
+
+    name: str
+    what: str
+    readers: tuple[tuple[Read, ...], ...]
+
+    @property
+    def reads(self) -> int:
+        """Return how many, of all readers."""
+        return sum(len(reader) for reader in self.readers)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes asked for by all readers; the study's workloads ask for none twice."""
+        return sum(read.size for reader in self.readers for read in reader)
+
+    @property
+    def files(self) -> list[str]:
+        """Return the names, each once, in order of first use."""
+        return list(dict.fromkeys(read.file for reader in self.readers for read in reader))
+
+
+def files(scale: float = 1.0) -> list[Planned]:
+    """Return the disk's files in order. `scale` shortens those that are read as a whole.
+
+    Two files with a third of the drive between them: two random places are as far apart on average.
+    """
+    stream = int(50 * MB * scale)
+    return [
+        Planned("one", stream),
+        Planned("large", 12_000 * MB),
+        Planned("two", stream),
+        Planned("gap1", 6_000 * MB, readable=False),
+        Planned("three", stream),
+        Planned("gap2", 6_000 * MB, readable=False),
+        Planned("four", stream),
+    ]
+
+
+def workloads(planned: list[Planned], scale: float = 1.0) -> list[Workload]:
+    """Return the study's workloads on these files; `scale` makes fewer random reads."""
+    size = {file.name: file.size for file in planned}
+    rng = random.Random(SEED)
+    whole = {name: tuple(_sequence(name, 0, size[name], 64 * KIB)) for name in ("one", "two", "three", "four")}
+    large = size["large"]
+    return [
+        Workload(
+            "alternating",
+            "one process reads 64 KiB of one file, 64 KiB of another",
+            (tuple(read for pair in zip(whole["one"], whole["two"], strict=True) for read in pair),),
+        ),
+        Workload("concurrent", "4 processes read a file each, by 64 KiB", tuple(whole.values())),
+        Workload("stream", "one process reads a file, by 64 KiB", (whole["one"],)),
+        Workload(
+            "random 4 KiB", "reads at random places", (_scattered(rng, large, int(300 * scale), 4 * KIB, 4 * KIB),)
+        ),
+        Workload(
+            "random 64 KiB", "reads at random places", (_scattered(rng, large, int(300 * scale), 64 * KIB, 64 * KIB),)
+        ),
+        Workload(
+            "short runs",
+            "runs of 256 KiB at random places, by 64 KiB",
+            (_scattered(rng, large, int(150 * scale), 256 * KIB, 64 * KIB),),
+        ),
+    ]
+
+
+def _sequence(file: str, start: int, end: int, size: int) -> Iterator[Read]:
+    for offset in range(start, end, size):
+        yield Read(file, offset, min(size, end - offset))
+
+
+def _scattered(rng: random.Random, file_size: int, count: int, run: int, size: int) -> tuple[Read, ...]:
+    """Return `count` runs of `run` bytes by reads of `size`, at random pages of the file, none touching another."""
+    slot = 4 * KIB * KIB
+    places = [at * slot + rng.randrange(512) * 4 * KIB for at in rng.sample(range(file_size // slot), count)]
+    return tuple(read for at in places for read in _sequence("large", at, at + run, size))
