@@ -62,7 +62,7 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
     `before_start` is called when all files are open and nobody has read yet.
 
     Raises:
-        HeadstartError: A reader failed.
+        HeadstartError: A reader failed, or the caches were not cold.
     """
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(len(workload.readers) + 1)
@@ -87,6 +87,8 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
             process.terminate()
             process.join()
     after = _at_rest(drive)
+    if after.bytes - before.bytes < workload.size:
+        raise HeadstartError(f"{workload.name}: of {workload.size} bytes some were in memory before they were read")
     return Run(
         elapsed_ns=max(end for _, end in times) - min(start for start, _ in times),
         requests=after.requests - before.requests,
@@ -174,6 +176,8 @@ def _reader(folder: Path, reads: tuple[Read, ...], barrier: Any, sender: Connect
         files = {name: os.open(folder / name, os.O_RDONLY) for name in dict.fromkeys(read.file for read in reads)}
         for file in files.values():
             _map(file)
+            # Whoever has copied our mounts into a namespace of his own keeps the file system and its pages alive.
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         buffer = memoryview(bytearray(max(read.size for read in reads)))
         plan = [(files[read.file], [buffer[: read.size]], read.offset, read.size) for read in reads]
         barrier.wait(PATIENCE_S)
