@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from headstart.emulation import Statistics
 from headstart.livestudy.image import missing_tools
 
 PATIENCE_S = 30.0
-TOOLS = ("losetup", "mount", "umount")
+TOOLS = ("losetup", "mount", "umount", "unshare")
 BLOCK_DEVICES = Path("/sys/block")
 
 
@@ -62,13 +62,15 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def background(*words: str, ready: Callable[[], bool]) -> Iterator[None]:
+def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = ()) -> Iterator[None]:
     """Run a command of headstart until the block is left, which begins when it is `ready`; SIGTERM ends it.
+
+    `within` are a program and its arguments that it is run by.
 
     Raises:
         HeadstartError: It does not come up.
     """
-    line = [sys.executable, "-m", "headstart", *words]
+    line = [*within, sys.executable, "-m", "headstart", *words]
     with subprocess.Popen(
         line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -171,11 +173,12 @@ def is_mounted(folder: Path) -> bool:
     return str(folder) in (line.split()[1] for line in lines)
 
 
-def has_watch() -> bool:
-    """Return whether this headstart has `tune --watch`."""
-    words = [sys.executable, "-m", "headstart", "tune", "--help"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
-    return done.returncode == 0 and "--watch" in done.stdout
+def with_traces() -> Sequence[str]:
+    """Return what runs a program with a tracefs: nothing where there is one, else mounts one for the program alone."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    if any(line.split()[2] == "tracefs" for line in lines):
+        return []
+    return ["unshare", "--mount", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh"]
 
 
 @contextmanager
@@ -183,10 +186,19 @@ def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
     """`headstart tune --watch` on the device: it sets the read-ahead, and puts it back when it ends."""
     before = read_ahead_kb(device)
     words = ("tune", str(device), "--profile", profile, "--watch", "--state", str(state))
-    with background(*words, ready=lambda: read_ahead_kb(device) != before):
+    with background(*words, ready=lambda: read_ahead_kb(device) != before, within=with_traces()):
         yield
     if read_ahead_kb(device) != before:
         raise HeadstartError(f"tune --watch: left read_ahead_kb at {read_ahead_kb(device)}, found {before}")
+
+
+def why_no_watch(device: Path, profile: str, state: Path) -> str | None:
+    """Return why `headstart tune --watch` cannot be had for the device, if so."""
+    try:
+        with watched(device, profile, state):
+            return None
+    except HeadstartError as error:
+        return str(error)
 
 
 def unwind_on_sigterm() -> None:

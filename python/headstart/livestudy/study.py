@@ -3,7 +3,7 @@
 import os
 import statistics as averages
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ DISK_BYTES = 36_400_000_000
 DEFAULT_KB, AGGRESSIVE_KB = 128, 800
 """Linux's default, and AP of li07, section 6.2."""
 MEMORY = Path("/dev/shm")
+STATE = "tune.json"
+"""Where `tune --watch` keeps what it found, beside the image."""
 
 TOLERANCE = 0.15
 """The simulator may be so far from the kernel."""
@@ -47,7 +49,7 @@ class Row:
     workload: str
     setting: str
     read_ahead_kb: int
-    """Of the device when the readers opened their files."""
+    """Of the device when the readers opened their files, the median."""
     measured_ns: int
     """The median of the runs."""
     spread: float
@@ -121,16 +123,17 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
     """
     scale, repeats = (0.1, 1) if quick else (1.0, repeats)
     planned = workloads.files(scale)
-    watch = platform.has_watch()
-    notes = [] if watch else ["tune --watch: skipped, this headstart has no such command"]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headstart-live-", dir=MEMORY)))
         file = folder / "disk.img"
         placed = image.make(file, DISK_BYTES, planned)
         with disk(folder, file) as (mount, loop, files), platform.mounted(loop, files):
             host = measure.calibrate(files, planned[0].name, mount)
+            no_watch = platform.why_no_watch(loop, PROFILE, folder / STATE)
         bench = Bench(folder, file, placed, host, repeats)
-        cases = [(each, way) for each in workloads.workloads(planned, scale) for way in settings(watch=watch)]
+        cases = [
+            (each, way) for each in workloads.workloads(planned, scale) for way in settings(watch=no_watch is None)
+        ]
         rows = []
         for done, (workload, way) in enumerate(cases):
             tell(f"{workload.name}, {way.name}", done / len(cases))
@@ -143,7 +146,7 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
         host=host,
         rows=rows,
         findings=findings(rows),
-        notes=notes,
+        notes=[] if no_watch is None else [f"tune --watch: skipped: {no_watch}"],
     )
 
 
@@ -160,42 +163,46 @@ class Bench:
     def row(self, workload: workloads.Workload, way: Setting) -> Row:
         """Measure and predict one row; again, if the machine was late."""
         for _ in range(ATTEMPTS):
-            runs, depth_kb, request_kb = self.runs(workload, way)
+            runs, depths_kb, request_kb = self.runs(workload, way)
             late = runs[-1].drive.lateness_ns.p99
             if late <= LATE_NS:
                 break
         trace = self.folder / "reads.csv"
         predict.write_trace(trace, workload, self.placed)
-        policy = predict.read_ahead(depth_kb, kernel(), request_kb)
-        foretold = predict.predict(predict.scenario(trace, PROFILE, policy, self.host))
+        # `tune --watch` may give each run another depth.
+        policies = {depth: predict.read_ahead(depth, kernel(), request_kb) for depth in depths_kb}
+        each = {
+            depth: predict.predict(predict.scenario(trace, PROFILE, policy, self.host))
+            for depth, policy in policies.items()
+        }
+        foretold = [each[depth] for depth in depths_kb]
         elapsed = [run.elapsed_ns for run in runs]
-        measured = int(averages.median(elapsed))
-        difference = foretold.elapsed_ns / measured - 1
+        measured, predicted = median(elapsed), median(one.elapsed_ns for one in foretold)
+        difference = predicted / measured - 1
         return Row(
             workload=workload.name,
             setting=way.name,
-            read_ahead_kb=depth_kb,
+            read_ahead_kb=median(depths_kb),
             measured_ns=measured,
             spread=(max(elapsed) - min(elapsed)) / measured,
-            predicted_ns=foretold.elapsed_ns,
+            predicted_ns=predicted,
             difference=difference,
             verdict=verdict(abs(difference) <= TOLERANCE),
-            measured_requests=int(averages.median(run.requests for run in runs)),
-            predicted_requests=foretold.requests,
-            measured_bytes=int(averages.median(run.bytes for run in runs)),
-            predicted_bytes=foretold.bytes,
+            measured_requests=median(run.requests for run in runs),
+            predicted_requests=median(one.requests for one in foretold),
+            measured_bytes=median(run.bytes for run in runs),
+            predicted_bytes=median(one.bytes for one in foretold),
             lateness_p99_ns=late,
             note="" if late <= LATE_NS else "the machine was busy: answers came late",
         )
 
-    def runs(self, workload: workloads.Workload, way: Setting) -> tuple[list[measure.Run], int, int]:
-        """Run it with cold caches as often as wanted; beside that the depth and the longest request, in KiB."""
+    def runs(self, workload: workloads.Workload, way: Setting) -> tuple[list[measure.Run], list[int], int]:
+        """Run it with cold caches as often as wanted; beside that the depths and the longest request, in KiB."""
         runs, depths = [], []
         with ExitStack() as stack:
             mount, loop, files = stack.enter_context(disk(self.folder, self.file))
             if way.read_ahead_kb is None:
-                state = self.folder / "tune.json"
-                stack.enter_context(platform.watched(loop, PROFILE, state))
+                stack.enter_context(platform.watched(loop, PROFILE, self.folder / STATE))
             else:
                 stack.enter_context(platform.setting(loop, "read_ahead_kb", str(way.read_ahead_kb)))
             request_kb = int(platform.queue(loop, "max_sectors_kb"))
@@ -204,7 +211,12 @@ class Bench:
                     runs.append(
                         measure.measure(workload, files, mount, lambda: depths.append(platform.read_ahead_kb(loop)))
                     )
-        return runs, int(averages.median(depths)), request_kb
+        return runs, depths, request_kb
+
+
+def median(values: Iterable[int]) -> int:
+    """Return the median, a whole number."""
+    return int(averages.median(values))
 
 
 def kernel() -> tuple[int, int]:
