@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ from tests.conftest import COMMAND, ROOT, Run
 from tests.test_bad_input import one_line
 
 NOBODY = 65534
+PATIENCE_S = 60.0
+CAPACITY = 36_400_000_000
+"""Of the drive whose profile is used; the images have holes and nothing else."""
 
 
 def why_not() -> str | None:
@@ -31,6 +36,13 @@ def why_not() -> str | None:
 
 REASON = why_not()
 loops = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of real devices: {REASON}")
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -95,6 +107,12 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         ((".", "--depth", "1MiB", "--set", "rpm=1"), "set: a depth has no keys; allowed: --set with --profile"),
         ((".", "--depth", "400"), 'depth: "400" has no unit; allowed: a size with a unit'),
         ((".", "--depth", "2GiB"), "depth: 2GiB; allowed: 1B to 1GiB"),
+        ((".", "--watch"), "profile: is missing: to follow an arm takes its seek curve; allowed: --profile NAME of"),
+        ((".", "--watch", "--depth", "1MiB"), "--depth: means nothing with --watch"),
+        ((".", "--apply", "--for", "1s"), "--for: means nothing with --apply"),
+        ((".", "--watch", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
+        ((".", "--watch", "--profile", "hp97560", "--for", "1"), 'duration: "1" has no unit; allowed: a time with'),
+        ((".", "--watch", "--profile", "hp97560", "--openmetrics", "missing/x"), "missing/x: cannot be written"),
         (("missing", "--depth", "1MiB"), "missing: No such file or directory; allowed: a disk, a partition or a loop"),
         (("/dev/null", "--depth", "1MiB"), "/dev/null: is a character device; allowed: a disk, a partition or"),
         (("/proc", "--depth", "1MiB"), "/proc: has no read-ahead: there is no backing device 0:"),
@@ -125,44 +143,46 @@ def test_a_look_at_the_real_machine_needs_no_rights(run: Run, tmp_path: Path) ->
     assert report.now_kb == int(file.read_text()) == report.found_kb
 
 
-def attached(image: Path) -> str:
-    """A loop device over `image`: the last that is free, for others take the first."""
-    devices = sorted(Path("/dev").glob("loop[0-9]*"), reverse=True)
-    for device in devices:
-        words = ["losetup", "--read-only", "--direct-io=on", str(device), str(image)]
-        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
-            return str(device)
-    pytest.skip(f"SKIPPED: none of {len(devices)} loop devices is free")
-
-
 class Loop:
-    """A loop device over a file of ours, which is only read."""
+    """A loop device over a file of ours, which is only read: the last that is free, for others take the first.
 
-    def __init__(self, image: Path) -> None:
-        with image.open("wb") as file:
-            file.truncate(1 << 26)
-        self.image = image
-        self.path = attached(image)
-        # Its parents too are open to everybody, which those of the tests' folder are not.
-        self.state = Path(tempfile.mkdtemp(prefix="headstart-tune-")) / "tune.json"
-        self.state.parent.chmod(0o755)
-        self.file = Path("/sys/block", Path(self.path).name, "queue", "read_ahead_kb")
-        # It survives detaching.
-        self.found = self.file.read_text()
-        self.file.write_text("128")
+    The file lies in memory if it can: on a disk, attaching and detaching set the read-ahead too.
+    """
+
+    def __init__(self, image: Path | None = None) -> None:
+        memory = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(prefix="headstart-tune-", dir=memory if memory.is_dir() else None))
+        # Open to everybody, which the tests' own folders are not.
+        self.folder.chmod(0o755)
+        self.state = self.folder / "tune.json"
+        self.image = image or self.folder / "disk.img"
+        if image is None:
+            with self.image.open("wb") as file:
+                file.truncate(CAPACITY)
+        for device in sorted(Path("/dev").glob("loop[0-9]*"), reverse=True):
+            self.file = Path("/sys/block", device.name, "queue", "read_ahead_kb")
+            self.found = self.file.read_text() if self.file.exists() else "128"
+            words = ["losetup", "--read-only", "--direct-io=on", str(device), str(self.image)]
+            if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+                self.path = str(device)
+                self.file.write_text("128")
+                return
+        shutil.rmtree(self.folder)
+        pytest.skip("SKIPPED: no loop device is free")
 
     def kb(self) -> int:
         return int(self.file.read_text())
 
     def close(self) -> None:
-        self.file.write_text(self.found)
         subprocess.run(["losetup", "--detach", self.path], capture_output=True, check=False)
-        shutil.rmtree(self.state.parent)
+        # It survives that.
+        self.file.write_text(self.found)
+        shutil.rmtree(self.folder)
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Loop]:
-    device = Loop(tmp_path / "disk.img")
+def loop() -> Iterator[Loop]:
+    device = Loop()
     try:
         yield device
     finally:
@@ -183,10 +203,8 @@ def reported(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @loops
 def test_a_loop_device_is_set_and_set_back(loop: Loop) -> None:
     shown = reported(tune(loop, "--profile", "ibm-36gb-10k", "--json", "-"))
-    assert (shown["now_kb"], loop.kb(), shown["device"]["identity"]) == (128, 128, str(loop.image))
-    assert [
-        note.startswith("the device has 67108864 bytes, the drive of the profile 364") for note in shown["notes"]
-    ] == [True]
+    assert (shown["now_kb"], loop.kb(), shown["notes"]) == (128, 128, [])
+    assert shown["device"]["identity"] == str(loop.image)
     applied = reported(tune(loop, "--profile", "ibm-36gb-10k", "--apply", "--json", "-"))
     assert applied["now_kb"] == loop.kb() == shown["proposed"]["kb"]
     assert reported(tune(loop, "--depth", "1MiB", "--apply", "--json", "-"))["old_kb"] == 128
@@ -241,9 +259,34 @@ def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str
         ask("look", machine())
 
 
+def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
+    machine: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """The number is a pipe: who writes it waits for a reader, with the state file written."""
+    (file,) = tmp_path.glob("sys/class/bdi/*/read_ahead_kb")
+    file.unlink()
+    os.mkfifo(file)
+    program = "import sys; from headstart import _core; _core.tune('apply', sys.argv[1])"
+    words = [sys.executable, "-c", program, json.dumps(machine(depth="1MiB"))]
+    with subprocess.Popen(words) as process:
+        try:
+            file.write_text("128\n")
+            wait_until((tmp_path / "tune.json").exists)
+            assert process.poll() is None
+        finally:
+            process.kill()
+    file.unlink()
+    file.write_text("128\n")
+    shown = ask("dry-run", machine(depth="1MiB"))
+    assert (shown.old_kb, shown.now_kb) == (128, 128)
+    assert (ask("restore", machine()).notes, file.read_text()) == (["it was 128 already"], "128\n")
+    assert json.loads((tmp_path / "tune.json").read_text())["entries"] == []
+
+
 def test_the_page_describes_each_field() -> None:
     page = (ROOT / "docs" / "tune.md").read_text(encoding="utf-8")
     described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert [field for field in tuning.Report.__annotations__ if field not in described] == []
     assert [f for f in tuning.Device.__annotations__ if f"device.{f}" not in described] == []
     assert [f for f in tuning.Depth.__annotations__ if f"proposed.{f}" not in described] == []
+    assert [field for field in tuning.Status.__annotations__ if field not in described] == []

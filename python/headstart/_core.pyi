@@ -44,6 +44,9 @@ def emulate(
 def tune(action: str, question: str) -> str:
     """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""
 
+def tune_watch(question: str, *, on_progress: Callable[[str], object] | None = None) -> str:
+    """Follow what a device does and set its read-ahead by that; return the last status."""
+
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 

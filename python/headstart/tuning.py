@@ -1,9 +1,10 @@
-"""Read-ahead of real devices: what it is, what it should be, set and taken back (docs/tune.md). Linux.
+"""Read-ahead of real devices: what it is, what it should be, set, taken back, and followed (docs/tune.md). Linux.
 
     report = tuning.show("/dev/sda", profile="my-drive.toml")
     report.now_kb, report.proposed.kb
     tuning.apply("/dev/sda", profile="my-drive.toml")
     tuning.restore("/dev/sda")
+    tuning.watch("/dev/sda", profile="my-drive.toml", duration="1h")
 
 Numbers of the kernel are KiB (`_kb`), other sizes bytes, times whole nanoseconds. The core works without the GIL.
 """
@@ -11,6 +12,7 @@ Numbers of the kernel are KiB (`_kb`), other sizes bytes, times whole nanosecond
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Literal, Self
 
@@ -101,6 +103,41 @@ class Report:
         return dataclasses.asdict(self)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Status:
+    """What a watch has seen and done; docs/tune.md describes each field."""
+
+    schema: int
+    version: str
+    device: Device
+    profile: str
+    elapsed_ns: int
+    requests: int
+    switches: int
+    lost: int
+    seek_ns: int
+    bytes_per_second: float
+    bytes: float
+    writes: int
+    half_turn_ns: int
+    found_kb: int
+    now_kb: int
+    lowest_kb: int | None
+    highest_kb: int | None
+    ended: Literal["stopped", "time", "gone", "changed"] | None
+    notes: list[str]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the status that the core wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "device": Device(**fields["device"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `headstart tune --watch --json` prints it."""
+        return dataclasses.asdict(self)
+
+
 def show(
     device: Path,
     *,
@@ -143,6 +180,31 @@ def restore(device: Path, *, force: bool = False, state: Path | None = None) -> 
         HeadstartError: Not root; the device is watched, or has been changed by somebody else. Then it is as it was.
     """
     return _tune("restore", device, force=force, state=state)
+
+
+def watch(
+    device: Path,
+    *,
+    profile: str,
+    keys: Keys | None = None,
+    duration: str | None = None,
+    openmetrics: Path | None = None,
+    state: Path | None = None,
+    progress: Callable[[Status], object] | None = None,
+) -> Status:
+    """Set a device's read-ahead by what its arm does, until `duration` ("1h") is over; then write what was found.
+
+    `openmetrics` names a file that holds the status, new every second. `progress` is called at once and 10 times a
+    second; returning what is true ends it, and so does an exception. A process that is killed leaves its number behind:
+    the next `watch`, `apply` or `restore` of the device writes what it had found.
+
+    Raises:
+        HeadstartError: As `apply`; the device has no requests that could be followed, or there is no tracefs.
+    """
+    tell = None if progress is None else lambda text: progress(Status.from_json(text))
+    metrics = None if openmetrics is None else os.fspath(openmetrics)
+    asked = question(device, keys=keys, state=state, profile=profile, duration=duration, openmetrics=metrics)
+    return Status.from_json(_core.tune_watch(asked, on_progress=tell))
 
 
 def question(device: Path, *, keys: Keys | None, state: Path | None, **more: Any) -> str:

@@ -1,15 +1,25 @@
-//! A real device's read-ahead: show, apply, restore.
+//! A real device's read-ahead: show, apply, restore, watch.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use headstart_live::tune::{forget_gone, Error, Report, Roots, Settings, Tuner, Wanted, DEFAULT_STATE};
-use headstart_types::{typed_keys, Bytes, KeyError};
+use headstart_live::tune::{
+    forget_gone, Ended, Error, Pace, Report, Roots, Settings, Tuner, Wanted, Watch, WatchSettings, DEFAULT_STATE,
+};
+use headstart_live::{Clock, RealClock};
+use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toml::Table;
 
 use crate::devices::table;
 use crate::errors::to_python;
+
+/// What is missing where there is no profile.
+const PROFILE: &str = "--profile with a name of `headstart list devices`, or with the path of a profile, which \
+                       `headstart profile` measures and writes";
+/// How often a watch looks at what has happened, and Python is told.
+const REFRESH: Duration = Duration::from_millis(100);
 
 /// What is wanted of a device.
 #[derive(Debug, Deserialize)]
@@ -23,6 +33,9 @@ struct Question {
     state: Option<PathBuf>,
     #[serde(default)]
     force: bool,
+    /// Of a watch: how long, and where metrics go.
+    duration: Option<Nanos>,
+    openmetrics: Option<PathBuf>,
     /// Where the file systems of the kernel are, for tests.
     sys: Option<PathBuf>,
     proc: Option<PathBuf>,
@@ -59,6 +72,17 @@ impl Question {
             }
         }
     }
+
+    fn watch_settings(&self) -> Result<WatchSettings, KeyError> {
+        let Some(profile) = self.profile.clone() else {
+            return Err(KeyError::new("profile", "is missing: to follow an arm takes its seek curve", PROFILE));
+        };
+        if self.depth.is_some() {
+            return Err(KeyError::new("depth", "a watch finds it out", "--profile alone"));
+        }
+        let (keys, openmetrics) = (self.keys.clone(), self.openmetrics.clone());
+        Ok(WatchSettings { profile, keys, pace: Pace::default(), openmetrics })
+    }
 }
 
 fn restore(question: &Question) -> Result<Report, Error> {
@@ -87,4 +111,46 @@ pub fn tune(py: Python<'_>, action: &str, question: &str) -> PyResult<String> {
         };
         report.map(|report| report.to_json()).map_err(to_python)
     })
+}
+
+/// Follows what a device does and sets its read-ahead by that, until `duration` is over, the device goes, somebody else sets
+/// the number, Ctrl-C comes, or `on_progress` stops it: that is called with the status as JSON at once and 10 times a
+/// second, and stops it by returning what is true, or by an exception. What was found is written at the end, however that
+/// comes. Returns the last status.
+#[pyfunction]
+#[pyo3(signature = (question, *, on_progress=None))]
+pub fn tune_watch(py: Python<'_>, question: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let question = Question::read(question).map_err(to_python)?;
+    py.allow_threads(|| {
+        let settings = question.watch_settings().map_err(to_python)?;
+        let tuner = Tuner::new(question.settings()).map_err(to_python)?;
+        let mut watch = Watch::start(tuner, settings).map_err(to_python)?;
+        let clock = RealClock::new(1, 1.0);
+        clock.enter(0);
+        let ended = loop {
+            let now = clock.now();
+            if let Some(ended) = watch.look(now).map_err(to_python)? {
+                break ended;
+            }
+            // An exception drops the watch, which writes what was found.
+            if Python::with_gil(|py| stops(py, on_progress.as_ref(), &watch))? {
+                break Ended::Stopped;
+            }
+            match question.duration {
+                Some(duration) if now >= duration => break Ended::Time,
+                Some(duration) => std::thread::sleep(REFRESH.min(Duration::from_nanos((duration - now).0))),
+                None => std::thread::sleep(REFRESH),
+            }
+        };
+        watch.end(ended).map(|status| status.to_json()).map_err(to_python)
+    })
+}
+
+/// Tells Python what has been seen, and hears whether that is all.
+fn stops(py: Python<'_>, on_progress: Option<&Py<PyAny>>, watch: &Watch) -> PyResult<bool> {
+    py.check_signals()?;
+    match on_progress {
+        Some(on_progress) => on_progress.call1(py, (watch.status().to_json(),))?.is_truthy(py),
+        None => Ok(false),
+    }
 }

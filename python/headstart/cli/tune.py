@@ -1,17 +1,80 @@
 """`headstart tune`: the read-ahead of a real device."""
 
+import signal
 import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from headstart import tuning
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
+
+PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
+WINDOW = 10
+"""Rates are those of so many looks, which is a second."""
+
+
+class Watcher:
+    """What happens during a watch: a status line on a terminal, and the end once a signal has come."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.looks: deque[tuning.Status] = deque(maxlen=WINDOW + 1)
+        console = Console(stderr=True, highlight=False)
+        self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
+
+    def stop(self, _signal: int, _frame: FrameType | None) -> None:
+        """Take a signal; a second one finds nothing more to do."""
+        self.stopped = True
+
+    def look(self, now: tuning.Status) -> bool:
+        """Show `now`; return whether that is all."""
+        if not self.looks:
+            say(now.notes)
+            text = f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed"
+            print(text, file=sys.stderr, flush=True)
+            if self.live is not None:
+                self.live.start()
+        self.looks.append(now)
+        if self.live is not None:
+            self.live.update(Text(status_line(self.looks[0], now)), refresh=True)
+        return self.stopped
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take the signals that end a process, and give them back."""
+        taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {each: signal.signal(each, self.stop) for each in taken}
+        try:
+            yield
+        finally:
+            if self.live is not None:
+                self.live.stop()
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def status_line(then: tuning.Status, now: tuning.Status) -> str:
+    """Return the line for what was seen from `then` to `now`."""
+    passed = max(now.elapsed_ns - then.elapsed_ns, 1) / 1e9
+    requests = now.requests - then.requests
+    switches = now.switches - then.switches
+    share = switches / requests if requests else 0.0
+    return (
+        f"{requests / passed:,.0f} requests/s, {share:.0%} of them switches; seeks {now.seek_ns / 1e6:.2f} ms, "
+        f"{now.bytes_per_second / 1e6:,.1f} MB/s: {now.bytes / 1e3:,.1f} kB; read-ahead {now.now_kb:,} KiB"
+    )
 
 
 def tune(
@@ -34,6 +97,15 @@ def tune(
         bool, typer.Option("--apply", help="Write it; it stays until --restore, or the next boot.")
     ] = False,
     restore: Annotated[bool, typer.Option("--restore", help="Write what was found before the first --apply.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Follow what the arm does and write by that; restore at the end.")
+    ] = False,
+    duration: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help='With --watch: end after so long, as in "10min".')
+    ] = None,
+    openmetrics: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --watch: keep the status there as OpenMetrics.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="With --restore: even if somebody else has changed it since.")
     ] = False,
@@ -54,13 +126,19 @@ def tune(
 
     Example: headstart tune /dev/sda --profile my-drive.toml --apply
     """
-    action = one_of({"--dry-run": dry_run, "--apply": apply, "--restore": restore})
+    action = one_of({"--dry-run": dry_run, "--apply": apply, "--restore": restore, "--watch": watch})
     output.check_targets(json)
+    if action != "--restore":
+        refuse(action, {"--force": force or None})
+    if action != "--watch":
+        refuse(action, {"--for": duration, "--openmetrics": openmetrics})
+    if action == "--watch":
+        follow(device, profile, settings, depth, duration, openmetrics, state, json)
+        return
     if action == "--restore":
-        refuse("--restore", {"--profile": profile, "--depth": depth, "--set": settings})
+        refuse(action, {"--profile": profile, "--depth": depth, "--set": settings})
         report = tuning.restore(device, force=force, state=state)
     else:
-        refuse(action, {"--force": force or None})
         write = tuning.apply if action == "--apply" else tuning.show
         report = write(device, profile=profile, keys=keys_of(settings), depth=depth, state=state)
     if json is not None:
@@ -69,6 +147,43 @@ def tune(
         print_report(output.console(), report)
     else:
         say(report.notes)
+
+
+def follow(
+    device: Path,
+    profile: str | None,
+    settings: list[str] | None,
+    depth: str | None,
+    duration: str | None,
+    openmetrics: Path | None,
+    state: Path | None,
+    json: str | None,
+) -> None:
+    """Watch until a signal comes, and say what was done."""
+    refuse("--watch", {"--depth": depth})
+    if profile is None:
+        raise HeadstartError(
+            f"profile: is missing: to follow an arm takes its seek curve; allowed: --profile {PROFILES}"
+        )
+    if openmetrics is not None:
+        output.check_file(str(openmetrics))
+    watcher = Watcher()
+    with watcher.signals():
+        status = tuning.watch(
+            device,
+            profile=profile,
+            keys=keys_of(settings),
+            duration=duration,
+            openmetrics=openmetrics,
+            state=state,
+            progress=watcher.look,
+        )
+    # The first of them were said at the start.
+    say(status.notes[len(watcher.looks[0].notes) if watcher.looks else 0 :])
+    if json is not None:
+        output.write_json(json, output.as_json(status.to_dict()))
+    if json != "-":
+        print_table(output.console(), status_rows(status))
 
 
 def one_of(chosen: dict[str, bool]) -> str:
@@ -94,14 +209,42 @@ def say(notes: list[str]) -> None:
 
 def print_report(console: Console, report: tuning.Report) -> None:
     """Print a report for people."""
+    print_table(console, rows(report))
+    for note in report.notes:
+        console.print(note, markup=False)
+
+
+def print_table(console: Console, lines: dict[str, str]) -> None:
+    """Print names and what they stand for."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    for name, value in rows(report).items():
+    for name, value in lines.items():
         table.add_row(name, value)
     console.print(table)
-    for note in report.notes:
-        console.print(note, markup=False)
+
+
+ENDS = {
+    "stopped": "stopped",
+    "time": "the time was over",
+    "gone": "the device has gone",
+    "changed": "somebody else has set the read-ahead",
+}
+
+
+def status_rows(status: tuning.Status) -> dict[str, str]:
+    """Return what is printed of a watch that has ended."""
+    lost = f", {status.lost:,} events lost" if status.lost else ""
+    between = f"{status.lowest_kb:,} to {status.highest_kb:,} KiB" if status.highest_kb is not None else "none"
+    return {
+        "device": described(status.device),
+        "watched": f"{output.seconds(status.elapsed_ns)}; {ENDS[status.ended or 'stopped']}",
+        "seen": f"{status.requests:,} requests, {status.switches:,} switches{lost}",
+        "depth": f"({status.seek_ns / 1e6:.2f} ms seek + {status.half_turn_ns / 1e6:.2f} ms half a turn) x "
+        f"{status.bytes_per_second / 1e6:,.1f} MB/s = {status.bytes / 1e3:,.1f} kB at the end",
+        "written": f"{status.writes:,} time{'s' * (status.writes != 1)}, {between}",
+        "now": f"{status.now_kb:,} KiB; {status.found_kb:,} was found",
+    }
 
 
 def rows(report: tuning.Report) -> dict[str, str]:

@@ -28,6 +28,7 @@ pub use clocked::ClockedDrive;
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use mount::{Emulation, Ended, Settings};
+pub(crate) use openmetrics::escaped;
 pub use statistics::{About, Spread, Statistics};
 
 /// Why there is no emulated disk.

@@ -70,7 +70,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// The value of a label.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

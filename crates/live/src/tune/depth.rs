@@ -4,6 +4,7 @@
 //! and half a turn. The rate is the mean over the places of the device, as `headstart model competitive` prints it.
 
 use headstart_device::{build_device, SECTOR_BYTES};
+use headstart_policy::readahead::CompetitiveDepth;
 use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
 use nix::unistd::{sysconf, SysconfVar};
 use serde::Serialize;
@@ -77,14 +78,15 @@ impl Depth {
 
     fn competitive(device: &Device, name: &str, facts: &DriveFacts) -> Self {
         let rate = mean_rate(facts, device.size_bytes);
-        let switch = facts.mean_seek + facts.half_turn;
+        // Nothing has been seen: the weight of what will be is no matter.
+        let depth = CompetitiveDepth::new(facts.mean_seek, facts.half_turn, 1.0);
         Self {
             profile: Some(name.to_owned()),
             seek_ns: Some(facts.mean_seek.0),
             half_turn_ns: Some(facts.half_turn.0),
             bytes_per_second: Some(rate),
-            profile_bytes: Some(facts.bands.iter().map(|band| band.sectors).sum::<u64>() * SECTOR_BYTES),
-            ..Self::rounded(switch.as_secs_f64() * rate)
+            profile_bytes: Some(bytes_of(facts)),
+            ..Self::rounded(depth.bytes(rate))
         }
     }
 
@@ -127,8 +129,13 @@ pub(super) fn facts(name: &str, keys: &Table) -> Result<DriveFacts, Error> {
     })
 }
 
+/// Bytes that a drive holds.
+pub(super) fn bytes_of(facts: &DriveFacts) -> u64 {
+    facts.bands.iter().map(|band| band.sectors).sum::<u64>() * SECTOR_BYTES
+}
+
 /// Mean rate over the first `bytes` of a drive, or over all of it: over its places, as streams lie at random.
-fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
+pub(super) fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
     // A device of no size is one without a medium.
     let mut left = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(SECTOR_BYTES).max(1));
     let (mut sectors, mut sum) = (0, 0.0);

@@ -190,13 +190,11 @@ impl Device {
     }
 
     /// Whether requests of its own are seen in the kernel's traces.
-    #[allow(dead_code)] // Until something watches.
     pub(super) fn has_requests(&self) -> bool {
         self.block.as_ref().is_some_and(|block| block.join("mq").exists())
     }
 
     /// Whether it is still there, with the medium that it had.
-    #[allow(dead_code)] // Until something watches.
     pub(super) fn is_there(&self) -> bool {
         let Some(block) = &self.block else { return self.file().exists() };
         let size = text(&block.join("size"));

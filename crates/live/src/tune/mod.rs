@@ -2,17 +2,24 @@
 //!
 //! Linux has one number a backing device, `read_ahead_kb`: how far it reads ahead of a sequential reader. Competitive
 //! prefetching (Li, Shen and Papathanasiou, EuroSys 2007) says what it should be: what the device transfers within the
-//! average switch, seek and half a turn. [`Tuner`] shows that beside what there is, writes it, and takes it back; the
-//! number that it found is in a file of its own before anything is written, so that whatever ends it loses nothing.
+//! average switch, seek and half a turn. [`Tuner`] shows that beside what there is, writes it, and takes it back; [`Watch`]
+//! follows what the arm really does, as the paper does at run time. The number that was found is in a file of its own before
+//! anything is written, so that whatever ends them loses nothing.
 //!
 //! - `device.rs`: from a path to the backing device and its number; `depth.rs`: what the number should be;
 //! - `state.rs`: what was found, on disk; `process.rs`: whether who wrote that still lives;
-//! - `tuner.rs`: show, apply, restore; `report.rs`: what they say.
+//! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
+//! - `instance.rs`: requests as the kernel traces them; `events.rs`: its lines; `adapt.rs`: from places of I/Os to numbers;
+//! - `watch.rs`: all of it together, over and over.
 //!
 //! All that is read and written lies under [`Roots`], so that tests have machines of their own.
 
+mod adapt;
 mod depth;
 mod device;
+mod events;
+mod instance;
+mod openmetrics;
 mod process;
 mod report;
 mod roots;
@@ -22,18 +29,24 @@ mod testing;
 mod tuner;
 #[cfg(test)]
 mod tuner_tests;
+mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 use std::path::{Path, PathBuf};
 
+pub use adapt::{Pace, Seen};
 pub use depth::{Depth, Wanted};
 pub use device::{Device, Kind, Number};
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
+pub use instance::{Instance, Source};
 pub use process::Process;
-pub use report::{Action, Report};
+pub use report::{Action, Ended, Report, Status};
 pub use roots::Roots;
 pub use state::DEFAULT_STATE;
 pub use tuner::{forget_gone, Settings, Tuner};
+pub use watch::{Watch, WatchSettings};
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]

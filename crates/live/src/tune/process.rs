@@ -18,7 +18,6 @@ pub struct Process {
 
 impl Process {
     /// This one. Without a procfs it has no start.
-    #[allow(dead_code)] // Until something watches.
     pub(super) fn own(roots: &Roots) -> Self {
         let pid = std::process::id();
         Self { pid, start_ticks: start_ticks(roots, pid).unwrap_or(0) }

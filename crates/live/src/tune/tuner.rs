@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use headstart_types::system_says;
+use headstart_types::{system_says, DriveFacts};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use super::depth::bytes_of;
 use super::report::SCHEMA;
 use super::state::{self, Entry, State};
 use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
@@ -66,7 +67,7 @@ impl Tuner {
         let boot = roots.boot_id();
         let entries = state::read(&self.settings.state)?;
         let entry = entries.iter().find(|entry| entry.number == self.device.number && entry.boot_id == boot);
-        let mut notes = self.remarks(&depth);
+        let mut notes: Vec<String> = depth.profile_bytes.and_then(|bytes| self.remark(bytes)).into_iter().collect();
         let watcher = entry.and_then(|entry| entry.watcher);
         if let (Some(entry), Some(dead)) = (entry, watcher.filter(|watcher| !watcher.lives(roots))) {
             notes.push(format!(
@@ -87,7 +88,7 @@ impl Tuner {
         let depth = Depth::of(&self.device, wanted)?;
         let Held { mut state, mut notes, lock } = self.hold()?;
         let found = self.device.read_ahead_kb()?;
-        notes.extend(self.remarks(&depth));
+        notes.extend(depth.profile_bytes.and_then(|bytes| self.remark(bytes)));
         let mut entry = match state.entry(self.device.number) {
             Some(before) => before.clone(),
             None => Entry::new(&self.device, &self.settings.roots, found, None),
@@ -202,16 +203,15 @@ impl Tuner {
         Error::path(&self.device.path, problem, "one at a time: wait, or end it with SIGTERM, which restores")
     }
 
-    /// What is odd about a depth.
-    pub(super) fn remarks(&self, depth: &Depth) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if let Some((profile, device)) = depth.profile_bytes.zip(self.device.size_bytes) {
-            // A tenth: sizes of one make differ by less.
-            if profile.abs_diff(device) > profile / 10 {
-                remarks.push(format!("the device has {device} bytes, the drive of the profile {profile}"));
-            }
-        }
-        remarks
+    /// Whether the drive is another than that of the profile, as far as sizes tell.
+    pub(super) fn remark_on_size(&self, facts: &DriveFacts) -> Option<String> {
+        self.remark(bytes_of(facts))
+    }
+
+    fn remark(&self, profile: u64) -> Option<String> {
+        // A tenth: sizes of one make differ by less.
+        let device = self.device.size_bytes.filter(|device| profile.abs_diff(*device) > profile / 10)?;
+        Some(format!("the device has {device} bytes, the drive of the profile {profile}"))
     }
 
     fn report(

@@ -1,0 +1,219 @@
+//! What the read-ahead should be by what the arm does: places of I/Os in, numbers to write out.
+//!
+//! Source: Li, Shen and Papathanasiou, EuroSys 2007, section 5: the seek distances of past I/Os go through the drive's seek
+//! curve into a moving average; with half a turn, and times the rate at the place, that is the depth. The averages are the
+//! policy `competitive`'s own code. The kernel has one number for all streams, where the paper has one for each: the rate is
+//! averaged over the places of the switches, in the same way as their times.
+//!
+//! A number is written only when it has moved by an eighth, and once a second at most: a moving average of random seeks
+//! wanders by some 5 % of the depth (standard deviation; weight 1/16, seeks of 7.5 +- 3 ms), and nothing is gained from
+//! following that. Cost: constant per I/O.
+
+use std::ops::Range;
+
+use headstart_policy::readahead::{CompetitiveDepth, SeekWatch, Seeks};
+use headstart_types::{Disk, DriveFacts, Nanos};
+use serde::Serialize;
+
+/// When to follow. All of them are ours: the paper prints none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Of the latest seek in the moving averages: the default of the policy `competitive`.
+    pub weight: f64,
+    /// A number is written that differs from the last by this share of it, or more.
+    pub least_share: f64,
+    /// At most one in this time.
+    pub least_time: Nanos,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { weight: 0.0625, least_share: 0.125, least_time: Nanos::from_millis(1_000) }
+    }
+}
+
+/// What has been seen, and what follows from it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Seen {
+    /// I/Os.
+    pub requests: u64,
+    /// Those that did not go on where the one before ended.
+    pub switches: u64,
+    /// Events that the kernel had overwritten before they were read.
+    pub lost: u64,
+    /// Moving average of the times of seeks.
+    pub seek_ns: u64,
+    /// Moving average of the rates where they ended.
+    pub bytes_per_second: f64,
+    /// The depth that they ask for, not rounded.
+    pub bytes: f64,
+    /// Numbers that were written.
+    pub writes: u64,
+}
+
+/// The averages, and the number that stands.
+#[derive(Debug)]
+pub(super) struct Adapter {
+    pace: Pace,
+    facts: DriveFacts,
+    watch: SeekWatch,
+    depth: CompetitiveDepth,
+    rate: f64,
+    page_bytes: u64,
+    /// What stands, in pages, and since when.
+    pages: u64,
+    since: Option<Nanos>,
+    seen: Seen,
+}
+
+impl Adapter {
+    /// For a drive with these facts, at whose average place the rate is `rate`. Nothing stands yet.
+    pub fn new(facts: &DriveFacts, rate: f64, page_bytes: u64, pace: Pace) -> Self {
+        Self {
+            pace,
+            facts: facts.clone(),
+            watch: SeekWatch::new(facts.clone(), Seeks::Switches),
+            depth: CompetitiveDepth::new(facts.mean_seek, facts.half_turn, pace.weight),
+            rate,
+            page_bytes,
+            pages: 0,
+            since: None,
+            seen: Seen::default(),
+        }
+    }
+
+    /// The drive has served these sectors, by `now`. The caller guarantees that there are any, and the order of service.
+    pub fn served(&mut self, now: Nanos, sectors: Range<u64>) {
+        self.seen.requests += 1;
+        let first = sectors.start;
+        if let Some(seek) = self.watch.served(now, Disk(0), sectors) {
+            self.seen.switches += 1;
+            self.depth.seen(seek);
+            self.rate += (self.facts.rate_at(first) - self.rate) * self.pace.weight;
+        }
+    }
+
+    /// So many I/Os were not seen: where the arm has been is not known.
+    pub fn lost(&mut self, events: u64) {
+        self.seen.lost += events;
+        self.watch = SeekWatch::new(self.facts.clone(), Seeks::Switches);
+    }
+
+    /// Pages that are to be written at `now`, if any are.
+    pub fn wants(&self, now: Nanos) -> Option<u64> {
+        let wanted = self.depth.blocks(self.rate, self.page_bytes);
+        let Some(since) = self.since else { return Some(wanted) };
+        let far = wanted.abs_diff(self.pages) as f64 >= (self.pages as f64 * self.pace.least_share).max(1.0);
+        (far && now >= since + self.pace.least_time).then_some(wanted)
+    }
+
+    /// They have been, at `now`.
+    pub fn wrote(&mut self, now: Nanos, pages: u64) {
+        self.seen.writes += 1;
+        (self.pages, self.since) = (pages, Some(now));
+    }
+
+    /// What it has seen.
+    pub fn seen(&self) -> Seen {
+        let seek = self.depth.switch().saturating_sub(self.facts.half_turn);
+        Seen { seek_ns: seek.0, bytes_per_second: self.rate, bytes: self.depth.bytes(self.rate), ..self.seen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_types::RateBand;
+    use proptest::prelude::*;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// Two bands of 50 cylinders of 10 sectors, at 40 and 20 MB/s; d cylinders take d / 10 ms; mean 6 ms, half a turn 4 ms.
+    fn facts() -> DriveFacts {
+        let band = |first, first_cylinder, bytes_per_second| RateBand {
+            first,
+            sectors: 500,
+            first_cylinder,
+            cylinders: 50,
+            bytes_per_second,
+        };
+        DriveFacts {
+            seek: (0..100).map(|distance| Nanos(distance * 100_000)).collect(),
+            mean_seek: MS(6),
+            half_turn: MS(4),
+            bands: [band(0, 0, 40e6), band(500, 50, 20e6)].into(),
+        }
+    }
+
+    fn adapter(weight: f64) -> Adapter {
+        Adapter::new(&facts(), 30e6, 4000, Pace { weight, ..Pace::default() })
+    }
+
+    #[test]
+    fn by_hand() {
+        let mut adapter = adapter(0.5);
+        // (6 + 4) ms at 30 MB/s: 300,000 bytes, 75 pages of 4000.
+        assert_eq!(adapter.wants(MS(0)), Some(75));
+        adapter.wrote(MS(0), 75);
+        assert_eq!(adapter.wants(MS(5000)), None);
+        // From cylinder 1 to 90: 8.9 ms; (6 + 8.9) / 2 = 7.45 ms; rate (30 + 20) / 2 = 25: 11.45 ms are 286,250 bytes.
+        adapter.served(MS(1), 0..8);
+        adapter.served(MS(2), 8..16);
+        adapter.served(MS(3), 900..910);
+        let seen = adapter.seen();
+        assert_eq!((seen.requests, seen.switches, seen.seek_ns), (3, 1, 7_450_000));
+        assert_eq!((seen.bytes_per_second, seen.bytes), (25e6, 286_250.0));
+        // 72 pages: 3 of 75 are no reason to write.
+        assert_eq!(adapter.wants(MS(5000)), None);
+        // Between cylinders 91 and 90, over and over: 0.1 ms at 20 MB/s are 82,000 bytes, 21 pages (20.5).
+        for _ in 0..40 {
+            adapter.served(MS(4), 915..920);
+            adapter.served(MS(4), 900..910);
+        }
+        assert_eq!((adapter.wants(MS(999)), adapter.wants(MS(1000))), (None, Some(21)));
+        adapter.wrote(MS(1000), 21);
+        assert_eq!((adapter.wants(MS(9000)), adapter.seen().writes), (None, 2));
+    }
+
+    #[test]
+    fn after_a_loss_the_arm_is_anywhere() {
+        let mut adapter = adapter(0.5);
+        adapter.served(MS(1), 0..8);
+        adapter.lost(5);
+        adapter.served(MS(2), 900..910);
+        adapter.served(MS(3), 910..920);
+        let seen = adapter.seen();
+        assert_eq!((seen.requests, seen.switches, seen.lost, seen.seek_ns), (3, 0, 5, 6_000_000));
+    }
+
+    proptest! {
+        /// Against the sums of the paper, kept apart: whatever the I/Os, the depth is that of the averages, numbers are
+        /// written no faster than allowed, and none that does not differ.
+        #[test]
+        fn any_ios(places in prop::collection::vec((0u64..990, 1u64..10, 0u64..700), 1..200)) {
+            let (facts, mut adapter) = (facts(), adapter(0.25));
+            let (mut seek, mut rate, mut now) = (6e6, 30e6, MS(0));
+            let mut end = None;
+            let mut written: Vec<(Nanos, u64)> = Vec::new();
+            for (first, sectors, wait) in places {
+                now += MS(wait);
+                adapter.served(now, first..first + sectors);
+                if let Some(end) = end.filter(|end| *end != first) {
+                    seek += (facts.seek_between(end - 1, first).0 as f64 - seek) * 0.25;
+                    rate += (facts.rate_at(first) - rate) * 0.25;
+                }
+                end = Some(first + sectors);
+                if let Some(pages) = adapter.wants(now) {
+                    prop_assert_eq!(pages, ((seek + 4e6) * rate / 1e9 / 4000.0).round().max(1.0) as u64);
+                    adapter.wrote(now, pages);
+                    written.push((now, pages));
+                }
+            }
+            for pair in written.windows(2) {
+                prop_assert!(pair[1].0 >= pair[0].0 + MS(1000));
+                prop_assert!(pair[1].1.abs_diff(pair[0].1) * 8 >= pair[0].1);
+            }
+            prop_assert!((adapter.seen().bytes - (seek + 4e6) * rate / 1e9).abs() < 1.0);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What the kernel's traces say of requests: lines of `trace_pipe`.
+//!
+//! ```text
+//! <...>-214 [001] d.h1. 27.308125: block_rq_complete: 7,0 R () 2048 + 768 none,0,0 [0]
+//! block_rq_complete: 7,0 RA () 2048 + 768 [0]                        without the context; before Linux 6.7
+//! CPU:1 [LOST 212 EVENTS]
+//! ```
+//!
+//! Completions are in the order in which one arm serves; requests are issued in another.
+
+use std::ops::Range;
+
+use super::Number;
+
+/// The event.
+pub(super) const EVENT: &str = "block_rq_complete";
+/// A line that is longer is none.
+const LONGEST: usize = 4096;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A device has read or written these sectors.
+    Served(Number, Range<u64>),
+    /// So many events were overwritten before they were read.
+    Lost(u64),
+    /// Something that moves no arm, has failed, or is not known.
+    Other,
+}
+
+impl Line {
+    pub fn parse(line: &str) -> Self {
+        if let Some(lost) = line.strip_prefix("CPU:").and_then(|rest| rest.split_once(" [LOST ")) {
+            return lost
+                .1
+                .strip_suffix(" EVENTS]")
+                .and_then(|count| count.parse().ok())
+                .map_or(Self::Other, Self::Lost);
+        }
+        Self::served(line).unwrap_or(Self::Other)
+    }
+
+    fn served(line: &str) -> Option<Self> {
+        // Before it may stand the name of a process, which holds anything, but is shorter than the event's.
+        let (_, rest) = line.split_once(EVENT)?;
+        let mut words = rest.strip_prefix(": ")?.split(' ');
+        let (major, minor) = words.next()?.split_once(',')?;
+        let number = Number { major: major.parse().ok()?, minor: minor.parse().ok()? };
+        if !moves_the_arm(words.next()?) {
+            return None;
+        }
+        // Between stand the bytes of a command, in parentheses; behind, a priority on newer kernels, and an error.
+        let (before, after) = rest.split_once(" + ")?;
+        let first: u64 = before.rsplit(' ').next()?.parse().ok()?;
+        let mut after = after.split(' ');
+        let sectors: u64 = after.next()?.parse().ok()?;
+        let end = first.checked_add(sectors)?;
+        (sectors > 0 && after.next_back()? == "[0]").then_some(Self::Served(number, first..end))
+    }
+}
+
+/// Whether it is a read or a write, by the letters of the kernel: F before the operation is a flush that goes first.
+fn moves_the_arm(letters: &str) -> bool {
+    let operation = letters.strip_prefix('F').filter(|rest| !rest.is_empty()).unwrap_or(letters);
+    operation.starts_with(['R', 'W'])
+}
+
+/// Lines, from pieces that end anywhere.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    /// What the lines say that end in `piece`.
+    pub fn take(&mut self, piece: &[u8], mut each: impl FnMut(Line)) {
+        let mut rest = piece;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, next) = (&rest[..end], &rest[end + 1..]);
+            if self.begun.is_empty() {
+                each(parse(line));
+            } else {
+                self.begun.extend_from_slice(line);
+                each(parse(&self.begun));
+                self.begun.clear();
+            }
+            rest = next;
+        }
+        let room = (LONGEST + 1).saturating_sub(self.begun.len());
+        self.begun.extend_from_slice(&rest[..rest.len().min(room)]);
+    }
+}
+
+fn parse(line: &[u8]) -> Line {
+    match std::str::from_utf8(line) {
+        Ok(line) if line.len() <= LONGEST => Line::parse(line),
+        _ => Line::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn served(major: u64, minor: u64, sectors: Range<u64>) -> Line {
+        Line::Served(Number { major, minor }, sectors)
+    }
+
+    #[test]
+    fn lines_of_several_kernels() {
+        for (line, expected) in [
+            (
+                "          <idle>-0       [001] ..s1.    27.308125: block_rq_complete: 7,0 R () 2048 + 768 none,0,0 [0]",
+                served(7, 0, 2048..2816),
+            ),
+            ("block_rq_complete: 254,0 WS () 1 + 8 be,0,4 [0]", served(254, 0, 1..9)),
+            ("x-1 [000] 5.0: block_rq_complete: 8,16 FWFS () 100 + 8 [0]", served(8, 16, 100..108)),
+            (" a + b ()-7 [000] 5.0: block_rq_complete: 8,0 RA (28 00) 5 + 1 none,0,0 [0]", served(8, 0, 5..6)),
+            ("block_rq_complete: 7,0 RM () 18446744073709551607 + 8 [0]", served(7, 0, u64::MAX - 8..u64::MAX)),
+            ("CPU:1 [LOST 212 EVENTS]", Line::Lost(212)),
+        ] {
+            assert_eq!(Line::parse(line), expected, "{line}");
+        }
+        for line in [
+            "",
+            "block_rq_complete: ",
+            "block_rq_complete: 7,0 D () 2048 + 768 none,0,0 [0]",
+            "block_rq_complete: 7,0 FF () 0 + 0 none,0,0 [0]",
+            "block_rq_complete: 7,0 N (12 00) 0 + 0 none,0,0 [0]",
+            "block_rq_complete: 7,0 R () 2048 + 0 [0]",
+            "block_rq_complete: 7,0 R () 2048 + 8 none,0,0 [-5]",
+            "block_rq_complete: 7,0 R () 2048 + 8",
+            "block_rq_complete: 7,0 R () 18446744073709551608 + 8 [0]",
+            "block_rq_complete: 7:0 R () 2048 + 8 [0]",
+            "block_rq_issue: 7,0 R 4096 () 2048 + 8 none,0,0 [cat]",
+            "CPU:1 [LOST EVENTS]",
+            "CPU:1 [LOST -1 EVENTS]",
+        ] {
+            assert_eq!(Line::parse(line), Line::Other, "{line}");
+        }
+    }
+
+    fn all(pieces: &[&[u8]]) -> Vec<Line> {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        pieces.iter().for_each(|piece| lines.take(piece, |line| found.push(line)));
+        found
+    }
+
+    #[test]
+    fn what_is_too_long_is_no_line() {
+        let long = vec![b'a'; 3 * LONGEST];
+        let good = b"\nblock_rq_complete: 7,0 R () 8 + 8 [0]\n";
+        assert_eq!(all(&[&long, &long, good]), [Line::Other, served(7, 0, 8..16)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces(text in prop::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
+            let cut = cut.min(text.len());
+            prop_assert_eq!(all(&[&text]), all(&[&text[..cut], &text[cut..]]));
+        }
+
+        #[test]
+        fn nearly_a_line(
+            line in "(CPU:[01] \\[LOST [0-9]{0,25} EVENTS\\])|(.{0,20}block_rq_complete: [0-9]{0,4},[0-9]{1,4} [RWDFNSA]{0,4} \\(.{0,8}\\) [0-9]{1,21} \\+ [0-9]{0,21}( none,0,0)? \\[-?[0-9]\\].?)",
+        ) {
+            if let Line::Served(number, sectors) = Line::parse(&line) {
+                prop_assert!(sectors.start < sectors.end);
+                let said = format!(
+                    "{},{} ", number.major, number.minor
+                );
+                prop_assert!(line.contains(&said) || line.contains(",0"), "{line}");
+            }
+        }
+
+        #[test]
+        fn what_the_kernel_prints_is_read(
+            major in 0u64..4096, minor in 0u64..1 << 20, first in 0u64..1 << 50, sectors in 1u64..1 << 20,
+            name in "[^\\n]{0,15}", newer: bool,
+        ) {
+            let priority = if newer { " none,0,0" } else { "" };
+            let line = format!("{name}-5 [001] d..1. 9.1: {EVENT}: {major},{minor} R () {first} + {sectors}{priority} [0]");
+            prop_assert_eq!(Line::parse(&line), served(major, minor, first..first + sectors));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A trace of the kernel's for us alone: an instance of tracefs, in which nobody else's events are.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use headstart_types::system_says;
+
+use super::events::EVENT;
+use super::{Error, Number, Process, Roots};
+
+/// Of the events that have not been read: for each processor. Some 4,000 of them.
+const BUFFER_KB: &str = "256";
+/// Ours begin so; the process that it belongs to follows.
+const PREFIX: &str = "headstart-";
+/// Read at a time; and at most at once, so that a flood does not keep us from all else.
+const PIECE: usize = 64 << 10;
+const PIECES: usize = 64;
+
+/// Where events come from.
+pub trait Source {
+    /// Gives `each` what has come since the last time, without waiting.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()>;
+}
+
+/// The instance. It goes when it is dropped; that of a process that was killed, with the next.
+#[derive(Debug)]
+pub struct Instance {
+    folder: PathBuf,
+    pipe: Option<File>,
+    piece: Vec<u8>,
+}
+
+impl Instance {
+    /// Events of the device of that number, from now on.
+    ///
+    /// # Errors
+    /// There is no tracefs, it has no such events, or it may not be used. Then nothing is left.
+    pub(super) fn new(roots: &Roots, number: Number) -> Result<Self, Error> {
+        let root = &roots.tracing;
+        let missing = |problem: &str| {
+            let allowed = format!(
+                "a kernel with block tracepoints, and its tracefs: mount -t tracefs tracefs {}",
+                root.display()
+            );
+            Error::path(root, problem, allowed)
+        };
+        let instances = root.join("instances");
+        if !instances.is_dir() {
+            return Err(missing("there is no tracefs"));
+        }
+        if !root.join("events/block").join(EVENT).is_dir() {
+            return Err(missing("there are no block tracepoints"));
+        }
+        sweep(roots, &instances);
+        let own = Process::own(roots);
+        let folder = instances.join(format!("{PREFIX}{}-{}", own.pid, own.start_ticks));
+        let allowed = "root, and an instance of tracefs that can be made";
+        let problem = |source: io::Error| Error::path(&folder, system_says(&source), allowed);
+        fs::create_dir(&folder).map_err(problem)?;
+        // From here on it goes with this.
+        let mut instance = Self { folder: folder.clone(), pipe: None, piece: vec![0; PIECE] };
+        instance.start(number).map_err(problem)?;
+        Ok(instance)
+    }
+
+    fn start(&mut self, number: Number) -> io::Result<()> {
+        self.set("buffer_size_kb", BUFFER_KB)?;
+        // Less to print and to read; and one clock for all processors. Without them it works as well, but slower.
+        let _ = self.set("options/context-info", "0");
+        let _ = self.set("trace_clock", "mono");
+        // As the kernel packs numbers of devices.
+        let device = (number.major << 20) | number.minor;
+        let event = format!("events/block/{EVENT}");
+        self.set(&format!("{event}/filter"), &format!("dev == {device}"))?;
+        let pipe = self.folder.join("trace_pipe");
+        self.pipe = Some(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe)?);
+        self.set(&format!("{event}/enable"), "1")
+    }
+
+    fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
+    }
+}
+
+impl Source for Instance {
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        for _ in 0..PIECES {
+            match pipe.read(&mut self.piece) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => each(&self.piece[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // While it is open it cannot be removed.
+        self.pipe = None;
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes those of processes that live no more. One that is in use cannot be removed anyway.
+fn sweep(roots: &Roots, instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Whose instance it is; `None` if it is none of ours.
+fn owner(name: &str) -> Option<Process> {
+    let (pid, start_ticks) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    Some(Process { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Machine;
+    use super::*;
+
+    #[test]
+    fn without_traces_it_says_so_and_leaves_nothing() {
+        let machine = Machine::new();
+        let number = Number { major: 7, minor: 0 };
+        let error = || Instance::new(&machine.roots(), number).expect_err("refused").to_string();
+        let root = machine.path("tracing").display().to_string();
+        let allowed =
+            format!("allowed: a kernel with block tracepoints, and its tracefs: mount -t tracefs tracefs {root}");
+        assert_eq!(error(), format!("{root}: there is no tracefs; {allowed}"));
+        fs::create_dir_all(machine.path("tracing/instances")).expect("there is room");
+        assert_eq!(error(), format!("{root}: there are no block tracepoints; {allowed}"));
+        fs::create_dir_all(machine.path("tracing/events/block").join(EVENT)).expect("there is room");
+        // Here it can be made, but nothing appears in it.
+        assert!(error().contains("/instances/headstart-"), "{}", error());
+        assert_eq!(fs::read_dir(machine.path("tracing/instances")).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn what_the_dead_have_left_goes() {
+        let machine = Machine::new();
+        let instances = machine.path("tracing/instances");
+        machine.write("proc/77/stat", &format!("77 (a) b) S {} 4242 0", "1 ".repeat(18).trim()));
+        for name in ["headstart-77-4242", "headstart-77-4241", "headstart-78-1", "headstart-mine", "others"] {
+            fs::create_dir_all(instances.join(name)).expect("there is room");
+        }
+        sweep(&machine.roots(), &instances);
+        let mut left: Vec<_> =
+            fs::read_dir(&instances).expect("a folder").map(|each| each.expect("a name").file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["headstart-77-4242", "headstart-mine", "others"]);
+    }
+}

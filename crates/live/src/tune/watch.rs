@@ -1,0 +1,241 @@
+//! Following what a device does, and setting its read-ahead by that; what was found comes back at the end.
+//!
+//! Whoever watches says every now and then that it is time to look. Between looks nothing happens, so that a watch is as
+//! testable as a policy: events come from a [`Source`], the time from the caller.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use headstart_types::{system_says, Nanos};
+use nix::fcntl::Flock;
+use toml::Table;
+
+use super::adapt::{Adapter, Pace};
+use super::depth::{facts, kb_of, mean_rate, page_bytes};
+use super::events::{Line, Lines};
+use super::instance::{Instance, Source};
+use super::report::{Ended, Status};
+use super::state::{replace, Entry, State};
+use super::tuner::Held;
+use super::{Error, Process, Tuner};
+
+/// How often it is looked whether the device is there and its number ours.
+const CHECKS: Nanos = Nanos::from_millis(1_000);
+
+/// What to follow, and how.
+#[derive(Debug, Clone)]
+pub struct WatchSettings {
+    /// The drive: a name of the registry or the path of a profile.
+    pub profile: String,
+    /// Laid over its own keys.
+    pub keys: Table,
+    /// When to write.
+    pub pace: Pace,
+    /// A file that is to hold the status as OpenMetrics.
+    pub openmetrics: Option<PathBuf>,
+}
+
+/// A device that is watched. Dropping it writes what was found.
+#[derive(Debug)]
+pub struct Watch<S: Source = Instance> {
+    tuner: Tuner,
+    settings: WatchSettings,
+    source: S,
+    lines: Lines,
+    adapter: Adapter,
+    entry: Entry,
+    status: Status,
+    checked: Nanos,
+    over: bool,
+    /// Nobody else changes the device; it goes last.
+    _lock: Flock<File>,
+}
+
+impl Watch {
+    /// Writes the depth of the drive's average switch, and follows from there.
+    ///
+    /// # Errors
+    /// There is no such drive, nothing to follow, or the system does not allow it. Then the number is as it was.
+    pub fn start(tuner: Tuner, settings: WatchSettings) -> Result<Self, Error> {
+        let roots = tuner.settings.roots.clone();
+        let number = tuner.device().number;
+        Self::with(tuner, settings, || Instance::new(&roots, number))
+    }
+}
+
+impl<S: Source> Watch<S> {
+    /// The same, with events from elsewhere.
+    pub(super) fn with(
+        tuner: Tuner,
+        settings: WatchSettings,
+        source: impl FnOnce() -> Result<S, Error>,
+    ) -> Result<Self, Error> {
+        let facts = facts(&settings.profile, &settings.keys)?;
+        let device = tuner.device();
+        if !device.has_requests() {
+            let problem = format!("{} has no requests of its own that could be followed", device.label());
+            let allowed = "--apply; or --watch with a disk or a loop device, not FUSE, NFS, device mapper or md";
+            return Err(Error::path(&device.path, problem, allowed));
+        }
+        let Held { mut state, mut notes, lock } = tuner.hold()?;
+        if let Some(entry) = state.entry(device.number) {
+            let problem = format!("stands under --apply: {} was found", entry.old_kb);
+            return Err(Error::path(&device.path, problem, "headstart tune --restore first, then --watch"));
+        }
+        let source = source()?;
+        let found = device.read_ahead_kb()?;
+        let rate = mean_rate(&facts, device.size_bytes);
+        let adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
+        let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)));
+        notes.extend(tuner.remark_on_size(&facts));
+        let status = Status::new(device, &settings.profile, &facts, found, notes);
+        let (lines, checked) = (Lines::default(), Nanos::ZERO);
+        let mut watch =
+            Self { tuner, settings, source, lines, adapter, entry, status, checked, over: false, _lock: lock };
+        let begun = watch.publish().and_then(|()| watch.follow(Nanos::ZERO, &mut state));
+        // Dropping the watch, as an error does, writes what was found, and takes its turn with the state for that.
+        drop(state);
+        begun?;
+        Ok(watch)
+    }
+
+    /// Takes in what has happened up to `now`, and writes another number if that is called for. Says why there is nothing
+    /// more to watch, if so.
+    ///
+    /// # Errors
+    /// The system, or the state file. The number is not what was found before this is dropped.
+    pub fn look(&mut self, now: Nanos) -> Result<Option<Ended>, Error> {
+        let (adapter, lines, number) = (&mut self.adapter, &mut self.lines, self.tuner.device.number);
+        let mut saw = |line: Line| match line {
+            Line::Served(device, sectors) if device == number => adapter.served(now, sectors),
+            Line::Lost(events) => adapter.lost(events),
+            Line::Served(..) | Line::Other => {}
+        };
+        let taken = self.source.take(&mut |piece| lines.take(piece, &mut saw));
+        self.status.elapsed_ns = now.0;
+        if now >= self.checked + CHECKS {
+            self.checked = now;
+            if let Some(ended) = self.check()? {
+                return Ok(Some(ended));
+            }
+            if let Err(error) = self.publish() {
+                self.note(error.to_string());
+            }
+        }
+        taken.map_err(|source| {
+            let problem = system_says(&source);
+            Error::path(&self.tuner.settings.roots.tracing, problem, "a tracefs that stays")
+        })?;
+        if self.adapter.wants(now).is_none() {
+            return Ok(None);
+        }
+        // Of somebody else's number it is to be known before ours stands there.
+        if let Some(ended) = self.check()? {
+            return Ok(Some(ended));
+        }
+        let mut state = State::open(&self.tuner.settings.state)?;
+        match self.follow(now, &mut state) {
+            Err(_) if !self.tuner.device.is_there() => Ok(Some(Ended::Gone)),
+            other => other.map(|()| None),
+        }
+    }
+
+    /// What it has seen and done so far.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status { seen: self.adapter.seen(), ..self.status.clone() }
+    }
+
+    /// Writes what was found, and says what was seen and done.
+    ///
+    /// # Errors
+    /// The system, or the state file.
+    pub fn end(mut self, why: Ended) -> Result<Status, Error> {
+        self.status.ended = Some(why);
+        let restored = self.restore();
+        let published = self.publish();
+        restored.and(published).map(|()| self.status())
+    }
+
+    /// Writes the number that the averages ask for: first into the state.
+    fn follow(&mut self, now: Nanos, state: &mut State) -> Result<(), Error> {
+        let Some(pages) = self.adapter.wants(now) else { return Ok(()) };
+        let kb = kb_of(pages, page_bytes());
+        self.entry.writes(kb);
+        state.put(self.entry.clone())?;
+        self.tuner.device.write(kb)?;
+        self.adapter.wrote(now, pages);
+        self.status.now_kb = kb;
+        self.status.lowest_kb = self.status.lowest_kb.map(|lowest| lowest.min(kb)).or(Some(kb));
+        self.status.highest_kb = self.status.highest_kb.map(|highest| highest.max(kb)).or(Some(kb));
+        Ok(())
+    }
+
+    /// Why it must not go on, if so.
+    fn check(&self) -> Result<Option<Ended>, Error> {
+        if !self.tuner.device.is_there() {
+            return Ok(Some(Ended::Gone));
+        }
+        let now = self.tuner.device.read_ahead_kb()?;
+        Ok((now != self.status.now_kb).then_some(Ended::Changed))
+    }
+
+    /// A second time it does nothing.
+    fn restore(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(());
+        }
+        let device = &self.tuner.device;
+        let (found, label) = (self.entry.old_kb, device.label());
+        // A loop device without a file, or with another, has its number still.
+        let there = device.is_there();
+        match device.read_ahead_kb() {
+            Err(_) if !there => self.note(format!("{label} has gone, and its read-ahead with it")),
+            Err(error) => return Err(error),
+            Ok(now) if now == found || self.entry.ours_kb.contains(&now) => {
+                if now != found {
+                    device.write(found)?;
+                }
+                self.status.now_kb = found;
+                if !there {
+                    self.note(format!("{label} has gone; the number stays, and is {found} again"));
+                }
+            }
+            Ok(now) => {
+                self.status.now_kb = now;
+                // The kernel itself does, when a loop device is detached from some file systems.
+                let who = if there { "somebody".to_owned() } else { format!("{label} has gone, and somebody") };
+                self.note(format!("{who} has set {now}, which stays; {found} was found"));
+            }
+        }
+        let number = self.entry.number;
+        State::open(&self.tuner.settings.state)?.retain(|entry| entry.number != number)
+    }
+
+    /// Each thing is said once.
+    fn note(&mut self, text: String) {
+        if !self.status.notes.contains(&text) {
+            self.status.notes.push(text);
+        }
+    }
+
+    /// From now on the state is where it cannot be written.
+    #[cfg(test)]
+    pub(super) fn lose_the_state(&mut self, path: &std::path::Path) {
+        self.tuner.settings.state = path.to_owned();
+    }
+
+    fn publish(&self) -> Result<(), Error> {
+        let Some(path) = &self.settings.openmetrics else { return Ok(()) };
+        let text = self.status().to_openmetrics();
+        replace(path, text.trim_end(), false)
+            .map_err(|error| Error::path(path, system_says(&error), "a file in a folder that can be written"))
+    }
+}
+
+impl<S: Source> Drop for Watch<S> {
+    fn drop(&mut self) {
+        // Who could be told of an error has been told of another. The state file says what was found.
+        let _ = self.restore();
+    }
+}

@@ -1,0 +1,283 @@
+//! A watch of a machine that is a folder: events from a list, times from the test.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use headstart_types::{Bytes, Nanos};
+use toml::Table;
+
+use super::state;
+use super::testing::Machine;
+use super::{Device, Ended, Error, Pace, Settings, Source, Tuner, Wanted, Watch, WatchSettings};
+
+const SECOND: Nanos = Nanos::from_millis(1_000);
+
+/// Pieces that come at the next look.
+#[derive(Debug, Clone, Default)]
+struct Fake(Rc<RefCell<VecDeque<Result<String, io::ErrorKind>>>>);
+
+impl Source for Fake {
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        while let Some(piece) = self.0.borrow_mut().pop_front() {
+            each(piece?.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Fake {
+    /// The device serves 8 sectors at each of these places.
+    fn serves(&self, device: &str, places: impl IntoIterator<Item = u64>) {
+        let device = device.replace(':', ",");
+        for place in places {
+            let line = format!("block_rq_complete: {device} R () {place} + 8 none,0,0 [0]\n");
+            self.0.borrow_mut().push_back(Ok(line));
+        }
+    }
+}
+
+fn machine() -> Machine {
+    let machine = Machine::new();
+    machine.disk("loop5", "7:5", 36_400_000_000 / 512, 128);
+    machine.write("sys/block/loop5/diskseq", "1");
+    machine
+}
+
+fn tuner(machine: &Machine) -> Tuner {
+    let (roots, device) = (machine.roots(), PathBuf::from("/dev/loop5"));
+    let settings = Settings { roots, device, state: machine.path("tune.json") };
+    let found = Device::at(&settings.roots, &settings.device, "7:5".parse().expect("a number"), false);
+    Tuner { settings, device: found.expect("it is there") }
+}
+
+fn settings() -> WatchSettings {
+    WatchSettings { profile: "ibm-36gb-10k".to_owned(), keys: Table::new(), pace: Pace::default(), openmetrics: None }
+}
+
+fn start(machine: &Machine) -> (Watch<Fake>, Fake) {
+    let fake = Fake::default();
+    let watch = Watch::with(tuner(machine), settings(), || Ok(fake.clone())).expect("it can be watched");
+    (watch, fake)
+}
+
+fn kb(machine: &Machine) -> u64 {
+    machine.read("sys/class/bdi/7:5/read_ahead_kb").parse().expect("a number")
+}
+
+#[test]
+fn it_follows_the_arm_and_gives_back_what_was_found() {
+    let machine = machine();
+    let (mut watch, fake) = start(&machine);
+    let first = kb(&machine);
+    assert!((376..=392).contains(&first), "{first}");
+    let entries = state::read(&machine.path("tune.json")).expect("ours");
+    assert_eq!((entries[0].old_kb, entries[0].ours_kb.as_slice()), (128, &[first][..]));
+    assert!(entries[0].watcher.is_some_and(|watcher| watcher.pid == std::process::id()));
+    // Another device's are not ours, and what goes on where the last one ended is no switch.
+    fake.serves("7:6", [0, 70_000_000, 0, 70_000_000]);
+    fake.serves("7:5", (0..100).map(|request| request * 8));
+    assert_eq!(watch.look(SECOND).expect("no error"), None);
+    let seen = watch.status().seen;
+    assert_eq!((seen.requests, seen.switches, kb(&machine)), (100, 0, first));
+    // From one end to the other: longer seeks than the mean, at the mean of the rates.
+    fake.serves("7:5", (0..200).map(|request| (request % 2) * 70_000_000));
+    assert_eq!(watch.look(SECOND * 2).expect("no error"), None);
+    let far = kb(&machine);
+    assert!(far > first, "{far} {first}");
+    // To and fro between neighbours: almost no seek, half a turn. Not before a second has passed.
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
+    assert_eq!(watch.look(SECOND * 2).expect("no error"), None);
+    assert_eq!(kb(&machine), far);
+    assert_eq!(watch.look(SECOND * 3).expect("no error"), None);
+    let near = kb(&machine);
+    assert!((100..200).contains(&near), "{near}");
+    let entries = state::read(&machine.path("tune.json")).expect("ours");
+    assert_eq!(entries[0].ours_kb, [far, near]);
+    let status = watch.end(Ended::Stopped).expect("no error");
+    assert_eq!((status.now_kb, kb(&machine), status.found_kb), (128, 128, 128));
+    assert_eq!((status.lowest_kb, status.highest_kb, status.seen.writes), (Some(near), Some(far), 3));
+    assert_eq!((status.ended, status.notes.len()), (Some(Ended::Stopped), 0));
+    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
+}
+
+#[test]
+fn whatever_ends_it_gives_back() {
+    let machine = machine();
+    drop(start(&machine).0);
+    assert_eq!(kb(&machine), 128);
+    let (mut watch, fake) = start(&machine);
+    fake.0.borrow_mut().push_back(Err(io::ErrorKind::Other));
+    let error = watch.look(SECOND).expect_err("the source has failed").to_string();
+    assert!(error.contains("allowed: a tracefs that stays") && kb(&machine) != 128, "{error}");
+    drop(watch);
+    assert_eq!((kb(&machine), state::read(&machine.path("tune.json")).expect("ours")), (128, vec![]));
+}
+
+#[test]
+fn one_that_was_killed_is_put_right_by_the_next() {
+    let machine = machine();
+    let (watch, _) = start(&machine);
+    let stood = kb(&machine);
+    let entries = state::read(&machine.path("tune.json")).expect("ours");
+    // As if it had never been told: the state and the number are as they were while it watched.
+    drop(watch);
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", &stood.to_string());
+    state::State::open(&machine.path("tune.json")).expect("ours").put(entries[0].clone()).expect("there is room");
+    let (watch, _) = start(&machine);
+    let status = watch.end(Ended::Time).expect("no error");
+    assert_eq!((status.found_kb, status.now_kb, status.notes.len()), (128, 128, 1));
+    assert!(status.notes[0].ends_with(&format!("it was {stood}, and is 128 again, as it was found")), "{status:?}");
+}
+
+#[test]
+fn a_device_that_goes() {
+    // A loop device is detached: the number stays, and is given back.
+    let machine = machine();
+    let (mut watch, _) = start(&machine);
+    machine.write("sys/block/loop5/size", "0");
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    let status = watch.end(Ended::Gone).expect("no error");
+    assert_eq!((kb(&machine), status.now_kb), (128, 128));
+    assert_eq!(status.notes, ["loop5 has gone; the number stays, and is 128 again"]);
+    // The kernel has set another number with that.
+    machine.write("sys/block/loop5/size", "71093750");
+    let (mut watch, _) = start(&machine);
+    machine.write("sys/block/loop5/size", "0");
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", "2560");
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    let status = watch.end(Ended::Gone).expect("no error");
+    assert_eq!(status.notes, ["loop5 has gone, and somebody has set 2560, which stays; 128 was found"]);
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
+    // Another file in its place, as soon as a number is to be written.
+    machine.write("sys/block/loop5/size", "71093750");
+    let (mut watch, _) = start(&machine);
+    machine.write("sys/block/loop5/diskseq", "2");
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    watch.end(Ended::Gone).expect("no error");
+    assert_eq!(kb(&machine), 128);
+    // A disk is pulled.
+    let (mut watch, _) = start(&machine);
+    std::fs::remove_dir_all(machine.path("sys/class/bdi/7:5")).expect("it is there");
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    let status = watch.end(Ended::Gone).expect("no error");
+    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
+    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
+}
+
+#[test]
+fn somebody_else_s_number_stays() {
+    let machine = machine();
+    let (mut watch, fake) = start(&machine);
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", "1024");
+    // Also where it is seen only when ours is to be written.
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Changed));
+    let status = watch.end(Ended::Changed).expect("no error");
+    assert_eq!((kb(&machine), status.now_kb), (1024, 1024));
+    assert_eq!(status.notes, ["somebody has set 1024, which stays; 128 was found"]);
+    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_and_nothing_changed() {
+    let machine = machine();
+    let refused = |tuner: Tuner, settings: WatchSettings| {
+        Watch::with(tuner, settings, || Ok(Fake::default())).map(|_| ()).expect_err("refused").to_string()
+    };
+    // Two of one device, whatever their state files.
+    let (watch, _) = start(&machine);
+    let stood = kb(&machine);
+    let other = || {
+        let tuner = tuner(&machine);
+        Tuner { settings: Settings { state: machine.path("another.json"), ..tuner.settings.clone() }, ..tuner }
+    };
+    let text = refused(tuner(&machine), settings());
+    assert!(
+        text.starts_with(&format!("/dev/loop5: process {} is tuning loop5; allowed: ", std::process::id())),
+        "{text}"
+    );
+    let text = refused(other(), settings());
+    assert!(text.starts_with("/dev/loop5: another process is tuning loop5; allowed: "), "{text}");
+    other().apply(&Wanted::Depth(Bytes(1 << 20))).expect_err("refused");
+    assert_eq!(
+        (kb(&machine), tuner(&machine).show(&Wanted::Depth(Bytes(1 << 20))).expect("a look").old_kb),
+        (stood, Some(128))
+    );
+    drop(watch);
+    // What is applied.
+    tuner(&machine).apply(&Wanted::Depth(Bytes(1 << 20))).expect("it can be written");
+    let text = refused(tuner(&machine), settings());
+    assert_eq!(
+        text,
+        "/dev/loop5: stands under --apply: 128 was found; allowed: headstart tune --restore first, then --watch"
+    );
+    tuner(&machine).restore(false).expect("it can be written");
+    // No traces, no arm, no place for metrics, no requests.
+    let no_traces = || Err(Error::Path { path: "/t".into(), problem: "none".to_owned(), allowed: "some".to_owned() });
+    assert!(Watch::<Fake>::with(tuner(&machine), settings(), no_traces).is_err());
+    assert!(Watch::start(tuner(&machine), settings()).is_err_and(|error| error.to_string().contains("no tracefs")));
+    let flash = WatchSettings { profile: "nvme".to_owned(), ..settings() };
+    assert!(refused(tuner(&machine), flash).starts_with("profile: nothing moves in \"nvme\""));
+    let metrics = WatchSettings { openmetrics: Some(machine.path("no/metrics.prom")), ..settings() };
+    assert!(refused(tuner(&machine), metrics).contains("no/metrics.prom: No such file"));
+    std::fs::remove_dir_all(machine.path("sys/block/loop5/mq")).expect("it is there");
+    let text = refused(tuner(&machine), settings());
+    assert!(text.starts_with("/dev/loop5: loop5 has no requests of its own that could be followed; allowed: --apply"));
+    assert_eq!((kb(&machine), state::read(&machine.path("tune.json")).expect("ours")), (128, vec![]));
+}
+
+#[test]
+fn a_state_that_cannot_be_written_changes_nothing() {
+    let machine = machine();
+    // It is none yet, and the one that is to take its place has too long a name.
+    let state = machine.path("n".repeat(250));
+    let tuner = || {
+        let tuner = tuner(&machine);
+        Tuner { settings: Settings { state: state.clone(), ..tuner.settings.clone() }, ..tuner }
+    };
+    let watched = Watch::with(tuner(), settings(), || Ok(Fake::default())).map(|_| ());
+    let applied = tuner().apply(&Wanted::Depth(Bytes(1 << 20))).map(|_| ());
+    for result in [watched, applied] {
+        let text = result.expect_err("refused").to_string();
+        assert!(text.contains("nnn: File name too long; allowed: "), "{text}");
+        assert_eq!(kb(&machine), 128);
+    }
+    // In the middle: the number that stands is given back, though the file cannot say so.
+    let (mut watch, fake) = start(&machine);
+    watch.lose_the_state(&state);
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
+    watch.look(SECOND).expect_err("refused");
+    drop(watch);
+    assert_eq!(kb(&machine), 128);
+}
+
+#[test]
+fn metrics_are_of_now() {
+    let machine = machine();
+    let path = machine.path("tune.prom");
+    let fake = Fake::default();
+    let settings = WatchSettings { openmetrics: Some(path.clone()), ..settings() };
+    let mut watch = Watch::with(tuner(&machine), settings, || Ok(fake.clone())).expect("it can be watched");
+    fake.serves("7:5", [0, 800, 808]);
+    watch.look(SECOND).expect("no error");
+    let label = "{device=\"loop5\",profile=\"ibm-36gb-10k\"}";
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    for line in [
+        format!("headstart_tune_read_ahead_bytes{label} {}", kb(&machine) * 1024),
+        format!("headstart_tune_found_read_ahead_bytes{label} 131072"),
+        format!("headstart_tune_requests_total{label} 3"),
+        format!("headstart_tune_switches_total{label} 1"),
+        format!("headstart_tune_watching{label} 1"),
+        format!("headstart_tune_watched_seconds{label} 1"),
+    ] {
+        assert_eq!(text.lines().filter(|each| **each == line).count(), 1, "{line}\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    watch.end(Ended::Stopped).expect("no error");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    assert!(text.contains(&format!("headstart_tune_watching{label} 0\n")), "{text}");
+    assert!(text.contains(&format!("headstart_tune_read_ahead_bytes{label} 131072\n")), "{text}");
+}

@@ -1,0 +1,262 @@
+"""`headstart tune --watch` on loop devices of this machine: what it follows, what ends it, what is left behind."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headstart import tuning
+from headstart.cli import tune as command
+from tests import test_emulate
+from tests.conftest import COMMAND
+from tests.test_bad_input import one_line
+from tests.test_tune import CAPACITY, NOBODY, PATIENCE_S, Loop, loop, loops, reported, tune, wait_until
+
+__all__ = ["loop"]
+
+PROFILE = ("--profile", "ibm-36gb-10k")
+INSTANCES = Path("/sys/kernel/tracing/instances")
+TRACES = ["unshare", "--mount", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh"]
+"""A tracefs of one's own, whether the machine has one or not: what is in it is the same."""
+NO_TRACES = ["unshare", "--mount", "sh", "-c", 'umount --all --types tracefs; exec "$@"', "sh"]
+BLOCK = 65_536
+
+
+def why_not() -> str | None:
+    """Why nothing can be watched here, if so."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return "neither root nor unshare"
+    event = "/sys/kernel/tracing/events/block/block_rq_complete"
+    found = subprocess.run([*TRACES, "test", "-d", event], capture_output=True, text=True, check=False)
+    return None if found.returncode == 0 else f"no block tracepoints: {found.stderr.strip()}"
+
+
+REASON = why_not()
+watches = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of watches: {REASON}")
+pytestmark = [loops, watches]
+
+
+def instances() -> list[str]:
+    words = [*TRACES, "ls", str(INSTANCES)]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+
+
+@contextmanager
+def watched(loop: Loop, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command once it has written its first number; it has ended when this is left."""
+    line = [*TRACES, str(COMMAND), "tune", loop.path, *PROFILE, "--watch", "--state", str(loop.state), *words]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line_of_start = process.stderr.readline()
+            assert (
+                line_of_start
+                == f"{Path(loop.path).name} ({number(loop)}), {loop.image}: 128 KiB, now 384 and followed\n"
+            )
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(PATIENCE_S)
+            finally:
+                process.kill()
+
+
+def number(loop: Loop) -> str:
+    device = Path(loop.path).stat().st_rdev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    status: dict[str, Any] = json.loads(out)
+    assert status["notes"] == errors.splitlines()
+    return status
+
+
+def read_in_turn(device: str, places: tuple[int, ...], until: Callable[[], object]) -> None:
+    """Read at these places of a device in turn, further in each time."""
+    descriptor = os.open(device, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        at = 0
+
+        def step() -> object:
+            nonlocal at
+            for place in places:
+                os.pread(descriptor, BLOCK, place + at)
+            at += 2 * BLOCK
+            return until()
+
+        wait_until(step)
+    finally:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def test_it_follows_the_arm(loop: Loop, tmp_path: Path) -> None:
+    metrics = tmp_path / "tune.prom"
+    with watched(loop, "--json", "-", "--openmetrics", str(metrics)) as process:
+        assert (loop.kb(), len(instances())) == (384, 1)
+        # Neighbours: little more than half a turn. Then from one end to the other.
+        read_in_turn(loop.path, (0, 1 << 28), lambda: loop.kb() < 200)
+        near = loop.kb()
+        read_in_turn(loop.path, (1 << 29, 33 << 30), lambda: loop.kb() > 500)
+        process.terminate()
+        status = ended(process)
+    assert (loop.kb(), status["now_kb"], status["found_kb"], status["ended"]) == (128, 128, 128, "stopped")
+    assert status["lowest_kb"] <= near < 500 < status["highest_kb"]
+    assert 0 < status["switches"] <= status["requests"]
+    assert json.loads(loop.state.read_text())["entries"] == []
+    assert instances() == []
+    text = metrics.read_text()
+    assert f'headstart_tune_requests_total{{device="{Path(loop.path).name}",profile="ibm-36gb-10k"}} ' in text
+    assert text.endswith("# EOF\n")
+
+
+@test_emulate.mounts
+def test_on_an_emulated_disk(tmp_path: Path) -> None:
+    """Where reads take their time, a third of the disk apart: the mean seek, and so the drive's own depth."""
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(CAPACITY)
+    emulate = subprocess.Popen(
+        [str(COMMAND), "emulate", "ibm-36gb-10k", str(image), str(mount)], stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until((mount / "stats").exists)
+        loop = Loop(mount / "disk.img")
+        try:
+            with watched(loop, "--json", "-") as process:
+                turns = iter(range(60))
+                read_in_turn(loop.path, (0, 12 << 30), lambda: next(turns, None) is None)
+                process.terminate()
+                status = ended(process)
+            assert status["switches"] >= 60
+            assert 340 <= status["lowest_kb"] <= 384 <= status["highest_kb"] <= 430
+            assert loop.kb() == 128
+        finally:
+            loop.close()
+    finally:
+        emulate.terminate()
+        emulate.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_signals_end_it(loop: Loop, sent: signal.Signals) -> None:
+    with watched(loop) as process:
+        process.send_signal(sent)
+        process.send_signal(sent)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors, loop.kb()) == (0, "", 128)
+    assert "now      128 KiB; 128 was found" in out
+
+
+def test_its_time_ends_it(loop: Loop) -> None:
+    with watched(loop, "--for", "0.3s", "--json", "-") as process:
+        status = ended(process)
+    assert (status["ended"], loop.kb(), status["elapsed_ns"] >= 300_000_000) == ("time", 128, True)
+
+
+def test_what_a_kill_leaves_the_next_puts_right(loop: Loop) -> None:
+    for action in (("--restore",), ("--depth", "1MiB", "--apply"), ("--watch", *PROFILE, "--for", "0.1s")):
+        with watched(loop) as process:
+            process.kill()
+            process.wait(PATIENCE_S)
+        assert loop.kb() == 384
+        shown = reported(tune(loop, *PROFILE, "--json", "-"))
+        killed = f"process {process.pid} watched it and was killed: "
+        assert (shown["now_kb"], shown["old_kb"], shown["watcher"]) == (384, 128, None)
+        assert shown["notes"] == [
+            f"{killed}what stands there is its number; the next --apply, --watch or --restore writes 128 first"
+        ]
+        assert (loop.kb(), len(instances())) == (384, 1)
+        done = reported(tune(loop, *action, "--json", "-", before=TRACES))
+        assert done["notes"] == [f"{killed}it was 384, and is 128 again, as it was found"]
+        assert done["found_kb"] == 128
+        assert tune(loop, "--restore").returncode == 0
+        assert loop.kb() == 128
+    assert instances() == []
+
+
+def test_a_device_that_goes_ends_it(loop: Loop) -> None:
+    name = Path(loop.path).name
+    with watched(loop, "--json", "-") as process:
+        subprocess.run(["losetup", "--detach", loop.path], check=True)
+        status = ended(process)
+    assert status["notes"] == [f"{name} has gone; the number stays, and is 128 again"]
+    assert (status["ended"], loop.kb()) == ("gone", 128)
+    assert json.loads(loop.state.read_text())["entries"] == []
+
+
+def test_another_number_ends_it(loop: Loop) -> None:
+    with watched(loop, "--json", "-") as process:
+        loop.file.write_text("1024")
+        status = ended(process)
+    assert status["notes"] == ["somebody has set 1024, which stays; 128 was found"]
+    assert (status["ended"], loop.kb()) == ("changed", 1024)
+
+
+def test_two_of_one_device_are_refused(loop: Loop) -> None:
+    with watched(loop) as process:
+        refused = f"process {process.pid} is tuning {Path(loop.path).name}; allowed: one at a time"
+        for words in (("--watch", *PROFILE), ("--apply", *PROFILE), ("--restore",)):
+            one_line(tune(loop, *words, before=TRACES), f"headstart: {loop.path}: {refused}")
+        assert reported(tune(loop, *PROFILE, "--json", "-"))["watcher"]["pid"] == process.pid
+        assert loop.kb() == 384
+    assert loop.kb() == 128
+
+
+def test_what_cannot_be_watched_is_refused(loop: Loop) -> None:
+    watch = ("--watch", *PROFILE)
+    one_line(tune(loop, *watch, before=NO_TRACES), "there is no tracefs; allowed: a kernel with block tracepoints")
+    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    if shutil.which("setpriv") is not None:
+        one_line(tune(loop, *watch, before=nobody), "cannot be written: Permission denied; allowed: root")
+    assert (loop.kb(), loop.state.exists()) == (128, False)
+    assert tune(loop, "--depth", "1MiB", "--apply").returncode == 0
+    one_line(
+        tune(loop, *watch, before=TRACES), "stands under --apply: 128 was found; allowed: headstart tune --restore"
+    )
+    assert loop.kb() == 1024
+
+
+def test_python_says_when_it_ends(loop: Loop) -> None:
+    """In a process of its own, for its traces; there an exception gives the number back."""
+    program = """
+import sys
+from headstart import tuning
+
+def look(now):
+    looks.append(now)
+    if len(looks) == 3:
+        raise LookupError("of its own")
+
+looks = []
+try:
+    tuning.watch(sys.argv[1], profile="ibm-36gb-10k", state=sys.argv[2], progress=look)
+except LookupError as error:
+    print(error, [look.now_kb for look in looks], [look.ended for look in looks])
+"""
+    words = [*TRACES, str(COMMAND.with_name("python")), "-c", program, loop.path, str(loop.state)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("of its own [384, 384, 384] [None, None, None]\n", "")
+    assert loop.kb() == 128
+
+
+def test_the_status_line_is_of_the_last_second() -> None:
+    fields: dict[str, Any] = dict.fromkeys(tuning.Status.__annotations__, 0)
+    then = tuning.Status(**fields)
+    more = {"elapsed_ns": 2_000_000_000, "requests": 250, "switches": 100, "seek_ns": 7_530_000, "now_kb": 384}
+    now = tuning.Status(**{**fields, **more, "bytes_per_second": 37.3e6, "bytes": 392_769.0})
+    line = "125 requests/s, 40% of them switches; seeks 7.53 ms, 37.3 MB/s: 392.8 kB; read-ahead 384 KiB"
+    assert command.status_line(then, now) == line
