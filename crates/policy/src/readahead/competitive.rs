@@ -8,7 +8,7 @@
 //! ```text
 //! I/O comes back from disk     average seek = moving average over the seek times of what the arm did (`depth`)
 //! request                      depth = (average seek + half a turn) x rate where it begins, to the nearest block;
-//!                              less if prefetched blocks are evicted before they are used (`pressure`);
+//!                              less if many are evicted before they are used (`pressure`);
 //!                              half of the frames at most; then as `fixed-depth`
 //! ```
 //!
@@ -90,11 +90,11 @@ impl Competitive {
 
 impl ReadAhead for Competitive {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        if let Some(pressure) = &mut self.pressure {
-            pressure.asked(asked, found);
-        }
         let depth = self.depth_at(cached.sector(asked.file, asked.first));
         self.windows.asked(depth, asked, found, cached, prefetch);
+        if let Some(pressure) = &mut self.pressure {
+            pressure.asked(asked, found, prefetch);
+        }
     }
 
     fn evicted(&mut self, file: u32, index: u64, unused: bool) {

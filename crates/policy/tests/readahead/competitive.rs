@@ -132,7 +132,8 @@ fn it_makes_way_and_comes_back() {
     // 6,000 blocks are read. With the depth as it is each of them is fetched again and again.
     assert!(run("shrink = false").0 > 18_000);
     let (fetched, mut level, mut read_ahead) = run("");
-    assert!(fetched < 7_500, "{fetched}");
+    // Half as many again as are read is what it puts up with.
+    assert!(fetched < 9_000, "{fetched}");
     // One of them goes on alone: windows that grow a sixteenth of 78 a period of 300 blocks, up to 78.
     let alone: Vec<(u64, u32)> = (1500..8000).flat_map(|at| level.read(&mut *read_ahead, at, 1)).collect();
     let sizes: Vec<u32> = alone.iter().map(|run| run.1).collect();
