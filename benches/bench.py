@@ -41,6 +41,7 @@ PEER = "libcachesim"
 DRIVE = "seagate-cheetah-9lp"
 DRIVE_REQUESTS = 4_000_000
 DRIVE_DEPTH = 8
+STREAM_REQUESTS = 2_000
 PROGRAM = "rapid-transit"
 PROGRAM_PROCESSES = 1_000
 PROGRAM_REFERENCES = 10_000_000
@@ -105,6 +106,28 @@ SYNTH_POLICIES: dict[str, tuple[dict[str, Any], float]] = {
 }
 
 
+def streams(policy: str) -> tuple[int, int]:
+    """A read-ahead on li07's Two-Rand-0 with 16 clients on its IBM drive; returns (references, fetches)."""
+    scenario = {
+        "workload": {
+            "generator": "two-rand",
+            "concurrency": 16,
+            "requests": STREAM_REQUESTS,
+            "processes": "per-pid",
+            "issue": "whole",
+            "block_size": "4KiB",
+        },
+        "cache": {"size": "1500MiB"},
+        "policy": {"name": policy},
+        "device": {"model": "ibm-36gb-10k", "scheduler": "anticipatory"},
+    }
+    result = headstart.simulate(scenario).to_dict()
+    return result["references"], result["fetches"]
+
+
+STREAM_POLICIES = ("linux", "competitive")
+
+
 def drive() -> tuple[int, int]:
     """Random reads on one drive; returns (requests, mean response in us)."""
     found = headstart.devices.probe(DRIVE, requests=DRIVE_REQUESTS, depth=DRIVE_DEPTH, scheduler="fcfs")
@@ -153,6 +176,8 @@ def measure_here(name: str, trace: str) -> Measurement:
         references, check = lru(trace)
     elif name == PEER:
         references, check = peer(trace)
+    elif name in STREAM_POLICIES:
+        references, check = streams(name)
     elif name == DRIVE:
         references, check = drive()
     elif name == PROGRAM:
@@ -178,6 +203,8 @@ def words_of(name: str) -> tuple[str, float, str]:
     """What a benchmark is called, its goal in references a second (0 for none), and what its check counts."""
     if name in ("lru", PEER):
         return f"{name} (zipf trace)", 0.0, "misses"
+    if name in STREAM_POLICIES:
+        return f"{name} (two-rand, 16 clients)", 0.0, "fetches"
     if name == DRIVE:
         return f"{name} (random reads)", 2e6, "us mean response"
     if name == PROGRAM:
@@ -212,7 +239,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(vars(measure_here(arguments.one, arguments.trace))))
         return
-    names = ["lru", *SYNTH_POLICIES, DRIVE, PROGRAM, MODEL]
+    names = ["lru", *SYNTH_POLICIES, *STREAM_POLICIES, DRIVE, PROGRAM, MODEL]
     if importlib.util.find_spec(PEER):
         names.insert(1, PEER)
     else:
