@@ -15,10 +15,12 @@ import pytest
 
 from headstart import HeadstartError, _core, tuning
 from headstart.cli import tune as command
+from tests import test_emulate
 from tests.conftest import COMMAND, ROOT, Run
 from tests.test_bad_input import one_line
 
 NOBODY = 65534
+BLOCK = 65_536
 PATIENCE_S = 60.0
 CAPACITY = 36_400_000_000
 """Of the drive whose profile is used; the images have holes and nothing else."""
@@ -245,6 +247,25 @@ def test_a_number_that_somebody_else_has_set_stays(loop: Loop) -> None:
     one_line(tune(loop, "--restore"), "is 512, neither ours (1024) nor what was found (128)", "allowed: --force")
     assert loop.kb() == 512
     assert (tune(loop, "--restore", "--force").returncode, loop.kb()) == (0, 128)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: not root")
+@test_emulate.mounts
+def test_a_file_system_without_a_device_has_a_read_ahead_of_its_own(tmp_path: Path) -> None:
+    """FUSE: the mount of an emulated disk."""
+    (tmp_path / "image").write_bytes(bytes(BLOCK))
+    (tmp_path / "mount").mkdir()
+    state = tmp_path / "tune.json"
+    with test_emulate.emulated(tmp_path / "image") as (_, mount):
+        disk = mount / "disk.img"
+        found = tuning.show(disk, depth="1MiB", state=state)
+        assert (found.device.kind, found.device.name, found.device.size_bytes) == ("file-system", None, None)
+        applied = tuning.apply(disk, depth="1MiB", state=state)
+        file = Path("/sys/class/bdi", found.device.number, "read_ahead_kb")
+        assert (applied.found_kb, applied.now_kb, int(file.read_text())) == (found.now_kb, 1024, 1024)
+        with pytest.raises(HeadstartError, match="has no requests of its own that could be followed; allowed: --apply"):
+            tuning.watch(disk, profile="ibm-36gb-10k", state=state)
+        assert tuning.restore(mount, state=state).now_kb == found.now_kb == int(file.read_text())
 
 
 def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str]], tmp_path: Path) -> None:

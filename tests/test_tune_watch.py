@@ -17,7 +17,7 @@ from headstart.cli import tune as command
 from tests import test_emulate
 from tests.conftest import COMMAND
 from tests.test_bad_input import one_line
-from tests.test_tune import CAPACITY, NOBODY, PATIENCE_S, Loop, loop, loops, reported, tune, wait_until
+from tests.test_tune import BLOCK, CAPACITY, NOBODY, PATIENCE_S, Loop, loop, loops, reported, tune, wait_until
 
 __all__ = ["loop"]
 
@@ -26,7 +26,6 @@ INSTANCES = Path("/sys/kernel/tracing/instances")
 TRACES = ["unshare", "--mount", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh"]
 """A tracefs of one's own, whether the machine has one or not: what is in it is the same."""
 NO_TRACES = ["unshare", "--mount", "sh", "-c", 'umount --all --types tracefs; exec "$@"', "sh"]
-BLOCK = 65_536
 
 
 def why_not() -> str | None:

@@ -1,68 +1,20 @@
 //! From a path to the device behind it, and the one number of it that is ever written.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use headstart_types::system_says;
-use nix::sys::stat::{major, minor};
 use nix::unistd::{access, AccessFlags};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
-use super::{Error, Roots};
+use super::{Error, Number, Roots};
 
 const ALLOWED: &str = "a disk, a partition or a loop device, or a path on one or on FUSE or NFS";
 const SECTOR_BYTES: u64 = 512;
 /// Files that name a device for good, where there are any, in order of preference.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "loop/backing_file"];
-
-/// A device number, written "7:0".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Number {
-    /// What kind of device, 0 for file systems without one.
-    pub major: u64,
-    /// Which of them.
-    pub minor: u64,
-}
-
-impl Number {
-    fn of(device: u64) -> Self {
-        Self { major: major(device), minor: minor(device) }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Number {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = text.trim().split_once(':').map(|(major, minor)| (major.parse(), minor.parse()));
-        match numbers {
-            Some((Ok(major), Ok(minor))) => Ok(Self { major, minor }),
-            _ => Err(format!("\"{text}\" is no device number; allowed: two numbers, such as \"7:0\"")),
-        }
-    }
-}
-
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// What kind of backing device it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -275,15 +227,6 @@ fn names_in(folder: &Path) -> Vec<String> {
 mod tests {
     use super::super::testing::Machine;
     use super::*;
-
-    #[test]
-    fn numbers_are_two() {
-        assert_eq!("254:16\n".parse(), Ok(Number { major: 254, minor: 16 }));
-        for text in ["", "7", "7:", ":0", "7:0:0", "-7:0", "sda"] {
-            assert!(text.parse::<Number>().is_err(), "{text}");
-        }
-        assert_eq!(Number { major: 7, minor: 0 }.to_string(), "7:0");
-    }
 
     #[test]
     fn a_partition_s_disk_is_the_device() {

@@ -6,7 +6,7 @@
 //! follows what the arm really does, as the paper does at run time. The number that was found is in a file of its own before
 //! anything is written, so that whatever ends them loses nothing.
 //!
-//! - `device.rs`: from a path to the backing device and its number; `depth.rs`: what the number should be;
+//! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
 //! - `state.rs`: what was found, on disk; `process.rs`: whether who wrote that still lives;
 //! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
 //! - `instance.rs`: requests as the kernel traces them; `events.rs`: its lines; `adapt.rs`: from places of I/Os to numbers;
@@ -19,6 +19,7 @@ mod depth;
 mod device;
 mod events;
 mod instance;
+mod number;
 mod openmetrics;
 mod process;
 mod report;
@@ -37,10 +38,11 @@ use std::path::{Path, PathBuf};
 
 pub use adapt::{Pace, Seen};
 pub use depth::{Depth, Wanted};
-pub use device::{Device, Kind, Number};
+pub use device::{Device, Kind};
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use instance::{Instance, Source};
+pub use number::Number;
 pub use process::Process;
 pub use report::{Action, Ended, Report, Status};
 pub use roots::Roots;

@@ -90,8 +90,9 @@ impl Tuner {
         let found = self.device.read_ahead_kb()?;
         notes.extend(depth.profile_bytes.and_then(|bytes| self.remark(bytes)));
         let mut entry = match state.entry(self.device.number) {
-            Some(before) => before.clone(),
-            None => Entry::new(&self.device, &self.settings.roots, found, None),
+            // Another device may have its number by now, or the same one another file: then it counts what stands there.
+            Some(before) if before.is_of(&self.device) || before.ours_kb.contains(&found) => before.clone(),
+            _ => Entry::new(&self.device, &self.settings.roots, found, None),
         };
         let old = entry.old_kb;
         if !entry.ours_kb.is_empty() && found != old && !entry.ours_kb.contains(&found) {

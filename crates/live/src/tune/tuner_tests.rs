@@ -147,6 +147,17 @@ fn what_somebody_else_has_set_stays() {
     let report = tuner(&machine).restore(false).expect("no mistake");
     assert_eq!((report.now_kb, entries(&machine)), (1024, vec![]));
     assert!(report.notes[0].starts_with("another device has its number now"), "{:?}", report.notes);
+    // Whose own number is then found anew.
+    left(&machine, 128, &[384], None);
+    machine.write("sys/block/sda/wwid", "naa.3");
+    let report = tuner(&machine).apply(&wanted(512)).expect("it can be written");
+    assert_eq!((report.old_kb, report.notes.len()), (Some(1024), 0));
+    assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 1024);
+    // A loop device's survives another file.
+    left(&machine, 128, &[1024], None);
+    machine.write("sys/block/sda/wwid", "naa.4");
+    assert_eq!(tuner(&machine).apply(&wanted(512)).expect("it can be written").old_kb, Some(128));
+    assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 128);
 }
 
 #[test]
