@@ -13,6 +13,7 @@ from headstart.comparison import compare
 from headstart.devices import Device, device
 from headstart.emulation import emulate
 from headstart.live import play
+from headstart.profiling import profile
 from headstart.registry import catalog
 from headstart.simulation import Result, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
@@ -30,6 +31,7 @@ __all__ = [
     "lower_bound",
     "model",
     "play",
+    "profile",
     "simulate",
     "trace_convert",
     "trace_generate",

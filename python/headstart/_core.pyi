@@ -47,6 +47,16 @@ def tune(action: str, question: str) -> str:
 def tune_watch(question: str, *, on_progress: Callable[[str], object] | None = None) -> str:
     """Follow what a device does and set its read-ahead by that; return the last status."""
 
+def profile(
+    path: str | PathLike[str],
+    *,
+    name: str,
+    time_ns: int,
+    seed: int,
+    on_progress: Callable[[float, str], object] | None = None,
+) -> tuple[str, str | None]:
+    """Measure a device through direct reads; return what was found, and its profile if it has an arm."""
+
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 

@@ -6,6 +6,7 @@
 
 mod clock;
 pub mod emulate;
+pub mod profile;
 pub mod rapid;
 pub mod tune;
 

@@ -9,6 +9,7 @@ mod emulate;
 mod errors;
 mod live;
 mod model;
+mod profile;
 mod replay;
 mod simulation;
 mod traces;
@@ -31,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune_watch, module)?)?;
+    module.add_function(wrap_pyfunction!(profile::profile, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_defeat, module)?)?;

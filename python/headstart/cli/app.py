@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from headstart._core import HeadstartError, __version__
-from headstart.cli import compare, device, emulate, listing, model, rapid, reproduce, simulate, trace, tune
+from headstart.cli import compare, device, emulate, listing, model, profile, rapid, reproduce, simulate, trace, tune
 from headstart.cli.usage import usage_line
 
 DONE, MISTAKE, STOPPED, PIPE_CLOSED = 0, 2, 130, 141
@@ -32,6 +32,7 @@ app.command("list")(listing.list_registry)
 app.command("rapid")(rapid.rapid)
 app.command("emulate")(emulate.emulate)
 app.command("tune")(tune.tune)
+app.command("profile")(profile.profile)
 app.command("reproduce")(reproduce.reproduce)
 
 

@@ -29,6 +29,7 @@ use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use mount::{Emulation, Ended, Settings};
 pub(crate) use openmetrics::escaped;
+pub(crate) use punctual::hurry;
 pub use statistics::{About, Spread, Statistics};
 
 /// Why there is no emulated disk.

@@ -1,0 +1,106 @@
+//! How much at once: reads by size and by how many are outstanding.
+
+use headstart_types::Nanos;
+use serde::Serialize;
+
+use super::lab::{align, Lab, Phase};
+use super::probe::ALIGNMENT;
+use super::{Error, Read};
+
+/// Within such a part of the best throughput it is saturated.
+const SATURATED: f64 = 0.95;
+/// Sizes of random reads in sectors, each twice the one before: 4 KiB to 16 MiB.
+const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
+/// Reads that are outstanding, as powers of two: of a disk, of a device without an arm.
+const DEPTHS_ARM: std::ops::RangeInclusive<u32> = 0..=5;
+const DEPTHS_FLAT: std::ops::RangeInclusive<u32> = 0..=8;
+/// Reads of a point: at least, and at most.
+const READS: (usize, usize) = (16, 5_000);
+
+/// Random reads of one size, so many of them outstanding at all times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Bytes of a read.
+    pub request_bytes: u64,
+    /// How many were outstanding.
+    pub depth: usize,
+    /// How many there were.
+    pub reads: usize,
+    /// Reads a second.
+    pub requests_per_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+}
+
+/// Random reads of 4 KiB by how many are outstanding.
+pub(super) fn depths(lab: &mut Lab<'_>, arm: bool) -> Result<Vec<Point>, Error> {
+    lab.begin(Phase::Depths);
+    let depths: Vec<usize> = if arm { DEPTHS_ARM } else { DEPTHS_FLAT }.map(|power| 1 << power).collect();
+    points(lab, &depths, |depth| (ALIGNMENT, *depth))
+}
+
+/// Random reads one at a time, by size.
+pub(super) fn sizes(lab: &mut Lab<'_>) -> Result<Vec<Point>, Error> {
+    lab.begin(Phase::Sizes);
+    let most = lab.sectors() / 4;
+    let sizes: Vec<u32> = SIZES.map(|power| 1 << power).filter(|size| u64::from(*size) <= most).collect();
+    points(lab, &sizes, |size| (*size, 1))
+}
+
+/// A point for each of `list`, the time evenly divided.
+fn points<T>(lab: &mut Lab<'_>, list: &[T], of: impl Fn(&T) -> (u32, usize)) -> Result<Vec<Point>, Error> {
+    let mut points = Vec::with_capacity(list.len());
+    let chance = lab.chance();
+    for (index, each) in list.iter().enumerate() {
+        lab.set_chance(chance.clone());
+        let (sectors, depth) = of(each);
+        let time = Nanos(lab.left().0 / (list.len() - index) as u64);
+        points.push(point(lab, sectors, depth, time)?);
+    }
+    Ok(points)
+}
+
+/// A few reads say how many there may be. All points read the same places, as far as they come: what is different is the
+/// point, not chance.
+fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<Point, Error> {
+    let few = READS.0.max(2 * depth);
+    let (mut reads, mut took) = (few, batch(lab, sectors, depth, few)?);
+    let more = (few as f64 * time.0 as f64 / took.0.max(1) as f64) as usize;
+    if more >= 2 * few {
+        reads = more.min(READS.1);
+        took = batch(lab, sectors, depth, reads)?;
+    }
+    let requests_per_s = reads as f64 * 1e9 / took.0.max(1) as f64;
+    let request_bytes = u64::from(sectors) * headstart_device::SECTOR_BYTES;
+    Ok(Point { request_bytes, depth, reads, requests_per_s, bytes_per_s: requests_per_s * request_bytes as f64 })
+}
+
+fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<Nanos, Error> {
+    let reads: Vec<Read> = (0..count).map(|_| Read { sector: align(lab.anywhere(sectors)), sectors }).collect();
+    // In pieces, so that somebody who stops it does not wait for all.
+    let mut took = Nanos::ZERO;
+    for piece in reads.chunks(READS.0.max(32 * depth)) {
+        took += lab.read_together(piece, depth)?;
+    }
+    Ok(took)
+}
+
+/// The first of `points` whose throughput is next to the best.
+pub(super) fn saturating(points: &[Point]) -> Option<&Point> {
+    let best = points.iter().map(|point| point.bytes_per_s).fold(0.0, f64::max);
+    points.iter().find(|point| point.bytes_per_s >= SATURATED * best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_next_to_the_best_saturates() {
+        let point =
+            |depth, bytes_per_s| Point { request_bytes: 4096, depth, reads: 1, requests_per_s: 1.0, bytes_per_s };
+        let points = [point(1, 10.0), point(2, 20.0), point(4, 38.5), point(8, 40.0), point(16, 39.0)];
+        assert_eq!(saturating(&points).map(|point| point.depth), Some(4));
+        assert_eq!(saturating(&[]), None);
+    }
+}

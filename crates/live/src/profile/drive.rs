@@ -1,0 +1,271 @@
+//! A drive with an arm: all that is measured of it, put together into a profile that the simulator loads.
+
+use headstart_analytic::competitive::{competitive_depth, whole_pages};
+use headstart_device::{Device, Mechanical, SECTOR_BYTES};
+use headstart_types::DriveFacts;
+use toml::Table;
+
+use super::findings::{ArmFound, ZoneRate};
+use super::lab::Lab;
+use super::look::Looked;
+use super::map::Map;
+use super::rotation::{rotation, Turn};
+use super::seeks::SeekPoint;
+use super::text::{text, Head, Numbers, Overhead, ZoneNumbers};
+use super::{overhead, rates, seeks, tracks, Error};
+
+/// Bytes of the pages in which a depth is given.
+const PAGE_BYTES: f64 = 4096.0;
+/// A long read that comes so near to the bus's rate is bound by it; and one that comes less near, if it is so much less than
+/// what passes the head that switches cannot be why.
+const BUS_BOUND: f64 = 0.97;
+const NEARLY_BOUND: (f64, f64) = (0.85, 0.7);
+/// What a bus counts as, of which nothing can be seen, and at most.
+const BUS_MOST: u64 = 10_000_000_000;
+/// Cylinders of a profile at most: with more tracks it has more surfaces.
+const CYLINDERS: f64 = 100_000.0;
+/// Overheads of hits and misses that differ by less, in nanoseconds, are one.
+const SAME_OVERHEAD: u64 = 80_000;
+
+/// What came of it.
+pub(super) struct DriveFound {
+    pub arm: ArmFound,
+    pub toml: String,
+    pub facts: DriveFacts,
+    pub notes: Vec<String>,
+}
+
+/// All that was measured.
+struct Measured {
+    turn: Turn,
+    map: Map,
+    overhead_ns: f64,
+    /// It is that of reads that the buffer has, since the other could not be told.
+    as_hit: bool,
+    seeks: Vec<SeekPoint>,
+    bus_bytes_per_s: Option<u64>,
+}
+
+pub(super) fn drive(lab: &mut Lab<'_>, looked: &Looked, name: &str) -> Result<DriveFound, Error> {
+    let unclear = |problem: &str| Error::Unclear {
+        problem: problem.to_owned(),
+        allowed: "one disk that does nothing else meanwhile".to_owned(),
+    };
+    let turn = rotation(lab, looked)?.ok_or_else(|| {
+        unclear("reads take longer the farther away they are, but nothing turns: their ends never repeat")
+    })?;
+    let tracks = tracks::tracks(lab, looked, &turn)?
+        .ok_or_else(|| unclear("no tracks can be told: the buffer answers whatever is read"))?;
+    let overhead_ns = overhead::overhead(lab, looked, &turn, &tracks)?;
+    let as_hit = overhead_ns.is_none();
+    let overhead_ns = overhead_ns.or_else(|| looked.hit_overhead_ns()).unwrap_or(0.0);
+    let shares = rates::rates(lab, looked, &turn, &tracks)?;
+    let map = Map::new(lab.sectors(), &tracks, &shares);
+    let seeks = seeks::seeks(lab, looked, &turn, &map, overhead_ns)?;
+    if seeks.len() < 4 {
+        return Err(unclear("no seeks can be told: the buffer answers whatever is read"));
+    }
+    let bus = |sector_ns: f64| ((SECTOR_BYTES as f64 * 1e9 / sector_ns.max(1e-3)) as u64).min(BUS_MOST);
+    let bus_bytes_per_s = looked.buffer.map(|buffer| bus(buffer.bus_sector_ns));
+    let measured = Measured { turn, map, overhead_ns, as_hit, seeks, bus_bytes_per_s };
+    measured.found(lab, looked, name)
+}
+
+impl Measured {
+    fn found(self, lab: &Lab<'_>, looked: &Looked, name: &str) -> Result<DriveFound, Error> {
+        let zones: Vec<ZoneRate> = self.map.zones.iter().map(|zone| self.zone(zone)).collect();
+        let numbers = self.numbers(lab, looked, &zones);
+        let head = Head { name, reads: lab.reads, turn_ns: self.turn.ns, fit: self.turn.fit };
+        let mut toml = text(&head, &numbers);
+        let built = build(&toml)?;
+        let facts = built.mechanics().map(|mechanics| mechanics.facts()).ok_or_else(|| Error::Unclear {
+            problem: "the drive has no arm".to_owned(),
+            allowed: "a drive with one".to_owned(),
+        })?;
+        let switch_ns = (facts.mean_seek + facts.half_turn).0 as f64;
+        // What one would expect of a request: in the file it is only known once the curve is.
+        toml = toml.replace(Numbers::SERVICE, &format!("{:.1}ms", (switch_ns + self.overhead_ns) / 1e6));
+        let depth = competitive_depth(switch_ns, facts.mean_rate());
+        let arm = ArmFound {
+            turn_ns: self.turn.ns.round() as u64,
+            rpm: numbers.rpm,
+            turn_fit: self.turn.fit,
+            overhead_ns: self.overhead_ns.round() as u64,
+            bus_bytes_per_s: self.bus_bytes_per_s,
+            segments: looked.buffer.map_or(0, |buffer| buffer.segments),
+            mean_seek_ns: facts.mean_seek.0,
+            mean_bytes_per_s: facts.mean_rate().round() as u64,
+            competitive_depth_bytes: depth.round() as u64,
+            competitive_depth_pages: (whole_pages(depth, PAGE_BYTES) / PAGE_BYTES) as u64,
+            zones,
+            seeks: self.seeks.clone(),
+        };
+        let notes = self.notes(&arm);
+        Ok(DriveFound { arm, toml, facts, notes })
+    }
+
+    fn zone(&self, zone: &super::map::ZoneFound) -> ZoneRate {
+        let passing = f64::from(zone.track_sectors) * SECTOR_BYTES as f64 * 1e9 / self.turn.ns;
+        let rate = passing * zone.share;
+        ZoneRate {
+            first_sector: zone.first,
+            sectors: zone.sectors,
+            sectors_per_track: zone.track_sectors,
+            bytes_per_s: rate.round() as u64,
+            bus_bound: self.bus_bytes_per_s.is_some_and(|bus| {
+                let (near, lost) = NEARLY_BOUND;
+                rate > BUS_BOUND * bus as f64 || (rate > near * bus as f64 && zone.share < lost)
+            }),
+        }
+    }
+
+    /// Numbers that make a drive whose rates and seeks are those that were measured.
+    fn numbers(&self, lab: &Lab<'_>, looked: &Looked, zones: &[ZoneRate]) -> Numbers {
+        let surfaces = (self.map.tracks() / CYLINDERS).ceil().max(1.0) as u32;
+        // What long reads lose to switches is the skew; a switch fits into it, or it would cost a turn more.
+        let skew_share = |(zone, found): (&ZoneRate, &super::map::ZoneFound)| {
+            (!zone.bus_bound).then(|| (1.0 / found.share.min(1.0) - 1.0).min(0.9))
+        };
+        let skews: Vec<Option<f64>> = zones.iter().zip(&self.map.zones).map(skew_share).collect();
+        let shortest = self.seeks.first().map_or(0, |seek| seek.ns) as f64;
+        let room = skews.iter().flatten().copied().fold(f64::INFINITY, f64::min) * self.turn.ns;
+        let switch_ns = shortest.min(room);
+        let mut held = 0;
+        let mut numbers: Vec<ZoneNumbers> = Vec::with_capacity(zones.len());
+        for (index, (zone, skew)) in zones.iter().zip(skews).enumerate() {
+            let cylinder = u64::from(zone.sectors_per_track) * u64::from(surfaces);
+            let cylinders = if index + 1 == zones.len() {
+                lab.capacity().saturating_sub(held).div_ceil(cylinder)
+            } else {
+                (zone.sectors + cylinder / 2) / cylinder
+            };
+            let cylinders = cylinders.max(1);
+            held += cylinders * cylinder;
+            let track = f64::from(zone.sectors_per_track);
+            let skew = match skew {
+                Some(share) => (share * track).round(),
+                None => (switch_ns / self.turn.ns * track).ceil() + 1.0,
+            };
+            let least = (switch_ns / self.turn.ns * track).ceil();
+            numbers.push(ZoneNumbers {
+                cylinders,
+                sectors_per_track: zone.sectors_per_track,
+                skew: skew.max(least).min(track - 1.0) as u32,
+                bytes_per_s: zone.bytes_per_s,
+                bus_bound: zone.bus_bound,
+            });
+        }
+        let cylinders: u64 = numbers.iter().map(|zone| zone.cylinders).sum();
+        Numbers {
+            rpm: (60e9 / self.turn.ns).round() as u32,
+            surfaces,
+            head_switch_ns: switch_ns as u64,
+            sectors: lab.capacity(),
+            curve: curve(&self.seeks, surfaces, cylinders, switch_ns),
+            zones: numbers,
+            overhead: self.overhead(looked),
+            bus_bytes_per_s: self.bus_bytes_per_s,
+            segments: looked.buffer.map(|buffer| buffer.segments),
+        }
+    }
+
+    fn overhead(&self, looked: &Looked) -> Overhead {
+        let miss_ns = self.overhead_ns.round() as u64;
+        let hit_ns = looked.hit_overhead_ns().map(|ns| ns.round() as u64);
+        match hit_ns {
+            Some(hit_ns) if hit_ns.abs_diff(miss_ns) > SAME_OVERHEAD => Overhead::Two { hit_ns, miss_ns },
+            _ => Overhead::One { ns: miss_ns },
+        }
+    }
+
+    fn notes(&self, arm: &ArmFound) -> Vec<String> {
+        let mut notes = Vec::new();
+        let bound = arm.zones.iter().filter(|zone| zone.bus_bound).count();
+        if bound > 0 {
+            let all = arm.zones.len();
+            let of = if bound == all { "every zone".to_owned() } else { format!("{bound} of {all} zones") };
+            notes.push(format!("in {of} the bus hides the media: the rate is the bus's"));
+        }
+        if arm.segments == 0 {
+            notes.push("nothing is answered from a buffer: of the bus nothing can be seen".to_owned());
+        }
+        if self.as_hit {
+            notes.push(
+                "the overhead is that of reads from the buffer: the other could not be told from the seeks".to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+/// The drive of a profile.
+fn build(toml: &str) -> Result<Mechanical, Error> {
+    let table: Table =
+        toml.replace(Numbers::SERVICE, "10ms").parse().map_err(|error: toml::de::Error| Error::Unclear {
+            problem: format!("the profile of what was measured: {}", error.message().replace('\n', ", ")),
+            allowed: "measurements of one disk that does nothing else meanwhile".to_owned(),
+        })?;
+    Ok(Mechanical::from_table(table)?)
+}
+
+/// The curve in cylinders: distances and nanoseconds. The shortest is a switch's; the longest, which no two places of the
+/// walk are apart, lies on a line through the last of those that were measured.
+fn curve(seeks: &[SeekPoint], surfaces: u32, cylinders: u64, switch_ns: f64) -> Vec<(u64, u64)> {
+    let mut curve: Vec<(u64, u64)> = Vec::with_capacity(seeks.len() + 2);
+    for seek in seeks {
+        let distance = (seek.tracks + u64::from(surfaces) / 2) / u64::from(surfaces);
+        match curve.last_mut() {
+            Some(last) if last.0 >= distance => last.1 = seek.ns,
+            _ if distance == 0 || distance >= cylinders => (),
+            _ => curve.push((distance, seek.ns)),
+        }
+    }
+    if let Some(first) = curve.first_mut().filter(|first| first.0 == 1) {
+        first.1 = first.1.min(switch_ns as u64);
+    }
+    let end = cylinders.saturating_sub(1);
+    let tail = &curve[curve.len().saturating_sub(8)..];
+    if let Some(last) = curve.last().copied().filter(|last| last.0 < end) {
+        let longest = line(tail, end as f64).max(last.1 as f64);
+        curve.push((end, longest as u64));
+    }
+    curve
+}
+
+/// The least-squares line through `points`, at `x`.
+fn line(points: &[(u64, u64)], x: f64) -> f64 {
+    let count = points.len() as f64;
+    let mean = |value: &dyn Fn(&(u64, u64)) -> f64| points.iter().map(value).sum::<f64>() / count;
+    let (across, up) = (mean(&|point| point.0 as f64), mean(&|point| point.1 as f64));
+    let covariance = mean(&|point| (point.0 as f64 - across) * (point.1 as f64 - up));
+    let variance = mean(&|point| (point.0 as f64 - across).powi(2));
+    if variance > 0.0 {
+        up + covariance / variance * (x - across)
+    } else {
+        up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_goes_on_to_the_last_cylinder() {
+        let seek = |tracks, ns| SeekPoint { tracks, ns, reads: 1 };
+        let seeks = [seek(1, 500), seek(2, 600), seek(10, 1_000), seek(20, 2_000), seek(30, 3_000)];
+        // One surface: as measured, the first one cut to the switch, the last on the line of all.
+        let found = curve(&seeks, 1, 41, 450.0);
+        assert_eq!(found[..5], [(1, 450), (2, 600), (10, 1_000), (20, 2_000), (30, 3_000)]);
+        assert_eq!(found[5].0, 40);
+        assert!((3_000..4_100).contains(&found[5].1), "{found:?}");
+        // Two: tracks 1 and 2 are one cylinder away.
+        assert_eq!(curve(&seeks, 2, 16, 9_999.0), [(1, 600), (5, 1_000), (10, 2_000), (15, 3_000)]);
+    }
+
+    #[test]
+    fn a_line_through_points() {
+        assert_eq!(line(&[(1, 10), (2, 20), (3, 30)], 5.0), 50.0);
+        assert_eq!(line(&[(4, 7)], 9.0), 7.0);
+    }
+}

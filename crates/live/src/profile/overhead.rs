@@ -1,0 +1,110 @@
+//! What a read takes beside arm, media and bus.
+//!
+//! A read that needs no arm and comes just before its sector waits for nothing: overhead and transfer are left. So the arm
+//! must be on the track already, and it is hard to say when, since the head goes on reading. First the start of a track is
+//! looked for, by walking backward until the angle leaps. Then, on one track after another before it: a block next to the start
+//! is read, and after a pause the one before it, so that the sector comes `ahead` after the request while the head is
+//! still on that track. If the read then takes no more than `ahead`, it was in time; if not, it takes a turn more. The
+//! shortest of those in time is the one, and the next one is given less.
+
+use headstart_types::Nanos;
+
+use super::lab::{align, Lab};
+use super::look::Looked;
+use super::probe::ALIGNMENT;
+use super::rotation::Turn;
+use super::tracks::{transfer_ns, TrackAt};
+use super::Error;
+
+/// Places at which it is measured, and tracks at each.
+const PLACES: usize = 6;
+const TRACKS: u64 = 12;
+/// Steps of the walk over a track.
+const STEPS: f64 = 16.0;
+/// An angle leaps if it is off by more than such a part of a turn.
+const LEAP: f64 = 0.04;
+/// At first a request is such a part of a turn ahead of its sector; later, at most so many times what was in time before.
+const AHEAD: (f64, f64) = (0.5, 1.5);
+
+/// The overhead of a read that the buffer does not have; `None` if the buffer has them all.
+pub(super) fn overhead(
+    lab: &mut Lab<'_>,
+    looked: &Looked,
+    turn: &Turn,
+    places: &[TrackAt],
+) -> Result<Option<f64>, Error> {
+    let bus = looked.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
+    let mut least: Option<f64> = None;
+    for part in 0..PLACES {
+        let place = places[(2 * part + 1) * places.len() / (2 * PLACES)];
+        let mut measure = Measure { lab, looked, turn, track: place.track_sectors };
+        let step = align((place.track_sectors / STEPS) as u64).max(ALIGNMENT.into());
+        let Some(coarse) = measure.start(place.sector, step)? else { continue };
+        // The start of the track before, to the block.
+        let Some(before) = (coarse + u64::from(ALIGNMENT)).checked_sub(place.track_sectors as u64) else { continue };
+        let Some(start) = measure.start(before, ALIGNMENT.into())? else { continue };
+        let transfer = transfer_ns(turn, place.track_sectors, bus);
+        let ahead = least.map_or(AHEAD.0 * turn.ns, |least| AHEAD.1 * (least + transfer));
+        if let Some(found) = measure.least(start, ahead)? {
+            let found = (found - transfer).max(0.0);
+            least = Some(least.map_or(found, |least| least.min(found)));
+        }
+    }
+    Ok(least)
+}
+
+struct Measure<'a, 'b> {
+    lab: &'a mut Lab<'b>,
+    looked: &'a Looked,
+    turn: &'a Turn,
+    track: f64,
+}
+
+impl Measure<'_, '_> {
+    /// The first block of a track, or one less than `step` behind it, at `sector` or a little before.
+    fn start(&mut self, sector: u64, step: u64) -> Result<Option<u64>, Error> {
+        let most = (self.track / step as f64).min(2.0 * STEPS) as u64 + 2;
+        let first = align(sector).max(step * most);
+        let mut end = self.lab.read_block(first)?.to;
+        for walked in 1..=most {
+            let next = self.lab.read_block(first - walked * step)?;
+            if next.took() <= self.looked.hit_below() {
+                return Ok(None);
+            }
+            let expected = -(step as f64) / self.track * self.turn.ns;
+            let off = self.turn.angle_ns((next.to - end).0 as f64 - expected);
+            end = next.to;
+            if off.min(self.turn.ns - off) > LEAP * self.turn.ns {
+                return Ok(Some(first - (walked - 1) * step));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The least time of a read that was in time, on tracks before the one that starts at `start`.
+    fn least(&mut self, start: u64, mut ahead: f64) -> Result<Option<f64>, Error> {
+        let mut least: Option<f64> = None;
+        for track in 1..=TRACKS {
+            let Some(begin) = start.checked_sub((track as f64 * self.track) as u64) else { break };
+            // Not before the start: that would be another track.
+            let begin = begin.next_multiple_of(u64::from(ALIGNMENT));
+            let after = begin + u64::from(ALIGNMENT);
+            let first = self.lab.read_block(after)?;
+            let apart = f64::from(ALIGNMENT) / self.track * self.turn.ns;
+            // Sooner than half of what was in time last it cannot be.
+            let given = ahead * (0.5 + self.lab.share_below(0.5));
+            self.lab.pause(Nanos((self.turn.ns - apart - given).max(0.0) as u64));
+            let second = self.lab.read_block(begin)?;
+            let hit_below = self.looked.hit_below();
+            if first.took() <= hit_below || second.took() <= hit_below {
+                continue;
+            }
+            let took = second.took().0 as f64;
+            if took < 1.2 * given {
+                ahead = ahead.min(took);
+                least = Some(least.map_or(took, |least: f64| least.min(took)));
+            }
+        }
+        Ok(least)
+    }
+}

@@ -1,0 +1,75 @@
+//! Long reads by place: what comes in a second, over switches of heads and cylinders, through the bus.
+
+use headstart_types::Nanos;
+
+use super::lab::{align, Lab, Phase};
+use super::look::Looked;
+use super::rotation::Turn;
+use super::tracks::{spread, TrackAt};
+use super::Error;
+
+/// Sectors of a read: 128 KiB to 1 MiB. Short ones lose time between two, long ones are more than some drives read ahead:
+/// those count that bring most.
+const SECTORS: [u32; 4] = [256, 512, 1024, 2048];
+/// Places that are read even if time is short.
+const PLACES_LEAST: usize = 4;
+/// Reads of a place at least, of which the first is not counted; and bytes at most, in sectors: 40 MiB.
+const READS: u32 = 5;
+const MOST: u32 = 81_920;
+
+/// By `places`: sectors a second of a long read, as a share of what passes a head that never switches.
+pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<f64>, Error> {
+    lab.begin(Phase::Rates);
+    let sectors = if looked.buffer.is_some() { best_size(lab, places[places.len() / 2].sector)? } else { SECTORS[2] };
+    let mut shares: Vec<Option<f64>> = vec![None; places.len()];
+    for (done, index) in spread(places.len()).into_iter().enumerate() {
+        let left = Nanos(lab.left().0 / (places.len() - done) as u64);
+        if done >= PLACES_LEAST && !lab.has_time() {
+            break;
+        }
+        let passing = places[index].track_sectors * 1e9 / turn.ns;
+        let read = |lab: &mut Lab<'_>, sectors, time| mean_ns(lab, places[index].sector, sectors, time);
+        let rate = if looked.buffer.is_some() {
+            f64::from(sectors) * 1e9 / read(lab, sectors, left)?
+        } else {
+            // Each read waits for its first sector anew, for which the smaller one takes as long as the larger.
+            let (less, time) = (sectors / 4, Nanos(left.0 / 2));
+            f64::from(sectors - less) * 1e9 / (read(lab, sectors, time)? - read(lab, less, time)?).max(1.0)
+        };
+        shares[index] = Some(rate / passing);
+    }
+    let nearest = |index: usize| {
+        let measured = (0..shares.len()).filter(|other| shares[*other].is_some());
+        measured.min_by_key(|other| other.abs_diff(index)).and_then(|other| shares[other]).unwrap_or(1.0)
+    };
+    Ok((0..shares.len()).map(nearest).collect())
+}
+
+/// The size that brings most.
+fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
+    let time = Nanos(lab.left().0 / 4 / SECTORS.len() as u64);
+    let mut best = (0.0, SECTORS[0]);
+    for (tried, sectors) in (0..).zip(SECTORS) {
+        // Each somewhere else: what has been read may still be in the buffer.
+        let rate = f64::from(sectors) / mean_ns(lab, place + tried * u64::from(MOST), sectors, time)?;
+        if rate > best.0 {
+            best = (rate, sectors);
+        }
+    }
+    Ok(best.1)
+}
+
+/// Mean time of reads one after another, for about `time`.
+fn mean_ns(lab: &mut Lab<'_>, place: u64, sectors: u32, time: Nanos) -> Result<f64, Error> {
+    let most = (MOST / sectors).max(READS);
+    let room = align(lab.sectors().saturating_sub(u64::from(sectors * most)));
+    let mut next = align(place).min(room);
+    let first = lab.read(next, sectors)?;
+    let (mut last, mut reads) = (first, 1);
+    while reads < READS || (reads < most && last.to - first.from < time) {
+        next += u64::from(sectors);
+        last = lab.read(next, sectors)?;
+        reads += 1;
+    }
+    Ok((last.to - first.to).0 as f64 / f64::from(reads - 1))
+}

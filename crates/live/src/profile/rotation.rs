@@ -1,0 +1,128 @@
+//! How long a turn takes.
+//!
+//! A sector that is read from the media is done each time at the same angle. So the times between two such ends are whole
+//! turns, however the arm got there. Many places are read round after round, in a random order so that the number of turns
+//! between two reads of one place varies, and more of them than the buffer has segments, so that it answers none. Of all turns
+//! that would fit the longest is the one: its half, its third fit too.
+
+use std::f64::consts::TAU;
+
+use headstart_types::Nanos;
+
+use super::lab::{Lab, Phase};
+use super::look::Looked;
+use super::probe::ALIGNMENT;
+use super::Error;
+
+/// Turns a second: 2,400 to 30,000 rpm.
+const FREQUENCIES: (f64, f64) = (40.0, 500.0);
+/// Rounds at least.
+const ROUNDS: usize = 5;
+/// Places at least.
+const PLACES: usize = 24;
+/// Differences that are whole turns give 1, others about 0: the mean of their cosines.
+const FITS: f64 = 0.6;
+/// A longer turn is the one if it fits nearly as well as the best.
+const NEARLY: f64 = 0.8;
+
+/// A turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Turn {
+    pub ns: f64,
+    /// How well it fits, 0 to 1.
+    pub fit: f64,
+}
+
+impl Turn {
+    /// The part of a turn that `time` is beyond whole ones.
+    pub fn angle_ns(&self, time: f64) -> f64 {
+        time.rem_euclid(self.ns)
+    }
+}
+
+/// `None`: the times repeat in no way.
+pub(super) fn rotation(lab: &mut Lab<'_>, looked: &Looked) -> Result<Option<Turn>, Error> {
+    lab.begin(Phase::Rotation);
+    let segments = looked.buffer.map_or(1, |buffer| buffer.segments);
+    let half = (segments + 4).max(PLACES / 2);
+    let places: Vec<u64> = (0..2 * half).map(|_| lab.anywhere(ALIGNMENT)).collect();
+    let mut last: Vec<Option<Nanos>> = vec![None; places.len()];
+    let mut turns = Vec::new();
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    let mut rounds = 0;
+    while rounds < ROUNDS || lab.has_time() {
+        // Each half by itself: between two reads of a place there is always the other half.
+        let (first, second) = order.split_at_mut(half);
+        lab.shuffle(first);
+        lab.shuffle(second);
+        for &index in &order {
+            let span = lab.read_block(places[index])?;
+            let end = (span.took() > looked.hit_below()).then_some(span.to);
+            if let (Some(before), Some(end)) = (last[index], end) {
+                turns.push((end - before).0 as f64 / 1e9);
+            }
+            last[index] = end;
+        }
+        rounds += 1;
+    }
+    Ok(period(&turns))
+}
+
+/// The period of which all of `seconds` are multiples.
+fn period(seconds: &[f64]) -> Option<Turn> {
+    let longest = seconds.iter().copied().fold(0.0, f64::max);
+    if seconds.len() < PLACES {
+        return None;
+    }
+    let fit =
+        |frequency: f64| seconds.iter().map(|time| (TAU * frequency * time).cos()).sum::<f64>() / seconds.len() as f64;
+    // So fine that no turn falls between two steps.
+    let step = 0.05 / longest;
+    let count = ((FREQUENCIES.1 - FREQUENCIES.0) / step) as usize;
+    let fits: Vec<f64> = (0..=count).map(|index| fit(FREQUENCIES.0 + index as f64 * step)).collect();
+    let best = fits.iter().copied().fold(0.0, f64::max);
+    if best < FITS {
+        return None;
+    }
+    let first = fits.iter().position(|each| *each > NEARLY * best)?;
+    // From the foot of its hill to the top.
+    let top = (first..count).find(|index| fits[index + 1] <= fits[*index]).unwrap_or(count);
+    let (mut frequency, mut step) = (FREQUENCIES.0 + top as f64 * step, step);
+    for _ in 0..6 {
+        let near = (-10..=10).map(|index| frequency + f64::from(index) * step / 5.0);
+        frequency = near.max_by(|a, b| fit(*a).total_cmp(&fit(*b))).unwrap_or(frequency);
+        step /= 5.0;
+    }
+    Some(Turn { ns: 1e9 / frequency, fit: fit(frequency) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Differences of `turns` turns of 6 ms, each `off` late.
+    fn multiples(turns: &[u64], off: impl Fn(usize) -> f64) -> Vec<f64> {
+        turns.iter().enumerate().map(|(index, count)| *count as f64 * 6e-3 + off(index)).collect()
+    }
+
+    const COUNTS: [u64; 30] = [
+        40, 57, 61, 38, 44, 73, 50, 59, 47, 66, 41, 53, 70, 62, 39, 58, 45, 67, 51, 43, 71, 56, 48, 63, 37, 69, 54, 46,
+        60, 52,
+    ];
+
+    #[test]
+    fn the_longest_turn_that_fits() {
+        let exact = period(&multiples(&COUNTS, |_| 0.0)).expect("they are multiples");
+        assert!((exact.ns - 6e6).abs() < 10.0 && exact.fit > 0.9999, "{exact:?}");
+        // Late by up to 90 us, in a saw.
+        let late = period(&multiples(&COUNTS, |index| (index % 4) as f64 * 30e-6)).expect("nearly multiples");
+        assert!((late.ns - 6e6).abs() < 3_000.0, "{late:?}");
+    }
+
+    #[test]
+    fn what_does_not_repeat_has_no_turn() {
+        // The golden section of a turn more each time.
+        assert_eq!(period(&multiples(&COUNTS, |index| (index as f64 * 0.618_034 * 6e-3) % 6e-3)), None);
+        assert_eq!(period(&multiples(&COUNTS[..5], |_| 0.0)), None, "too few to tell");
+    }
+}

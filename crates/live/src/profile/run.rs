@@ -1,0 +1,55 @@
+//! The measurement of a real device: on a thread of its own, which nobody keeps from its reads.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use headstart_types::KeyError;
+
+use super::{measure, DirectProbe, Error, Phase, Profile, Progress, Settings};
+
+/// How often whoever waits is told.
+const REFRESH: Duration = Duration::from_millis(100);
+/// Seconds that a measurement may be given.
+const SECONDS: std::ops::RangeInclusive<u64> = 1..=110;
+
+/// Measures the block device or file at `path` through direct reads; nothing is ever written. `name` is written into the
+/// profile. `tell` is called 10 times a second, and says whether to go on.
+///
+/// # Errors
+/// `path` cannot be read directly or stops answering, the device is too small, its times say nothing, or `tell` has stopped
+/// it.
+pub fn profile(
+    path: &Path,
+    name: &str,
+    settings: &Settings,
+    mut tell: impl FnMut(Progress) -> bool,
+) -> Result<Profile, Error> {
+    if !SECONDS.contains(&(settings.time.0 / 1_000_000_000)) {
+        let problem = format!("{} is outside", settings.time);
+        return Err(KeyError::new("time", problem, format!("from {} s to {} s", SECONDS.start(), SECONDS.end())).into());
+    }
+    let mut probe = DirectProbe::open(path)?;
+    // How far it is, and whether it goes on.
+    let state = Mutex::new((Progress { phase: Phase::Look, share: 0.0 }, true));
+    let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        let measuring = scope.spawn(|| {
+            probe.hurry();
+            measure(&mut probe, name, settings, &mut |progress| {
+                let mut state = locked();
+                state.0 = progress;
+                state.1
+            })
+        });
+        while !measuring.is_finished() {
+            thread::park_timeout(REFRESH);
+            let now = locked().0;
+            if !tell(now) {
+                locked().1 = false;
+            }
+        }
+        measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,211 @@
+//! Seek times by distance.
+//!
+//! The arm walks: from where the last read was to a place a given distance away, again and again over all distances in a random
+//! order. Where in its turn the disk is when the arm arrives is left to chance, so that the wait for the sector is
+//! even between nothing and a turn. The shortest of the reads at a distance has waited least: `n` of them by a turn divided
+//! by `n + 1` on average, which is taken off with overhead and transfer. What is left is the seek. Its standard error is
+//! about the same turn divided by `n + 1`; a longer seek never takes less time than a shorter one, which evens some of it out.
+//!
+//! Distances are in tracks, since from outside nobody sees cylinders. Short ones are walked backward: ahead lies what the
+//! drive has read ahead.
+
+use super::lab::{Lab, Phase};
+use super::look::Looked;
+use super::map::Map;
+use super::rotation::Turn;
+use super::tracks::transfer_ns;
+use super::{lab, Error};
+
+/// Distances are spaced evenly from such a part of all tracks on; shorter ones by factors.
+const PARTS: (u32, u32) = (10, 24);
+/// Reads at each distance, even if time is short; as many as one wants, or there are fewer distances.
+const ROUNDS: (usize, usize) = (10, 50);
+
+/// The seek over a distance.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct SeekPoint {
+    /// How many tracks away.
+    pub tracks: u64,
+    /// How long it takes, in nanoseconds.
+    pub ns: u64,
+    /// Reads from which that is.
+    pub reads: u32,
+}
+
+/// The distances to measure on a disk of so many tracks: 1, 2, 3, 4, 6, 8, 12, ..., then evenly apart by one of `parts`.
+fn distances(tracks: f64, parts: u32) -> Vec<u64> {
+    let even = (tracks / f64::from(parts)).max(1.0);
+    let mut distances = Vec::new();
+    let mut power = 1.0;
+    while power < even {
+        distances.push(power as u64);
+        if power > 1.0 && power * 1.5 < even {
+            distances.push((power * 1.5) as u64);
+        }
+        power *= 2.0;
+    }
+    distances.extend((1..parts).map(|part| (even * f64::from(part)) as u64));
+    distances.dedup();
+    distances
+}
+
+/// Of the reads at a distance so many shortest are kept.
+const KEPT: usize = 4;
+/// A read that is so many mean gaps shorter than the next one has been answered by the buffer, in part: by chance one in 3000
+/// is.
+const GAPS: f64 = 8.0;
+
+/// What came of the reads at a distance.
+#[derive(Debug, Clone)]
+struct Reads {
+    distance: u64,
+    count: u32,
+    /// The shortest, less what no seek is, in order.
+    least_ns: Vec<f64>,
+}
+
+impl Reads {
+    fn new(distance: u64) -> Self {
+        Self { distance, count: 0, least_ns: Vec::with_capacity(KEPT + 1) }
+    }
+
+    fn add(&mut self, ns: f64) {
+        self.count += 1;
+        let at = self.least_ns.partition_point(|least| *least <= ns);
+        self.least_ns.insert(at, ns);
+        self.least_ns.truncate(KEPT);
+    }
+
+    /// The seek, where waits are even between nothing and a turn.
+    fn seek_ns(&self, turn_ns: f64) -> f64 {
+        let gap = turn_ns / f64::from(self.count + 1);
+        let first = self.least_ns.windows(2).take_while(|pair| pair[1] - pair[0] > GAPS * gap).count();
+        (self.least_ns[first] - gap).max(0.0)
+    }
+}
+
+pub(super) fn seeks(
+    lab: &mut Lab<'_>,
+    looked: &Looked,
+    turn: &Turn,
+    map: &Map,
+    overhead_ns: f64,
+) -> Result<Vec<SeekPoint>, Error> {
+    lab.begin(Phase::Seeks);
+    let bus_sector_ns = looked.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
+    let reads = lab.left().0 / looked.far.0.max(1);
+    let parts = ((reads / ROUNDS.1 as u64 / 2) as u32).clamp(PARTS.0, PARTS.1);
+    let mut all: Vec<Reads> = distances(map.tracks(), parts).into_iter().map(Reads::new).collect();
+    let mut walk = Walk { at: 0, known: false, map };
+    let mut rounds = 0;
+    while rounds < ROUNDS.0 || lab.has_time() {
+        let mut left: Vec<usize> = (0..all.len()).collect();
+        lab.shuffle(&mut left);
+        while let Some(first) = left.first() {
+            let next = left.iter().position(|index| walk.fits(all[*index].distance));
+            let Some(next) = next.filter(|_| walk.known) else {
+                walk.at = walk.somewhere(lab, all[*first].distance);
+                walk.known = lab.read_block(walk.at)?.took() > looked.hit_below();
+                continue;
+            };
+            let reads = &mut all[left.remove(next)];
+            walk.go(lab, reads.distance);
+            let took = lab.read_block(walk.at)?.took();
+            // What the buffer has answered has left the arm where it was.
+            walk.known = took > looked.hit_below();
+            if walk.known {
+                let rest = overhead_ns + transfer_ns(turn, map.track_sectors(walk.at), bus_sector_ns);
+                reads.add(took.0 as f64 - rest);
+            }
+        }
+        rounds += 1;
+    }
+    let points = all.iter().filter(|reads| reads.count > 0);
+    let times: Vec<_> = points.clone().map(|reads| (reads.seek_ns(turn.ns), f64::from(reads.count))).collect();
+    let point = |(reads, ns): (&Reads, f64)| SeekPoint { tracks: reads.distance, ns: ns as u64, reads: reads.count };
+    Ok(points.zip(rising(&times)).map(point).collect())
+}
+
+/// Where the arm is.
+struct Walk<'a> {
+    at: u64,
+    known: bool,
+    map: &'a Map,
+}
+
+impl Walk<'_> {
+    /// Tracks below and above, less one that chance may add and one to stay within the disk.
+    fn room(&self) -> (f64, f64) {
+        let track = self.map.track(self.at);
+        (track - 2.0, self.map.tracks() - track - 3.0)
+    }
+
+    fn fits(&self, distance: u64) -> bool {
+        let (below, above) = self.room();
+        below >= distance as f64 || above >= distance as f64
+    }
+
+    /// A place with room for `distance` tracks above it.
+    fn somewhere(&self, lab: &mut Lab<'_>, distance: u64) -> u64 {
+        let room = (self.map.tracks() - distance as f64 - 4.0).max(1.0);
+        lab.place(0, self.map.sector(room))
+    }
+
+    /// Over `distance` tracks and a part of one, so that the sector lies at any angle.
+    fn go(&mut self, lab: &mut Lab<'_>, distance: u64) {
+        let (below, above) = self.room();
+        let away = distance as f64 + lab.share_below(1.0);
+        let short = distance as f64 * f64::from(PARTS.1) < self.map.tracks();
+        let down = below >= distance as f64 && (short || above < distance as f64 || lab.share_below(1.0) < 0.5);
+        let track = self.map.track(self.at) + if down { -away } else { away };
+        self.at = lab::align(self.map.sector(track));
+    }
+}
+
+/// The rising sequence nearest to `values`, each with its weight: neighbours that fall are put together.
+fn rising(values: &[(f64, f64)]) -> Vec<f64> {
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    for &(value, weight) in values {
+        let mut block = (value, weight, 1);
+        while let Some(&(before, others, count)) = blocks.last().filter(|last| last.0 > block.0) {
+            let sum = block.1 + others;
+            block = ((block.0 * block.1 + before * others) / sum, sum, block.2 + count);
+            blocks.pop();
+        }
+        blocks.push(block);
+    }
+    blocks.iter().flat_map(|(value, _, count)| std::iter::repeat_n(*value, *count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_cover_the_disk() {
+        let found = distances(2400.0, 24);
+        assert_eq!(found[..13], [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96]);
+        assert_eq!(found[13..], (1..24).map(|part| part * 100).collect::<Vec<u64>>());
+        assert!(distances(10.0, 24).windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn the_shortest_read_less_what_chance_leaves() {
+        // Nine reads, a turn of 10: they have waited 1, 2, ..., 9, and the shortest counts less one.
+        let mut reads = Reads::new(7);
+        for wait in [5.0, 3.0, 9.0, 1.0, 7.0, 8.0, 2.0, 6.0, 4.0] {
+            reads.add(100.0 + wait);
+        }
+        assert_eq!((reads.count, reads.seek_ns(10.0)), (9, 100.0));
+        // One that was shorter by far did not need the arm.
+        reads.add(20.0);
+        assert!((reads.seek_ns(11.0) - 100.0).abs() < 1e-9, "{reads:?}");
+    }
+
+    #[test]
+    fn what_falls_is_put_together() {
+        assert_eq!(rising(&[(1.0, 1.0), (3.0, 1.0), (2.0, 1.0), (4.0, 1.0)]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(rising(&[(3.0, 1.0), (2.0, 1.0), (1.0, 2.0)]), [1.75; 3]);
+        assert_eq!(rising(&[]), [0.0; 0]);
+    }
+}

@@ -1,0 +1,184 @@
+"""`headstart profile`: what a device is, found by reading it."""
+
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headstart import devices, profiling
+from headstart._core import HeadstartError
+from headstart.cli import options, output
+from headstart.cli.device import facts, tell_written
+from headstart.cli.progress import watched
+from headstart.report import charts
+from headstart.report import device as report
+
+
+def profile(
+    device: Annotated[str, typer.Argument(metavar="PATH|DEVICE", help="A block device, or a file; it is only read.")],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE|-", help="The profile; DEVICE's name with .toml, here, if not given."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a profile that is there.")] = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw the profile on a page that needs only a browser.")
+    ] = None,
+    time: Annotated[
+        float, typer.Option("--time", metavar="S", help="About how many seconds to measure.")
+    ] = profiling.TIME_S,
+    seed: Annotated[int, typer.Option("--seed", help="Of the random places that are read.")] = 1,
+    json: options.Json = None,
+) -> None:
+    """Measure a device through direct reads: seeks, rotation, rates, latency, parallelism; say how deep to prefetch.
+
+    Nothing is ever written to it, and nothing else should use it meanwhile. Of a drive with an arm the profile is
+    written that `simulate`, `emulate` and `device show` load. Of a device without one the size and the number of reads
+    that saturate it are said; no profile describes it, and none is written. Linux; a device needs root. docs/profile.md
+    says what is measured, and how well.
+
+    Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
+    """
+    target = out if out is not None else f"{Path(device).stem}.toml"
+    check(target, force=force)
+    output.check_targets(plot, json)
+    if plot is not None:
+        charts.altair("profile")
+    if target == "-" and json == "-":
+        raise HeadstartError("--output - and --json -: stdout takes one of them; allowed: a file for the other")
+    with terminated():
+        found = watched(
+            f"opening {device}", lambda tell: profiling.profile(device, time_s=time, seed=seed, progress=tell)
+        )
+    written = [write(found, target, force=force), draw(found, plot)]
+    if json is not None:
+        output.write_json(json, output.as_json(found.to_dict()))
+    if "-" not in (target if found.profile else None, json):
+        print_found(output.console(), found)
+        tell_written(*written)
+
+
+def check(target: str, *, force: bool) -> None:
+    """Refuse a profile that cannot be written, before anything is measured."""
+    if target == "-":
+        return
+    output.check_targets(target)
+    if Path(target).exists() and not force:
+        raise HeadstartError(f"{target}: is there already; allowed: another --output, or --force")
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
+    """Write the profile if there is one; return the file that there is now."""
+    if found.profile is None:
+        return None
+    if target == "-":
+        typer.echo(found.profile, nl=False)
+        return None
+    # Somebody else may have written it meanwhile.
+    check(target, force=force)
+    output.write_text(Path(target), found.profile)
+    return target
+
+
+def draw(found: profiling.Found, target: str | None) -> str | None:
+    """Draw the profile as `device plot` does; return the file that there is now."""
+    if target is None or found.profile is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{Path(found.device).stem}.toml"
+        path.write_text(found.profile, encoding="utf-8")
+        shown = devices.device(path)
+        chart = report.device_chart(shown, devices.survey(path))
+        output.write_text(Path(target), report.device_page(shown, chart, facts(shown)))
+    return target
+
+
+def print_found(console: Console, found: profiling.Found) -> None:
+    """Print what was found for people."""
+    seconds = output.seconds(found.elapsed_ns)
+    console.print(found.device, style="bold", markup=False)
+    console.print(f"{found.capacity_bytes:,} bytes; {found.reads:,} reads in {seconds}", markup=False, style="dim")
+    console.print()
+    rows = latency(found) | (flat(found) if found.arm is None else moving(found.arm)) | together(found)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    console.print(table)
+    console.print()
+    for note in found.notes:
+        console.print(f"note: {note}", markup=False)
+    if found.arm is not None:
+        pages = found.arm.competitive_depth_pages
+        depth = found.arm.competitive_depth_bytes / 1e3
+        console.print(f"competitive depth: {depth:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
+    else:
+        console.print("no seeks: no profile of a drive with an arm is written", style="bold")
+
+
+def latency(found: profiling.Found) -> dict[str, str]:
+    """Return the times of reads of 4 KiB."""
+    times = found.latency
+    buffered = "" if times.buffered_ns is None else f", again {output.duration(times.buffered_ns)}"
+    near, far = output.duration(times.near_ns), output.duration(times.far_ns)
+    return {"4 KiB read": f"anywhere {far}, nearby {near}{buffered} (medians)"}
+
+
+def moving(arm: profiling.Arm) -> dict[str, str]:
+    """Return what is to be said of a drive with an arm."""
+    rates = [zone.bytes_per_s / 1e6 for zone in arm.zones]
+    first, last = arm.seeks[0], arm.seeks[-1]
+    bus = "not to be told" if arm.bus_bytes_per_s is None else f"{arm.bus_bytes_per_s / 1e6:,.1f} MB/s"
+    return {
+        "seek": f"mean {output.duration(arm.mean_seek_ns)}; next track {output.duration(first.ns)}, "
+        f"{last.tracks:,} tracks {output.duration(last.ns)}",
+        "rotation": f"{output.duration(arm.turn_ns)} a turn, {arm.rpm:,} rpm",
+        "overhead": output.duration(arm.overhead_ns),
+        "long read": f"mean {arm.mean_bytes_per_s / 1e6:,.2f} MB/s; outer {rates[0]:,.2f}, inner {rates[-1]:,.2f}",
+        "zones": f"{len(arm.zones)}, {arm.zones[0].sectors_per_track:,} to {arm.zones[-1].sectors_per_track:,} sectors "
+        "a track",
+        "buffer": f"{arm.segments} segments" if arm.segments else "none that is seen",
+        "bus": bus,
+    }
+
+
+def flat(found: profiling.Found) -> dict[str, str]:
+    """Return what is to be said of a device without an arm."""
+    best = max(point.bytes_per_s for point in found.by_size)
+    saturating = found.saturating_bytes or 0
+    return {
+        "arm": "none: reads take the same time wherever they are",
+        "one at a time": f"{best / 1e6:,.1f} MB/s at most; within 5 % of that from {saturating // 1024:,} KiB on",
+    }
+
+
+def together(found: profiling.Found) -> dict[str, str]:
+    """Return what parallel reads bring."""
+    best = max(point.requests_per_s for point in found.by_depth)
+    reads = "1 outstanding" if found.saturating_depth == 1 else f"{found.saturating_depth} outstanding"
+    return {"4 KiB reads at once": f"at most {best:,.0f}/s; within 5 % of that from {reads} on"}

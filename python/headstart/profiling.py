@@ -1,0 +1,168 @@
+"""Measured devices: seek curve, turn, rates by place and what is worth reading at once (docs/profile.md). Linux.
+
+    found = headstart.profile("/dev/sdb")
+    found.arm.mean_seek_ns, found.arm.competitive_depth_bytes
+    Path("sdb.toml").write_text(found.profile)
+
+The device is read, directly (O_DIRECT), and never written. Times are whole nanoseconds, sizes bytes, rates bytes a
+second. The core does the work without the GIL.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Self
+
+from headstart import _core
+
+TIME_S = 60.0
+"""Of a measurement, if nobody says otherwise."""
+LONGEST_S = 110
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Latency:
+    """Median times of reads of 4 KiB."""
+
+    near_ns: int
+    """At most 1 MiB before the one before."""
+    far_ns: int
+    """Anywhere."""
+    buffered_ns: int | None
+    """A second time, from the device's buffer; `None` if it is read anew, and of a device without an arm."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Point:
+    """Random reads of one size, so many of them outstanding at all times."""
+
+    request_bytes: int
+    depth: int
+    reads: int
+    requests_per_s: float
+    bytes_per_s: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seek:
+    """The seek over a distance."""
+
+    tracks: int
+    ns: int
+    reads: int
+    """From so many reads."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ZoneRate:
+    """A run of sectors (of 512 bytes) whose tracks are alike."""
+
+    first_sector: int
+    sectors: int
+    sectors_per_track: int
+    bytes_per_s: int
+    """Of a long read."""
+    bus_bound: bool
+    """The bus keeps it from being faster."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Arm:
+    """A drive with an arm."""
+
+    turn_ns: int
+    rpm: int
+    turn_fit: float
+    """How well the reads' ends fit that turn, 0 to 1."""
+    overhead_ns: int
+    """What a read takes beside arm, media and bus."""
+    bus_bytes_per_s: int | None
+    """`None` if nothing is answered from a buffer."""
+    segments: int
+    """Places that the buffer keeps; at most 64 are looked for. 0 without one."""
+    zones: tuple[ZoneRate, ...]
+    """Outermost first."""
+    seeks: tuple[Seek, ...]
+    """By distance."""
+    mean_seek_ns: int
+    """Between two places drawn evenly."""
+    mean_bytes_per_s: int
+    """Of a long read: the mean over all places."""
+    competitive_depth_bytes: int
+    """What passes the head in a mean seek and half a turn."""
+    competitive_depth_pages: int
+    """Whole pages of 4 KiB, at least one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a measurement has found."""
+
+    schema: int
+    device: str
+    """As the caller named it."""
+    capacity_bytes: int
+    elapsed_ns: int
+    reads: int
+    seed: int
+    latency: Latency
+    by_depth: tuple[Point, ...]
+    """Reads of 4 KiB by how many are outstanding."""
+    saturating_depth: int
+    """From so many on throughput is within 5 % of the best."""
+    arm: Arm | None
+    """`None` where reads take the same time wherever they are."""
+    by_size: tuple[Point, ...]
+    """Of a device without an arm: reads one at a time, by size."""
+    saturating_bytes: int | None
+    """Of a device without an arm: from this size on throughput is within 5 % of the best."""
+    notes: tuple[str, ...]
+    """What is to be known about these numbers."""
+    profile: str | None
+    """TOML with the origin of each number; `None` of a device without an arm."""
+
+    @classmethod
+    def from_json(cls, device: str, text: str, profile: str | None) -> Self:
+        """Return what the core has found."""
+        fields = json.loads(text)
+        arm = fields["arm"]
+        if arm is not None:
+            zones = tuple(ZoneRate(**zone) for zone in arm["zones"])
+            fields["arm"] = Arm(**{**arm, "zones": zones, "seeks": tuple(Seek(**seek) for seek in arm["seeks"])})
+        fields["latency"] = Latency(**fields["latency"])
+        for points in ("by_depth", "by_size"):
+            fields[points] = tuple(Point(**point) for point in fields[points])
+        return cls(**{**fields, "notes": tuple(fields["notes"]), "device": device, "profile": profile})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `headstart profile --json` prints it."""
+        return {"version": _core.__version__, **dataclasses.asdict(self)}
+
+
+def profile(
+    device: str | PathLike[str],
+    *,
+    time_s: float = TIME_S,
+    seed: int = 1,
+    name: str | None = None,
+    progress: Callable[[float, str], object] | None = None,
+) -> Found:
+    """Measure the block device or file `device` for about `time_s`; `seed` is that of the places that are read.
+
+    `name` is written into the profile: the file's if there is none. `progress` is called 10 times a second with the
+    share done, 0 to 1, and what is under way; an exception of it ends the measurement.
+
+    Raises:
+        HeadstartError: The device cannot be read directly, stops answering or is too small; its times say nothing.
+    """
+    if not 1 <= time_s <= LONGEST_S:
+        raise _core.HeadstartError(f"time: {time_s:g} s; allowed: from 1 to {LONGEST_S} s")
+    if not 0 <= seed < 2**64:
+        raise _core.HeadstartError(f"seed: {seed}; allowed: a whole number from 0 to {2**64 - 1}")
+    path = fspath(device)
+    text, toml = _core.profile(
+        path, name=name or Path(path).name, time_ns=round(time_s * 1e9), seed=seed, on_progress=progress
+    )
+    return Found.from_json(path, text, toml)
