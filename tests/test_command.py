@@ -27,6 +27,7 @@ COMMANDS = [
     ("device", "replay"),
     ("device", "import-diskspecs"),
     ("model", "competitive"),
+    ("profile",),
     ("tune",),
     ("trace", "info"),
     ("trace", "convert"),

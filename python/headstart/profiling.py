@@ -111,7 +111,7 @@ class Found:
     by_depth: tuple[Point, ...]
     """Reads of 4 KiB by how many are outstanding."""
     saturating_depth: int
-    """From so many on throughput is within 5 % of the best."""
+    """From so many on throughput is within 5 % of the best; with an arm, 10 %."""
     arm: Arm | None
     """`None` where reads take the same time wherever they are."""
     by_size: tuple[Point, ...]

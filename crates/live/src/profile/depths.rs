@@ -7,8 +7,9 @@ use super::lab::{align, Lab, Phase};
 use super::probe::ALIGNMENT;
 use super::{Error, Read};
 
-/// Within such a part of the best throughput it is saturated.
+/// Within such a part of the best throughput it is saturated. With an arm there is more of chance in it.
 const SATURATED: f64 = 0.95;
+const SATURATED_ARM: f64 = 0.9;
 /// Sizes of random reads in sectors, each twice the one before: 4 KiB to 16 MiB.
 const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
 /// Reads that are outstanding, as powers of two: of a disk, of a device without an arm.
@@ -50,9 +51,7 @@ pub(super) fn sizes(lab: &mut Lab<'_>) -> Result<Vec<Point>, Error> {
 /// A point for each of `list`, the time evenly divided.
 fn points<T>(lab: &mut Lab<'_>, list: &[T], of: impl Fn(&T) -> (u32, usize)) -> Result<Vec<Point>, Error> {
     let mut points = Vec::with_capacity(list.len());
-    let chance = lab.chance();
     for (index, each) in list.iter().enumerate() {
-        lab.set_chance(chance.clone());
         let (sectors, depth) = of(each);
         let time = Nanos(lab.left().0 / (list.len() - index) as u64);
         points.push(point(lab, sectors, depth, time)?);
@@ -60,8 +59,7 @@ fn points<T>(lab: &mut Lab<'_>, list: &[T], of: impl Fn(&T) -> (u32, usize)) -> 
     Ok(points)
 }
 
-/// A few reads say how many there may be. All points read the same places, as far as they come: what is different is the
-/// point, not chance.
+/// A few reads say how many there may be.
 fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<Point, Error> {
     let few = READS.0.max(2 * depth);
     let (mut reads, mut took) = (few, batch(lab, sectors, depth, few)?);
@@ -86,9 +84,10 @@ fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<
 }
 
 /// The first of `points` whose throughput is next to the best.
-pub(super) fn saturating(points: &[Point]) -> Option<&Point> {
+pub(super) fn saturating(points: &[Point], arm: bool) -> Option<&Point> {
+    let share = if arm { SATURATED_ARM } else { SATURATED };
     let best = points.iter().map(|point| point.bytes_per_s).fold(0.0, f64::max);
-    points.iter().find(|point| point.bytes_per_s >= SATURATED * best)
+    points.iter().find(|point| point.bytes_per_s >= share * best)
 }
 
 #[cfg(test)]
@@ -100,7 +99,8 @@ mod tests {
         let point =
             |depth, bytes_per_s| Point { request_bytes: 4096, depth, reads: 1, requests_per_s: 1.0, bytes_per_s };
         let points = [point(1, 10.0), point(2, 20.0), point(4, 38.5), point(8, 40.0), point(16, 39.0)];
-        assert_eq!(saturating(&points).map(|point| point.depth), Some(4));
-        assert_eq!(saturating(&[]), None);
+        assert_eq!(saturating(&points, false).map(|point| point.depth), Some(4));
+        assert_eq!(saturating(&points[..3], true).map(|point| point.depth), Some(4));
+        assert_eq!(saturating(&[], false), None);
     }
 }

@@ -25,7 +25,7 @@ pub struct Findings {
     pub latency: Latency,
     /// Reads of 4 KiB by how many are outstanding.
     pub by_depth: Vec<Point>,
-    /// From so many on throughput is within 5 % of the best.
+    /// From so many on throughput is within 5 % of the best; with an arm, 10 %.
     pub saturating_depth: usize,
     /// What moves and turns; none where reads take the same time wherever they are.
     pub arm: Option<ArmFound>,

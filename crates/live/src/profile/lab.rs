@@ -166,16 +166,6 @@ impl<'a> Lab<'a> {
         self.random.random_range(0.0..end)
     }
 
-    /// What chance will bring from here on.
-    pub fn chance(&self) -> ChaCha8Rng {
-        self.random.clone()
-    }
-
-    /// The same once more.
-    pub fn set_chance(&mut self, chance: ChaCha8Rng) {
-        self.random = chance;
-    }
-
     /// Puts `list` into a random order.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {

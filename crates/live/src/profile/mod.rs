@@ -155,10 +155,11 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
         (toml, facts) = (Some(drive.toml), Some(drive.facts));
     } else {
         findings.by_size = depths::sizes(&mut lab)?;
-        findings.saturating_bytes = depths::saturating(&findings.by_size).map(|point| point.request_bytes);
+        findings.saturating_bytes = depths::saturating(&findings.by_size, false).map(|point| point.request_bytes);
     }
-    findings.by_depth = depths::depths(&mut lab, findings.arm.is_some())?;
-    findings.saturating_depth = depths::saturating(&findings.by_depth).map_or(1, |point| point.depth);
+    let arm = findings.arm.is_some();
+    findings.by_depth = depths::depths(&mut lab, arm)?;
+    findings.saturating_depth = depths::saturating(&findings.by_depth, arm).map_or(1, |point| point.depth);
     findings.elapsed_ns = lab.elapsed().0;
     findings.reads = lab.reads;
     Ok(Profile { findings, toml, facts })

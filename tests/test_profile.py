@@ -1,0 +1,195 @@
+"""`headstart profile` and its Python side: an emulated disk is recovered, what is refused, what is left behind."""
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import headstart
+from headstart import HeadstartError, profiling
+from tests.conftest import COMMAND, ROOT, Run
+from tests.test_bad_input import one_line
+from tests.test_emulate import PATIENCE_S, REASON, is_mounted
+
+mounts = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of emulated disks: {REASON}")
+IBM_BYTES = 36_400_000_000
+
+
+@contextmanager
+def emulated(folder: Path, size: int, *drive: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """An emulated disk of which nothing has been written, and the command that emulates it."""
+    image, mount = folder / "image", folder / "mount"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(size)
+    profile, *settings = drive
+    line = [str(COMMAND), "emulate", profile, str(image), str(mount), *settings]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            end = time.monotonic() + PATIENCE_S
+            while not (mount / "stats").exists():
+                assert process.poll() is None and time.monotonic() < end
+                time.sleep(0.05)
+            yield mount / "disk.img", process
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+    assert not is_mounted(mount)
+
+
+def files(folder: Path) -> set[str]:
+    """What there is in a folder, hidden files too."""
+    return {path.name for path in folder.iterdir()} - {"image", "mount"}
+
+
+@mounts
+def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    with emulated(tmp_path, IBM_BYTES, "ibm-36gb-10k") as (disk, _):
+        done = run("profile", disk, "--time", "25", "--json", "found.json", "--plot", "found.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert files(tmp_path) == {"disk.toml", "found.json", "found.html"}
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    arm = found["arm"]
+    figures = {key: arm[key] for key in ("mean_seek_ns", "turn_ns", "mean_bytes_per_s", "competitive_depth_bytes")}
+    print(figures)
+    # On an idle machine within 5 %, docs/profile.md; a busy one is late.
+    drive = headstart.device("ibm-36gb-10k").mechanics
+    assert drive is not None
+    assert arm["turn_ns"] == pytest.approx(drive.revolution_ns, rel=0.01), figures
+    assert arm["mean_seek_ns"] == pytest.approx(drive.seek_ns.mean, rel=0.15), figures
+    assert arm["mean_bytes_per_s"] == pytest.approx(37_300_000, rel=0.15), figures
+    assert arm["competitive_depth_bytes"] == pytest.approx(393_000, rel=0.2), figures
+    assert f"competitive depth: {arm['competitive_depth_bytes'] / 1e3:,.1f} kB" in done.stdout
+    profile = tmp_path / "disk.toml"
+    assert found["profile"] == profile.read_text(encoding="utf-8")
+    shown = headstart.device(profile)
+    assert (shown.capacity_bytes, shown.title) == (IBM_BYTES, "disk.img")
+    assert shown.mechanics is not None
+    assert shown.mechanics.seek_ns.mean == arm["mean_seek_ns"]
+    result = headstart.simulate(
+        {"workload": {"references": ["a", "b", "c"]}, "cache": {"blocks": 2}, "policy": {"name": "demand"}}
+        | {"device": {"model": str(profile)}}
+    )
+    assert result.elapsed_ns > 0
+    assert "Seek curve" in (tmp_path / "found.html").read_text(encoding="utf-8")
+
+
+@mounts
+def test_a_device_without_an_arm_gets_no_profile(run: Run, tmp_path: Path) -> None:
+    with emulated(tmp_path, 1 << 28, "uniform", "--set", "fetch_time=1ms") as (disk, _):
+        done = run("profile", disk, "--time", "4", "--output", "found.toml", "--json", "found.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert files(tmp_path) == {"found.json"}
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert (found["arm"], found["profile"]) == (None, None)
+    # One at a time; with a second one outstanding the way there and back is hidden.
+    assert found["saturating_depth"] <= 4
+    assert found["saturating_bytes"] >= 1 << 20
+    assert "no seeks: no profile" in done.stdout
+
+
+@mounts
+def test_stopped_or_abandoned_it_leaves_nothing(run: Run, tmp_path: Path) -> None:
+    run("list", "devices")
+    with emulated(tmp_path, IBM_BYTES, "ibm-36gb-10k") as (disk, process):
+        line = [str(COMMAND), "profile", str(disk), "--plot", "found.html", "--json", "found.json"]
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as stopped:
+                wait_for_reads(disk)
+                stopped.send_signal(sent)
+                _, errors = stopped.communicate(timeout=PATIENCE_S)
+            assert (stopped.returncode, errors) == (130, "")
+            assert files(tmp_path) == set()
+        # The device vanishes.
+        with subprocess.Popen(
+            line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as abandoned:
+            wait_for_reads(disk)
+            process.terminate()
+            out, errors = abandoned.communicate(timeout=PATIENCE_S)
+        done = subprocess.CompletedProcess(line, abandoned.returncode, out, errors)
+        one_line(done, f"headstart: {disk}: reading ", "; allowed: a device that can be read everywhere, directly")
+        assert files(tmp_path) == set()
+
+
+def wait_for_reads(disk: Path) -> None:
+    """Until somebody else reads the emulated disk."""
+    stats = disk.with_name("stats")
+    before = json.loads(stats.read_text(encoding="utf-8"))["requests"]
+    end = time.monotonic() + PATIENCE_S
+    while json.loads(stats.read_text(encoding="utf-8"))["requests"] < before + 20:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("missing",), "missing: No such file or directory; allowed: a block device, or a regular file"),
+        (("folder",), "folder: is neither; allowed: a block device"),
+        (("/dev/null",), "/dev/null: is neither; allowed: a block device"),
+        (("small", "--time", "0"), "time: 0 s; allowed: from 1 to 110 s"),
+        (("small", "--time", "200"), "time: 200 s; allowed: from 1 to 110 s"),
+        (("small", "--seed", "-1"), "seed: -1; allowed: a whole number from 0"),
+        (("small", "--output", "there.toml"), "there.toml: is there already; allowed: another --output, or --force"),
+        (("there",), "there.toml: is there already; allowed: another --output, or --force"),
+        (("small", "--output", "no/p.toml"), "no/p.toml: cannot be written: there is no folder no"),
+        (("small", "--plot", "folder"), "folder: cannot be written: is a folder"),
+        (("small", "--output", "-", "--json", "-"), "--output - and --json -: stdout takes one of them"),
+    ],
+)
+def test_mistakes_are_named(run: Run, tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
+    (tmp_path / "small").write_bytes(bytes(1 << 20))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "there.toml").write_text("mine", encoding="utf-8")
+    done = run("profile", *words)
+    one_line(done)
+    assert done.stderr.startswith(f"headstart: {problem}"), done.stderr
+    assert files(tmp_path) == {"small", "folder", "there.toml"}
+    assert (tmp_path / "there.toml").read_text(encoding="utf-8") == "mine"
+
+
+def test_small_files_and_files_with_holes_are_refused(run: Run, tmp_path: Path) -> None:
+    small, holes = tmp_path / "small", tmp_path / "holes"
+    small.write_bytes(bytes(1 << 20))
+    with holes.open("wb") as file:
+        file.truncate(1 << 30)
+    # Where a file system has no direct reads, it is that which is said.
+    refused = {small: ("1048576 bytes are too few", "O_DIRECT"), holes: ("has holes", "O_DIRECT")}
+    for path, problems in refused.items():
+        done = run("profile", path.name)
+        one_line(done)
+        assert any(problem in done.stderr for problem in problems), done.stderr
+    with pytest.raises(HeadstartError, match=r"time: 0 s; allowed: from 1 to 110 s"):
+        headstart.profile(small, time_s=0)
+    assert files(tmp_path) == {"small", "holes"}
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, to be without the rights of root")
+def test_without_the_right_to_read_it_says_so(run: Run, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(1 << 20))
+    secret.chmod(0)
+    without = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", str(COMMAND), "profile", str(secret)]
+    done = subprocess.run(without, capture_output=True, text=True, cwd=tmp_path, check=False)
+    one_line(done, f"headstart: {secret}: Permission denied; allowed: a block device, or a regular file")
+
+
+def test_the_page_describes_each_field() -> None:
+    page = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    fields = [
+        *profiling.Found.__annotations__,
+        *profiling.Arm.__annotations__,
+        *profiling.Latency.__annotations__,
+        *profiling.Point.__annotations__,
+        *profiling.Seek.__annotations__,
+        *profiling.ZoneRate.__annotations__,
+    ]
+    assert [field for field in fields if f"`{field}`" not in page] == []
