@@ -24,6 +24,8 @@ from headstart.livestudy.platform import PATIENCE_S, statistics
 from headstart.livestudy.workloads import Read, Workload
 
 KIB = 1024
+AFTER_EACH_OTHER_S = 0.001
+"""Between the starts of readers: the order of their first requests is that of their turns ever after."""
 PRIORITY = 1
 """Below that of the emulated drive's threads."""
 FIEMAP = 0xC020660B
@@ -72,9 +74,10 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
     ends: list[Connection] = []
     processes = []
     try:
-        for reads in workload.readers:
+        for number, reads in enumerate(workload.readers):
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_reader, args=(folder, reads, barrier, sender), daemon=True)
+            arguments = (folder, reads, number * AFTER_EACH_OTHER_S, barrier, sender)
+            process = context.Process(target=_reader, args=arguments, daemon=True)
             process.start()
             sender.close()
             ends.append(receiver)
@@ -170,8 +173,8 @@ def _times(end: Connection) -> tuple[int, int]:
     return start, stop
 
 
-def _reader(folder: Path, reads: tuple[Read, ...], barrier: Any, sender: Connection) -> None:
-    """In a process of its own: tell when it began and ended, or what went wrong."""
+def _reader(folder: Path, reads: tuple[Read, ...], delay_s: float, barrier: Any, sender: Connection) -> None:
+    """In a process of its own: begin so long after the first, tell when it began and ended, or what went wrong."""
     # Who started it ends it, by SIGTERM; what was inherited would undo what is not ours.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -186,6 +189,7 @@ def _reader(folder: Path, reads: tuple[Read, ...], barrier: Any, sender: Connect
         barrier.wait(PATIENCE_S)
         barrier.wait(PATIENCE_S)
         _go_first()
+        time.sleep(delay_s)
         start = time.monotonic_ns()
         for file, into, offset, size in plan:
             if os.preadv(file, into, offset) != size:

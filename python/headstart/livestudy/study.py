@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headstart import model
+from headstart._core import __version__
 from headstart.livestudy import image, measure, platform, predict, workloads
 
+SCHEMA = 1
+"""Of what `--json` writes."""
 PROFILE = "ibm-36gb-10k"
 DISK_BYTES = 36_400_000_000
 """The drive's: a distance in the image is one on the drive."""
@@ -91,7 +94,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `--json` writes it."""
-        return asdict(self)
+        return {"schema": SCHEMA, "version": __version__, **asdict(self)}
 
 
 def settings(*, watch: bool) -> list[Setting]:
