@@ -1,15 +1,35 @@
 """The study of li07: theory and drives for real, verdicts by hand on made-up runs, figures on few requests."""
 
+import dataclasses
+import json
+import lzma
+import re
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headstart import HeadstartError, model
-from headstart.studies._lab import CACHE_VARIABLE
-from headstart.studies._rows import Row
+from headstart.report.charts import svg
+from headstart.studies._lab import CACHE_VARIABLE, Cell
+from headstart.studies._rows import VERDICTS, Row
+from headstart.studies.li07 import (
+    _claims,
+    _latency,
+    _reasons,
+    _sensitivity,
+    _servers,
+    _summary,
+    _system,
+    _theory,
+    _tools,
+    _traces,
+    run,
+)
 from headstart.studies.li07 import _published as paper
-from headstart.studies.li07 import _theory, run
+from headstart.studies.li07._outcome import Outcome
+from headstart.studies.li07._system import Case, Runs
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -72,7 +92,7 @@ def test_figure_4_measures_what_is_printed() -> None:
     published = [verdict for verdict in by.values() if verdict != "not published"]
     assert published == ["agrees"] * 7
     points = pictures["figure4"].to_dict()["hconcat"][0]["data"]["values"]
-    ibm = [point["rate"] for point in points if point["device"] == "IBM"]
+    ibm = [point["y"] for point in points if point["series"] == "IBM"]
     assert max(ibm) == pytest.approx(paper.RATE_LIMIT_MB, rel=0.01)
     assert min(ibm) < max(ibm)
 
@@ -80,3 +100,158 @@ def test_figure_4_measures_what_is_printed() -> None:
 def test_an_unknown_item_is_refused() -> None:
     with pytest.raises(HeadstartError, match='li07 has no "figure5"; allowed: theory, figure4'):
         run(["figure5"], quiet)
+
+
+BASE = Outcome(
+    elapsed_s=10.0,
+    throughput_mb=20.0,
+    utilization=0.9,
+    disk_requests=100,
+    disk_blocks=3200,
+    seek_ms=5.0,
+    prefetches=1000,
+    wasted=160,
+    last_read_ms=30.0,
+    last_idle_s=1.0,
+)
+
+
+def runs(name: str = "case", **times: float) -> Runs:
+    """Return runs with these times in seconds; 10 for those not named."""
+    cells: dict[str, Cell[Outcome]] = {}
+    for policy in _system.POLICIES:
+        future: Future[Outcome] = Future()
+        elapsed = times.get(policy, 10.0)
+        future.set_result(dataclasses.replace(BASE, elapsed_s=elapsed, throughput_mb=200.0 / elapsed))
+        cells[policy] = Cell(future)
+    return Runs(Case(name, {"generator": "two-rand", "concurrency": 2}), cells)
+
+
+def test_gains_are_of_throughput_and_cuts_of_time() -> None:
+    case = runs(CP=8.0, AP=12.5, OPT=6.0)
+    assert case.gain() == pytest.approx(25.0)
+    assert case.cut() == pytest.approx(20.0)
+    assert case.gain("AP") == pytest.approx(-20.0)
+    assert case.gain("AP", over="CP") == pytest.approx(-36.0)
+    assert case.of_oracle() == pytest.approx(0.75)
+    assert case.apart("Linux", "CP", "AP") == pytest.approx(1 - 8.0 / 12.5)
+    row = _claims.rate_row("item", case)
+    assert row.ours == "20.00, 25.00, 16.00, 33.33"
+    assert "CP +25.0 %" in row.note and "CP/OPT 0.75" in row.note
+    assert "KiB of a request 128/128/128/128, % read in vain 5/5/5/5" in row.note
+    assert _claims.time_row("item", case).ours == "10.000, 8.000, 12.500, 6.000"
+
+
+def test_claims_by_hand() -> None:
+    printed = paper.Range(10, 35)
+    both = [runs(CP=8.0), runs(CP=7.0)]
+    # 25 and 42.9 %: the least is 15 points from 10.
+    assert _claims.within("i", "q", printed, both, "why").verdict == "differs"
+    assert "why" in _claims.within("i", "q", printed, both, "why").note
+    both[0] = runs(CP=9.0)
+    row = _claims.within("i", "q", printed, both, "why")
+    assert (row.verdict, row.ours) == ("agrees", "11.1 to 42.9 %")
+    assert "why" not in row.note
+    assert _claims.up_to("i", "q", 52, both).verdict == "agrees"
+    assert _claims.up_to("i", "q", 53, both).verdict == "differs", "42.9 is more than 10 points from it"
+    assert _claims.equal("i", "q", "p", [runs(CP=9.51)], ("Linux", "CP")).verdict == "agrees"
+    assert _claims.equal("i", "q", "p", [runs(CP=9.4)], ("Linux", "CP")).verdict == "differs"
+    assert _claims.equal("i", "q", "p", [runs(AP=9.4)], ("Linux", "CP")).verdict == "agrees"
+    assert _claims.improves("i", "q", "p", [runs(CP=9.5)]).verdict == "agrees", "5.3 %"
+    assert _claims.improves("i", "q", "p", [runs(CP=9.5), runs(CP=9.6)]).ours == "better in 1 of 2"
+    assert _claims.half_of_oracle("i", "q", [runs(OPT=5.0)]).verdict == "agrees"
+    assert _claims.half_of_oracle("i", "q", [runs(OPT=4.99), runs()]).verdict == "differs"
+    assert _servers.worse("i", "q", [runs(CP=9.0), runs(CP=9.0), runs()]).verdict == "agrees"
+    assert _servers.worse("i", "q", [runs(CP=9.0), runs()]).verdict == "differs", "half is not more than half"
+    assert _tools.hardly("i", "q", [runs(AP=9.53)]).verdict == "agrees"
+    assert _tools.hardly("i", "q", [runs(AP=9.5)]).verdict == "differs"
+    assert _summary.worst([runs("a", OPT=9.0), runs("b", OPT=8.0)]).case.name == "b"
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure on a handful of requests."""
+    for generator in _system.REQUESTS:
+        monkeypatch.setitem(_system.REQUESTS, generator, 3)
+    monkeypatch.setattr(paper, "CONCURRENCY", (1, 2))
+    monkeypatch.setattr(_latency, "BACKGROUND", 12)
+    monkeypatch.setattr(_latency, "PROBES", 3)
+    monkeypatch.setattr(_tools, "TOGETHER", {name: _system.tools(1, diffs=2) for name in _tools.TOGETHER})
+    monkeypatch.setattr(_tools, "ALONE", {name: _system.tools(1, copies=1) for name in _tools.ALONE})
+    monkeypatch.setattr(_traces, "TOGETHER", (("glimpse", "pg_select"), ("pg_select", "no_such_program")))
+
+
+FIGURES = ("figure6", "figure7", "figure8", "figure9", "figure10", "figure11", "figure12", "figure13")
+
+
+@pytest.mark.usefixtures("few")
+def test_every_figure_runs_and_is_drawn() -> None:
+    pictures: dict[str, Any] = {}
+    rows = run([*FIGURES, "summary"], quiet, pictures.__setitem__)
+    assert tuple(pictures) == FIGURES
+    by = {item: [row for row in rows if row.item == item] for item in (*FIGURES, "summary")}
+    for row in rows:
+        json.dumps(row.to_dict(), allow_nan=False)
+        assert row.verdict in VERDICTS
+        assert row.verdict == "not published" or row.note
+    measured = {item: sum(row.published is None for row in found) for item, found in by.items()}
+    # Servers by clients; cases by name.
+    assert [measured[item] for item in FIGURES] == [12, 7, 4, 4, 6, 6, 9, 2]
+    judged = {item: sum(row.published is not None for row in found) for item, found in by.items()}
+    assert [judged[item] for item in FIGURES] == [8, 5, 3, 1, 2, 5, 6, 2]
+    assert judged["summary"] == 4
+    drawn = re.sub(r"<[^>]*>", " ", svg(pictures["figure6"]))
+    assert all(name in drawn for name in (*_system.POLICIES, *_servers.NAMES.values()))
+
+
+@pytest.mark.usefixtures("few")
+def test_programs_run_together_and_absent_ones_are_told() -> None:
+    together, absent, least = run(["programs"], quiet)
+    assert together.quantity == "glimpse + pg_select: Linux, CP, AP, OPT (s)"
+    assert "CP/OPT" in together.note
+    assert (absent.ours, absent.quantity) == (None, "pg_select + no_such_program")
+    assert absent.note.startswith("SKIPPED: no_such_program.csv.xz absent") and _traces.VARIABLE in absent.note
+    assert "of 1;" in least.note
+
+
+def test_merged_traces_keep_processes_and_files_apart(tmp_path: Path) -> None:
+    for name, lines in (("a", ["0.5,R,7,0,0,10,1", "0.1,R,8,2,5,10,1"]), ("b", ["0.2,W,7,1,0,4,2"])):
+        with lzma.open(tmp_path / f"{name}.csv.xz", "wt") as trace:
+            trace.write(_traces.HEADER + "".join(f"{line}\n" for line in lines))
+        with lzma.open(tmp_path / f"{name}.files.csv.xz", "wt") as table:
+            table.write(_traces.TABLE + "0,9,9,/x,y\n2,9,9,/z\n")
+    _traces.merge([tmp_path / "a.csv.xz", tmp_path / "b.csv.xz"], tmp_path / "ab.csv")
+    records, files = ((tmp_path / name).read_text().splitlines()[1:] for name in ("ab.csv", "ab.files.csv"))
+    assert records == ["0.1,R,1,2,5,10,1", "0.2,W,2,4,0,4,2", "0.5,R,0,0,0,10,1"]
+    assert files == ["0,9,9,/x,y", "2,9,9,/z", "3,9,9,/x,y", "5,9,9,/z"]
+
+
+def test_the_reader_of_figure_13_is_a_process_of_its_own_that_never_reads_in_order() -> None:
+    records = [tuple(map(int, line.split(","))) for line in _latency.probes(4)]
+    assert len(records) == _latency.PROBES
+    assert {(pid, size, think) for pid, _, _, size, think in records} == {(4, 4096, 100_000)}
+    assert all(offset % 4096 == 0 and 0 < offset < 4 << 20 for _, _, offset, _, _ in records)
+    assert all(file < 6000 for _, file, _, _, _ in records)
+
+
+@pytest.mark.usefixtures("few")
+def test_sensitivity_changes_what_it_says() -> None:
+    asked: dict[str, dict[str, Any]] = {}
+    for name, (change, cases) in _sensitivity.VARIANTS.items():
+        asked[name] = change(cases[0]).scenario({"name": "demand"})
+    assert asked["another seed"]["seed"] == 2
+    assert asked["20,000 lists"]["workload"]["lists"] == 20_000
+    assert asked["no anticipation (deadline)"]["device"]["scheduler"] == "deadline"
+    distinct = {json.dumps(scenario, sort_keys=True) for scenario in asked.values()}
+    assert len(distinct) == len(asked), "each differs from all others"
+    for changed in _sensitivity.POLICY_VARIANTS.values():
+        assert all(_system.POLICIES[policy] != keys for policy, keys in changed.items())
+
+
+def test_reasons_name_rows_that_there_are() -> None:
+    known = [*_sensitivity.VARIANTS, *_sensitivity.POLICY_VARIANTS, *_sensitivity.ON_ARRAY]
+    reasons = [text for name, text in vars(_reasons).items() if name.isupper()]
+    named = {quoted for text in reasons for quoted in re.findall('"([^"]+)"', text)}
+    assert named
+    for quoted in named:
+        assert any(quoted in name for name in known), quoted

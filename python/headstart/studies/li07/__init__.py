@@ -16,7 +16,17 @@ from headstart.report.charts import altair
 from headstart.studies import Draw
 from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
 from headstart.studies._rows import Row
-from headstart.studies.li07 import _charts, _drives, _theory
+from headstart.studies.li07 import (
+    _charts,
+    _drives,
+    _latency,
+    _sensitivity,
+    _servers,
+    _summary,
+    _theory,
+    _tools,
+    _traces,
+)
 from headstart.studies.li07._outcome import Outcome
 from headstart.studies.li07._system import Study
 
@@ -27,6 +37,17 @@ TITLE = "Li, Shen and Papathanasiou, Competitive Prefetching for Concurrent Sequ
 _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "theory": _theory.theory,
     "figure4": _drives.figure4,
+    "figure6": _servers.figure6,
+    "figure7": _tools.figure7,
+    "figure8": _servers.figure8,
+    "figure9": _tools.figure9,
+    "figure10": _tools.figure10,
+    "figure11": _servers.figure11,
+    "figure12": _tools.figure12,
+    "figure13": _latency.figure13,
+    "programs": _traces.programs,
+    "summary": _summary.summary,
+    "sensitivity": _sensitivity.sensitivity,
 }
 
 ITEMS: dict[str, str] = described(_ITEMS)
@@ -48,6 +69,6 @@ def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]
         study = Study(lab, Path(scratch))
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
         for item in pictures:
-            if draw is not None and (chart := _charts.PICTURES[item](study)) is not None:
-                draw(item, chart)
+            if draw is not None:
+                draw(item, _charts.PICTURES[item](study))
     return [row for item in asked for row in done[item]]

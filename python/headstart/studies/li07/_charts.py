@@ -1,53 +1,169 @@
 """Figures 4 and 6 to 13 as pictures, for the page. What is drawn is what the rows say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, styled
-from headstart.studies.li07 import _drives
-from headstart.studies.li07._system import Study
+from headstart.studies.li07 import _drives, _latency, _servers, _tools
+from headstart.studies.li07 import _published as paper
+from headstart.studies.li07._system import POLICIES, Runs, Study
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
+
+SHADES = dict(zip(("Linux", "CP", "AP", "OPT"), ("#8b8d98", COLOURS[0], COLOURS[1], COLOURS[2]), strict=True))
+"""A colour for each policy, the same in every picture."""
+
+PANEL = 300
+"""Width of a panel where there are several, in points."""
 
 
 def figure4(study: Study) -> "Chart":
     """Rates by place, and seek times by distance."""
     alt = altair("figure4")
     rates = [
-        {"device": curve.name, "gb": place, "rate": rate}
+        {"series": curve.name, "x": place, "y": rate}
         for curve in _drives.rates(study)
         for place, rate in zip(curve.places_gb, curve.rates_mb, strict=True)
     ]
     seeks = [
-        {"device": name, "share": share, "ms": ms}
-        for name in ("IBM", "Seagate")
-        for share, ms in _drives.seek_curve(name)
+        {"series": name, "x": share, "y": ms} for name in ("IBM", "Seagate") for share, ms in _drives.seek_curve(name)
     ]
-    lines = alt.hconcat(
-        _lines(alt, rates, "gb", "starting place (GB)", "rate", "sequential rate (MB/s)"),
-        _lines(alt, seeks, "share", "distance, share of all cylinders", "ms", "seek time (ms)"),
-        spacing=36,
+    colours = dict(zip(_drives.MEASURED, COLOURS, strict=False))
+    x = alt.X("x:Q", title="starting place (GB)")
+    distance = alt.X("x:Q", title="distance, share of all cylinders")
+    panels = (
+        _lines(alt, rates, colours, x, "sequential rate (MB/s)", WIDTH),
+        _lines(alt, seeks, colours, distance, "seek time (ms)", WIDTH),
     )
-    return styled(lines)
+    return styled(alt.hconcat(*panels, spacing=36))
 
 
-def _lines(alt: Any, points: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: str) -> Any:
-    colour = alt.Color("device:N", sort=list(_drives.MEASURED), scale=alt.Scale(range=list(COLOURS)), title=None)
+def figure6(study: Study) -> "Chart":
+    """Throughput of servers by clients."""
+    return _by_clients("figure6", study)
+
+
+def figure8(study: Study) -> "Chart":
+    """The same where the scheduler knows no processes."""
+    return _by_clients("figure8", study)
+
+
+def figure7(study: Study) -> "Chart":
+    """Times of programs side by side, Linux being 1."""
+    return _normal("figure7", _tools.panels(study, "figure7").values())
+
+
+def figure9(study: Study) -> "Chart":
+    """The same where the scheduler knows no processes."""
+    return _normal("figure9", _tools.panels(study, "figure9").values())
+
+
+def figure10(study: Study) -> "Chart":
+    """Times of diff on three drives."""
+    return _normal("figure10", _tools.panels(study, "figure10").values())
+
+
+def figure11(study: Study) -> "Chart":
+    """Inverse of the throughput of two servers on three drives."""
+    found = _servers.panels(study, "figure11")
+    return _normal(
+        "figure11", [each for runs in found.values() for each in runs], "inverse of throughput, Linux being 1"
+    )
+
+
+def figure12(study: Study) -> "Chart":
+    """Times of programs alone."""
+    return _normal("figure12", _tools.panels(study, "figure12").values())
+
+
+def figure13(study: Study) -> "Chart":
+    """Latency of a page, Linux being 1."""
+    bars = [
+        {"case": str(each.clients), "policy": name, "value": each.of(name) / each.of("Linux")}
+        for each in _latency.latencies(study)
+        for name in each.runs.cells
+    ]
+    return _bars("figure13", bars, "latency of a page, Linux being 1", "clients of Two-Rand-0 in the background")
+
+
+PICTURES: dict[str, Callable[[Study], "Chart"]] = {
+    "figure4": figure4,
+    "figure6": figure6,
+    "figure7": figure7,
+    "figure8": figure8,
+    "figure9": figure9,
+    "figure10": figure10,
+    "figure11": figure11,
+    "figure12": figure12,
+    "figure13": figure13,
+}
+"""By item."""
+
+
+def _by_clients(item: str, study: Study) -> "Chart":
+    """Return a panel for each server, a line for each policy."""
+    alt = altair(item)
+    scale = alt.Scale(type="log", base=2)
+    x = alt.X("x:Q", title="clients", scale=scale, axis=alt.Axis(values=list(paper.CONCURRENCY)))
+    panels = [
+        _lines(alt, _points(runs), SHADES, x, "throughput (MB/s)", PANEL).properties(title=_servers.NAMES[generator])
+        for generator, runs in _servers.panels(study, item).items()
+    ]
+    rows = [alt.hconcat(*panels[at : at + 3], spacing=30) for at in range(0, len(panels), 3)]
+    return styled(alt.vconcat(*rows, spacing=30))
+
+
+def _points(runs: Sequence[Runs]) -> list[dict[str, Any]]:
+    return [
+        {"series": name, "x": each.case.workload["concurrency"], "y": each[name].throughput_mb}
+        for each in runs
+        for name in each.cells
+    ]
+
+
+def _lines(alt: Any, points: list[dict[str, Any]], colours: Mapping[str, str], x: Any, y_title: str, width: int) -> Any:
+    """Return lines of `x` and `y`, one for each `series`."""
+    names = list(dict.fromkeys(point["series"] for point in points))
+    scale = alt.Scale(domain=names, range=[colours[name] for name in names])
+    dashes = alt.Scale(domain=names, range=list(DASHES[: len(names)]))
     return (
         alt.Chart(alt.Data(values=points))
-        .mark_line(interpolate="linear")
+        .mark_line(point=len(points) < 8 * len(names))
         .encode(
-            x=alt.X(f"{x}:Q", title=x_title),
-            y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(zero=True)),
-            color=colour,
-            strokeDash=alt.StrokeDash(
-                "device:N", sort=list(_drives.MEASURED), scale=alt.Scale(range=list(DASHES)), title=None
-            ),
+            x=x,
+            y=alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=True)),
+            color=alt.Color("series:N", sort=names, scale=scale, title=None),
+            strokeDash=alt.StrokeDash("series:N", sort=names, scale=dashes, title=None),
         )
-        .properties(width=WIDTH, height=HEIGHT)
+        .properties(width=width, height=HEIGHT)
     )
 
 
-PICTURES: dict[str, Callable[[Study], "Chart | None"]] = {"figure4": figure4}
-"""By item."""
+def _normal(item: str, runs: Iterable[Runs], title: str = "time, Linux being 1") -> "Chart":
+    """Return bars of times over Linux's, for each case."""
+    bars = [
+        {"case": each.case.name, "policy": name, "value": each[name].elapsed_s / each["Linux"].elapsed_s}
+        for each in runs
+        for name in each.cells
+    ]
+    return _bars(item, bars, title)
+
+
+def _bars(item: str, bars: list[dict[str, Any]], title: str, x_title: str | None = None) -> "Chart":
+    alt = altair(item)
+    cases = list(dict.fromkeys(bar["case"] for bar in bars))
+    names = [name for name in POLICIES if any(bar["policy"] == name for bar in bars)]
+    colours = alt.Scale(domain=names, range=[SHADES[name] for name in names])
+    axis = alt.Axis(labelAngle=0, labelFontSize=11, labelLimit=90)
+    return styled(
+        alt.Chart(alt.Data(values=bars))
+        .mark_bar()
+        .encode(
+            x=alt.X("case:N", sort=cases, title=x_title, axis=axis),
+            xOffset=alt.XOffset("policy:N", sort=names),
+            y=alt.Y("value:Q", title=title),
+            color=alt.Color("policy:N", sort=names, scale=colours, title=None),
+        )
+        .properties(width=max(2 * WIDTH, 96 * len(cases)), height=HEIGHT)
+    )

@@ -1,0 +1,144 @@
+"""Figures 6, 8 and 11: servers by clients, where the scheduler knows processes and where not, on three drives."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row, finding
+from headstart.studies.li07 import _published as paper
+from headstart.studies.li07 import _reasons as why
+from headstart.studies.li07._claims import by_case, equal, half_of_oracle, improves, noted, rate_row, up_to, within
+from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Runs, Study, server
+
+NAMES: Final = {
+    "one-whole": "One-Whole-0",
+    "one-rand": "One-Rand-10",
+    "two-rand": "Two-Rand-0",
+    "four-64kb": "Four-64KB-0",
+    "media-server": "media clips",
+    "index-search": "index searching",
+}
+"""As the paper calls them, panels A to F of Figure 6; the first four are the microbenchmarks."""
+MICRO: Final = ("one-whole", "one-rand", "two-rand", "four-64kb")
+PRACTICAL: Final = ("Linux", "CP", "AP")
+"""Policies that know no future."""
+
+
+def figure6(study: Study) -> Steps:
+    """Figure 6: throughput of four microbenchmarks, media clips and index searching by concurrency, IBM drive."""
+    item = "figure6"
+    found = panels(study, item)
+    yield
+    by = {generator: found[generator] for generator in NAMES}
+    rows = _rows(item, found)
+    rows.append(equal(item, "A, One-Whole-0", "all practical policies equally well", by["one-whole"], PRACTICAL))
+    rows.append(within(item, "B, One-Rand-10: CP", paper.ONE_RAND, by["one-rand"], why.ONE_RAND))
+    rows.append(within(item, "C, Two-Rand-0: CP", paper.TWO_RAND, by["two-rand"], why.TWO_RAND))
+    rows.append(equal(item, "D, Four-64KB-0", "all policies perform similarly", by["four-64kb"], PRACTICAL))
+    rows.append(half_of_oracle(item, "A to D: CP beside OPT", [each for generator in MICRO for each in by[generator]]))
+    rows.append(
+        equal(item, "E, media clips: CP beside Linux", "no further improvement", by["media-server"], ("Linux", "CP"))
+    )
+    rows.append(within(item, "F, index searching: CP", paper.INDEX, by["index-search"], why.INDEX))
+    rows.append(worse(item, "F, index searching: AP", by["index-search"], why.INDEX))
+    return rows
+
+
+def figure8(study: Study) -> Steps:
+    """Figure 8: One-Whole-0 and media clips where the scheduler knows no processes."""
+    item = "figure8"
+    found = panels(study, item)
+    yield
+    rows = _rows(item, found)
+    rows.append(up_to(item, "A, One-Whole-0: CP", paper.BLIND_ONE_WHOLE, found["one-whole"], why.BLIND))
+    rows.append(half_of_oracle(item, "A, One-Whole-0: CP beside OPT", found["one-whole"]))
+    several = [each for each in found["media-server"] if each.case.workload["concurrency"] > 1]
+    rows.append(improves(item, "B, media clips, 2 clients and more", "CP improves on Linux", several, why.CLIPS))
+    return rows
+
+
+def figure11(study: Study) -> Steps:
+    """Figure 11: Two-Rand-0 and index searching with 4 clients on three drives."""
+    item = "figure11"
+    found = panels(study, item)
+    yield
+    rows = _rows(item, found)
+    two, index = found["two-rand"], found["index-search"]
+    rows.append(up_to(item, "A, Two-Rand-0: CP, of the array", paper.RAID_TWO_RAND, two[-1:], why.ARRAY))
+    rows.append(half_of_oracle(item, "A, Two-Rand-0: CP beside OPT", two))
+    rows.append(within(item, "B, index searching: CP", paper.INDEX_DEVICES, index))
+    rows.append(_aggressive(item, index))
+    rows.append(_array_no_larger(item, index))
+    return rows
+
+
+def panels(study: Study, item: str) -> dict[str, list[Runs]]:
+    """Ask for the runs of a figure, by workload."""
+    if item == "figure6":
+        return {generator: [_case(study, generator, clients) for clients in paper.CONCURRENCY] for generator in NAMES}
+    if item == "figure8":
+        blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
+        return {
+            generator: [_case(study, generator, clients, **blind) for clients in paper.CONCURRENCY]
+            for generator in ("one-whole", "media-server")
+        }
+    return {
+        generator: [
+            _case(study, generator, paper.FIGURE_11_CLIENTS, on=f" on {name}", device=device)
+            for name, device in DEVICES.items()
+        ]
+        for generator in ("two-rand", "index-search")
+    }
+
+
+def _case(study: Study, generator: str, clients: int, on: str = "", **system: Any) -> Runs:
+    many = "client" if clients == 1 else "clients"
+    name = f"{NAMES[generator]}{on}" if on else f"{NAMES[generator]}, {clients} {many}"
+    return study.runs(Case(name, server(generator, clients), **system))
+
+
+def _rows(item: str, found: dict[str, list[Runs]]) -> list[Row]:
+    return [rate_row(item, each) for runs in found.values() for each in runs]
+
+
+def worse(item: str, quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
+    """AP is significantly worse than CP."""
+    behind = [each.gain("AP", over="CP") for each in runs]
+    count = sum(percent < -100 * paper.BETTER for percent in behind)
+    holds = count > len(runs) / 2
+    return finding(
+        item,
+        quantity,
+        published="significantly worse than CP",
+        ours=f"worse in {count} of {len(runs)}",
+        holds=holds,
+        tolerance=f"throughput more than {100 * paper.BETTER:.0f} % below CP's in more than half",
+        note=noted("AP over CP: " + by_case(runs, behind), reason, holds),
+    )
+
+
+def _aggressive(item: str, runs: Sequence[Runs]) -> Row:
+    gains = [each.gain("AP") for each in runs]
+    holds = max(gains) <= paper.INDEX_AGGRESSIVE + paper.POINTS and all(each.gain() > each.gain("AP") for each in runs)
+    return finding(
+        item,
+        "B, index searching: AP",
+        published=f"at most {paper.INDEX_AGGRESSIVE:g} % over Linux, significantly less than CP",
+        ours=f"at most {max(gains):.1f} %",
+        holds=holds,
+        tolerance=f"{paper.POINTS:g} points more, and less than CP on each",
+        note=by_case(runs, gains),
+    )
+
+
+def _array_no_larger(item: str, runs: Sequence[Runs]) -> Row:
+    *alone, array = [each.gain() for each in runs]
+    return finding(
+        item,
+        "B, index searching: CP on the array beside single drives",
+        published="not larger",
+        ours="larger than on both" if array > max(alone) else "not larger",
+        holds=array <= max(alone),
+        tolerance="than on both",
+        note=noted(by_case(runs, [*alone, array]), why.INDEX_ARRAY, array <= max(alone)),
+    )

@@ -1,0 +1,162 @@
+"""Figures 7, 9, 10 and 12: programs that are no servers, side by side and alone."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headstart.studies._lab import Steps
+from headstart.studies._rows import Row, finding
+from headstart.studies.li07 import _published as paper
+from headstart.studies.li07 import _reasons as why
+from headstart.studies.li07._claims import about, by_case, equal, improves, noted, time_row
+from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Runs, Study, server, tools
+
+Q2: Final[Keys] = server("tpc-h", alternating=1.0, mixed=0.0)
+"""So many queries that alternate as Q2 does, one after another."""
+TOGETHER: Final[dict[str, Keys]] = {
+    "2cp5": tools(5, copies=2),
+    "2cp50": tools(50, copies=2),
+    "2diff5": tools(5, diffs=2),
+    "2diff50": tools(50, diffs=2),
+    "cp5+diff5": tools(5, copies=1, diffs=1),
+    "cp50+diff50": tools(50, copies=1, diffs=1),
+    "2TPC-H": server("tpc-h", 2),
+}
+"""Figure 7."""
+HIDDEN: Final = ("2cp5", "2cp50", "cp5+diff5", "cp50+diff50")
+"""Figure 9."""
+DIFFS: Final = ("2diff5", "2diff50")
+"""Figure 10."""
+ALONE: Final[dict[str, Keys]] = {
+    "cp5": tools(5, copies=1),
+    "cp50": tools(50, copies=1),
+    "diff5": tools(5, diffs=1),
+    "diff50": tools(50, diffs=1),
+    "kernel build": server("kernel-build", writes="back"),
+    "TPC-H": server("tpc-h"),
+    "TPC-H Q2": Q2,
+    "media clips": server("media-server"),
+    "index searching": server("index-search"),
+}
+"""Figure 12."""
+UNTOUCHED: Final = ("cp5", "cp50", "kernel build", "TPC-H", "media clips")
+"""Those that competitive prefetching has "little or no performance impact" on, section 6.5."""
+
+
+def figure7(study: Study) -> Steps:
+    """Figure 7: time of seven programs side by side, IBM drive."""
+    item = "figure7"
+    found = panels(study, item)
+    yield
+    copies = [found["2cp5"], found["2cp50"]]
+    return [
+        *(time_row(item, each) for each in found.values()),
+        equal(item, "2cp5, 2cp50", "relatively small variation", copies, ("Linux", "CP", "AP"), share=paper.SMALL),
+        _cut(item, "2diff5: CP", paper.DIFF_5, found["2diff5"]),
+        _cut(item, "2diff50: CP, fitted by where the files lie", paper.DIFF_50, found["2diff50"]),
+        _cut(item, "2TPC-H: CP", paper.TPC_H, found["2TPC-H"]),
+        hardly(item, "AP beside CP", list(found.values()), why.DEEPER),
+    ]
+
+
+def figure9(study: Study) -> Steps:
+    """Figure 9: time of four programs side by side where the scheduler knows no processes."""
+    item = "figure9"
+    found = list(panels(study, item).values())
+    yield
+    return [
+        *(time_row(item, each) for each in found),
+        improves(item, "2cp5, 2cp50, cp5+diff5, cp50+diff50", "CP improves on Linux", found),
+    ]
+
+
+def figure10(study: Study) -> Steps:
+    """Figure 10: time of 2diff5 and 2diff50 on three drives."""
+    item = "figure10"
+    found = panels(study, item)
+    yield
+    last = found["2diff50 on RAID0"]
+    return [
+        *(time_row(item, each) for each in found.values()),
+        _cut(item, "2diff50 on the array: CP", paper.RAID_DIFF_50, last),
+        _more_on_array(item, found),
+    ]
+
+
+def figure12(study: Study) -> Steps:
+    """Figure 12: time of programs and servers alone, IBM drive."""
+    item = "figure12"
+    found = panels(study, item)
+    yield
+    everything = list(found.values())
+    untouched = [found[name] for name in UNTOUCHED]
+    return [
+        *(time_row(item, each) for each in everything),
+        equal(item, "cp, kernel build, TPC-H, media clips: CP", "little or no impact", untouched, ("Linux", "CP")),
+        *(_cut(item, f"{name}: CP", paper.ALONE_DIFF, found[name]) for name in ("diff5", "diff50")),
+        _cut(item, "index searching: CP", paper.ALONE_INDEX, found["index searching"]),
+        _cut(item, "TPC-H Q2: CP", paper.ALONE_Q2, found["TPC-H Q2"], why.Q2),
+        _no_degradation(item, everything),
+    ]
+
+
+def panels(study: Study, item: str) -> dict[str, Runs]:
+    """Ask for the runs of a figure, by the name of the case."""
+    blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
+    cases = {
+        "figure7": [Case(name, workload) for name, workload in TOGETHER.items()],
+        "figure9": [Case(name, TOGETHER[name], **blind) for name in HIDDEN],
+        "figure10": [
+            Case(f"{name} on {drive}", TOGETHER[name], device) for name in DIFFS for drive, device in DEVICES.items()
+        ],
+        "figure12": [Case(name, workload) for name, workload in ALONE.items()],
+    }[item]
+    return {case.name: study.runs(case) for case in cases}
+
+
+def _cut(item: str, quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
+    return about(item, quantity, printed, runs.cut(), "less time than Linux", runs.case.name, reason)
+
+
+def hardly(item: str, quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
+    """AP brings very little beyond CP."""
+    more = [each.gain("AP", over="CP") for each in runs]
+    count = sum(percent <= 100 * paper.HARDLY for percent in more)
+    holds = count == len(runs)
+    return finding(
+        item,
+        quantity,
+        published="very little additional improvement, in cases worse",
+        ours=f"no more than {100 * paper.HARDLY:.0f} % faster in {count} of {len(runs)}",
+        holds=holds,
+        tolerance="in each",
+        note=noted("AP over CP: " + by_case(runs, more), reason, holds),
+    )
+
+
+def _more_on_array(item: str, found: dict[str, Runs]) -> Row:
+    cuts = {name: runs.cut() for name, runs in found.items()}
+    largest = [
+        name for name in DIFFS if cuts[f"{name} on RAID0"] > max(cuts[f"{name} on IBM"], cuts[f"{name} on Seagate"])
+    ]
+    return finding(
+        item,
+        "2diff5, 2diff50: CP on the array beside single drives",
+        published="more pronounced on the array",
+        ours=f"more in {len(largest)} of {len(DIFFS)}",
+        holds=len(largest) == len(DIFFS),
+        tolerance="than on each drive, in both",
+        note=", ".join(f"{name} {percent:.1f} %" for name, percent in cuts.items()),
+    )
+
+
+def _no_degradation(item: str, runs: Sequence[Runs]) -> Row:
+    cuts = [each.cut() for each in runs]
+    return finding(
+        item,
+        "no degradation by CP",
+        published="in none of the experimental workloads",
+        ours=f"in {sum(cut < -100 * paper.EQUAL for cut in cuts)} of {len(runs)}",
+        holds=min(cuts) >= -100 * paper.EQUAL,
+        tolerance=f"{100 * paper.EQUAL:.0f} % more time than Linux at most",
+        note=by_case(runs, cuts),
+    )
