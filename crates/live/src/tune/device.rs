@@ -177,8 +177,8 @@ impl Device {
     /// # Errors
     /// The system does not allow it, it is gone, or it takes another number than this.
     pub(super) fn write(&self, kb: u64) -> Result<(), Error> {
-        // Not created where it has gone.
-        let write = || fs::OpenOptions::new().write(true).open(self.file())?.write_all_of(kb);
+        // As `echo` does; not created where it has gone.
+        let write = || fs::OpenOptions::new().write(true).truncate(true).open(self.file())?.write_all_of(kb);
         write().map_err(|source: io::Error| self.not_written(&source))?;
         match self.read_ahead_kb()? {
             now if now == kb => Ok(()),

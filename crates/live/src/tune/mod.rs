@@ -19,6 +19,8 @@ mod depth;
 mod device;
 mod events;
 mod instance;
+#[cfg(test)]
+mod killed_tests;
 mod number;
 mod openmetrics;
 mod process;

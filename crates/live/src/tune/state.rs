@@ -177,10 +177,12 @@ impl State {
 /// As the system says; then the old one is as it was.
 pub(super) fn replace(path: &Path, text: &str, synced: bool) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
+    name.push(".new");
     let new = path.with_file_name(name);
+    // Of one that was killed. And nobody's link is followed: we are root, and the folder may be anybody's.
+    let _ = fs::remove_file(&new);
     let write = || {
-        let mut file = File::create(&new)?;
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
         if synced {
@@ -232,6 +234,11 @@ mod tests {
         let mut state = State::open(&path).expect("it is there");
         state.retain(|each| each.old_kb == 512).expect("there is room");
         assert_eq!((state.entries().len(), state.entry("7:0".parse().expect("a number"))), (1, None));
+        // What one that was killed has begun is in nobody's way, and a link not followed.
+        let victim = machine.path("victim");
+        machine.link("var/lib/tune.json.new", "victim");
+        state.put(entry("7:3", 64)).expect("there is room");
+        assert!(!victim.exists());
         let names: Vec<_> = fs::read_dir(machine.path("var/lib")).expect("a folder").collect();
         assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
     }

@@ -161,13 +161,17 @@ impl Tuner {
         state.retain(|entry| entry.boot_id == boot && (there(entry) || entry.number == self.device.number))?;
         let killed = state.entry(self.device.number).filter(|entry| entry.watcher.is_some()).cloned();
         if let Some((entry, watcher)) = killed.and_then(|entry| entry.watcher.map(|watcher| (entry, watcher))) {
+            // Locks on sysfs do not reach into other network namespaces.
+            if watcher.lives(roots) {
+                return Err(self.is_watched());
+            }
             notes.push(self.recover(&entry, watcher)?);
             state.retain(|each| each.number != entry.number)?;
         }
         Ok(Held { state, notes, lock })
     }
 
-    /// Writes what a watcher had found that was killed: the lock says that it is no more. Returns what to say.
+    /// Writes what a watcher had found that was killed. Returns what to say.
     fn recover(&self, entry: &Entry, watcher: Process) -> Result<String, Error> {
         let (now, old) = (self.device.read_ahead_kb()?, entry.old_kb);
         let who = format!("process {} watched it and was killed", watcher.pid);

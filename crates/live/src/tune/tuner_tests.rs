@@ -9,9 +9,9 @@ use super::testing::Machine;
 use super::tuner::forget_gone;
 use super::{Device, Error, Process, Report, Settings, Tuner, Wanted};
 
-const STATE: &str = "var/lib/headstart/tune.json";
+pub(super) const STATE: &str = "var/lib/headstart/tune.json";
 
-fn wanted(kib: u64) -> Wanted {
+pub(super) fn wanted(kib: u64) -> Wanted {
     Wanted::Depth(Bytes(kib << 10))
 }
 
@@ -19,28 +19,28 @@ fn settings(machine: &Machine) -> Settings {
     Settings { roots: machine.roots(), device: PathBuf::from("/dev/sda"), state: machine.path(STATE) }
 }
 
-fn tuner(machine: &Machine) -> Tuner {
+pub(super) fn tuner(machine: &Machine) -> Tuner {
     let settings = settings(machine);
     let device = Device::at(&settings.roots, &settings.device, "8:0".parse().expect("a number"), false);
     Tuner { settings, device: device.expect("it is there") }
 }
 
 /// A disk with a read-ahead of 128.
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     let machine = Machine::new();
     machine.disk("sda", "8:0", 71_093_750, 128);
     machine
 }
 
-fn kb(machine: &Machine) -> String {
+pub(super) fn kb(machine: &Machine) -> String {
     machine.read("sys/class/bdi/8:0/read_ahead_kb")
 }
 
-fn set(machine: &Machine, kb: u64) {
+pub(super) fn set(machine: &Machine, kb: u64) {
     machine.write("sys/class/bdi/8:0/read_ahead_kb", &kb.to_string());
 }
 
-fn entries(machine: &Machine) -> Vec<Entry> {
+pub(super) fn entries(machine: &Machine) -> Vec<Entry> {
     state::read(&machine.path(STATE)).expect("ours")
 }
 
@@ -52,7 +52,7 @@ fn left(machine: &Machine, old_kb: u64, ours_kb: &[u64], watcher: Option<Process
     State::open(&machine.path(STATE)).expect("there is room").put(entry).expect("there is room");
 }
 
-const DEAD: Process = Process { pid: u32::MAX, start_ticks: 1 };
+pub(super) const DEAD: Process = Process { pid: u32::MAX, start_ticks: 1 };
 
 fn error(result: Result<Report, Error>) -> String {
     result.expect_err("refused").to_string()

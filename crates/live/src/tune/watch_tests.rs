@@ -11,7 +11,7 @@ use toml::Table;
 
 use super::state;
 use super::testing::Machine;
-use super::{Device, Ended, Error, Pace, Settings, Source, Tuner, Wanted, Watch, WatchSettings};
+use super::{Device, Ended, Error, Pace, Process, Settings, Source, Tuner, Wanted, Watch, WatchSettings};
 
 const SECOND: Nanos = Nanos::from_millis(1_000);
 
@@ -43,6 +43,8 @@ fn machine() -> Machine {
     let machine = Machine::new();
     machine.disk("loop5", "7:5", 36_400_000_000 / 512, 128);
     machine.write("sys/block/loop5/diskseq", "1");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    machine.write(&format!("proc/{}/stat", std::process::id()), stat.trim());
     machine
 }
 
@@ -125,7 +127,16 @@ fn one_that_was_killed_is_put_right_by_the_next() {
     // As if it had never been told: the state and the number are as they were while it watched.
     drop(watch);
     machine.write("sys/class/bdi/7:5/read_ahead_kb", &stood.to_string());
-    state::State::open(&machine.path("tune.json")).expect("ours").put(entries[0].clone()).expect("there is room");
+    let put = |watcher: Process| {
+        let entry = state::Entry { watcher: Some(watcher), ..entries[0].clone() };
+        state::State::open(&machine.path("tune.json")).expect("ours").put(entry).expect("there is room");
+    };
+    let own = entries[0].watcher.expect("this process");
+    put(own);
+    let lives = Watch::with(tuner(&machine), settings(), || Ok(Fake::default())).map(|_| ()).expect_err("it lives");
+    assert!(lives.to_string().contains(&format!("process {} is tuning loop5", own.pid)), "{lives}");
+    assert_eq!(kb(&machine), stood);
+    put(Process { start_ticks: own.start_ticks + 1, ..own });
     let (watch, _) = start(&machine);
     let status = watch.end(Ended::Time).expect("no error");
     assert_eq!((status.found_kb, status.now_kb, status.notes.len()), (128, 128, 1));
@@ -233,7 +244,7 @@ fn what_cannot_be_watched_is_refused_and_nothing_changed() {
 fn a_state_that_cannot_be_written_changes_nothing() {
     let machine = machine();
     // It is none yet, and the one that is to take its place has too long a name.
-    let state = machine.path("n".repeat(250));
+    let state = machine.path("n".repeat(253));
     let tuner = || {
         let tuner = tuner(&machine);
         Tuner { settings: Settings { state: state.clone(), ..tuner.settings.clone() }, ..tuner }
