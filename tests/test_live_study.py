@@ -5,9 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -246,32 +243,24 @@ def test_mistakes_are_named(tmp_path: Path, words: tuple[str, ...], problem: str
     assert done.stderr.startswith(problem), done.stderr
 
 
-@contextmanager
-def undone() -> Iterator[None]:
-    before = read_aheads()
-    yield
-    assert (leftovers(), read_aheads()) == ([], before)
-
-
 def read_aheads() -> dict[str, str]:
+    """Of all loop devices, by name."""
     return {path.name: platform.queue(path, "read_ahead_kb") for path in Path("/sys/block").glob("loop*")}
 
 
 def leftovers() -> list[str]:
-    """Mounts, loop devices and files of a study."""
-    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    loops = platform.run("losetup", "--list", "--noheadings").splitlines()
-    files = [str(path) for path in MEMORY.iterdir()]
-    return [line for line in [*mounts, *loops, *files] if "headstart-live-" in line]
+    """Loop devices, mounts and files of a study."""
+    loops = platform.run("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines()
+    mounts = [f"at {line}" for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    files = [f"in {path}" for path in MEMORY.iterdir()]
+    return [line for line in [*loops, *mounts, *files] if "headstart-live-" in line]
 
 
 @lives
 def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> None:
-    with undone():
-        done = subprocess.run(
-            [*COMMAND, "--quick", "--json", "-"], capture_output=True, text=True, cwd=tmp_path, check=False
-        )
-    assert done.returncode == 0, done.stderr
+    line = [*COMMAND, "--quick", "--json", "-"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, leftovers()) == (0, []), done.stderr
     told = json.loads(done.stdout)
     ways = settings(watch=not told["notes"])
     assert len(told["rows"]) == 6 * len(ways)
@@ -289,17 +278,21 @@ def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> 
 @lives
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
 def test_an_interrupt_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
-    with undone():
-        process = subprocess.Popen([*COMMAND, "--quick"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    before = read_aheads()
+    process = subprocess.Popen([*COMMAND, "--quick"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        assert line == "  0% alternating, 128 KiB\n"
-        time.sleep(0.5)
-        assert leftovers()
+        assert process.stderr.readline() == "  0% alternating, 128 KiB\n"
+        assert platform.wait_for(lambda: any(line.startswith("/dev/loop") for line in leftovers()))
+        (loop,) = (Path(line.split()[0]).name for line in leftovers() if line.startswith("/dev/loop"))
         process.send_signal(sent)
         _, errors = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 130
-        assert "Traceback" not in errors
+    finally:
+        # Of a test that failed.
+        process.terminate()
+        process.wait(PATIENCE_S)
+    assert (process.returncode, leftovers(), "Traceback" in errors) == (130, [], False)
+    assert read_aheads()[loop] == before[loop]
 
 
 def test_the_page_shows_a_whole_study() -> None:
