@@ -155,7 +155,8 @@ def _bars(item: str, bars: list[dict[str, Any]], title: str, x_title: str | None
     cases = list(dict.fromkeys(bar["case"] for bar in bars))
     names = [name for name in POLICIES if any(bar["policy"] == name for bar in bars)]
     colours = alt.Scale(domain=names, range=[SHADES[name] for name in names])
-    axis = alt.Axis(labelAngle=0, labelFontSize=11, labelLimit=90)
+    # "Two-Rand-0 on RAID0" takes two lines.
+    axis = alt.Axis(labelAngle=0, labelFontSize=11, labelLimit=110, labelExpr="split(datum.label, ' on ')")
     return styled(
         alt.Chart(alt.Data(values=bars))
         .mark_bar()
