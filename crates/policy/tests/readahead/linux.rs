@@ -178,3 +178,21 @@ fn windows_of_later_kernels_end_where_their_folios_end() {
     assert_eq!(runs, [vec![], vec![(1021, 32)], vec![(1053, 32)], vec![(1085, 32)]]);
     assert_eq!(level.read(&mut *linux, 1086, 2), []);
 }
+
+#[test]
+fn later_kernels_read_a_stream_without_gaps_and_end_on_large_folios() {
+    // Wherever a stream begins and however long its requests are. A window that is shorter than its folio is left as it
+    // is; those of 32 pages end at multiples of 32, which is what divides max.
+    for (start, request) in (1..70).flat_map(|start| [1, 3, 4, 7, 16].map(|request| (start * 37, request))) {
+        let (mut level, mut linux) = (Level::new(10_000), named("linux", "version = \"6.17\""));
+        let reads = (0..600 / u64::from(request)).map(|at| start + at * u64::from(request));
+        let windows: Vec<(u64, u64)> = reads
+            .flat_map(|first| level.read(&mut *linux, first, request))
+            .map(|(first, count)| (first, first + u64::from(count)))
+            .collect();
+        assert!(windows.windows(2).all(|pair| pair[0].1 == pair[1].0), "{start} {request} {windows:?}");
+        assert!(windows.iter().all(|window| window.1 - window.0 <= 32), "{start} {request} {windows:?}");
+        let (first, end) = windows[windows.len() - 1];
+        assert_eq!((end - first, end % 32), (32, 0), "{start} {request} {windows:?}");
+    }
+}
