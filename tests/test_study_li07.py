@@ -12,10 +12,11 @@ import pytest
 
 from headstart import HeadstartError, model
 from headstart.report.charts import svg
-from headstart.studies._lab import CACHE_VARIABLE, Cell
+from headstart.studies._lab import CACHE_VARIABLE, Cell, Lab
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.li07 import (
     _claims,
+    _drives,
     _latency,
     _reasons,
     _sensitivity,
@@ -255,3 +256,13 @@ def test_reasons_name_rows_that_there_are() -> None:
     assert named
     for quoted in named:
         assert any(quoted in name for name in known), quoted
+
+
+def test_a_trace_that_a_run_may_be_reading_is_not_written_again(tmp_path: Path) -> None:
+    with Lab(1, Outcome.of) as lab:
+        study = _system.Study(lab, tmp_path)
+        trace = Path(str(_drives.sequential(study, 0, _drives.SHORT)["trace"]))
+        assert len(trace.read_text(encoding="utf-8").splitlines()) == 1 + _drives.SPAN // _drives.SHORT
+        trace.write_text("kept", encoding="utf-8")
+        _drives.sequential(study, 0, _drives.SHORT)
+    assert trace.read_text(encoding="utf-8") == "kept"

@@ -155,6 +155,7 @@ def seek_curve(name: str) -> list[tuple[float, float]]:
 def sequential(study: Study, start: int, read: int) -> dict[str, object]:
     """Return a workload of reads one after another from byte `start` on; its trace is written if need be."""
     path = study.scratch / f"sequential-{start}-{read}.csv"
-    lines = [f"{at},{read}\n" for at in range(start, start + SPAN, read)]
-    path.write_text("".join(["offset,size\n", *lines]), encoding="utf-8")
+    if not path.exists():  # Else a run of another device may be reading it.
+        lines = [f"{at},{read}\n" for at in range(start, start + SPAN, read)]
+        path.write_text("".join(["offset,size\n", *lines]), encoding="utf-8")
     return {"trace": str(path), "placement": "address", "processes": "merged", "block_size": "64KiB"}
