@@ -1,8 +1,8 @@
 //! The live host: real threads and a real clock under the policies, the level and the rules of the simulator.
 //!
 //! Beside `headstart-sim` on `headstart-engine`: what is decided is decided by the same code in both. There are
-//! [`rapid`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would, and [`tune`],
-//! which sets a real device's read-ahead.
+//! [`rapid`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
+//! [`profile`](mod@profile), which measures a device by reading it, and [`tune`], which sets a real device's read-ahead.
 
 mod clock;
 pub mod emulate;

@@ -50,6 +50,10 @@ pub fn profile(
                 locked().1 = false;
             }
         }
-        measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let measured = measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        measured.map_err(|error| match error {
+            Error::Unclear { problem, allowed } => Error::path(path, problem, allowed),
+            other => other,
+        })
     })
 }
