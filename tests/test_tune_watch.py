@@ -12,12 +12,22 @@ from typing import Any
 
 import pytest
 
-from headstart import tuning
-from headstart.cli import tune as command
 from tests import test_emulate
 from tests.conftest import COMMAND
 from tests.test_bad_input import one_line
-from tests.test_tune import BLOCK, CAPACITY, NOBODY, PATIENCE_S, Loop, loop, loops, reported, tune, wait_until
+from tests.test_tune import (
+    AS_NOBODY,
+    BLOCK,
+    CAPACITY,
+    PATIENCE_S,
+    Loop,
+    loop,
+    loops,
+    nobody_may,
+    reported,
+    tune,
+    wait_until,
+)
 
 __all__ = ["loop"]
 
@@ -218,9 +228,8 @@ def test_two_of_one_device_are_refused(loop: Loop) -> None:
 def test_what_cannot_be_watched_is_refused(loop: Loop) -> None:
     watch = ("--watch", *PROFILE)
     one_line(tune(loop, *watch, before=NO_TRACES), "there is no tracefs; allowed: a kernel with block tracepoints")
-    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    if shutil.which("setpriv") is not None:
-        one_line(tune(loop, *watch, before=nobody), "cannot be written: Permission denied; allowed: root")
+    if nobody_may():
+        one_line(tune(loop, *watch, before=AS_NOBODY), "cannot be written: Permission denied; allowed: root")
     assert (loop.kb(), loop.state.exists()) == (128, False)
     assert tune(loop, "--depth", "1MiB", "--apply").returncode == 0
     one_line(
@@ -250,12 +259,3 @@ except LookupError as error:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("of its own [384, 384, 384] [None, None, None]\n", "")
     assert loop.kb() == 128
-
-
-def test_the_status_line_is_of_the_last_second() -> None:
-    fields: dict[str, Any] = dict.fromkeys(tuning.Status.__annotations__, 0)
-    then = tuning.Status(**fields)
-    more = {"elapsed_ns": 2_000_000_000, "requests": 250, "switches": 100, "seek_ns": 7_530_000, "now_kb": 384}
-    now = tuning.Status(**{**fields, **more, "bytes_per_second": 37.3e6, "bytes": 392_769.0})
-    line = "125 requests/s, 40% of them switches; seeks 7.53 ms, 37.3 MB/s: 392.8 kB; read-ahead 384 KiB"
-    assert command.status_line(then, now) == line
