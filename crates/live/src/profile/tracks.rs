@@ -20,6 +20,8 @@ const PAIRS: (usize, usize) = (5, 15);
 const TRIES: usize = 5;
 /// Where nothing is known of the track; and the most to try.
 const BACK: (u64, u64) = (16, 1 << 16);
+/// Two distances say the same within this.
+const CHECKED: f64 = 0.1;
 /// Zones differ by less from those beside them.
 const SHORT: f64 = 0.85;
 /// Angles agree within such a part of a turn.
@@ -59,9 +61,13 @@ pub(super) fn tracks(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn) -> Result<
         }
         let window = (part * index as u64 + part * 7 / 16, part * index as u64 + part * 9 / 16);
         let guess = places.iter().min_by_key(|place| place.sector.abs_diff(window.0)).map(|place| place.track_sectors);
-        let mut measure = Measure { lab, looked, turn, window };
-        if let Some(track_sectors) = measure.track(guess)? {
-            places.push(TrackAt { sector: window.0.midpoint(window.1), track_sectors });
+        // A second time where the buffer has answered too often, or two distances have not said the same.
+        for _ in 0..2 {
+            let mut measure = Measure { lab, looked, turn, window };
+            if let Some(track_sectors) = measure.track(guess)? {
+                places.push(TrackAt { sector: window.0.midpoint(window.1), track_sectors });
+                break;
+            }
         }
     }
     places.sort_by_key(|place| place.sector);
@@ -69,14 +75,14 @@ pub(super) fn tracks(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn) -> Result<
     Ok((!places.is_empty()).then_some(places))
 }
 
-/// Without those whose tracks are much shorter than those around them: no pair there has been within a track.
+/// Without those whose tracks are much shorter or longer than those around them: no pair there has been within a track.
 fn plausible(places: &[TrackAt]) -> Vec<TrackAt> {
     let around = |index: usize| {
         let near = &places[index.saturating_sub(2)..(index + 3).min(places.len())];
         median(&near.iter().map(|place| place.track_sectors).collect::<Vec<_>>()).unwrap_or_default()
     };
-    let long = |index: &usize| places[*index].track_sectors > SHORT * around(*index);
-    (0..places.len()).filter(long).map(|index| places[index]).collect()
+    let alike = |index: &usize| (SHORT..1.0 / SHORT).contains(&(places[*index].track_sectors / around(*index)));
+    (0..places.len()).filter(alike).map(|index| places[index]).collect()
 }
 
 /// The measurement of one place.
@@ -95,7 +101,7 @@ impl Measure<'_, '_> {
             let Some(sectors) = self.estimate(back, PAIRS.0)? else {
                 // A drive that keeps what passed before a read has it, unless it lies far enough before.
                 back *= 4;
-                if back > BACK.1.min(self.window.0) {
+                if guess.is_some() || back > BACK.1.min(self.window.0) {
                     return Ok(None);
                 }
                 continue;
@@ -108,7 +114,11 @@ impl Measure<'_, '_> {
             }
             back = if share > 0.02 { quarter(sectors) } else { back * 4 };
         }
-        self.estimate(back, PAIRS.1)
+        let Some(sectors) = self.estimate(back, PAIRS.1)? else { return Ok(None) };
+        // Whole turns that a pair is apart do not show. Another distance would then say something else.
+        let other = back + align(back / 3).max(ALIGNMENT.into());
+        let agrees = |check: &f64| (check / sectors - 1.0).abs() < CHECKED;
+        Ok(self.estimate(other, PAIRS.0)?.filter(agrees).map(|_| sectors))
     }
 
     fn estimate(&mut self, back: u64, count: usize) -> Result<Option<f64>, Error> {
