@@ -47,7 +47,8 @@ pub struct Device {
     pub made_of: Vec<String>,
     /// Its size.
     pub size_bytes: Option<u64>,
-    /// What names it for good: a serial number or the like; of a loop device its file.
+    /// What names it for good: a serial number or the like; of a loop device its file; of a file system without a block
+    /// device what is mounted.
     pub identity: Option<String>,
     /// Counts the media that devices have had since the boot: another number, another medium.
     pub sequence: Option<u64>,
@@ -106,7 +107,10 @@ impl Device {
             partition: partition.as_ref().and_then(name_of),
             made_of: block.as_ref().map(|block| names_in(&block.join("slaves"))).unwrap_or_default(),
             size_bytes: sectors.map(|sectors| sectors * SECTOR_BYTES),
-            identity: IDENTITIES.iter().find_map(|file| read(file)),
+            identity: match &block {
+                Some(_) => IDENTITIES.iter().find_map(|file| read(file)),
+                None => mounted(roots, number),
+            },
             sequence: read("diskseq").and_then(|text| text.parse().ok()),
             backing,
             block,
@@ -141,9 +145,15 @@ impl Device {
         &self.backing
     }
 
-    /// Whether requests of its own are seen in the kernel's traces.
+    /// The backing device's name: "8:0" as the block device's number, or of a driver in user space "8:1-fuseblk".
+    pub(super) fn backing_name(&self) -> String {
+        self.backing.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Whether requests of its own are seen in the kernel's traces. Those of a driver in user space are its disk's.
     pub(super) fn has_requests(&self) -> bool {
-        self.block.as_ref().is_some_and(|block| block.join("mq").exists())
+        let own = self.backing_name() == self.number.to_string();
+        own && self.block.as_ref().is_some_and(|block| block.join("mq").exists())
     }
 
     /// Whether it is still there, with the medium that it had.
@@ -216,6 +226,18 @@ fn text(path: &Path) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// What is mounted with that number: the kind of file system and its source, as `/proc/self/mountinfo` has them. Its number
+/// goes to the next one that is mounted as soon as it has gone.
+fn mounted(roots: &Roots, number: Number) -> Option<String> {
+    let text = fs::read_to_string(roots.proc.join("self/mountinfo")).ok()?;
+    let number = number.to_string();
+    let line = text.lines().find(|line| line.split(' ').nth(2) == Some(&number))?;
+    // proc_pid_mountinfo(5): after the separator the kind, the source, options.
+    let (_, rest) = line.split_once(" - ")?;
+    let mut fields = rest.split(' ');
+    Some(format!("{} {}", fields.next()?, fields.next()?))
+}
+
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -264,12 +286,20 @@ mod tests {
         assert_eq!((stacked.kind, stacked.made_of.clone()), (Kind::Stacked, vec!["sda".to_owned(), "sdb".to_owned()]));
         assert!(!stacked.has_requests());
         machine.write("sys/class/bdi/0:45/read_ahead_kb", "128");
+        machine.write(
+            "proc/self/mountinfo",
+            "21 1 0:4 / /proc rw - proc proc rw\n30 1 0:45 / /mnt\\040a rw,relatime shared:9 - nfs4 host:/a rw,vers=4.2",
+        );
         let network = at("0:45", true).expect("it is there");
+        assert_eq!(network.identity.as_deref(), Some("nfs4 host:/a"));
         assert_eq!((network.kind, network.name.clone(), network.label()), (Kind::FileSystem, None, "0:45".to_owned()));
         assert!(!network.has_requests() && network.is_there());
         // A driver in user space reads through a backing device of its own; the block device has another.
         machine.write("sys/class/bdi/253:0-fuseblk/read_ahead_kb", "64");
-        assert_eq!(at("253:0", true).expect("it is there").read_ahead_kb().expect("a number"), 64);
+        std::fs::create_dir_all(machine.path("sys/block/dm-0/mq")).expect("there is room");
+        let driver = at("253:0", true).expect("it is there");
+        assert_eq!((driver.read_ahead_kb().expect("a number"), driver.has_requests()), (64, false));
+        assert!(at("253:0", false).expect("it is there").has_requests());
         assert_eq!(at("253:0", false).expect("it is there").read_ahead_kb().expect("a number"), 256);
         let error = at("0:99", true).expect_err("it is not there").to_string();
         assert_eq!(error, format!("/x: has no read-ahead: there is no backing device 0:99; allowed: {ALLOWED}"));

@@ -20,17 +20,16 @@ enum Step {
 }
 
 fn carry_out(machine: &Machine, step: Step) {
-    let number = "8:0".parse().expect("a number");
-    let found = entries(machine).into_iter().find(|entry| entry.number == number);
+    let found = entries(machine).into_iter().find(|entry| entry.backing == "8:0");
     match step {
         Step::Apply(kb) => drop(tuner(machine).apply(&wanted(kb)).expect("it can be written")),
         Step::Restore => drop(tuner(machine).restore(false).expect("it can be written")),
         Step::ApplyKilled(kb) => {
-            let before = tuner(machine).hold().expect("nobody has it").state.entry(number).cloned();
-            let now = tuner(machine).device.read_ahead_kb().expect("a number");
-            let new = || Entry::new(&tuner(machine).device, &machine.roots(), now, None);
-            let mut entry = before.unwrap_or_else(new);
-            entry.writes(kb);
+            let tuner = tuner(machine);
+            let before = tuner.hold().expect("nobody has it").state.entry(&tuner.device).cloned();
+            let now = tuner.device.read_ahead_kb().expect("a number");
+            let mut entry = before.unwrap_or_else(|| Entry::new(&tuner.device, &machine.roots(), now, None));
+            entry.writes(now, kb);
             State::open(&machine.path(STATE)).expect("ours").put(entry).expect("there is room");
         }
         Step::RestoreKilled => {
@@ -41,10 +40,12 @@ fn carry_out(machine: &Machine, step: Step) {
         Step::WatchKilled(numbers, wrote_last) => {
             drop(tuner(machine).restore(false).expect("it can be written"));
             let mut entry = Entry::new(&tuner(machine).device, &machine.roots(), 128, Some(DEAD));
+            let mut stands = 128;
             for (at, kb) in numbers.into_iter().enumerate() {
-                entry.writes(kb);
+                entry.writes(stands, kb);
                 if at < 2 || wrote_last {
                     set(machine, kb);
+                    stands = kb;
                 }
             }
             State::open(&machine.path(STATE)).expect("ours").put(entry).expect("there is room");

@@ -8,13 +8,19 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use headstart_types::system_says;
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Error, Number, Process, Roots};
+use super::{Device, Error, Kind, Process, Roots};
 
+/// Who changes the file has it for an instant; whoever has it for ten seconds may be anybody.
+const TRIES: u32 = if cfg!(test) { 10 } else { 500 };
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Where the state is, unless one says otherwise.
 pub const DEFAULT_STATE: &str = "/var/lib/headstart/tune.json";
 /// Version of the file.
@@ -25,9 +31,9 @@ const ALLOWED: &str = "a file that headstart tune has written, in a folder that 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// The device's number, in this boot.
-    pub number: Number,
-    /// Its name then.
+    /// The backing device's name, in this boot: what its folder in sysfs is called.
+    pub backing: String,
+    /// The device's name then.
     pub name: String,
     /// Its serial number or the like.
     pub identity: Option<String>,
@@ -39,7 +45,7 @@ pub(super) struct Entry {
     pub boot_id: String,
     /// What was found.
     pub old_kb: u64,
-    /// What may stand there by us: the latest number and the one before, of which one is there whenever we are killed.
+    /// What may stand there by us: the one that stood there and the latest, of which one is there whenever we are killed.
     pub ours_kb: Vec<u64>,
     /// Who watches, and takes it back when he ends.
     pub watcher: Option<Process>,
@@ -48,7 +54,7 @@ pub(super) struct Entry {
 impl Entry {
     pub fn new(device: &Device, roots: &Roots, old_kb: u64, watcher: Option<Process>) -> Self {
         Self {
-            number: device.number,
+            backing: device.backing_name(),
             name: device.label(),
             identity: device.identity.clone(),
             size_bytes: device.size_bytes,
@@ -60,17 +66,33 @@ impl Entry {
         }
     }
 
-    /// `kb` is about to be written.
-    pub fn writes(&mut self, kb: u64) {
-        self.ours_kb.retain(|each| *each != kb);
-        let keep = self.ours_kb.len().saturating_sub(1);
-        self.ours_kb.drain(..keep);
+    /// `kb` is about to be written where `stands` does: one of the two is there from now on.
+    pub fn writes(&mut self, stands: u64, kb: u64) {
+        self.ours_kb.retain(|each| *each == stands && *each != kb);
         self.ours_kb.push(kb);
     }
 
-    /// Whether it speaks of this very device, and not of another that has its number now.
+    /// Whether it speaks of this very device, with the file that a loop device had, and not of another in its place.
     pub fn is_of(&self, device: &Device) -> bool {
-        (self.identity.as_deref(), self.sequence) == (device.identity.as_deref(), device.sequence)
+        // A disk keeps its number under another medium.
+        let same_disk = device.kind == Kind::Disk && self.identity.is_some();
+        self.identity == device.identity && (same_disk || self.sequence == device.sequence)
+    }
+
+    /// Whether what was found may be written: a loop device keeps its number under another file.
+    pub fn is_for(&self, device: &Device) -> bool {
+        device.kind == Kind::Loop || self.is_of(device)
+    }
+
+    /// Whether what it found counts for the device, where `now` stands; or that is found anew.
+    pub fn goes_on(&self, device: &Device, now: u64) -> bool {
+        let known = now == self.old_kb || self.ours_kb.contains(&now);
+        match device.kind {
+            Kind::Loop => known || self.is_of(device),
+            // The same thing may have been mounted anew, with a number that is not ours.
+            Kind::FileSystem => known && self.is_of(device),
+            Kind::Disk | Kind::Stacked => self.is_of(device),
+        }
     }
 }
 
@@ -115,10 +137,10 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Waits for its turn and reads. The folder is made if it is not there.
+    /// Waits some seconds for its turn, and reads. The folder is made if it is not there.
     ///
     /// # Errors
-    /// It cannot be read or written, or is damaged.
+    /// It cannot be read or written, is damaged, or somebody keeps it.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let problem = |error: &io::Error| Error::path(path, system_says(error), ALLOWED);
         let folder = match path.parent() {
@@ -126,17 +148,25 @@ impl State {
             _ => Path::new("."),
         };
         fs::create_dir_all(folder).map_err(|error| problem(&error))?;
-        let file = File::open(folder).map_err(|error| problem(&error))?;
-        let folder = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| problem(&errno.into()))?;
-        Ok(Self { path: path.to_owned(), entries: read(path)?, _folder: folder })
+        let mut file = File::open(folder).map_err(|error| problem(&error))?;
+        for _ in 0..TRIES {
+            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => return Ok(Self { path: path.to_owned(), entries: read(path)?, _folder: locked }),
+                Err((file, Errno::EWOULDBLOCK)) => file,
+                Err((_, errno)) => return Err(problem(&errno.into())),
+            };
+            sleep(BETWEEN_TRIES);
+        }
+        Err(Error::path(folder, "is locked by another process", "one at a time: wait, or end it"))
     }
 
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    pub fn entry(&self, number: Number) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.number == number)
+    pub fn entry(&self, device: &Device) -> Option<&Entry> {
+        let backing = device.backing_name();
+        self.entries.iter().find(|entry| entry.backing == backing)
     }
 
     /// Puts an entry in the place of the one of its device.
@@ -144,7 +174,7 @@ impl State {
     /// # Errors
     /// It cannot be written.
     pub fn put(&mut self, entry: Entry) -> Result<(), Error> {
-        self.entries.retain(|each| each.number != entry.number);
+        self.entries.retain(|each| each.backing != entry.backing);
         self.entries.push(entry);
         self.save()
     }
@@ -163,7 +193,7 @@ impl State {
     }
 
     fn save(&mut self) -> Result<(), Error> {
-        self.entries.sort_by_key(|entry| entry.number);
+        self.entries.sort_by(|one, other| one.backing.cmp(&other.backing));
         let stored = Stored { schema: SCHEMA, entries: self.entries.clone() };
         let text = serde_json::to_string_pretty(&stored).expect("texts and numbers");
         let problem = |error: io::Error| Error::path(&self.path, system_says(&error), ALLOWED);
@@ -206,9 +236,9 @@ mod tests {
     use super::super::testing::Machine;
     use super::*;
 
-    fn entry(number: &str, old_kb: u64) -> Entry {
+    fn entry(backing: &str, old_kb: u64) -> Entry {
         Entry {
-            number: number.parse().expect("a number"),
+            backing: backing.to_owned(),
             name: "loop0".to_owned(),
             identity: Some("/dev/shm/disk.img".to_owned()),
             size_bytes: Some(4096),
@@ -226,14 +256,14 @@ mod tests {
         let path = machine.path("var/lib/tune.json");
         assert_eq!(read(&path).expect("no file is no entry"), []);
         let mut state = State::open(&path).expect("it can be made");
-        for (number, kb) in [("7:1", 128), ("7:0", 256), ("7:1", 512)] {
-            state.put(entry(number, kb)).expect("there is room");
+        for (backing, kb) in [("7:1", 128), ("7:0", 256), ("7:1", 512)] {
+            state.put(entry(backing, kb)).expect("there is room");
         }
         drop(state);
         assert_eq!(read(&path).expect("ours"), [entry("7:0", 256), entry("7:1", 512)]);
         let mut state = State::open(&path).expect("it is there");
         state.retain(|each| each.old_kb == 512).expect("there is room");
-        assert_eq!((state.entries().len(), state.entry("7:0".parse().expect("a number"))), (1, None));
+        assert_eq!(state.entries(), [entry("7:1", 512)]);
         // What one that was killed has begun is in nobody's way, and a link not followed.
         let victim = machine.path("victim");
         machine.link("var/lib/tune.json.new", "victim");
@@ -244,16 +274,34 @@ mod tests {
     }
 
     #[test]
-    fn the_last_two_numbers_are_ours() {
+    fn who_keeps_the_folder_is_waited_for_and_not_for_ever() {
+        let machine = Machine::new();
+        let path = machine.path("lib/tune.json");
+        let state = State::open(&path).expect("nobody has it");
+        let text = State::open(&path).expect_err("somebody has it").to_string();
+        let folder = machine.path("lib").display().to_string();
+        assert_eq!(text, format!("{folder}: is locked by another process; allowed: one at a time: wait, or end it"));
+        let waiting = std::thread::spawn(move || State::open(&path).map(|_| ()));
+        drop(state);
+        waiting.join().expect("it ends").expect("it has its turn");
+    }
+
+    #[test]
+    fn what_stands_and_what_is_written_are_ours() {
         let mut entry = entry("7:0", 128);
-        entry.writes(400);
+        entry.writes(384, 400);
         assert_eq!(entry.ours_kb, [384, 400]);
-        entry.writes(404);
-        assert_eq!(entry.ours_kb, [400, 404]);
-        entry.writes(400);
-        assert_eq!(entry.ours_kb, [404, 400]);
-        entry.writes(400);
-        assert_eq!(entry.ours_kb, [404, 400]);
+        // Killed before 400 and 404 were there.
+        entry.writes(384, 404);
+        entry.writes(384, 408);
+        assert_eq!(entry.ours_kb, [384, 408]);
+        entry.writes(408, 400);
+        assert_eq!(entry.ours_kb, [408, 400]);
+        entry.writes(400, 400);
+        assert_eq!(entry.ours_kb, [400]);
+        // What was found, or somebody else has set, is not ours.
+        entry.writes(128, 384);
+        assert_eq!(entry.ours_kb, [384]);
     }
 
     #[test]
@@ -262,12 +310,12 @@ mod tests {
         let path = machine.path("tune.json");
         for (text, problem) in [
             ("", "is damaged: EOF"),
-            ("{\"schema\":1,\"entries\":[{\"number\":\"7:0\"", "is damaged: EOF"),
+            ("{\"schema\":1,\"entries\":[{\"backing\":\"7:0\"", "is damaged: EOF"),
             ("{\"schema\":1}", "is damaged: missing field `entries`"),
             ("{\"entries\":[]}", "is damaged: missing field `schema`"),
             ("[]", "is damaged: "),
             ("{\"schema\":2,\"more\":0}", "has schema 2; allowed: schema 1, of this version"),
-            ("{\"schema\":1,\"entries\":[{\"number\":\"7\"}]}", "is damaged: \"7\" is no device number"),
+            ("{\"schema\":1,\"entries\":[{\"backing\":7}]}", "is damaged: invalid type: integer `7`"),
         ] {
             fs::write(&path, text).expect("there is room");
             let error = State::open(&path).expect_err("refused").to_string();

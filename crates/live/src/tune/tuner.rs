@@ -13,6 +13,8 @@ use super::report::SCHEMA;
 use super::state::{self, Entry, State};
 use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
 
+const FORGOTTEN: &str = "another device has its number now: what was found is forgotten";
+
 /// Of which device, and where what was found is kept.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -66,7 +68,8 @@ impl Tuner {
         let roots = &self.settings.roots;
         let boot = roots.boot_id();
         let entries = state::read(&self.settings.state)?;
-        let entry = entries.iter().find(|entry| entry.number == self.device.number && entry.boot_id == boot);
+        let of_this = |entry: &&Entry| entry.backing == self.device.backing_name() && entry.boot_id == boot;
+        let entry = entries.iter().find(of_this).filter(|entry| entry.is_for(&self.device));
         let mut notes: Vec<String> = depth.profile_bytes.and_then(|bytes| self.remark(bytes)).into_iter().collect();
         let watcher = entry.and_then(|entry| entry.watcher);
         if let (Some(entry), Some(dead)) = (entry, watcher.filter(|watcher| !watcher.lives(roots))) {
@@ -89,16 +92,15 @@ impl Tuner {
         let Held { mut state, mut notes, lock } = self.hold()?;
         let found = self.device.read_ahead_kb()?;
         notes.extend(depth.profile_bytes.and_then(|bytes| self.remark(bytes)));
-        let mut entry = match state.entry(self.device.number) {
-            // Another device may have its number by now, or the same one another file: then it counts what stands there.
-            Some(before) if before.is_of(&self.device) || before.ours_kb.contains(&found) => before.clone(),
+        let mut entry = match state.entry(&self.device) {
+            Some(before) if before.goes_on(&self.device, found) => before.clone(),
             _ => Entry::new(&self.device, &self.settings.roots, found, None),
         };
         let old = entry.old_kb;
         if !entry.ours_kb.is_empty() && found != old && !entry.ours_kb.contains(&found) {
             notes.push(format!("somebody else had set {found} since the last --apply"));
         }
-        entry.writes(depth.kb);
+        entry.writes(found, depth.kb);
         state.put(entry)?;
         self.device.write(depth.kb)?;
         drop(lock);
@@ -113,7 +115,7 @@ impl Tuner {
     pub fn restore(&self, force: bool) -> Result<Report, Error> {
         let Held { mut state, mut notes, lock } = self.hold()?;
         let found = self.device.read_ahead_kb()?;
-        let Some(entry) = state.entry(self.device.number).cloned() else {
+        let Some(entry) = state.entry(&self.device).cloned() else {
             if notes.is_empty() {
                 notes.push("nothing has been applied to it".to_owned());
             }
@@ -121,19 +123,21 @@ impl Tuner {
         };
         let old = entry.old_kb;
         let ours = entry.ours_kb.contains(&found);
-        if found == old {
+        if !entry.is_for(&self.device) {
+            notes.push(FORGOTTEN.to_owned());
+        } else if found == old {
             notes.push(format!("it was {old} already"));
         } else if ours || force {
             self.device.write(old)?;
         } else if !entry.is_of(&self.device) {
-            notes.push("another device has its number now: what was found is forgotten".to_owned());
+            notes.push(FORGOTTEN.to_owned());
         } else {
             let ours = entry.ours_kb.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ");
             let problem =
                 format!("is {found}, neither ours ({ours}) nor what was found ({old}): somebody has changed it");
             return Err(Error::path(&self.device.file(), problem, "--force, which writes what was found"));
         }
-        state.retain(|each| each.number != entry.number)?;
+        state.retain(|each| each.backing != entry.backing)?;
         drop(lock);
         self.report(Action::Restore, found, None, None, notes)
     }
@@ -150,23 +154,23 @@ impl Tuner {
         let mut notes = Vec::new();
         let roots = &self.settings.roots;
         let boot = roots.boot_id();
-        let there = |entry: &Entry| roots.sys.join("class/bdi").join(entry.number.to_string()).exists();
+        let there = |entry: &Entry| roots.sys.join("class/bdi").join(&entry.backing).exists();
         for entry in state.entries() {
             if entry.boot_id != boot {
                 notes.push(format!("{}: what was found before the last boot is forgotten, not written", entry.name));
-            } else if !there(entry) && entry.number != self.device.number {
+            } else if !there(entry) {
                 notes.push(format!("{}: has gone, and what was found with it", entry.name));
             }
         }
-        state.retain(|entry| entry.boot_id == boot && (there(entry) || entry.number == self.device.number))?;
-        let killed = state.entry(self.device.number).filter(|entry| entry.watcher.is_some()).cloned();
+        state.retain(|entry| entry.boot_id == boot && there(entry))?;
+        let killed = state.entry(&self.device).filter(|entry| entry.watcher.is_some()).cloned();
         if let Some((entry, watcher)) = killed.and_then(|entry| entry.watcher.map(|watcher| (entry, watcher))) {
             // Locks on sysfs do not reach into other network namespaces.
             if watcher.lives(roots) {
                 return Err(self.is_watched());
             }
             notes.push(self.recover(&entry, watcher)?);
-            state.retain(|each| each.number != entry.number)?;
+            state.retain(|each| each.backing != entry.backing)?;
         }
         Ok(Held { state, notes, lock })
     }
@@ -176,6 +180,7 @@ impl Tuner {
         let (now, old) = (self.device.read_ahead_kb()?, entry.old_kb);
         let who = format!("process {} watched it and was killed", watcher.pid);
         Ok(match now {
+            _ if !entry.is_for(&self.device) => format!("{who}: {FORGOTTEN}"),
             now if now == old => format!("{who}: it is {old}, as it was found"),
             now if entry.ours_kb.contains(&now) => {
                 self.device.write(old)?;
@@ -199,7 +204,7 @@ impl Tuner {
 
     fn is_watched(&self) -> Error {
         let entries = state::read(&self.settings.state).unwrap_or_default();
-        let of_this = entries.iter().filter(|entry| entry.number == self.device.number);
+        let of_this = entries.iter().filter(|entry| entry.backing == self.device.backing_name());
         let who = match of_this.filter_map(|entry| entry.watcher).next() {
             Some(watcher) => format!("process {}", watcher.pid),
             None => "another process".to_owned(),
@@ -251,8 +256,7 @@ impl Tuner {
 pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
     let Settings { roots, device, state } = settings;
     let name = device.file_name().unwrap_or_default().to_string_lossy();
-    let gone =
-        |entry: &Entry| entry.name == name && !roots.sys.join("class/bdi").join(entry.number.to_string()).exists();
+    let gone = |entry: &Entry| entry.name == name && !roots.sys.join("class/bdi").join(&entry.backing).exists();
     if device.exists() || !state::read(state)?.iter().any(gone) {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use super::instance::{Instance, Source};
 use super::report::{Ended, Status};
 use super::state::{replace, Entry, State};
 use super::tuner::Held;
-use super::{Error, Process, Tuner};
+use super::{Device, Error, Process, Tuner};
 
 /// How often it is looked whether the device is there and its number ours.
 const CHECKS: Nanos = Nanos::from_millis(1_000);
@@ -78,7 +78,7 @@ impl<S: Source> Watch<S> {
             return Err(Error::path(&device.path, problem, allowed));
         }
         let Held { mut state, mut notes, lock } = tuner.hold()?;
-        if let Some(entry) = state.entry(device.number) {
+        if let Some(entry) = state.entry(device) {
             let problem = format!("stands under --apply: {} was found", entry.old_kb);
             return Err(Error::path(&device.path, problem, "headstart tune --restore first, then --watch"));
         }
@@ -161,7 +161,7 @@ impl<S: Source> Watch<S> {
     fn follow(&mut self, now: Nanos, state: &mut State) -> Result<(), Error> {
         let Some(pages) = self.adapter.wants(now) else { return Ok(()) };
         let kb = kb_of(pages, page_bytes());
-        self.entry.writes(kb);
+        self.entry.writes(self.status.now_kb, kb);
         state.put(self.entry.clone())?;
         self.tuner.device.write(kb)?;
         self.adapter.wrote(now, pages);
@@ -173,11 +173,27 @@ impl<S: Source> Watch<S> {
 
     /// Why it must not go on, if so.
     fn check(&self) -> Result<Option<Ended>, Error> {
+        // Read first: in between it may go.
+        let now = self.tuner.device.read_ahead_kb();
         if !self.tuner.device.is_there() {
             return Ok(Some(Ended::Gone));
         }
-        let now = self.tuner.device.read_ahead_kb()?;
-        Ok((now != self.status.now_kb).then_some(Ended::Changed))
+        Ok((now? != self.status.now_kb).then_some(Ended::Changed))
+    }
+
+    /// Whether a number is one that was written here. Somebody else may have set the one before the latest, too.
+    fn is_ours(&self, now: u64) -> bool {
+        match self.status.ended {
+            Some(Ended::Changed) => now == self.status.now_kb,
+            _ => self.entry.ours_kb.contains(&now),
+        }
+    }
+
+    /// Whether what has its number now, if anything has, is another device.
+    fn is_replaced(&self) -> bool {
+        let device = &self.tuner.device;
+        Device::at(&self.tuner.settings.roots, &device.path, device.number, false)
+            .is_ok_and(|now| !self.entry.is_for(&now))
     }
 
     /// A second time it does nothing.
@@ -187,12 +203,14 @@ impl<S: Source> Watch<S> {
         }
         let device = &self.tuner.device;
         let (found, label) = (self.entry.old_kb, device.label());
+        let now = device.read_ahead_kb();
         // A loop device without a file, or with another, has its number still.
         let there = device.is_there();
-        match device.read_ahead_kb() {
+        match now {
+            _ if !there && self.is_replaced() => self.note(format!("{label} has gone; another device has its number")),
             Err(_) if !there => self.note(format!("{label} has gone, and its read-ahead with it")),
             Err(error) => return Err(error),
-            Ok(now) if now == found || self.entry.ours_kb.contains(&now) => {
+            Ok(now) if now == found || self.is_ours(now) => {
                 if now != found {
                     device.write(found)?;
                 }
@@ -208,8 +226,8 @@ impl<S: Source> Watch<S> {
                 self.note(format!("{who} has set {now}, which stays; {found} was found"));
             }
         }
-        let number = self.entry.number;
-        State::open(&self.tuner.settings.state)?.retain(|entry| entry.number != number)
+        let backing = &self.entry.backing;
+        State::open(&self.tuner.settings.state)?.retain(|entry| entry.backing != *backing)
     }
 
     /// Each thing is said once.

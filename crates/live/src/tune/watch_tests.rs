@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use headstart_types::{Bytes, Nanos};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use toml::Table;
 
 use super::state;
@@ -40,9 +42,13 @@ impl Fake {
 }
 
 fn machine() -> Machine {
+    machine_with("loop5")
+}
+
+fn machine_with(name: &str) -> Machine {
     let machine = Machine::new();
-    machine.disk("loop5", "7:5", 36_400_000_000 / 512, 128);
-    machine.write("sys/block/loop5/diskseq", "1");
+    machine.disk(name, "7:5", 36_400_000_000 / 512, 128);
+    machine.write(&format!("sys/block/{name}/diskseq"), "1");
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     machine.write(&format!("proc/{}/stat", std::process::id()), stat.trim());
     machine
@@ -179,6 +185,40 @@ fn a_device_that_goes() {
 }
 
 #[test]
+fn a_disk_that_goes_while_its_number_is_read() {
+    let machine = machine();
+    let (mut watch, _) = start(&machine);
+    let file = machine.path("sys/class/bdi/7:5/read_ahead_kb");
+    std::fs::remove_file(&file).expect("it is there");
+    mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR).expect("there is room");
+    // Who opens it waits for the other.
+    let pulled = std::thread::spawn(move || {
+        let pipe = std::fs::OpenOptions::new().write(true).open(&file);
+        std::fs::remove_dir_all(file.parent().expect("a folder")).expect("it is there");
+        drop(pipe);
+    });
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    pulled.join().expect("it has gone");
+    let status = watch.end(Ended::Gone).expect("no error");
+    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
+}
+
+#[test]
+fn a_disk_in_the_place_of_another_keeps_its_number() {
+    let machine = machine_with("sdb");
+    machine.write("sys/block/sdb/wwid", "naa.1");
+    let (mut watch, _) = start(&machine);
+    let stood = kb(&machine);
+    for (file, text) in [("wwid", "naa.2"), ("diskseq", "2")] {
+        machine.write(&format!("sys/block/sdb/{file}"), text);
+    }
+    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
+    let status = watch.end(Ended::Gone).expect("no error");
+    assert_eq!((kb(&machine), status.notes), (stood, vec!["sdb has gone; another device has its number".to_owned()]));
+    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
+}
+
+#[test]
 fn somebody_else_s_number_stays() {
     let machine = machine();
     let (mut watch, fake) = start(&machine);
@@ -190,6 +230,17 @@ fn somebody_else_s_number_stays() {
     assert_eq!((kb(&machine), status.now_kb), (1024, 1024));
     assert_eq!(status.notes, ["somebody has set 1024, which stays; 128 was found"]);
     assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
+    // It may be the one that stood there before ours.
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
+    let (mut watch, fake) = start(&machine);
+    let first = kb(&machine);
+    fake.serves("7:5", (0..200).map(|request| (request % 2) * 70_000_000));
+    watch.look(SECOND).expect("no error");
+    assert!(kb(&machine) > first);
+    machine.write("sys/class/bdi/7:5/read_ahead_kb", &first.to_string());
+    assert_eq!(watch.look(SECOND * 2).expect("no error"), Some(Ended::Changed));
+    assert_eq!(watch.end(Ended::Changed).expect("no error").now_kb, first);
+    assert_eq!(kb(&machine), first);
 }
 
 #[test]
