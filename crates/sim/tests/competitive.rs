@@ -36,7 +36,7 @@ fn scenario(trace: &Trace, policy: &str, device: &str) -> String {
 
 const IBM: &str = "model = \"ibm-36gb-10k\"";
 const CP: &str = "name = \"competitive\"";
-const LINUX: &str = "name = \"fixed-depth\", depth = \"128KiB\"";
+const SHALLOW: &str = "name = \"fixed-depth\", depth = \"128KiB\"";
 
 fn seconds(report: &Report) -> f64 {
     report.elapsed_ns as f64 / 1e9
@@ -45,13 +45,13 @@ fn seconds(report: &Report) -> f64 {
 #[test]
 fn alternating_streams_switch_less() {
     let trace = alternating("competitive-alternating");
-    let [cp, linux] = [CP, LINUX].map(|policy| run(&scenario(&trace, policy, IBM)));
+    let [cp, shallow] = [CP, SHALLOW].map(|policy| run(&scenario(&trace, policy, IBM)));
     // Each switch between the files moves more than twice as much; at 128 KiB the scheduler merges some.
     let requests = |report: &Report| report.devices[0].requests as f64;
-    assert!(requests(&linux) / requests(&cp) > 1.8, "{} and {}", requests(&linux), requests(&cp));
-    assert!(seconds(&linux) / seconds(&cp) > 1.3, "{} s and {} s", seconds(&linux), seconds(&cp));
+    assert!(requests(&shallow) / requests(&cp) > 1.8, "{} and {}", requests(&shallow), requests(&cp));
+    assert!(seconds(&shallow) / seconds(&cp) > 1.3, "{} s and {} s", seconds(&shallow), seconds(&cp));
     // What is read and not used are the last windows of the first file, which goes on: two of 96 or of 32 blocks.
-    for (report, depth) in [(cp, 96), (linux, 32)] {
+    for (report, depth) in [(cp, 96), (shallow, 32)] {
         assert!((8208..8208 + 2 * depth).contains(&report.counts.fetches), "{}", report.counts.fetches);
     }
 }
@@ -59,9 +59,9 @@ fn alternating_streams_switch_less() {
 #[test]
 fn one_stream_is_not_slower() {
     let trace = chunks("competitive-one", (0..512).map(|chunk| (1, chunk)));
-    let [cp, linux] = [CP, LINUX].map(|policy| seconds(&run(&scenario(&trace, policy, IBM))));
+    let [cp, shallow] = [CP, SHALLOW].map(|policy| seconds(&run(&scenario(&trace, policy, IBM))));
     // Not slower; it is faster, since at 128 KiB the drive loses more turns where its own read-ahead has ended.
-    assert!(cp / linux < 1.02, "{cp} s and {linux} s");
+    assert!(cp / shallow < 1.02, "{cp} s and {shallow} s");
 }
 
 #[test]

@@ -122,7 +122,8 @@ def tune(
     """Set how far Linux reads ahead on DEVICE: what the drive transfers in the time of a switch.
 
     That is the competitive depth (Li, Shen, Papathanasiou 2007): whatever the streams' lengths, the disk works less
-    than twice as long as one that knows them. The one number that is written is read_ahead_kb of the backing device.
+    than twice as long as one that knows them, but for the kernel's slow start. The one number that is written is
+    read_ahead_kb of the backing device.
 
     Example: headstart tune /dev/sda --profile my-drive.toml --apply
     """

@@ -165,7 +165,8 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
     },
     ReadAheadRow {
         name: "competitive",
-        summary: "the same up to what the disk transfers in its average switch: at most twice the work of an oracle",
+        summary: "the same up to what the disk transfers in its average switch: \
+                  but for the slow start, at most twice the work of an oracle",
         source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4, 5 and 7 (CP)",
         only_ahead: false,
         spares_random: true,
