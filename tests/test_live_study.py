@@ -1,32 +1,20 @@
-"""The live study: what is read and predicted, how it judges, and that it leaves the machine as it was."""
+"""The live study: what is read and predicted, how it judges, what it shows."""
 
 import csv
 import json
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 import headstart
-from headstart.livestudy import image, platform, predict, report, workloads
-from headstart.livestudy.image import MB, Placed, Planned
+from headstart.livestudy import image, predict, report, workloads
+from headstart.livestudy.image import MB, Placed
 from headstart.livestudy.measure import Host
-from headstart.livestudy.study import MEMORY, Row, Study, findings, settings
+from headstart.livestudy.study import Row, Study, findings, settings
 from headstart.livestudy.workloads import Read, Workload
 from tests.conftest import ROOT
 
-COMMAND = [sys.executable, "-m", "headstart.livestudy"]
-PATIENCE_S = 120.0
 NO_HOST = Host(system_call_ns=0, copy_per_kib_ns=0, request_ns=0)
 KIB = 1024
-
-REASON = platform.why_not()
-lives = pytest.mark.skipif(REASON is not None, reason=f"no live study here: {REASON}")
-TOOLLESS = image.missing_tools()
-makes = pytest.mark.skipif(bool(TOOLLESS), reason=f"no image can be made: {', '.join(TOOLLESS)} not installed")
 
 
 def row(workload: str, setting: str, measured_ns: int, predicted_ns: int = 1_000_000_000) -> Row:
@@ -177,122 +165,6 @@ def test_reports_show_every_row_and_note() -> None:
         assert part in page
     assert "<svg" in page
     assert json.loads(json.dumps(shown.to_dict()))["rows"][0]["verdict"] == "differs"
-
-
-# What it sets up and takes down.
-
-
-@makes
-def test_the_image_holds_files_in_one_piece_one_after_another(tmp_path: Path) -> None:
-    path = tmp_path / "disk.img"
-    planned = workloads.files(0.01)
-    placed = image.make(path, 36_400_000_000, planned)
-    assert [(file.name, file.size) for file in placed] == [(file.name, file.size) for file in planned]
-    ends = [file.first_block + file.breaks + -(-file.size // image.BLOCK) for file in placed]
-    gaps = [after.first_block - end for end, after in zip(ends, placed[1:], strict=False)]
-    assert all(0 <= gap <= 1 for gap in gaps), gaps
-    assert all(file.breaks <= 1 for file in placed)
-    assert path.stat().st_blocks * 512 < 4 * MB, "nothing is written but the file system itself"
-    subprocess.run(["e2fsck", "-fn", str(path)], check=True, capture_output=True)
-    stat = subprocess.run(["debugfs", "-R", "ex large", str(path)], check=True, capture_output=True, text=True).stdout
-    assert "Uninit" not in stat
-
-
-@makes
-def test_an_image_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(headstart.HeadstartError, match="debugfs"):
-        image.make(tmp_path / "disk.img", 10 * MB, [Planned("too-large", 50 * MB)])
-
-
-@pytest.mark.parametrize(
-    ("name", "found", "kept"), [("read_ahead_kb", "128\n", "128"), ("scheduler", "[none] bfq\n", "none")]
-)
-def test_what_was_found_is_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, found: str, kept: str
-) -> None:
-    monkeypatch.setattr(platform, "BLOCK_DEVICES", tmp_path)
-    path = tmp_path / "loop77" / "queue" / name
-    path.parent.mkdir(parents=True)
-    path.write_text(found, encoding="ascii")
-    with pytest.raises(KeyboardInterrupt), platform.setting(Path("/dev/loop77"), name, "new"):
-        assert path.read_text(encoding="ascii") == "new"
-        raise KeyboardInterrupt
-    assert path.read_text(encoding="ascii") == kept
-
-
-def test_where_it_cannot_be_done_it_says_so_in_one_line() -> None:
-    program = (
-        "import os, runpy; os.geteuid = lambda: 1000; runpy.run_module('headstart.livestudy', run_name='__main__')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "live-study: skipped: not root\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--repeats", "0"), "python -m headstart.livestudy: Invalid value for '--repeats'"),
-        (("--json", "missing/study.json"), "headstart: missing/study.json: cannot be written"),
-        (("--docs", "page.md"), "headstart: page.md: has no marks; allowed: a file with"),
-    ],
-)
-def test_mistakes_are_named(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
-    (tmp_path / "page.md").write_text("# No marks\n", encoding="utf-8")
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(problem), done.stderr
-
-
-def read_aheads() -> dict[str, str]:
-    """Of all loop devices, by name."""
-    return {path.name: platform.queue(path, "read_ahead_kb") for path in Path("/sys/block").glob("loop*")}
-
-
-def leftovers() -> list[str]:
-    """Loop devices, mounts and files of a study."""
-    loops = platform.run("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines()
-    mounts = [f"at {line}" for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
-    files = [f"in {path}" for path in MEMORY.iterdir()]
-    return [line for line in [*loops, *mounts, *files] if "headstart-live-" in line]
-
-
-@lives
-def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> None:
-    line = [*COMMAND, "--quick", "--json", "-"]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, leftovers()) == (0, []), done.stderr
-    told = json.loads(done.stdout)
-    ways = settings(watch=not told["notes"])
-    assert len(told["rows"]) == 6 * len(ways)
-    asked = {workload.name: workload.size for workload in workloads.workloads(workloads.files(0.1), 0.1)}
-    for found in told["rows"]:
-        what = (found["workload"], found["setting"])
-        assert found["measured_bytes"] >= asked[found["workload"]], what
-        if found["workload"].startswith("random"):
-            # One request each, of what was asked for: whatever the machine is at.
-            reads = [found["measured_requests"], found["measured_bytes"]]
-            assert reads == [found["predicted_requests"], found["predicted_bytes"]], what
-    assert {each["what"].split(",")[0] for each in told["findings"]} == {"alternating", "stream", "short runs"}
-
-
-@lives
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
-def test_an_interrupt_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
-    before = read_aheads()
-    process = subprocess.Popen([*COMMAND, "--quick"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    try:
-        assert process.stderr is not None
-        assert process.stderr.readline() == "  0% alternating, 128 KiB\n"
-        assert platform.wait_for(lambda: any(line.startswith("/dev/loop") for line in leftovers()))
-        (loop,) = (Path(line.split()[0]).name for line in leftovers() if line.startswith("/dev/loop"))
-        process.send_signal(sent)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    finally:
-        # Of a test that failed.
-        process.terminate()
-        process.wait(PATIENCE_S)
-    assert (process.returncode, leftovers(), "Traceback" in errors) == (130, [], False)
-    assert read_aheads()[loop] == before[loop]
 
 
 def test_the_page_shows_a_whole_study() -> None:

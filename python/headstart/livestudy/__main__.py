@@ -39,7 +39,7 @@ def main(
     if reason is not None:
         print(f"live-study: skipped: {reason}", file=sys.stderr)
         return
-    platform.unwind_on_sigterm()
+    platform.unwind_on_signals()
     found = study(quick=quick, repeats=repeats, tell=say)
     if json is not None:
         output.write_json(json, output.as_json(found.to_dict()))

@@ -20,10 +20,14 @@ from typing import Any
 
 from headstart._core import HeadstartError
 from headstart.emulation import Statistics
-from headstart.livestudy.platform import PATIENCE_S, statistics
+from headstart.livestudy.platform import PATIENCE_S, SIGNALS, statistics, undisturbed
 from headstart.livestudy.workloads import Read, Workload
 
 KIB = 1024
+RUN_S = 300.0
+"""A reader may take so long, some twenty times what the slowest takes."""
+REST_S = 30.0
+"""After the readers the drive may go on for so long."""
 AFTER_EACH_OTHER_S = 0.001
 """Between the starts of readers: the order of their first requests is that of their turns ever after."""
 PRIORITY = 1
@@ -67,7 +71,7 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
     `before_start` is called when all files are open and nobody has read yet.
 
     Raises:
-        HeadstartError: A reader failed, or the caches were not cold.
+        HeadstartError: A reader failed or does not end, the drive does not come to rest, or the caches were not cold.
     """
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(len(workload.readers) + 1)
@@ -78,10 +82,12 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
             receiver, sender = context.Pipe(duplex=False)
             arguments = (folder, reads, number * AFTER_EACH_OTHER_S, barrier, sender)
             process = context.Process(target=_reader, args=arguments, daemon=True)
-            process.start()
+            with undisturbed():
+                # Or it would run on, unknown to us.
+                process.start()
+                processes.append(process)
             sender.close()
             ends.append(receiver)
-            processes.append(process)
         # Twice: all have opened their files; all go.
         _meet(barrier, ends)
         before = statistics(drive)
@@ -89,9 +95,11 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
         _meet(barrier, ends)
         times = [_times(end) for end in ends]
     finally:
-        for process in processes:
-            process.terminate()
-            process.join()
+        with undisturbed():
+            for process in processes:
+                # It has nothing to undo, and may not be far enough to hear SIGTERM.
+                process.kill()
+                process.join(PATIENCE_S)
     after = _at_rest(drive)
     if after.bytes - before.bytes < workload.size:
         raise HeadstartError(f"{workload.name}: of {workload.size} bytes some were in memory before they were read")
@@ -149,7 +157,12 @@ def _read_ns(descriptor: int, size: int, within: int) -> int:
 
 def _at_rest(drive: Path) -> Statistics:
     """Return the drive's statistics once nothing is under way: a read-ahead outlasts its reader."""
+    give_up = time.monotonic() + REST_S
     while (now := statistics(drive)).outstanding:
+        if time.monotonic() > give_up:
+            raise HeadstartError(
+                f"{drive}: {now.outstanding} reads are outstanding after {REST_S:g} s without a reader"
+            )
         time.sleep(0.01)
     return now
 
@@ -164,7 +177,7 @@ def _meet(barrier: Any, ends: list[Connection]) -> None:
 
 def _times(end: Connection) -> tuple[int, int]:
     try:
-        told: Any = end.recv()
+        told: Any = end.recv() if end.poll(RUN_S) else f"it has not ended after {RUN_S:g} s"
     except EOFError:
         told = "it died"
     if isinstance(told, str):
@@ -175,9 +188,9 @@ def _times(end: Connection) -> tuple[int, int]:
 
 def _reader(folder: Path, reads: tuple[Read, ...], delay_s: float, barrier: Any, sender: Connection) -> None:
     """In a process of its own: begin so long after the first, tell when it began and ended, or what went wrong."""
-    # Who started it ends it, by SIGTERM; what was inherited would undo what is not ours.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Who started it ends it; what was inherited would undo what is not ours.
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
     try:
         files = {name: os.open(folder / name, os.O_RDONLY) for name in dict.fromkeys(read.file for read in reads)}
         for file in files.values():

@@ -1,9 +1,11 @@
 """What the study changes on the machine, as contexts that undo it: an emulated disk, a loop device, a mount.
 
-Each undoes what it did on every exit, an interrupt included. Nothing but the loop device that it attached itself has
-its read-ahead changed, and no caches are dropped but those of the file system that it unmounts.
+Each undoes what it did on every exit, an interrupt included, and to the end whatever comes meanwhile. Nothing but the
+loop device that it attached itself has its read-ahead changed, and no caches are dropped but those of the file system
+that it unmounts.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from headstart._core import HeadstartError
 from headstart.emulation import Statistics
@@ -21,6 +24,10 @@ from headstart.livestudy.image import missing_tools
 PATIENCE_S = 30.0
 TOOLS = ("losetup", "mount", "umount", "unshare")
 BLOCK_DEVICES = Path("/sys/block")
+ATTEMPTS = 10
+"""At a free loop device, which somebody else may take before us."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a study."""
 
 
 def why_not() -> str | None:
@@ -61,6 +68,36 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
     return True
 
 
+def unwind_on_signals() -> None:
+    """From now on the signals that end a study undo everything as Ctrl-C does, which works in the background too.
+
+    The first does; further ones change nothing. Whoever ignores SIGHUP (`nohup`) goes on doing so.
+    """
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in SIGNALS:
+        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
+            signal.signal(each, unwind)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What is undone is undone to its end: a signal that ends the study counts when the block is left."""
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda number, frame: came.append(number)) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
 @contextmanager
 def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = ()) -> Iterator[None]:
     """Run a command of headstart until the block is left, which begins when it is `ready`; SIGTERM ends it.
@@ -82,11 +119,12 @@ def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = (
                 raise HeadstartError(f"{' '.join(words)}: {said or 'does not come up'}")
             yield
         finally:
-            process.terminate()
-            try:
-                process.communicate(timeout=PATIENCE_S)
-            finally:
-                process.kill()
+            with undisturbed():
+                process.terminate()
+                try:
+                    process.communicate(timeout=PATIENCE_S)
+                finally:
+                    process.kill()
 
 
 @contextmanager
@@ -97,9 +135,10 @@ def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
         with background("emulate", profile, str(image), str(mount), ready=stats.exists):
             yield mount / "disk.img"
     finally:
-        if is_mounted(mount):
-            # It has died without an unmount of its own.
-            run("umount", "--lazy", str(mount))
+        with undisturbed():
+            if is_mounted(mount):
+                # It has died without an unmount of its own.
+                run("umount", "--lazy", str(mount))
 
 
 def statistics(mount: Path) -> Statistics:
@@ -111,25 +150,53 @@ def statistics(mount: Path) -> Statistics:
 def loop_device(file: Path) -> Iterator[Path]:
     """A loop device over `file`, read-only and past the page cache of `file`, with no scheduler of its own.
 
-    The kernel gives a loop device a read-ahead when it is attached, which outlasts it: what was there before it is put
-    back.
+    The kernel gives a loop device a read-ahead when it is attached, and maybe another when it is detached, which
+    outlasts it: what was there before is put back.
     """
-    found = {path.name: queue(path, "read_ahead_kb") for path in BLOCK_DEVICES.glob("loop*")}
+    found: dict[str, str] = {}
     try:
-        device = Path(run("losetup", "--find", "--show", "--read-only", "--direct-io=on", str(file)))
+        device = attach(file, found)
         if (BLOCK_DEVICES / device.name / "loop" / "dio").read_text(encoding="ascii").strip() != "1":
             raise HeadstartError(f"{device}: the kernel does not read {file} directly")
         with setting(device, "scheduler", "none"):
             yield device
     finally:
-        # By its file: an interrupt may have come before we knew its name.
-        for line in run("losetup", "--associated", str(file)).splitlines():
-            device = Path(line.split(":")[0])
-            if device.name in found:
-                (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(
-                    found[device.name], encoding="ascii"
-                )
-            run("losetup", "--detach", str(device))
+        with undisturbed():
+            # By its file: an interrupt may have come before we knew its name.
+            for line in run("losetup", "--associated", str(file)).splitlines():
+                detach(Path(line.split(":")[0]), found)
+
+
+def attach(file: Path, found: dict[str, str]) -> Path:
+    """Attach a free loop device to `file`, with the read-ahead that it had kept in `found`, by its name.
+
+    Raises:
+        HeadstartError: There is none.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        device = Path(run("losetup", "--find"))
+        found[device.name] = queue(device, "read_ahead_kb")
+        try:
+            run("losetup", "--read-only", "--direct-io=on", str(device), str(file))
+        except HeadstartError:
+            if left == 0:
+                raise
+        else:
+            break
+    return device
+
+
+def detach(device: Path, found: dict[str, str]) -> None:
+    """Detach a loop device and give it the read-ahead back that it had.
+
+    Raises:
+        HeadstartError: Somebody keeps it.
+    """
+    run("losetup", "--detach", str(device))
+    # It goes when the last who has it open closes it.
+    if not wait_for(lambda: not (BLOCK_DEVICES / device.name / "loop").exists()):
+        raise HeadstartError(f"{device}: cannot be detached: somebody has it open")
+    (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
 
 
 @contextmanager
@@ -143,7 +210,8 @@ def setting(device: Path, name: str, value: str) -> Iterator[None]:
         path.write_text(value, encoding="ascii")
         yield
     finally:
-        path.write_text(before, encoding="ascii")
+        with undisturbed():
+            path.write_text(before, encoding="ascii")
 
 
 def queue(device: Path, name: str) -> str:
@@ -163,8 +231,9 @@ def mounted(device: Path, folder: Path) -> Iterator[Path]:
         run("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
         yield folder
     finally:
-        if is_mounted(folder):
-            run("umount", str(folder))
+        with undisturbed():
+            if is_mounted(folder):
+                run("umount", str(folder))
 
 
 def is_mounted(folder: Path) -> bool:
@@ -185,8 +254,16 @@ def with_traces() -> Sequence[str]:
 def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
     """`headstart tune --watch` on the device: it sets the read-ahead, and puts it back when it ends."""
     before = read_ahead_kb(device)
+
+    def follows() -> bool:
+        """Whether what stands there is its own number, which may be the one that was there before."""
+        if not state.exists():
+            return False
+        entries = json.loads(state.read_text(encoding="utf-8"))["entries"]
+        return any(entry["ours_kb"][-1:] == [read_ahead_kb(device)] for entry in entries)
+
     words = ("tune", str(device), "--profile", profile, "--watch", "--state", str(state))
-    with background(*words, ready=lambda: read_ahead_kb(device) != before, within=with_traces()):
+    with background(*words, ready=follows, within=with_traces()):
         yield
     if read_ahead_kb(device) != before:
         raise HeadstartError(f"tune --watch: left read_ahead_kb at {read_ahead_kb(device)}, found {before}")
@@ -199,12 +276,6 @@ def why_no_watch(device: Path, profile: str, state: Path) -> str | None:
             return None
     except HeadstartError as error:
         return str(error)
-
-
-def unwind_on_sigterm() -> None:
-    """From now on SIGTERM undoes everything as Ctrl-C does, which works in the background too."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.default_int_handler)
 
 
 def machine() -> str:

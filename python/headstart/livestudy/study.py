@@ -127,7 +127,8 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
     scale, repeats = (0.1, 1) if quick else (1.0, repeats)
     planned = workloads.files(scale)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headstart-live-", dir=MEMORY)))
+        name = f"headstart-live-{os.getpid()}-"
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=name, dir=MEMORY)))
         file = folder / "disk.img"
         placed = image.make(file, DISK_BYTES, planned)
         with disk(folder, file) as (mount, loop, files), platform.mounted(loop, files):
