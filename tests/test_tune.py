@@ -1,8 +1,10 @@
 """`headstart tune` and its Python side: what it shows, writes and takes back, and what it refuses."""
 
+import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,9 +122,12 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         ((".", "--watch"), "profile: is missing: to follow an arm takes its seek curve; allowed: --profile NAME of"),
         ((".", "--watch", "--depth", "1MiB"), "--depth: means nothing with --watch"),
         ((".", "--apply", "--for", "1s"), "--for: means nothing with --apply"),
-        ((".", "--watch", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
+        ((".", "--watch", "--for", "0s", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
         ((".", "--watch", "--profile", "hp97560", "--for", "1"), 'duration: "1" has no unit; allowed: a time with'),
-        ((".", "--watch", "--profile", "hp97560", "--openmetrics", "missing/x"), "missing/x: cannot be written"),
+        (
+            (".", "--watch", "--for", "0s", "--profile", "hp97560", "--openmetrics", "missing/x"),
+            "missing/x: cannot be written",
+        ),
         (("missing", "--depth", "1MiB"), "missing: No such file or directory; allowed: a disk, a partition or a loop"),
         (("/dev/null", "--depth", "1MiB"), "/dev/null: is a character device; allowed: a disk, a partition or"),
         (("/proc", "--depth", "1MiB"), "/proc: has no read-ahead: there is no backing device 0:"),
@@ -267,6 +272,7 @@ def test_a_file_system_without_a_device_has_a_read_ahead_of_its_own(tmp_path: Pa
         disk = mount / "disk.img"
         found = tuning.show(disk, depth="1MiB", state=state)
         assert (found.device.kind, found.device.name, found.device.size_bytes) == ("file-system", None, None)
+        assert (found.device.identity or "").startswith("fuse")
         applied = tuning.apply(disk, depth="1MiB", state=state)
         file = Path("/sys/class/bdi", found.device.number, "read_ahead_kb")
         assert (applied.found_kb, applied.now_kb, int(file.read_text())) == (found.now_kb, 1024, 1024)
@@ -287,6 +293,23 @@ def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str
         ask("look", machine())
 
 
+def give(pipe: Path, text: str, reader: subprocess.Popen[bytes]) -> None:
+    """Write into a pipe once somebody reads it, who must not have ended before."""
+
+    def written() -> bool:
+        assert reader.poll() is None
+        try:
+            descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO  # nobody reads it yet
+            return False
+        os.write(descriptor, text.encode())
+        os.close(descriptor)
+        return True
+
+    wait_until(written)
+
+
 def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
     machine: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
@@ -298,7 +321,7 @@ def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
     words = [sys.executable, "-c", program, json.dumps(machine(depth="1MiB"))]
     with subprocess.Popen(words) as process:
         try:
-            file.write_text("128\n")
+            give(file, "128\n", process)
             wait_until((tmp_path / "tune.json").exists)
             assert process.poll() is None
         finally:
@@ -318,6 +341,36 @@ def test_the_status_line_is_of_the_last_second() -> None:
     now = tuning.Status(**{**fields, **more, "bytes_per_second": 37.3e6, "bytes": 392_769.0})
     line = "125 requests/s, 40% of them switches; seeks 7.53 ms, 37.3 MB/s: 392.8 kB; read-ahead 384 KiB"
     assert command.status_line(then, now) == line
+
+
+def test_each_note_is_said_once_as_soon_as_there_is_one(
+    machine: Callable[..., dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = ask("dry-run", machine(depth="1MiB")).device
+    fields: dict[str, Any] = dict.fromkeys(tuning.Status.__annotations__, 0)
+    watcher = command.Watcher()
+    said = []
+    for notes in (["one"], ["one"], ["one", "two"]):
+        watcher.look(tuning.Status(**{**fields, "device": device, "notes": notes}))
+        said.append([line for line in capsys.readouterr().err.splitlines() if "followed" not in line])
+    watcher.say(tuning.Status(**{**fields, "notes": ["one", "two", "three"]}))
+    said.append(capsys.readouterr().err.splitlines())
+    assert said == [["one"], [], ["two"], ["three"]]
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        watcher = command.Watcher()
+        with watcher.signals():
+            signal.raise_signal(signal.SIGHUP)
+            assert not watcher.stopped
+            signal.raise_signal(signal.SIGTERM)
+            assert watcher.stopped
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_page_describes_each_field() -> None:

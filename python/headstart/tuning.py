@@ -39,7 +39,7 @@ class Device:
     """The devices that a stacked one hands requests on to."""
     size_bytes: int | None
     identity: str | None
-    """A serial number or the like; of a loop device its file."""
+    """A serial number or the like; of a loop device its file; of FUSE and NFS what is mounted."""
     sequence: int | None
     """Counts media since the boot."""
 

@@ -74,9 +74,12 @@ fn every_shipped_drive_is_recovered() {
 fn a_disk_of_ten_thousand_turns_is_recovered_in_a_third_of_the_time() {
     let truth = device("ibm-36gb-10k", "").drive_facts().expect("an arm");
     let found = measured(device("ibm-36gb-10k", ""), &seconds(20));
-    assert_like("20 s", &found.facts.expect("an arm"), &truth, 0.05);
+    let facts = found.facts.expect("an arm");
+    assert_like("20 s", &facts, &truth, 0.05);
     let arm = found.findings.arm.expect("an arm");
     assert_eq!((arm.rpm, arm.segments), (10_000, 16));
+    // As `headstart tune` and `headstart model competitive` compute it from the profile.
+    assert_eq!(arm.mean_bytes_per_s, facts.mean_rate_of_places(None).round() as u64);
     assert!(off(arm.bus_bytes_per_s.expect("a buffer") as f64, 37_500_000.0).abs() < 0.01);
     // By hand: 7.529 ms and 3 ms at 37.3 MB/s are 392.8 kB. Most zones are faster than the bus.
     assert!(off(arm.competitive_depth_bytes as f64, 392_800.0).abs() < 0.05, "{arm:?}");

@@ -74,6 +74,21 @@ impl DriveFacts {
         sectors / time
     }
 
+    /// Bytes a second of long sequential reads that lie at random: the mean over the places of the first `sectors`, or of
+    /// all. That is not [`DriveFacts::mean_rate`], of one read over all of them, which stays longer where it is slow.
+    #[must_use]
+    pub fn mean_rate_of_places(&self, sectors: Option<u64>) -> f64 {
+        let mut left = sectors.unwrap_or(u64::MAX).max(1);
+        let (mut places, mut sum) = (0, 0.0);
+        for band in self.bands.iter() {
+            let here = band.sectors.min(left);
+            left -= here;
+            places += here;
+            sum += here as f64 * band.bytes_per_second;
+        }
+        sum / places as f64
+    }
+
     /// The same arms under a volume that gives each of them one of `disks` sectors in turn, so that a long run moves
     /// at `disks` times the rate.
     #[must_use]
@@ -128,6 +143,16 @@ mod tests {
         assert_eq!(facts.seek_between(1050, 50), Nanos(11_000_000));
         // 1000 sectors at 40 take as long as 500 at 20: together 1500 in twice the time of 1000 at 40.
         assert!((facts.mean_rate() - 30e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_mean_rate_of_places() {
+        let rate = |sectors| (facts().mean_rate_of_places(sectors) / 1e3).round() as u64;
+        assert_eq!(
+            [0, 1000, 1250, 1500, 9999].map(|sectors| rate(Some(sectors))),
+            [40_000, 40_000, 36_000, 33_333, 33_333]
+        );
+        assert_eq!(rate(None), 33_333);
     }
 
     #[test]

@@ -21,6 +21,7 @@ from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
 
 PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WINDOW = 10
 """Rates are those of so many looks, which is a second."""
 
@@ -30,6 +31,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.stopped = False
+        self.said = 0
         self.looks: deque[tuning.Status] = deque(maxlen=WINDOW + 1)
         console = Console(stderr=True, highlight=False)
         self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
@@ -40,8 +42,8 @@ class Watcher:
 
     def look(self, now: tuning.Status) -> bool:
         """Show `now`; return whether that is all."""
+        self.say(now)
         if not self.looks:
-            say(now.notes)
             text = f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed"
             print(text, file=sys.stderr, flush=True)
             if self.live is not None:
@@ -51,10 +53,15 @@ class Watcher:
             self.live.update(Text(status_line(self.looks[0], now)), refresh=True)
         return self.stopped
 
+    def say(self, now: tuning.Status) -> None:
+        """Say what has come to be said since the last time."""
+        say(now.notes[self.said :])
+        self.said = len(now.notes)
+
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Take the signals that end a process, and give them back."""
-        taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        """Take the signals that end a process, and give them back. One that is ignored, as under nohup, stays so."""
+        taken = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
         before = {each: signal.signal(each, self.stop) for each in taken}
         try:
             yield
@@ -62,7 +69,8 @@ class Watcher:
             if self.live is not None:
                 self.live.stop()
             for each, handler in before.items():
-                signal.signal(each, handler)
+                # Nothing, if Python had not set it.
+                signal.signal(each, handler or signal.SIG_DFL)
 
 
 def status_line(then: tuning.Status, now: tuning.Status) -> str:
@@ -179,8 +187,7 @@ def follow(
             state=state,
             progress=watcher.look,
         )
-    # The first of them were said at the start.
-    say(status.notes[len(watcher.looks[0].notes) if watcher.looks else 0 :])
+    watcher.say(status)
     if json is not None:
         output.write_json(json, output.as_json(status.to_dict()))
     if json != "-":

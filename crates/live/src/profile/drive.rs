@@ -85,7 +85,8 @@ impl Measured {
         let switch_ns = (facts.mean_seek + facts.half_turn).0 as f64;
         // What one would expect of a request: in the file it is only known once the curve is.
         toml = toml.replace(Numbers::SERVICE, &format!("{:.1}ms", (switch_ns + self.overhead_ns) / 1e6));
-        let depth = competitive_depth(switch_ns, facts.mean_rate());
+        let rate = facts.mean_rate_of_places(None);
+        let depth = competitive_depth(switch_ns, rate);
         let arm = ArmFound {
             turn_ns: self.turn.ns.round() as u64,
             rpm: numbers.rpm,
@@ -94,7 +95,7 @@ impl Measured {
             bus_bytes_per_s: self.bus_bytes_per_s,
             segments: looked.buffer.map_or(0, |buffer| buffer.segments),
             mean_seek_ns: facts.mean_seek.0,
-            mean_bytes_per_s: facts.mean_rate().round() as u64,
+            mean_bytes_per_s: rate.round() as u64,
             competitive_depth_bytes: depth.round() as u64,
             competitive_depth_pages: (whole_pages(depth, PAGE_BYTES) / PAGE_BYTES) as u64,
             zones,

@@ -69,7 +69,7 @@ pub struct ArmFound {
     pub seeks: Vec<SeekPoint>,
     /// Between two places drawn evenly.
     pub mean_seek_ns: u64,
-    /// Bytes a second of a long read: the mean over all places.
+    /// Bytes a second of long reads: the mean over all places, as they lie at random.
     pub mean_bytes_per_s: u64,
     /// What passes the head in the time of a mean seek and half a turn: bytes, and whole pages of 4 KiB.
     pub competitive_depth_bytes: u64,

@@ -136,16 +136,7 @@ pub(super) fn bytes_of(facts: &DriveFacts) -> u64 {
 
 /// Mean rate over the first `bytes` of a drive, or over all of it: over its places, as streams lie at random.
 pub(super) fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
-    // A device of no size is one without a medium.
-    let mut left = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(SECTOR_BYTES).max(1));
-    let (mut sectors, mut sum) = (0, 0.0);
-    for band in facts.bands.iter() {
-        let here = band.sectors.min(left);
-        left -= here;
-        sectors += here;
-        sum += here as f64 * band.bytes_per_second;
-    }
-    sum / sectors as f64
+    facts.mean_rate_of_places(bytes.map(|bytes| bytes.div_ceil(SECTOR_BYTES)))
 }
 
 #[cfg(test)]
@@ -154,24 +145,6 @@ mod tests {
 
     use super::super::testing::Machine;
     use super::*;
-    use headstart_types::RateBand;
-
-    #[test]
-    fn the_rate_is_that_of_the_places_of_the_device() {
-        // 1000 sectors at 40 MB/s, 500 at 20.
-        let band =
-            |first, sectors, rate| RateBand { first, sectors, first_cylinder: 0, cylinders: 1, bytes_per_second: rate };
-        let facts = DriveFacts {
-            seek: [Nanos::ZERO].into(),
-            mean_seek: Nanos::ZERO,
-            half_turn: Nanos::ZERO,
-            bands: [band(0, 1000, 40e6), band(1000, 500, 20e6)].into(),
-        };
-        let rate =
-            |sectors: Option<u64>| (mean_rate(&facts, sectors.map(|sectors| sectors * 512)) / 1e3).round() as u64;
-        assert_eq!([Some(0), Some(1000), Some(1250), Some(1500)].map(rate), [40_000, 40_000, 36_000, 33_333]);
-        assert_eq!((rate(None), rate(Some(9999))), (33_333, 33_333));
-    }
 
     #[test]
     fn the_paper_s_drive() {

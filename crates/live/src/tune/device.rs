@@ -182,21 +182,15 @@ impl Device {
         access(&self.file(), AccessFlags::W_OK).map_err(|errno| self.not_written(&errno.into()))
     }
 
-    /// Sets the number.
+    /// Sets the number. Returns what stands there then: somebody else may have set another at once.
     ///
     /// # Errors
-    /// The system does not allow it, it is gone, or it takes another number than this.
-    pub(super) fn write(&self, kb: u64) -> Result<(), Error> {
+    /// The system does not allow it, or it is gone.
+    pub(super) fn write(&self, kb: u64) -> Result<u64, Error> {
         // As `echo` does; not created where it has gone.
         let write = || fs::OpenOptions::new().write(true).truncate(true).open(self.file())?.write_all_of(kb);
         write().map_err(|source: io::Error| self.not_written(&source))?;
-        match self.read_ahead_kb()? {
-            now if now == kb => Ok(()),
-            now => {
-                let problem = format!("{kb} was written, and it is {now}");
-                Err(Error::path(&self.file(), problem, "whole pages, up to what the kernel takes"))
-            }
-        }
+        self.read_ahead_kb()
     }
 
     fn not_written(&self, source: &io::Error) -> Error {
@@ -249,6 +243,8 @@ fn names_in(folder: &Path) -> Vec<String> {
 mod tests {
     use super::super::testing::Machine;
     use super::*;
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
 
     #[test]
     fn a_partition_s_disk_is_the_device() {
@@ -312,6 +308,23 @@ mod tests {
         assert_eq!(error("/no/such"), format!("/no/such: No such file or directory; allowed: {ALLOWED}"));
         assert_eq!(error("/dev/null"), format!("/dev/null: is a character device; allowed: {ALLOWED}"));
         assert!(error("/proc").starts_with("/proc: has no read-ahead: there is no backing device 0:"));
+    }
+
+    #[test]
+    fn what_somebody_else_writes_at_once_is_told() {
+        let machine = Machine::new();
+        let file = machine.disk("sda", "8:0", 1000, 128);
+        let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
+        fs::remove_file(&file).expect("it is there");
+        mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR).expect("there is room");
+        // Who opens it waits for the other.
+        let somebody = std::thread::spawn(move || {
+            let written = fs::read_to_string(&file).expect("it is there");
+            fs::write(&file, "512\n").expect("it is there");
+            written
+        });
+        assert_eq!(device.expect("it is there").write(384).expect("it is written"), 512);
+        assert_eq!(somebody.join().expect("it ends"), "384\n");
     }
 
     #[test]

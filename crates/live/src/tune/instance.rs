@@ -58,7 +58,7 @@ impl Instance {
         }
         sweep(roots, &instances);
         let own = Process::own(roots);
-        let folder = instances.join(format!("{PREFIX}{}-{}", own.pid, own.start_ticks));
+        let folder = instances.join(name(own, number));
         let allowed = "root, and an instance of tracefs that can be made";
         let problem = |source: io::Error| Error::path(&folder, system_says(&source), allowed);
         fs::create_dir(&folder).map_err(problem)?;
@@ -120,10 +120,16 @@ fn sweep(roots: &Roots, instances: &Path) {
     }
 }
 
+/// A process may follow several devices.
+fn name(owner: Process, number: Number) -> String {
+    format!("{PREFIX}{}-{}-{}.{}", owner.pid, owner.start_ticks, number.major, number.minor)
+}
+
 /// Whose instance it is; `None` if it is none of ours.
 fn owner(name: &str) -> Option<Process> {
-    let (pid, start_ticks) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    Some(Process { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
+    let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '-');
+    let (pid, start_ticks) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(Process { pid, start_ticks })
 }
 
 #[cfg(test)]
@@ -144,7 +150,7 @@ mod tests {
         assert_eq!(error(), format!("{root}: there are no block tracepoints; {allowed}"));
         fs::create_dir_all(machine.path("tracing/events/block").join(EVENT)).expect("there is room");
         // Here it can be made, but nothing appears in it.
-        assert!(error().contains("/instances/headstart-"), "{}", error());
+        assert!(error().contains(&format!("/instances/headstart-{}-", std::process::id())), "{}", error());
         assert_eq!(fs::read_dir(machine.path("tracing/instances")).expect("a folder").count(), 0);
     }
 
@@ -153,13 +159,17 @@ mod tests {
         let machine = Machine::new();
         let instances = machine.path("tracing/instances");
         machine.write("proc/77/stat", &format!("77 (a) b) S {} 4242 0", "1 ".repeat(18).trim()));
-        for name in ["headstart-77-4242", "headstart-77-4241", "headstart-78-1", "headstart-mine", "others"] {
+        // Two devices of one process.
+        let live = Process { pid: 77, start_ticks: 4242 };
+        let [one, other] = [0, 16].map(|minor| name(live, Number { major: 8, minor }));
+        assert_eq!([&one, &other].map(|name| owner(name)), [Some(live), Some(live)]);
+        for name in [&one, &other, "headstart-77-4241-8.0", "headstart-78-1-8.0", "headstart-mine", "others"] {
             fs::create_dir_all(instances.join(name)).expect("there is room");
         }
         sweep(&machine.roots(), &instances);
         let mut left: Vec<_> =
             fs::read_dir(&instances).expect("a folder").map(|each| each.expect("a name").file_name()).collect();
         left.sort();
-        assert_eq!(left, ["headstart-77-4242", "headstart-mine", "others"]);
+        assert_eq!(left, ["headstart-77-4242-8.0", "headstart-77-4242-8.16", "headstart-mine", "others"]);
     }
 }

@@ -24,6 +24,8 @@ mod killed_tests;
 mod number;
 mod openmetrics;
 mod process;
+#[cfg(test)]
+mod replaced_tests;
 mod report;
 mod roots;
 mod state;

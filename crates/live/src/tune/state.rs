@@ -33,7 +33,8 @@ const ALLOWED: &str = "a file that headstart tune has written, in a folder that 
 pub(super) struct Entry {
     /// The backing device's name, in this boot: what its folder in sysfs is called.
     pub backing: String,
-    /// The device's name then.
+    /// As the device was named then, and its own name.
+    pub path: String,
     pub name: String,
     /// Its serial number or the like.
     pub identity: Option<String>,
@@ -55,6 +56,7 @@ impl Entry {
     pub fn new(device: &Device, roots: &Roots, old_kb: u64, watcher: Option<Process>) -> Self {
         Self {
             backing: device.backing_name(),
+            path: device.path.to_string_lossy().into_owned(),
             name: device.label(),
             identity: device.identity.clone(),
             size_bytes: device.size_bytes,
@@ -239,6 +241,7 @@ mod tests {
     fn entry(backing: &str, old_kb: u64) -> Entry {
         Entry {
             backing: backing.to_owned(),
+            path: "/dev/loop0".to_owned(),
             name: "loop0".to_owned(),
             identity: Some("/dev/shm/disk.img".to_owned()),
             size_bytes: Some(4096),

@@ -73,11 +73,15 @@ impl Tuner {
         let mut notes: Vec<String> = depth.profile_bytes.and_then(|bytes| self.remark(bytes)).into_iter().collect();
         let watcher = entry.and_then(|entry| entry.watcher);
         if let (Some(entry), Some(dead)) = (entry, watcher.filter(|watcher| !watcher.lives(roots))) {
-            notes.push(format!(
-                "process {} watched it and was killed: what stands there is its number; the next --apply, --watch or \
-                 --restore writes {} first",
-                dead.pid, entry.old_kb
-            ));
+            let old = entry.old_kb;
+            let stands = match now {
+                now if now == old => format!("it is {old}, as it was found"),
+                now if entry.ours_kb.contains(&now) => format!(
+                    "what stands there is its number; the next --apply, --watch or --restore writes {old} first"
+                ),
+                now => format!("somebody has set {now} since, which stays"),
+            };
+            notes.push(format!("process {} watched it and was killed: {stands}", dead.pid));
         }
         let report = self.report(Action::DryRun, now, Some(depth), entry.map(|entry| entry.old_kb), notes)?;
         Ok(Report { watcher: watcher.filter(|watcher| watcher.lives(roots)), ..report })
@@ -102,7 +106,7 @@ impl Tuner {
         }
         entry.writes(found, depth.kb);
         state.put(entry)?;
-        self.device.write(depth.kb)?;
+        notes.extend(self.write(depth.kb)?);
         drop(lock);
         self.report(Action::Apply, found, Some(depth), Some(old), notes)
     }
@@ -128,7 +132,7 @@ impl Tuner {
         } else if found == old {
             notes.push(format!("it was {old} already"));
         } else if ours || force {
-            self.device.write(old)?;
+            notes.extend(self.write(old)?);
         } else if !entry.is_of(&self.device) {
             notes.push(FORGOTTEN.to_owned());
         } else {
@@ -183,11 +187,17 @@ impl Tuner {
             _ if !entry.is_for(&self.device) => format!("{who}: {FORGOTTEN}"),
             now if now == old => format!("{who}: it is {old}, as it was found"),
             now if entry.ours_kb.contains(&now) => {
-                self.device.write(old)?;
-                format!("{who}: it was {now}, and is {old} again, as it was found")
+                let said = self.write(old)?.unwrap_or_else(|| format!("and is {old} again, as it was found"));
+                format!("{who}: it was {now}, {said}")
             }
             now => format!("{who}: somebody has set {now} since, which stays"),
         })
+    }
+
+    /// Writes the number. Says so if somebody else has set another at once, which stays.
+    fn write(&self, kb: u64) -> Result<Option<String>, Error> {
+        let now = self.device.write(kb)?;
+        Ok((now != kb).then(|| format!("{kb} was written, and somebody else has set {now} since, which stays")))
     }
 
     /// # Errors
@@ -248,15 +258,18 @@ impl Tuner {
     }
 }
 
-/// Forgets what was found on a device that is not there any more, by the name in its path: with the device its number has
-/// gone.
+/// Forgets what was found on a device that is not there any more, by its path then or the name in that: with the device its
+/// number has gone.
 ///
 /// # Errors
 /// It was forgotten, which the error says; or the state file cannot be written, or is damaged.
 pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
     let Settings { roots, device, state } = settings;
     let name = device.file_name().unwrap_or_default().to_string_lossy();
-    let gone = |entry: &Entry| entry.name == name && !roots.sys.join("class/bdi").join(&entry.backing).exists();
+    let path = device.to_string_lossy();
+    let gone = |entry: &Entry| {
+        (entry.path == path || entry.name == name) && !roots.sys.join("class/bdi").join(&entry.backing).exists()
+    };
     if device.exists() || !state::read(state)?.iter().any(gone) {
         return Ok(());
     }

@@ -15,7 +15,7 @@ pub(super) fn wanted(kib: u64) -> Wanted {
     Wanted::Depth(Bytes(kib << 10))
 }
 
-fn settings(machine: &Machine) -> Settings {
+pub(super) fn settings(machine: &Machine) -> Settings {
     Settings { roots: machine.roots(), device: PathBuf::from("/dev/sda"), state: machine.path(STATE) }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn entries(machine: &Machine) -> Vec<Entry> {
 }
 
 /// An entry of the state file, as one that was killed has left it.
-fn left(machine: &Machine, old_kb: u64, ours_kb: &[u64], watcher: Option<Process>) {
+pub(super) fn left(machine: &Machine, old_kb: u64, ours_kb: &[u64], watcher: Option<Process>) {
     let tuner = tuner(machine);
     let mut entry = Entry::new(&tuner.device, &machine.roots(), old_kb, watcher);
     entry.ours_kb = ours_kb.to_vec();
@@ -117,6 +117,14 @@ fn killed_between_the_state_and_the_number() {
         assert_eq!((report.now_kb, report.notes), (128, vec![note]));
         assert_eq!(entries(&machine), []);
     }
+    // Before it wrote its first number; and somebody else wrote after its last.
+    for (now, end) in [(128, ": it is 128, as it was found"), (256, ": somebody has set 256 since, which stays")] {
+        set(&machine, now);
+        left(&machine, 128, &[384], Some(DEAD));
+        let notes = tuner(&machine).show(&wanted(512)).expect("it is there").notes;
+        assert!(notes[0].ends_with(end), "{notes:?}");
+        assert_eq!(tuner(&machine).restore(false).expect("no mistake").now_kb, now);
+    }
     // And what comes next starts from what was found.
     set(&machine, 384);
     left(&machine, 128, &[384], Some(DEAD));
@@ -159,89 +167,6 @@ fn what_somebody_else_has_set_stays() {
 }
 
 #[test]
-fn another_disk_s_number_stays_even_if_it_is_one_of_ours() {
-    let machine = machine();
-    machine.write("sys/block/sda/diskseq", "1");
-    let replace = |wwid: &str, watcher| {
-        machine.write("sys/block/sda/wwid", "naa.1");
-        set(&machine, 384);
-        left(&machine, 128, &[384], watcher);
-        machine.write("sys/block/sda/wwid", wwid);
-        machine.write("sys/block/sda/diskseq", "2");
-    };
-    for (watcher, force) in [(None, false), (None, true), (Some(DEAD), false)] {
-        replace("naa.2", watcher);
-        assert_eq!(tuner(&machine).show(&wanted(512)).expect("it is there").old_kb, None);
-        let report = tuner(&machine).restore(force).expect("no mistake");
-        assert_eq!((report.now_kb, kb(&machine).as_str(), entries(&machine)), (384, "384", vec![]));
-        assert!(report.notes[0].ends_with("another device has its number now: what was found is forgotten"));
-    }
-    replace("naa.2", None);
-    assert_eq!(tuner(&machine).apply(&wanted(512)).expect("it can be written").old_kb, Some(384));
-    assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 384);
-    // The same disk with another medium keeps its number.
-    replace("naa.1", None);
-    assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 128);
-}
-
-#[test]
-fn a_loop_device_s_number_outlives_its_file() {
-    let machine = Machine::new();
-    machine.disk("loop3", "8:0", 1000, 1024);
-    for force in [false, true] {
-        machine.write("sys/block/loop3/loop/backing_file", "/a");
-        left(&machine, 128, &[1024], None);
-        machine.write("sys/block/loop3/loop/backing_file", "/b");
-        assert_eq!(tuner(&machine).apply(&wanted(512)).expect("it can be written").old_kb, Some(128));
-        assert_eq!(tuner(&machine).restore(force).expect("it can be written").now_kb, 128);
-        set(&machine, 1024);
-    }
-}
-
-/// One of the file system of that number.
-fn on_file_system(machine: &Machine, number: &str) -> Tuner {
-    let device = Device::at(&machine.roots(), Path::new("/mnt"), number.parse().expect("a number"), true);
-    Tuner { settings: settings(machine), device: device.expect("it is there") }
-}
-
-#[test]
-fn a_driver_s_number_and_its_disk_s_are_two() {
-    let machine = machine();
-    machine.write("sys/class/bdi/8:0-fuseblk/read_ahead_kb", "64");
-    let mount = || on_file_system(&machine, "8:0");
-    mount().apply(&wanted(384)).expect("it can be written");
-    tuner(&machine).apply(&wanted(512)).expect("it can be written");
-    let olds: Vec<(String, u64)> = entries(&machine).into_iter().map(|entry| (entry.backing, entry.old_kb)).collect();
-    assert_eq!(olds, [("8:0".to_owned(), 128), ("8:0-fuseblk".to_owned(), 64)]);
-    assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 128);
-    assert_eq!(mount().show(&wanted(384)).expect("it is there").old_kb, Some(64));
-    assert_eq!(mount().restore(false).expect("it can be written").now_kb, 64);
-    assert_eq!((kb(&machine).as_str(), entries(&machine)), ("128", vec![]));
-}
-
-#[test]
-fn what_is_mounted_next_has_the_number_of_the_last() {
-    let machine = machine();
-    let mount = |source: &str, kb: u64| {
-        machine.write("sys/class/bdi/0:45/read_ahead_kb", &kb.to_string());
-        machine.write("proc/self/mountinfo", &format!("30 1 0:45 / /mnt rw - fuse.a {source} rw"));
-    };
-    let tuner = || on_file_system(&machine, "0:45");
-    for (source, stands) in [("two", 4096), ("two", 1024), ("one", 4096)] {
-        mount("one", 128);
-        tuner().apply(&wanted(1024)).expect("it can be written");
-        mount(source, stands);
-        assert_eq!(tuner().apply(&wanted(512)).expect("it can be written").old_kb, Some(stands));
-        assert_eq!(tuner().restore(false).expect("it can be written").now_kb, stands);
-    }
-    mount("one", 128);
-    tuner().apply(&wanted(1024)).expect("it can be written");
-    mount("two", 1024);
-    let report = tuner().restore(false).expect("no mistake");
-    assert_eq!((report.now_kb, report.notes.len(), entries(&machine)), (1024, 1, vec![]));
-}
-
-#[test]
 fn another_boot_has_none_of_ours() {
     let machine = machine();
     left(&machine, 64, &[384], None);
@@ -265,6 +190,14 @@ fn a_device_that_has_gone_is_forgotten() {
     assert!(text.contains("dev/sda: has gone, and its read-ahead with it: what was found is forgotten"), "{text}");
     assert_eq!(entries(&machine), []);
     forget_gone(&gone).expect("nothing is known of it");
+    // By another of its names, too.
+    machine.write("sys/class/bdi/8:0/read_ahead_kb", "128");
+    let link = machine.path("dev/disk/by-id/ata-1");
+    let device = Device::at(&machine.roots(), &link, "8:0".parse().expect("a number"), false).expect("it is there");
+    Tuner { settings: settings(&machine), device }.apply(&wanted(384)).expect("it can be written");
+    std::fs::remove_dir_all(machine.path("sys/class/bdi/8:0")).expect("it is there");
+    forget_gone(&Settings { device: link, ..settings(&machine) }).expect_err("it says so");
+    assert_eq!(entries(&machine), []);
     // Or by the next who writes the file.
     machine.write("sys/class/bdi/8:0/read_ahead_kb", "128");
     left(&machine, 128, &[384], None);

@@ -243,13 +243,13 @@ fn somebody_else_s_number_stays() {
     assert_eq!(kb(&machine), first);
 }
 
+fn refused(tuner: Tuner, settings: WatchSettings) -> String {
+    Watch::with(tuner, settings, || Ok(Fake::default())).map(|_| ()).expect_err("refused").to_string()
+}
+
 #[test]
-fn what_cannot_be_watched_is_refused_and_nothing_changed() {
+fn two_of_one_device_are_refused_whatever_their_state_files() {
     let machine = machine();
-    let refused = |tuner: Tuner, settings: WatchSettings| {
-        Watch::with(tuner, settings, || Ok(Fake::default())).map(|_| ()).expect_err("refused").to_string()
-    };
-    // Two of one device, whatever their state files.
     let (watch, _) = start(&machine);
     let stood = kb(&machine);
     let other = || {
@@ -269,6 +269,11 @@ fn what_cannot_be_watched_is_refused_and_nothing_changed() {
         (stood, Some(128))
     );
     drop(watch);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_and_nothing_changed() {
+    let machine = machine();
     // What is applied.
     tuner(&machine).apply(&Wanted::Depth(Bytes(1 << 20))).expect("it can be written");
     let text = refused(tuner(&machine), settings());
