@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +13,13 @@ import pytest
 import headstart
 from headstart import emulation
 from headstart.cli import emulate as command
+from headstart.livestudy.platform import is_mounted
 from tests.conftest import COMMAND, ROOT, Run
+from tests.machines import PATIENCE_S, emulated, mounts
 from tests.test_bad_input import one_line
 
+UNIFORM = ("uniform", "--set", "fetch_time=1ms")
 CONTENT = bytes(range(256)) * 300 + b"the end"
-PATIENCE_S = 60.0
-MAY_MOUNT = 1 << 21
-"""CAP_SYS_ADMIN."""
-
-
-def why_not() -> str | None:
-    """Why nothing can be mounted here, if so."""
-    fuse = Path("/dev/fuse")
-    if not os.access(fuse, os.R_OK | os.W_OK):
-        return f"{fuse} is not there, or not for us"
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    (capabilities,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
-    may_mount = int(capabilities, 16) & MAY_MOUNT or shutil.which("fusermount3")
-    return None if may_mount else "neither CAP_SYS_ADMIN nor fusermount3"
-
-
-REASON = why_not()
-mounts = pytest.mark.skipif(REASON is not None, reason=f"nothing can be mounted: {REASON}")
 
 
 @pytest.fixture
@@ -47,35 +30,10 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def is_mounted(folder: Path) -> bool:
-    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    return str(folder) in (line.split()[1] for line in lines)
-
-
-@contextmanager
-def emulated(image: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """The command, once it has said where it is mounted, and its mount point; it has ended when this is left."""
-    mount = image.parent / "mount"
-    line = [str(COMMAND), "emulate", "uniform", str(image), str(mount), "--set", "fetch_time=1ms", *words]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            assert process.stderr.readline() == f"uniform behind fcfs: {mount}/disk.img\n"
-            assert is_mounted(mount)
-            yield process, mount
-        finally:
-            # The first is for a test that failed: the mount must go.
-            process.terminate()
-            try:
-                process.wait(PATIENCE_S)
-            finally:
-                process.kill()
-
-
 @mounts
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
 def test_signals_unmount_and_a_second_one_does_no_harm(image: Path, sent: signal.Signals) -> None:
-    with emulated(image, "--json", "-") as (process, mount):
+    with emulated(image, *UNIFORM, "--json", "-") as (process, mount):
         assert (mount / "disk.img").read_bytes() == CONTENT
         now = json.loads((mount / "stats").read_text(encoding="utf-8"))
         assert (now["requests"] > 0, now["bytes"]) == (True, len(CONTENT))
@@ -93,7 +51,7 @@ def test_signals_unmount_and_a_second_one_does_no_harm(image: Path, sent: signal
 
 @mounts
 def test_unmounting_from_outside_ends_it(image: Path) -> None:
-    with emulated(image) as (process, mount):
+    with emulated(image, *UNIFORM) as (process, mount):
         (mount / "disk.img").read_bytes()
         umount = (
             ["umount", str(mount)]
@@ -108,7 +66,7 @@ def test_unmounting_from_outside_ends_it(image: Path) -> None:
 
 @mounts
 def test_what_is_in_use_is_unmounted_all_the_same(image: Path) -> None:
-    with emulated(image) as (process, mount), (mount / "disk.img").open("rb"):
+    with emulated(image, *UNIFORM) as (process, mount), (mount / "disk.img").open("rb"):
         process.terminate()
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, is_mounted(mount)) == (0, False)

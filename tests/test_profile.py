@@ -4,9 +4,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,33 +11,10 @@ import pytest
 import headstart
 from headstart import HeadstartError, profiling
 from tests.conftest import COMMAND, ROOT, Run
+from tests.machines import PATIENCE_S, emulated, mounts, sparse, wait_until
 from tests.test_bad_input import one_line
-from tests.test_emulate import PATIENCE_S, REASON, is_mounted
 
-mounts = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of emulated disks: {REASON}")
 IBM_BYTES = 36_400_000_000
-
-
-@contextmanager
-def emulated(folder: Path, size: int, *drive: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-    """An emulated disk of which nothing has been written, and the command that emulates it."""
-    image, mount = folder / "image", folder / "mount"
-    mount.mkdir()
-    with image.open("wb") as file:
-        file.truncate(size)
-    profile, *settings = drive
-    line = [str(COMMAND), "emulate", profile, str(image), str(mount), *settings]
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            end = time.monotonic() + PATIENCE_S
-            while not (mount / "stats").exists():
-                assert process.poll() is None and time.monotonic() < end
-                time.sleep(0.05)
-            yield mount / "disk.img", process
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
-    assert not is_mounted(mount)
 
 
 def files(folder: Path) -> set[str]:
@@ -51,8 +25,8 @@ def files(folder: Path) -> set[str]:
 @mounts
 def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("altair")
-    with emulated(tmp_path, IBM_BYTES, "ibm-36gb-10k") as (disk, _):
-        done = run("profile", disk, "--time", "25", "--json", "found.json", "--plot", "found.html")
+    with emulated(sparse(tmp_path / "image", IBM_BYTES), "ibm-36gb-10k") as (_, mount):
+        done = run("profile", mount / "disk.img", "--time", "25", "--json", "found.json", "--plot", "found.html")
     assert (done.returncode, done.stderr) == (0, "")
     assert files(tmp_path) == {"disk.toml", "found.json", "found.html"}
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
@@ -83,8 +57,8 @@ def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
 
 @mounts
 def test_a_device_without_an_arm_gets_no_profile(run: Run, tmp_path: Path) -> None:
-    with emulated(tmp_path, 1 << 28, "uniform", "--set", "fetch_time=1ms") as (disk, _):
-        done = run("profile", disk, "--time", "4", "--output", "found.toml", "--json", "found.json")
+    with emulated(sparse(tmp_path / "image", 1 << 28), "uniform", "--set", "fetch_time=1ms") as (_, mount):
+        done = run("profile", mount / "disk.img", "--time", "4", "--output", "found.toml", "--json", "found.json")
     assert (done.returncode, done.stderr) == (0, "")
     assert files(tmp_path) == {"found.json"}
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
@@ -98,7 +72,8 @@ def test_a_device_without_an_arm_gets_no_profile(run: Run, tmp_path: Path) -> No
 @mounts
 def test_stopped_or_abandoned_it_leaves_nothing(run: Run, tmp_path: Path) -> None:
     run("list", "devices")
-    with emulated(tmp_path, IBM_BYTES, "ibm-36gb-10k") as (disk, process):
+    with emulated(sparse(tmp_path / "image", IBM_BYTES), "ibm-36gb-10k") as (process, mount):
+        disk = mount / "disk.img"
         line = [str(COMMAND), "profile", str(disk), "--plot", "found.html", "--json", "found.json"]
         for sent in (signal.SIGINT, signal.SIGTERM):
             with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as stopped:
@@ -122,11 +97,12 @@ def test_stopped_or_abandoned_it_leaves_nothing(run: Run, tmp_path: Path) -> Non
 def wait_for_reads(disk: Path) -> None:
     """Until somebody else reads the emulated disk."""
     stats = disk.with_name("stats")
-    before = json.loads(stats.read_text(encoding="utf-8"))["requests"]
-    end = time.monotonic() + PATIENCE_S
-    while json.loads(stats.read_text(encoding="utf-8"))["requests"] < before + 20:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+
+    def requests() -> int:
+        return int(json.loads(stats.read_text(encoding="utf-8"))["requests"])
+
+    before = requests()
+    wait_until(lambda: requests() >= before + 20)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ import pytest
 
 from headstart import HeadstartError, _core, tuning
 from headstart.cli import tune as command
-from tests import test_emulate
+from tests import machines
 from tests.conftest import COMMAND, ROOT, Run
+from tests.machines import wait_until
 from tests.test_bad_input import one_line
 
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 BLOCK = 65_536
-PATIENCE_S = 60.0
 CAPACITY = 36_400_000_000
 """Of the drive whose profile is used; the images have holes and nothing else."""
 
@@ -48,13 +47,6 @@ def nobody_may() -> bool:
 
 REASON = why_not()
 loops = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of real devices: {REASON}")
-
-
-def wait_until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -262,13 +254,13 @@ def test_a_number_that_somebody_else_has_set_stays(loop: Loop) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: not root")
-@test_emulate.mounts
+@machines.mounts
 def test_a_file_system_without_a_device_has_a_read_ahead_of_its_own(tmp_path: Path) -> None:
     """FUSE: the mount of an emulated disk."""
     (tmp_path / "image").write_bytes(bytes(BLOCK))
     (tmp_path / "mount").mkdir()
     state = tmp_path / "tune.json"
-    with test_emulate.emulated(tmp_path / "image") as (_, mount):
+    with machines.emulated(tmp_path / "image", "uniform", "--set", "fetch_time=1ms") as (_, mount):
         disk = mount / "disk.img"
         found = tuning.show(disk, depth="1MiB", state=state)
         assert (found.device.kind, found.device.name, found.device.size_bytes) == ("file-system", None, None)

@@ -12,21 +12,20 @@ from typing import Any
 
 import pytest
 
-from tests import test_emulate
+from tests import machines
 from tests.conftest import COMMAND
+from tests.machines import PATIENCE_S, wait_until
 from tests.test_bad_input import one_line
 from tests.test_tune import (
     AS_NOBODY,
     BLOCK,
     CAPACITY,
-    PATIENCE_S,
     Loop,
     loop,
     loops,
     nobody_may,
     reported,
     tune,
-    wait_until,
 )
 
 __all__ = ["loop"]
@@ -133,18 +132,11 @@ def test_it_follows_the_arm(loop: Loop, tmp_path: Path) -> None:
     assert text.endswith("# EOF\n")
 
 
-@test_emulate.mounts
+@machines.mounts
 def test_on_an_emulated_disk(tmp_path: Path) -> None:
     """Where reads take their time, a third of the disk apart: the mean seek, and so the drive's own depth."""
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    with image.open("wb") as file:
-        file.truncate(CAPACITY)
-    emulate = subprocess.Popen(
-        [str(COMMAND), "emulate", "ibm-36gb-10k", str(image), str(mount)], stdout=subprocess.DEVNULL
-    )
-    try:
-        wait_until((mount / "stats").exists)
+    image = machines.sparse(tmp_path / "image", CAPACITY)
+    with machines.emulated(image, "ibm-36gb-10k") as (_, mount):
         loop = Loop(mount / "disk.img")
         try:
             with watched(loop, "--json", "-") as process:
@@ -157,9 +149,6 @@ def test_on_an_emulated_disk(tmp_path: Path) -> None:
             assert loop.kb() == 128
         finally:
             loop.close()
-    finally:
-        emulate.terminate()
-        emulate.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)

@@ -1,0 +1,69 @@
+"""What tests on the machine itself share: may anything be mounted here, an emulated disk, a wait with an end."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headstart.livestudy.platform import is_mounted
+from tests.conftest import COMMAND
+
+PATIENCE_S = 60.0
+MAY_MOUNT = 1 << 21
+"""CAP_SYS_ADMIN."""
+
+
+def why_no_mounts() -> str | None:
+    """Why nothing can be mounted here, if so."""
+    fuse = Path("/dev/fuse")
+    if not os.access(fuse, os.R_OK | os.W_OK):
+        return f"{fuse} is not there, or not for us"
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (capabilities,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    may_mount = int(capabilities, 16) & MAY_MOUNT or shutil.which("fusermount3")
+    return None if may_mount else "neither CAP_SYS_ADMIN nor fusermount3"
+
+
+REASON = why_no_mounts()
+mounts = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of emulated disks: {REASON}")
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+def sparse(path: Path, size: int) -> Path:
+    """A file of which nothing has been written."""
+    with path.open("wb") as file:
+        file.truncate(size)
+    return path
+
+
+@contextmanager
+def emulated(image: Path, profile: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """`headstart emulate`, once it has said where it is mounted, and that folder; it has ended when this is left."""
+    mount = image.parent / "mount"
+    mount.mkdir(exist_ok=True)
+    line = [str(COMMAND), "emulate", profile, str(image), str(mount), *words]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"{profile} behind fcfs: {mount}/disk.img\n"
+            assert is_mounted(mount)
+            yield process, mount
+        finally:
+            # The first is for a test that failed: the mount must go.
+            process.terminate()
+            try:
+                process.wait(PATIENCE_S)
+            finally:
+                process.kill()
+    assert not is_mounted(mount)
