@@ -18,6 +18,8 @@ mod adapt;
 mod depth;
 mod device;
 mod events;
+#[cfg(test)]
+mod gone_tests;
 mod instance;
 #[cfg(test)]
 mod killed_tests;

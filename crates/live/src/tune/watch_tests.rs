@@ -7,19 +7,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use headstart_types::{Bytes, Nanos};
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
 use toml::Table;
 
 use super::state;
 use super::testing::Machine;
 use super::{Device, Ended, Error, Pace, Process, Settings, Source, Tuner, Wanted, Watch, WatchSettings};
 
-const SECOND: Nanos = Nanos::from_millis(1_000);
+pub(super) const SECOND: Nanos = Nanos::from_millis(1_000);
 
 /// Pieces that come at the next look.
 #[derive(Debug, Clone, Default)]
-struct Fake(Rc<RefCell<VecDeque<Result<String, io::ErrorKind>>>>);
+pub(super) struct Fake(Rc<RefCell<VecDeque<Result<String, io::ErrorKind>>>>);
 
 impl Source for Fake {
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
@@ -41,11 +39,11 @@ impl Fake {
     }
 }
 
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     machine_with("loop5")
 }
 
-fn machine_with(name: &str) -> Machine {
+pub(super) fn machine_with(name: &str) -> Machine {
     let machine = Machine::new();
     machine.disk(name, "7:5", 36_400_000_000 / 512, 128);
     machine.write(&format!("sys/block/{name}/diskseq"), "1");
@@ -65,13 +63,13 @@ fn settings() -> WatchSettings {
     WatchSettings { profile: "ibm-36gb-10k".to_owned(), keys: Table::new(), pace: Pace::default(), openmetrics: None }
 }
 
-fn start(machine: &Machine) -> (Watch<Fake>, Fake) {
+pub(super) fn start(machine: &Machine) -> (Watch<Fake>, Fake) {
     let fake = Fake::default();
     let watch = Watch::with(tuner(machine), settings(), || Ok(fake.clone())).expect("it can be watched");
     (watch, fake)
 }
 
-fn kb(machine: &Machine) -> u64 {
+pub(super) fn kb(machine: &Machine) -> u64 {
     machine.read("sys/class/bdi/7:5/read_ahead_kb").parse().expect("a number")
 }
 
@@ -147,75 +145,6 @@ fn one_that_was_killed_is_put_right_by_the_next() {
     let status = watch.end(Ended::Time).expect("no error");
     assert_eq!((status.found_kb, status.now_kb, status.notes.len()), (128, 128, 1));
     assert!(status.notes[0].ends_with(&format!("it was {stood}, and is 128 again, as it was found")), "{status:?}");
-}
-
-#[test]
-fn a_device_that_goes() {
-    // A loop device is detached: the number stays, and is given back.
-    let machine = machine();
-    let (mut watch, _) = start(&machine);
-    machine.write("sys/block/loop5/size", "0");
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!((kb(&machine), status.now_kb), (128, 128));
-    assert_eq!(status.notes, ["loop5 has gone; the number stays, and is 128 again"]);
-    // The kernel has set another number with that.
-    machine.write("sys/block/loop5/size", "71093750");
-    let (mut watch, _) = start(&machine);
-    machine.write("sys/block/loop5/size", "0");
-    machine.write("sys/class/bdi/7:5/read_ahead_kb", "2560");
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and somebody has set 2560, which stays; 128 was found"]);
-    machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
-    // Another file in its place, as soon as a number is to be written.
-    machine.write("sys/block/loop5/size", "71093750");
-    let (mut watch, _) = start(&machine);
-    machine.write("sys/block/loop5/diskseq", "2");
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    watch.end(Ended::Gone).expect("no error");
-    assert_eq!(kb(&machine), 128);
-    // A disk is pulled.
-    let (mut watch, _) = start(&machine);
-    std::fs::remove_dir_all(machine.path("sys/class/bdi/7:5")).expect("it is there");
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
-    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
-}
-
-#[test]
-fn a_disk_that_goes_while_its_number_is_read() {
-    let machine = machine();
-    let (mut watch, _) = start(&machine);
-    let file = machine.path("sys/class/bdi/7:5/read_ahead_kb");
-    std::fs::remove_file(&file).expect("it is there");
-    mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR).expect("there is room");
-    // Who opens it waits for the other.
-    let pulled = std::thread::spawn(move || {
-        let pipe = std::fs::OpenOptions::new().write(true).open(&file);
-        std::fs::remove_dir_all(file.parent().expect("a folder")).expect("it is there");
-        drop(pipe);
-    });
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    pulled.join().expect("it has gone");
-    let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
-}
-
-#[test]
-fn a_disk_in_the_place_of_another_keeps_its_number() {
-    let machine = machine_with("sdb");
-    machine.write("sys/block/sdb/wwid", "naa.1");
-    let (mut watch, _) = start(&machine);
-    let stood = kb(&machine);
-    for (file, text) in [("wwid", "naa.2"), ("diskseq", "2")] {
-        machine.write(&format!("sys/block/sdb/{file}"), text);
-    }
-    assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
-    let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!((kb(&machine), status.notes), (stood, vec!["sdb has gone; another device has its number".to_owned()]));
-    assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
 }
 
 #[test]
