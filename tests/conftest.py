@@ -1,5 +1,6 @@
 """What the tests share: the repository's files, and the command as its users run it."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,17 @@ GLIMPSE = ROOT / "examples" / "traces" / "glimpse.csv.xz"
 COMMAND = Path(sys.executable).with_name("headstart")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_configure() -> None:
+    """Let signals end the commands that tests start, also where the whole run ignores them.
+
+    A shell has what it runs in the background ignore SIGINT, nohup SIGHUP, and children inherit that; what their
+    parent handles is as usual in them.
+    """
+    for each in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(each) is signal.SIG_IGN:
+            signal.signal(each, signal.default_int_handler)
 
 
 @pytest.fixture
