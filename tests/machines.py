@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,17 +53,23 @@ def emulated(image: Path, profile: str, *words: str) -> Iterator[tuple[subproces
     mount = image.parent / "mount"
     mount.mkdir(exist_ok=True)
     line = [str(COMMAND), "emulate", profile, str(image), str(mount), *words]
+    with running(line) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"{profile} behind fcfs: {mount}/disk.img\n"
+        assert is_mounted(mount)
+        yield process, mount
+    assert not is_mounted(mount)
+
+
+@contextmanager
+def running(line: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """A command that has ended when this is left, by SIGTERM at first: after a failure too what it set up must go."""
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            assert process.stderr.readline() == f"{profile} behind fcfs: {mount}/disk.img\n"
-            assert is_mounted(mount)
-            yield process, mount
+            yield process
         finally:
-            # The first is for a test that failed: the mount must go.
             process.terminate()
             try:
                 process.wait(PATIENCE_S)
             finally:
                 process.kill()
-    assert not is_mounted(mount)

@@ -14,7 +14,7 @@ import pytest
 
 from tests import machines
 from tests.conftest import COMMAND
-from tests.machines import PATIENCE_S, wait_until
+from tests.machines import PATIENCE_S, running, wait_until
 from tests.test_bad_input import one_line
 from tests.test_tune import (
     AS_NOBODY,
@@ -62,21 +62,13 @@ def instances(pid: int) -> list[str]:
 def watched(loop: Loop, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The command once it has written its first number; it has ended when this is left."""
     line = [*TRACES, str(COMMAND), "tune", loop.path, *PROFILE, "--watch", "--state", str(loop.state), *words]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            line_of_start = process.stderr.readline()
-            assert (
-                line_of_start
-                == f"{Path(loop.path).name} ({number(loop)}), {loop.image}: 128 KiB, now 384 and followed\n"
-            )
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(PATIENCE_S)
-            finally:
-                process.kill()
+    with running(line) as process:
+        assert process.stderr is not None
+        line_of_start = process.stderr.readline()
+        assert (
+            line_of_start == f"{Path(loop.path).name} ({number(loop)}), {loop.image}: 128 KiB, now 384 and followed\n"
+        )
+        yield process
 
 
 def number(loop: Loop) -> str:

@@ -2,63 +2,17 @@
 
 import signal
 import sys
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from headstart import emulation
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
-
-WINDOW = 10
-"""Rates are those of so many looks, which is a second."""
-
-
-class Watch:
-    """What happens while it is mounted: a status line on a terminal, and the end once a signal has come."""
-
-    def __init__(self, mount: Path) -> None:
-        self.mount = mount
-        self.stopped = False
-        self.looks: deque[emulation.Statistics] = deque(maxlen=WINDOW + 1)
-        console = Console(stderr=True, highlight=False)
-        self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
-
-    def stop(self, _signal: int, _frame: FrameType | None) -> None:
-        """Take a signal. A second one finds nothing more to do: unmounting waits for nobody."""
-        self.stopped = True
-
-    def look(self, now: emulation.Statistics) -> bool:
-        """Show `now`; return whether it is to be unmounted."""
-        if not self.looks:
-            print(f"{now.profile} behind {now.scheduler}: {self.mount / 'disk.img'}", file=sys.stderr, flush=True)
-            if self.live is not None:
-                self.live.start()
-        self.looks.append(now)
-        if self.live is not None:
-            self.live.update(Text(status(self.looks[0], now)), refresh=True)
-        return self.stopped
-
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Take the signals that end a process, and give them back."""
-        before = {each: signal.signal(each, self.stop) for each in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            if self.live is not None:
-                self.live.stop()
-            for each, handler in before.items():
-                signal.signal(each, handler)
+from headstart.cli.following import Following
 
 
 def status(then: emulation.Statistics, now: emulation.Statistics) -> str:
@@ -95,7 +49,12 @@ def emulate(
     Example: headstart emulate ibm-36gb-10k disk.img /mnt/emulated
     """
     output.check_targets(json)
-    watch = Watch(mount)
+    # Unmounting waits for nobody, so that a second signal has nothing to hurry.
+    watch = Following(
+        (signal.SIGINT, signal.SIGTERM),
+        lambda now: f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}",
+        status,
+    )
     with watch.signals():
         ended = emulation.emulate(
             profile, image, mount, keys=keys_of(settings), scheduler=scheduler, progress=watch.look

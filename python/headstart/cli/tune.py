@@ -2,75 +2,44 @@
 
 import signal
 import sys
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from headstart import tuning
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
+from headstart.cli.following import Following
 
 PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-WINDOW = 10
-"""Rates are those of so many looks, which is a second."""
 
 
-class Watcher:
-    """What happens during a watch: a status line on a terminal, and the end once a signal has come."""
+class Watcher(Following[tuning.Status]):
+    """What happens during a watch. A signal that is ignored, as under nohup, stays so."""
 
     def __init__(self) -> None:
-        self.stopped = False
+        ending = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+        super().__init__(
+            ending,
+            lambda now: f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed",
+            status_line,
+        )
         self.said = 0
-        self.looks: deque[tuning.Status] = deque(maxlen=WINDOW + 1)
-        console = Console(stderr=True, highlight=False)
-        self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
-
-    def stop(self, _signal: int, _frame: FrameType | None) -> None:
-        """Take a signal; a second one finds nothing more to do."""
-        self.stopped = True
 
     def look(self, now: tuning.Status) -> bool:
-        """Show `now`; return whether that is all."""
+        """Say and show `now`; return whether that is all."""
         self.say(now)
-        if not self.looks:
-            text = f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed"
-            print(text, file=sys.stderr, flush=True)
-            if self.live is not None:
-                self.live.start()
-        self.looks.append(now)
-        if self.live is not None:
-            self.live.update(Text(status_line(self.looks[0], now)), refresh=True)
-        return self.stopped
+        return super().look(now)
 
     def say(self, now: tuning.Status) -> None:
         """Say what has come to be said since the last time."""
         say(now.notes[self.said :])
         self.said = len(now.notes)
-
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Take the signals that end a process, and give them back. One that is ignored, as under nohup, stays so."""
-        taken = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
-        before = {each: signal.signal(each, self.stop) for each in taken}
-        try:
-            yield
-        finally:
-            if self.live is not None:
-                self.live.stop()
-            for each, handler in before.items():
-                # Nothing, if Python had not set it.
-                signal.signal(each, handler or signal.SIG_DFL)
 
 
 def status_line(then: tuning.Status, now: tuning.Status) -> str:

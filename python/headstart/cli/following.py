@@ -1,0 +1,64 @@
+"""What a command needs that goes on until a signal comes: a status line on a terminal, and its end."""
+
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Generic, TypeVar
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+T = TypeVar("T")
+
+WINDOW = 10
+"""Rates are those of so many looks, which is a second."""
+
+
+class Following(Generic[T]):
+    """Says how it begins with the first look, keeps the status line, and is stopped by any of the signals `ending`.
+
+    `beginning` makes the line of the first look, `status` that of what was done from one look to another.
+    """
+
+    def __init__(
+        self, ending: Sequence[signal.Signals], beginning: Callable[[T], str], status: Callable[[T, T], str]
+    ) -> None:
+        self.ending = ending
+        self.beginning = beginning
+        self.status = status
+        self.stopped = False
+        self.looks: deque[T] = deque(maxlen=WINDOW + 1)
+        console = Console(stderr=True, highlight=False)
+        self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
+
+    def stop(self, _signal: int, _frame: FrameType | None) -> None:
+        """Take a signal. A second one finds nothing more to do."""
+        self.stopped = True
+
+    def look(self, now: T) -> bool:
+        """Show `now`; return whether that is all."""
+        if not self.looks:
+            print(self.beginning(now), file=sys.stderr, flush=True)
+            if self.live is not None:
+                self.live.start()
+        self.looks.append(now)
+        if self.live is not None:
+            self.live.update(Text(self.status(self.looks[0], now)), refresh=True)
+        return self.stopped
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take the signals, and give them back."""
+        before = {each: signal.signal(each, self.stop) for each in self.ending}
+        try:
+            yield
+        finally:
+            if self.live is not None:
+                self.live.stop()
+            for each, handler in before.items():
+                # Nothing, if Python had not set it.
+                signal.signal(each, handler or signal.SIG_DFL)
