@@ -6,8 +6,10 @@
 
 mod clock;
 pub mod emulate;
+mod path_error;
 pub mod profile;
 pub mod rapid;
 pub mod tune;
 
 pub use clock::{Clock, Lateness, RealClock, SteppedClock};
+pub use path_error::PathError;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use headstart_live::emulate::{Emulation, Error, Settings, Statistics};
-use headstart_live::{Clock, RealClock};
+use headstart_live::{Clock, PathError, RealClock};
 use headstart_types::Nanos;
 
 /// A folder of a test's own, with an empty one in it to mount at. It goes when the test ends.
@@ -304,6 +304,9 @@ fn mistakes_are_named_and_nothing_is_mounted() {
     }
     let Some(emulation) = mounted(&good) else { return };
     let error = Emulation::mount(&good).map(|_| ()).expect_err("it is in use");
-    assert!(matches!(&error, Error::Path { problem, .. } if problem == "something is mounted there"), "{error}");
+    assert!(
+        matches!(&error, Error::Path(PathError { problem, .. }) if problem == "something is mounted there"),
+        "{error}"
+    );
     assert!(emulation.is_mounted(), "the first stays");
 }

@@ -22,8 +22,9 @@ mod openmetrics;
 mod punctual;
 mod statistics;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::PathError;
 pub use clocked::ClockedDrive;
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
@@ -43,15 +44,8 @@ pub enum Error {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// A file or folder.
-    #[error("{}: {problem}; allowed: {allowed}", path.display())]
-    Path {
-        /// Its path.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-        /// What would do.
-        allowed: String,
-    },
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The system, while it was mounted.
     #[error("the emulated disk has failed: {0}")]
     Fuse(String),
@@ -59,6 +53,6 @@ pub enum Error {
 
 impl Error {
     fn path(path: &Path, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self::Path { path: path.to_owned(), problem: problem.into(), allowed: allowed.into() }
+        PathError::new(path, problem, allowed).into()
     }
 }

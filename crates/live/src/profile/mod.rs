@@ -25,8 +25,9 @@ mod simulated;
 mod text;
 mod tracks;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::PathError;
 pub use depths::Point;
 pub use direct::DirectProbe;
 pub use findings::{ArmFound, Findings, Latency, ZoneRate, SCHEMA};
@@ -49,15 +50,8 @@ const LEAST_SECTORS: u64 = 1 << 17;
 #[non_exhaustive]
 pub enum Error {
     /// A file or device.
-    #[error("{}: {problem}; allowed: {allowed}", path.display())]
-    Path {
-        /// Its path.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-        /// What would do.
-        allowed: String,
-    },
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// What was measured says nothing.
     #[error("{problem}; allowed: {allowed}")]
     Unclear {
@@ -76,7 +70,7 @@ pub enum Error {
 
 impl Error {
     fn path(path: &Path, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self::Path { path: path.to_owned(), problem: problem.into(), allowed: allowed.into() }
+        PathError::new(path, problem, allowed).into()
     }
 }
 

@@ -40,8 +40,9 @@ mod watch;
 #[cfg(test)]
 mod watch_tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::PathError;
 pub use adapt::{Pace, Seen};
 pub use depth::{Depth, Wanted};
 pub use device::{Device, Kind};
@@ -67,19 +68,12 @@ pub enum Error {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// A file, a device, or a number of one.
-    #[error("{}: {problem}; allowed: {allowed}", path.display())]
-    Path {
-        /// Its path.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-        /// What would do.
-        allowed: String,
-    },
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 impl Error {
     fn path(path: &Path, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self::Path { path: path.to_owned(), problem: problem.into(), allowed: allowed.into() }
+        PathError::new(path, problem, allowed).into()
     }
 }

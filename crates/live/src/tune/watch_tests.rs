@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use headstart_types::{Bytes, Nanos};
@@ -212,7 +212,7 @@ fn what_cannot_be_watched_is_refused_and_nothing_changed() {
     );
     tuner(&machine).restore(false).expect("it can be written");
     // No traces, no arm, no place for metrics, no requests.
-    let no_traces = || Err(Error::Path { path: "/t".into(), problem: "none".to_owned(), allowed: "some".to_owned() });
+    let no_traces = || Err(Error::path(Path::new("/t"), "none", "some"));
     assert!(Watch::<Fake>::with(tuner(&machine), settings(), no_traces).is_err());
     assert!(Watch::start(tuner(&machine), settings()).is_err_and(|error| error.to_string().contains("no tracefs")));
     let flash = WatchSettings { profile: "nvme".to_owned(), ..settings() };
