@@ -10,7 +10,7 @@ from headstart import studies
 from headstart.studies._rows import VERDICTS, Row, finding, number
 from tests.conftest import Run
 
-FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "note"]
+FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note"]
 
 
 def test_numbers_agree_within_their_tolerance() -> None:

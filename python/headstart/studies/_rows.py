@@ -7,6 +7,9 @@ from typing import Literal
 Verdict = Literal["agrees", "differs", "not published"]
 VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not published")
 
+Basis = Literal["predicted", "calibrated", "input", "identity"]
+BASES: tuple[Basis, ...] = ("predicted", "calibrated", "input", "identity")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -29,6 +32,10 @@ class Row:
     """The greatest |difference| that agrees, or a rule in words."""
     verdict: Verdict = "not published"
     """Whether the two agree."""
+    basis: Basis = "predicted"
+    """What the row proves: "predicted", nothing in it was fitted to this figure or to others of the study; "calibrated",
+    a parameter behind it was found by scanning for this or for other published figures; "input", the paper prints it
+    and it was put in; "identity", true by construction."""
     note: str = ""
     """Figures, readings, reasons."""
 
@@ -44,6 +51,7 @@ def number(
     published: float | None,
     ours: float,
     tolerance: float = 0.0,
+    basis: Basis = "predicted",
     note: str = "",
 ) -> Row:
     """Return the row of a number, with its verdict.
@@ -51,7 +59,7 @@ def number(
     `tolerance` is relative (0.01 is 1 %), 0 means exactly equal; where `published` is 0 it is absolute.
     """
     if published is None:
-        return Row(item=item, quantity=quantity, published=None, ours=ours, note=note)
+        return Row(item=item, quantity=quantity, published=None, ours=ours, basis=basis, note=note)
     difference = ours - published if published == 0 else (ours - published) / published
     # The last digit of a tolerance such as 0.01 must not decide.
     agrees = abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
@@ -63,11 +71,22 @@ def number(
         difference=difference,
         tolerance=tolerance,
         verdict="agrees" if agrees else "differs",
+        basis=basis,
         note=note,
     )
 
 
-def finding(item: str, quantity: str, *, published: str, ours: str, holds: bool, tolerance: str = "", note: str) -> Row:
+def finding(
+    item: str,
+    quantity: str,
+    *,
+    published: str,
+    ours: str,
+    holds: bool,
+    tolerance: str = "",
+    basis: Basis = "predicted",
+    note: str,
+) -> Row:
     """Return the row of a finding in words; `note` carries the figures on which it rests."""
     return Row(
         item=item,
@@ -76,5 +95,6 @@ def finding(item: str, quantity: str, *, published: str, ours: str, holds: bool,
         ours=ours,
         tolerance=tolerance or None,
         verdict="agrees" if holds else "differs",
+        basis=basis,
         note=note,
     )
