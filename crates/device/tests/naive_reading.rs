@@ -1,5 +1,5 @@
 //! The reads of a segmented buffer against a second implementation that reads ahead sector by sector, with and without
-//! `read_during_overhead`. One zone without spares, skews that cover the switches, no writes: those are elsewhere.
+//! `read_during_overhead`, `hit_ahead` and `read_ahead_on_hit`. One zone without spares, skews that cover the switches, no writes: those are elsewhere.
 
 use headstart_device::{Device, Mechanical, Request};
 use headstart_types::Nanos;
@@ -28,6 +28,8 @@ struct Drive {
     keep_requested: bool,
     partial_hit: bool,
     hit_under_way: bool,
+    hit_ahead: bool,
+    read_ahead_on_hit: bool,
     stop_within_sector: bool,
     during_overhead: bool,
 }
@@ -44,7 +46,7 @@ impl Drive {
             write_hit_after_write = '0s'\nwrite_miss_after_read = '0s'\nwrite_miss_after_write = '0s'
             [buffer]\nsegments = {}\nsegment_sectors = {}\nread_ahead = '{}'\nwrite_reporting = 'media'
             read_ahead_minimum = {}\n{maximum}\nkeep_requested = {}\npartial_hit = {}\nhit_under_way = {}
-            stop_within_sector = {}\nread_during_overhead = {}",
+            hit_ahead = {}\nread_ahead_on_hit = {}\nstop_within_sector = {}\nread_during_overhead = {}",
             self.rpm,
             self.surfaces,
             self.head_switch,
@@ -63,6 +65,8 @@ impl Drive {
             self.keep_requested,
             self.partial_hit,
             self.hit_under_way,
+            self.hit_ahead,
+            self.read_ahead_on_hit,
             self.stop_within_sector,
             self.during_overhead,
         );
@@ -187,13 +191,30 @@ impl Naive {
         }
     }
 
-    /// The segment that holds `sector`: all up to `end` rather than a part, and then the last used.
-    fn find(&self, sector: u64, end: u64) -> Option<usize> {
+    /// The segment that holds `sector`: all up to `end` rather than a part, and then the last used; or that of a stream
+    /// which comes to it. Otherwise the stream is broken off at `leave`, and the arm moves from `ready` on.
+    fn find(&self, (sector, end): (u64, u64), leave: u64, ready: u64) -> Option<usize> {
         let holds = |segment: &usize| (self.segments[*segment].start..self.segments[*segment].end).contains(&sector);
         let merit = |segment: &usize| (self.segments[*segment].end >= end, self.segments[*segment].used);
         let found = (0..self.segments.len()).filter(holds).max_by_key(merit);
-        let coming = self.ahead.as_ref().filter(|ahead| self.drive.hit_under_way && ahead.next == sector);
+        let coming = self.ahead.as_ref().filter(|ahead| {
+            (self.drive.hit_under_way && ahead.next == sector)
+                || (self.drive.hit_ahead && (ahead.next..ahead.stop).contains(&sector) && {
+                    let off = self.clone().reposition(leave, ready, (sector, end)).1;
+                    self.clone().read_on(end) <= off
+                })
+        });
         found.or(coming.map(|ahead| ahead.segment))
+    }
+
+    /// Lets the stream go on to `end`, of which something is not in yet; when it is there.
+    fn read_on(&mut self, end: u64) -> u64 {
+        let ahead = self.ahead.as_mut().unwrap();
+        ahead.stop = ahead.stop.max(end);
+        for _ in ahead.next + 1..end {
+            self.step();
+        }
+        self.step()
     }
 
     /// Breaks the stream off at `time`; when the arm can move.
@@ -246,22 +267,22 @@ impl Naive {
         if self.drive.during_overhead {
             let mut then = self.clone();
             then.advance(now + hit);
-            if let Some(segment) = then.find(sector, end) {
+            let arm = now + hit.max(miss);
+            if let Some(segment) = then.find((sector, end), arm, arm) {
                 if partial_hit || then.segments[segment].end >= end {
                     *self = then;
-                    let arm = now + hit.max(miss);
                     return (self.hit((now + hit, now + hit, arm, arm), segment, (sector, end)), true);
                 }
             }
             let at = now + miss;
             self.advance(at);
-            return match self.find(sector, end) {
+            return match self.find((sector, end), at, at) {
                 Some(segment) => (self.hit((at, at, at, at), segment, (sector, end)), true),
                 None => (self.miss(at, at, (sector, end)), false),
             };
         }
         self.advance(now);
-        match self.find(sector, end) {
+        match self.find((sector, end), now, now + miss) {
             Some(segment) => {
                 let part = self.segments[segment].end < end;
                 let ready = now + if part && !partial_hit { miss } else { hit };
@@ -275,26 +296,49 @@ impl Naive {
     /// arm can move at `arm`.
     fn hit(&mut self, (at, ready, leave, arm): (u64, u64, u64, u64), segment: usize, (sector, end): (u64, u64)) -> u64 {
         let held = self.segments[segment].end;
-        let crossed = ready + self.drive.bus * (end - sector);
+        let mut crossed = ready + self.drive.bus * (end - sector);
         let mut done = None;
         if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.segment == segment) {
             let limit = self.drive.limit(sector, end);
             ahead.stop = ahead.stop.max(limit);
             ahead.at_least = ahead.at_least.max((end + self.drive.minimum).min(limit));
-            for _ in held..end {
-                done = Some(self.step().max(at));
+            for passing in held..end {
+                let passed = self.step();
+                if passing == sector && sector > held {
+                    crossed = crossed.max(passed + self.drive.bus * (end - sector));
+                }
+                done = Some(passed.max(at));
             }
         } else {
             let free = self.break_off(if held < end { leave } else { at });
             if held < end {
                 done = Some(self.fetch(arm.max(free), segment, (held, sector, end)).1);
+            } else if self.drive.read_ahead_on_hit {
+                self.restart(ready.max(free), segment, self.drive.limit(sector, end));
             }
         }
         self.touch(segment);
         done.map_or(crossed, |done| crossed.max(done + self.drive.bus))
     }
 
+    /// Reads ahead behind what a segment holds, from `time` on.
+    fn restart(&mut self, time: u64, segment: usize, stop: u64) {
+        let next = self.segments[segment].end;
+        if next < stop {
+            self.passed = self.drive.begins(time, self.head, next);
+            self.head = self.drive.place(next).0;
+            let at_least = (next + self.drive.minimum).min(stop);
+            self.ahead = Some(Ahead { segment, next, stop, at_least });
+        }
+    }
+
     fn miss(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> u64 {
+        let (first, done) = self.reposition(leave, ready, (sector, end));
+        (first + self.drive.bus * (end - sector)).max(done + self.drive.bus)
+    }
+
+    /// Reads into the segment that was used longest ago; when the first sector and all are in.
+    fn reposition(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> (u64, u64) {
         let free = self.break_off(leave);
         let merit = |segment: &usize| match &self.segments[*segment] {
             Segment { start, end, .. } if start == end => 0,
@@ -303,15 +347,14 @@ impl Naive {
         let segment = (0..self.segments.len()).min_by_key(merit).unwrap();
         self.touch(segment);
         (self.segments[segment].start, self.segments[segment].end) = (sector, sector);
-        let (first, done) = self.fetch(ready.max(free), segment, (sector, sector, end));
-        (first + self.drive.bus * (end - sector)).max(done + self.drive.bus)
+        self.fetch(ready.max(free), segment, (sector, sector, end))
     }
 }
 
 fn drives() -> impl Strategy<Value = Drive> {
     let shape = (1_000u64..12_000, 1u64..4, 1u64..6, 20u64..40, 0u64..6);
     let times = (0u64..250_000, 0u64..50_000, 0u64..900_000, 0u64..900_000, 0u64..100_000);
-    let buffer = (1usize..5, 4u64..60, prop::option::of(0u64..60), 0u64..4, prop::array::uniform5(any::<bool>()));
+    let buffer = (1usize..5, 4u64..60, prop::option::of(0u64..60), 0u64..4, prop::array::uniform7(any::<bool>()));
     (shape, times, buffer, 0u8..8).prop_map(|(shape, times, buffer, ahead)| {
         let (rpm, surfaces, cylinders, track, skew) = shape;
         let (head_switch, seek, hit, miss, bus) = times;
@@ -338,6 +381,8 @@ fn drives() -> impl Strategy<Value = Drive> {
             hit_under_way: flags[2],
             stop_within_sector: flags[3],
             during_overhead: flags[4],
+            hit_ahead: flags[5],
+            read_ahead_on_hit: flags[6],
         }
     })
 }
@@ -345,7 +390,7 @@ fn drives() -> impl Strategy<Value = Drive> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Reads of several streams that go on, or of some place, with pauses as long as a few sectors or as some turns.
+    /// Reads of several streams that go on, skip some sectors, or of some place, with pauses as long as a few sectors or as some turns.
     #[test]
     fn reads_against_a_walk(
         drive in drives(),
@@ -359,7 +404,8 @@ proptest! {
         let mut now = 0;
         for (pause, stream, place, length, kind) in steps {
             let length = length.min(sectors);
-            let sector = if kind == 0 { place } else { nexts[stream] } % (sectors - length + 1);
+            let skipped = if kind == 1 { place % 20 } else { 0 };
+            let sector = if kind == 0 { place } else { nexts[stream] + skipped } % (sectors - length + 1);
             now += if kind < 3 { pause * 20 } else { pause / 10 };
             let service = device.serve(Nanos(now), &Request::read(sector, length as u32, 0));
             let (end, hit) = naive.read(now, sector, sector + length);

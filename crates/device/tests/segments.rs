@@ -258,3 +258,64 @@ fn a_write_breaks_off_when_it_comes() {
     assert!(read(&mut device, 30.0, 19, 1).buffer_hit);
     assert!(!read(&mut device, 60.0, 20, 1).buffer_hit);
 }
+
+#[test]
+fn a_hit_reads_ahead_again_and_keeps_what_was_not_asked_for() {
+    let mut device = drive(&format!("{TWO}read_ahead_on_hit = true\n"));
+    read(&mut device, 0.0, 10, 4); // and on to 64, where the segment is full
+    let hit = read(&mut device, 40.0, 14, 4);
+    assert_eq!((hit.end, hit.buffer_hit), (ms(40.18), true));
+    // There is room for four more: the head is ready at 40.1 and waits for sector 64 until 46.4. A read of it waits too.
+    assert_eq!(read(&mut device.clone(), 40.2, 64, 2).end, ms(46.62));
+    // At 46.8 they are in, and 18 to 67 are held.
+    for (at, sector) in [(80.0, 18), (120.0, 22), (160.0, 26)] {
+        assert_eq!(read(&mut device, at, sector, 4).end, ms(at + 0.18), "{sector}");
+    }
+}
+
+/// A read ahead of the stream is served by reading on.
+fn hits_ahead(sectors: u32) -> Mechanical {
+    drive(&format!("{}hit_ahead = true\n", TWO.replace("50", &sectors.to_string())))
+}
+
+#[test]
+fn a_read_ahead_of_the_stream_is_served_by_reading_on() {
+    // At 1.95 the head is within sector 19, on its way to 64: 20 and 21 are in at 2.2, 30 and 31 at 3.2.
+    for (sector, positioning, end, otherwise) in [(20, 0.0, 2.22, 12.22), (30, 0.95, 3.22, 3.22), (63, 4.25, 6.52, 6.52)] {
+        let request = Request::read(sector, 2, 0);
+        let mut device = hits_ahead(50);
+        read(&mut device, 0.0, 10, 4);
+        assert_eq!(device.positioning(ms(1.95), &request), ms(positioning), "{sector}");
+        let on = device.serve(ms(1.95), &request);
+        assert_eq!((on.end, on.overhead, on.buffer_hit), (ms(end), ms(0.1), true), "{sector}");
+        // What was passed over is there.
+        assert!(device.serve(on.end, &Request::read(16, 4, 0)).buffer_hit, "{sector}");
+        let mut device = drive(TWO);
+        read(&mut device, 0.0, 10, 4);
+        let off = device.serve(ms(1.95), &request);
+        assert_eq!((off.end, off.buffer_hit), (ms(otherwise), false), "{sector}");
+    }
+}
+
+#[test]
+fn a_read_too_far_ahead_is_not() {
+    // The segment ends at 64: the stream does not come to sector 64 by itself.
+    let mut device = hits_ahead(50);
+    read(&mut device, 0.0, 10, 4);
+    assert!(!read(&mut device, 1.95, 64, 2).buffer_hit);
+    // With 400 sectors it comes to 350 over three tracks, at 38.0. The arm leaves at 2.0, is ready at 2.25 and there at
+    // 3.05, before 350, at angle 80, begins at 8.0.
+    let mut device = hits_ahead(400);
+    read(&mut device, 0.0, 10, 4);
+    let request = Request::read(350, 2, 0);
+    assert_eq!(device.positioning(ms(1.95), &request), ms(5.75));
+    let off = device.serve(ms(1.95), &request);
+    assert_eq!((off.end, off.seek, off.buffer_hit), (ms(8.22), ms(0.8), false));
+    // Sector 105 begins at 11.5 either way, sector 150, at angle 60, at 16.0 or, if the arm goes there at once, at 6.0.
+    for (sector, end, on) in [(105, 11.72, true), (150, 6.22, false)] {
+        let mut device = hits_ahead(400);
+        read(&mut device, 0.0, 10, 4);
+        let service = read(&mut device, 1.95, sector, 2);
+        assert_eq!((service.end, service.buffer_hit), (ms(end), on), "{sector}");
+    }
+}

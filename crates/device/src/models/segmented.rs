@@ -16,6 +16,14 @@
 //! does without the key, but once it is decoded; one that is not whole, when the arm can first move, `read_miss`
 //! after it came. A write breaks off when it comes. Without the key all of that happens the instant the request comes.
 //!
+//! With `hit_ahead` a read that starts ahead of the stream, before the sector at which the stream stops, is a hit where
+//! reading on brings its last sector no later than breaking the stream off and repositioning would. The head passes
+//! these sectors anyway; repositioning costs a turn whenever the read's first sector passes during the overhead. IBM's
+//! and HGST's specifications say so of a command on the current head and track: a minimum prefetch of zero means that
+//! read-ahead ends "immediately after a new command arrives, except when the new command is on the current head and
+//! track" (Ultrastar C15K600, mode page 8; the same sentence in IBM's OEM specification of the DDRS-3xxxx). Beyond the
+//! track it is a guess. Such a hit starts to cross the bus when its first sector is in.
+//!
 //! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6). What
 //! differs: see `mechanical.rs`; a hit never waits for a write that is under way elsewhere.
 //!
@@ -135,7 +143,7 @@ impl Segmented {
         self.pending.retain(|pending| pending.done > at);
         let service = match command {
             None => self.write(parameters, now, request, progress),
-            Some(command) => match self.hit(request, progress, None) {
+            Some(command) => match self.serving(parameters, &command, request, (progress, None)) {
                 Some(segment) => self.read_hit(parameters, &command, request, segment, progress),
                 None => self.read_miss(parameters, &command, request, progress),
             },
@@ -152,15 +160,17 @@ impl Segmented {
         if !self.buffer.read_during_overhead {
             return Command { at: now, before: Nanos::ZERO, hit, miss, leaves: now };
         }
-        let (at, leaves) = (now + hit, now + hit.max(miss));
-        let Look { progress, read, .. } = self.look(parameters, at);
+        let early = now + hit;
+        let leaves = early.max(now + miss);
+        let command = Command { at: early, before: hit, hit: Nanos::ZERO, miss: leaves - early, leaves };
+        let Look { progress, read, .. } = self.look(parameters, early);
         let held = |segment: usize| match read {
             Some((reading, end)) if reading == segment => end,
             _ => self.segments.end(segment),
         };
         let serves = |segment: &usize| self.buffer.partial_hit || held(*segment) >= request.end();
-        match self.hit(request, progress, read).filter(serves) {
-            Some(_) => Command { at, before: hit, hit: Nanos::ZERO, miss: miss.saturating_sub(hit), leaves },
+        match self.serving(parameters, &command, request, (progress, read)).filter(serves) {
+            Some(_) => command,
             None => Command { at: now + miss, before: miss, hit: Nanos::ZERO, miss: Nanos::ZERO, leaves: now + miss },
         }
     }
@@ -222,17 +232,48 @@ impl Segmented {
         free
     }
 
-    /// The segment that serves `request`, if its first sector is there; `read` says how far the stream's segment is.
+    /// The segment that serves `request`: its first sector is there or comes with the stream; `read` says how far the
+    /// stream's segment is.
     #[inline]
-    fn hit(&self, request: &Request, progress: Option<Progress>, read: Option<(usize, u64)>) -> Option<usize> {
+    fn serving(
+        &self,
+        parameters: &Parameters,
+        command: &Command,
+        request: &Request,
+        (progress, read): (Option<Progress>, Option<(usize, u64)>),
+    ) -> Option<usize> {
         if !self.buffer.caching {
             return None;
         }
         if let Some(segment) = self.segments.find(request.sector, request.end(), self.buffer.hit_on_written, read) {
             return Some(segment);
         }
-        let (reading, progress) = (self.reading.as_ref()?, progress?);
-        (self.buffer.hit_under_way && progress.end == request.sector).then_some(reading.segment)
+        let (reading, next) = (self.reading.as_ref()?, progress?.end);
+        let coming = (self.buffer.hit_under_way && next == request.sector)
+            || (self.buffer.hit_ahead
+                && (next..reading.stream.stop()).contains(&request.sector)
+                && self.reads_on_sooner(parameters, command, request, reading));
+        coming.then_some(reading.segment)
+    }
+
+    /// Whether the stream `reading`, if it goes on, has read all of `request` no later than the head that leaves it.
+    fn reads_on_sooner(&self, parameters: &Parameters, command: &Command, request: &Request, reading: &Reading) -> bool {
+        let arm = &parameters.arm;
+        let mut stream = reading.stream.clone();
+        let zone = &arm.zones[stream.zone];
+        let reached = request.end().min(zone.run_end(stream.first()));
+        stream.raise(reached);
+        let mut on = stream.read_to(zone, reached, (u64::MAX, Nanos::ZERO));
+        if reached < request.end() {
+            let head = zone.locate(reached - 1, Access::Read).1;
+            on = arm.pass((on, Nanos::ZERO), head, (reached, request.end()), Access::Read).done;
+        }
+        let Look { progress, rest, .. } = self.look(parameters, command.leaves);
+        let free = self.free(parameters, command.leaves, progress, rest);
+        let start = (command.at + command.miss).max(free.at);
+        let run = (request.sector, request.end());
+        let passage = arm.pass((start, Nanos::ZERO), free.head, run, Access::Read);
+        on <= self.around(parameters, request, &passage, Access::Read).done
     }
 
     /// See [`crate::Device::positioning`].
@@ -240,8 +281,10 @@ impl Segmented {
         if !request.write {
             let command = self.command(parameters, now, request);
             let Look { progress, rest, read } = self.look(parameters, command.at);
-            if self.hit(request, progress, read).is_some() {
-                return Nanos::ZERO;
+            if let Some(segment) = self.serving(parameters, &command, request, (progress, read)) {
+                let ahead = read.is_some_and(|(reading, end)| reading == segment && request.sector > end);
+                let begins = if ahead { self.passes(parameters, request.sector).0 } else { Nanos::ZERO };
+                return begins.saturating_sub(command.at + self.taken(&command, true));
             }
             let free = self.free(parameters, command.leaves, progress, rest);
             let ready = command.at + command.miss;
@@ -260,6 +303,22 @@ impl Segmented {
         let free = self.free(parameters, now, progress, rest);
         let service = self.through(parameters, now, request, &free).0;
         service.wait + service.seek + service.rotation
+    }
+
+    /// What the controller takes from `command.at` on for a hit, of which a `part` is not in.
+    #[inline]
+    fn taken(&self, command: &Command, part: bool) -> Nanos {
+        if part && !self.buffer.partial_hit {
+            command.miss
+        } else {
+            command.hit
+        }
+    }
+
+    /// When a sector that the stream has not come to begins to pass, and when it is in; zero without a stream.
+    fn passes(&self, parameters: &Parameters, sector: u64) -> (Nanos, Nanos) {
+        let passes = |reading: &Reading| reading.stream.passes(&parameters.arm.zones[reading.stream.zone], sector);
+        self.reading.as_ref().map_or((Nanos::ZERO, Nanos::ZERO), passes)
     }
 
     /// See [`crate::Device::travel`].

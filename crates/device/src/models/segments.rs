@@ -54,6 +54,8 @@ pub(crate) struct Buffer {
     pub combine: bool,
     pub hit_on_written: bool,
     pub hit_under_way: bool,
+    /// A read that starts ahead of the stream is served by reading on where that is sooner: see `segmented.rs`.
+    pub hit_ahead: bool,
     pub partial_hit: bool,
     pub caching: bool,
     pub stop_within_sector: bool,
@@ -67,7 +69,7 @@ pub(crate) struct Buffer {
 /// Segments at most: a hit is looked for in all of them.
 const SEGMENTS_MAX: u64 = 1_000;
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "segments",
     "segment_sectors",
     "write_segments",
@@ -85,6 +87,7 @@ const KEYS: [&str; 22] = [
     "combine_writes",
     "hit_on_written",
     "hit_under_way",
+    "hit_ahead",
     "partial_hit",
     "caching",
     "stop_within_sector",
@@ -143,6 +146,7 @@ impl Buffer {
             combine: flag("combine_writes", true)?,
             hit_on_written: flag("hit_on_written", true)?,
             hit_under_way: flag("hit_under_way", false)?,
+            hit_ahead: flag("hit_ahead", false)?,
             partial_hit: flag("partial_hit", true)?,
             caching: flag("caching", true)?,
             stop_within_sector: flag("stop_within_sector", false)?,
@@ -311,10 +315,6 @@ impl Segments {
     pub fn set(&mut self, index: usize, start: u64, end: u64, written: bool) {
         let segment = &mut self.list[index];
         (segment.start, segment.end, segment.written) = (start, end, written);
-    }
-
-    pub fn set_end(&mut self, index: usize, end: u64) {
-        self.list[index].end = end;
     }
 
     /// The segment now ends at `end`; what no longer fits is overwritten, oldest first.

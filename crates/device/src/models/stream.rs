@@ -120,6 +120,14 @@ impl Stream {
         done
     }
 
+    /// When `sector` begins to pass, and when it is in. The caller guarantees that it lies between the anchor and the stop.
+    #[must_use]
+    pub fn passes(&self, zone: &Zone, sector: u64) -> (Nanos, Nanos) {
+        let ticks = zone.path(sector) - self.anchor_path;
+        let at = |ticks: u64| zone.rotation.time(zone.rotation.after(self.tick, ticks));
+        (at(ticks), at(ticks + 1))
+    }
+
     /// The sector before which the head stops.
     #[must_use]
     pub fn stop(&self) -> u64 {

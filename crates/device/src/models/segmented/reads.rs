@@ -3,7 +3,7 @@
 use headstart_types::Nanos;
 
 use super::{holds, Command, Reading, Segmented};
-use crate::models::arm::Passage;
+use crate::models::arm::{Passage, Piece};
 use crate::models::geometry::Access;
 use crate::models::mechanical::Parameters;
 use crate::models::stream::{Progress, Stream};
@@ -28,12 +28,15 @@ impl Segmented {
         progress: Option<Progress>,
     ) -> Service {
         let Parameters { overheads, bus_sector, .. } = parameters;
-        let &Command { at, before, hit, miss, leaves } = command;
+        let &Command { at, before, miss, leaves, .. } = command;
         let held = self.segments.end(segment);
         let part = held < request.end();
-        let overhead = if part && !self.buffer.partial_hit { miss } else { hit } + overheads.data_preparation;
+        let taken = self.taken(command, part);
+        let overhead = taken + overheads.data_preparation;
         let ready = at + overhead;
-        let mut end = ready + parameters.bus.time(request.sectors, false);
+        let back = overheads.first_reselect + overheads.data_preparation;
+        let bus = parameters.bus.time(request.sectors, false);
+        let (mut end, mut rotation) = (ready + bus, Nanos::ZERO);
         let streams = self.reading.as_ref().is_some_and(|reading| reading.segment == segment);
         let mut free = at.max(self.written);
         if streams {
@@ -46,12 +49,17 @@ impl Segmented {
         }
         if part {
             let done = if streams {
+                if request.sector > held {
+                    let (begins, passed) = self.passes(parameters, request.sector);
+                    rotation = begins.saturating_sub(at + taken);
+                    end = end.max(passed + back + bus);
+                }
                 self.follow(parameters, at, request)
             } else {
                 let from = (at + miss).max(free);
                 self.fetch(parameters, from, segment, (held, request)).done
             };
-            let back = if done > ready { overheads.first_reselect + overheads.data_preparation } else { Nanos::ZERO };
+            let back = if done > ready { back } else { Nanos::ZERO };
             end = end.max(done + back + bus_sector[0]);
         } else if self.reading.is_none() && self.buffer.read_ahead_on_hit {
             self.read_ahead_again(parameters, ready.max(free), segment, request);
@@ -62,9 +70,9 @@ impl Segmented {
         }
         let overhead = overhead + overheads.read_completion;
         let end = end + overheads.read_completion;
-        let transfer = end - at - overhead;
+        let transfer = end - at - overhead - rotation;
         let overhead = before + overhead;
-        let [seek, rotation, wait] = [Nanos::ZERO; 3];
+        let [seek, wait] = [Nanos::ZERO; 2];
         Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true }
     }
 
@@ -117,19 +125,25 @@ impl Segmented {
         passage
     }
 
-    /// Reads ahead from a stopped segment, from `time` on, until it is one sector further at least.
+    /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` allows: what is there and has not
+    /// been asked for yet stays.
     fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
+        let arm = &parameters.arm;
         let held = self.segments.end(segment);
-        let limit = self.buffer.limit(&parameters.arm, request, self.segments.start(segment));
-        if held < limit {
-            let next = Request::read(held, 1, 0);
-            self.fetch(parameters, time, segment, (held, &next));
-            self.segments.set_end(segment, held);
-            if let Some(reading) = &mut self.reading {
-                let zone = &parameters.arm.zones[reading.stream.zone];
-                reading.stream.raise(limit.min(zone.run_end(held)));
-            }
+        let limit = self.buffer.limit(arm, request, self.segments.start(segment));
+        if held >= limit {
+            return;
         }
+        let index = arm.zone_of(held);
+        let zone = &arm.zones[index];
+        let (path, place) = zone.locate(held, Access::Read);
+        let begun = zone.rotation.next(time + arm.movement(self.rest, place, Access::Read), path);
+        let stop = limit.min(zone.run_end(held));
+        // Nothing has been read of it: it may be broken off before its first sector comes.
+        let piece = Piece { zone: index, from: held, begun, end: held, path, tick: begun };
+        let stream = Stream::new(&piece, stop, zone.rotation.time(begun));
+        self.rest = place;
+        self.reading = Some(Reading { segment, stream, at_least: (held + self.buffer.minimum).min(stop) });
     }
 
     pub(super) fn read_miss(
