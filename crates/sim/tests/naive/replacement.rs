@@ -262,11 +262,11 @@ impl Fresh {
     }
 }
 
-/// Megiddo and Modha, Figure 4; the ratios are whole numbers.
+/// Megiddo and Modha, Figure 4; p is a fraction.
 #[derive(Default)]
 struct Arc {
     c: usize,
-    p: usize,
+    p: f64,
     t1: Vec<usize>,
     t2: Vec<usize>,
     b1: Vec<usize>,
@@ -276,8 +276,11 @@ struct Arc {
 }
 
 impl Arc {
-    fn replace(&self, p: usize, in_b2: bool, may: &dyn Fn(usize) -> bool) -> Option<usize> {
-        let prefers_t1 = !self.t1.is_empty() && (self.t1.len() > p || (in_b2 && self.t1.len() == p));
+    fn replace(&self, p: f64, in_b2: bool, may: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let prefers_t1 = !self.t1.is_empty() && {
+            let t1 = self.t1.len() as f64;
+            t1 > p || (in_b2 && t1 == p)
+        };
         let (t1, t2) = (first(&self.t1, may), first(&self.t2, may));
         if prefers_t1 {
             t1.or(t2)
@@ -306,8 +309,8 @@ impl Model for Arc {
         if self.b1.contains(&x) || self.b2.contains(&x) {
             let second = self.b2.contains(&x);
             let p = match second {
-                false => (self.p + if b1 >= b2 { 1 } else { b2 / b1 }).min(self.c),
-                true => self.p.saturating_sub(if b2 >= b1 { 1 } else { b1 / b2 }),
+                false => (self.p + if b1 >= b2 { 1.0 } else { b2 as f64 / b1 as f64 }).min(self.c as f64),
+                true => (self.p - if b2 >= b1 { 1.0 } else { b1 as f64 / b2 as f64 }).max(0.0),
             };
             let victim = self.replace(p, second, may)?;
             self.p = p;
