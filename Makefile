@@ -12,7 +12,7 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study docs docs-check
+.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -69,6 +69,9 @@ bench: setup ## references and drive requests per second and peak memory, beside
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
 	$(BIN)/python -m headstart.livestudy $(ARGS)
+
+results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
+	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status
 
 docs: setup ## write the generated tables anew and build the Rust documentation
 	$(BIN)/python docs/generate.py

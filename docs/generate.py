@@ -1,12 +1,14 @@
-"""Writes what the docs repeat of the registries: docs/registry.md, and the table of policies in README.md.
+"""Writes what the docs repeat: docs/registry.md, the table of policies in README.md, and the tables of results.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import results
+from tables import table
 
 import headstart
 from headstart.cli.listing import keys_text
@@ -23,13 +25,6 @@ TITLES = {
     "formats": "Trace formats",
     "workloads": "Workload generators",
 }
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown."""
-    header = list(header)
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
 def section(name: str, entries: list[dict[str, Any]]) -> str:
@@ -66,9 +61,10 @@ def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
     front = ROOT / "README.md"
-    wanted = {
+    wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
+    wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
-        front: readme(front.read_text(encoding="utf-8"), catalog),
+        front: readme(wanted[front], catalog),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:

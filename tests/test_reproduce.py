@@ -40,6 +40,7 @@ def test_studies_keep_to_the_protocol() -> None:
     for name in studies.names():
         study = studies.load(name)
         assert study.TITLE
+        assert study.SEEDS
         assert all(line and "\n" not in line for line in study.ITEMS.values())
 
 
@@ -58,6 +59,10 @@ def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
     agree = sum(row["verdict"] == "agrees" for row in rows)
     assert shown.splitlines()[-1].startswith(f"{agree} agree, ")
     assert f"<p>{agree} agree, " in page
+    told = sum(row["verdict"] == "agrees" and row["basis"] == "predicted" for row in rows)
+    assert f"of the predicted: {told} agree, " in shown.splitlines()[-1]
+    assert f"of the predicted: {told} agree, " in page
+    assert all(f'<td class="text">{row["basis"]}</td>' in page for row in rows if row["verdict"] != "not published")
     listed = run("reproduce", "kimbrel96", "--list").stdout
     assert [line.split()[0] for line in listed.splitlines()] == list(studies.load("kimbrel96").ITEMS)
 
@@ -71,6 +76,7 @@ def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch)
 
     class Study:
         TITLE = "A paper [with brackets]"
+        SEEDS = "1"
 
         def __init__(self) -> None:
             self.ITEMS = {"t1": "Table 1", "f1": "Findings"}
@@ -82,6 +88,8 @@ def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch)
         number("t1", "elapsed (s)", published=200, ours=201.5, tolerance=0.01, note="same [note]"),
         number("t1", "fetches", published=37_280, ours=37_290, note="same [note]"),
         finding("f1", "order", published="a before b", ours="a before b", holds=True, note="1 and 2"),
+        number("f1", "scanned", published=3, ours=3, basis="calibrated"),
+        number("f1", "ours alone", published=None, ours=4, basis="calibrated"),
     ]
     text = io.StringIO()
     show(Console(file=text, width=120), Study(), rows)
@@ -89,4 +97,7 @@ def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch)
     for part in ("A paper [with brackets]", "t1: Table 1", "f1: Findings", "+0.75%", "1.00%", "exact", "a before b"):
         assert part in out
     assert out.count("same [note]") == 1
-    assert "2 agree, 1 differ, 0 not published" in out
+    assert "3 agree, 1 differ, 1 not published; of the predicted: 2 agree, 1 differ" in out
+    basis = {line.split()[0]: line.split()[-2 if line.endswith("]") else -1] for line in out.splitlines() if line}
+    assert (basis["elapsed"], basis["order"], basis["scanned"]) == ("predicted", "predicted", "calibrated")
+    assert basis["ours"] == "-", "no verdict, no basis"

@@ -14,7 +14,7 @@ from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.progress import watched
 from headstart.report.study import study_page
-from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
+from headstart.report.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text, value_text
 from headstart.studies._rows import Row
 
 if TYPE_CHECKING:
@@ -70,18 +70,19 @@ def show(console: Console, study: studies.Study, rows: list[Row]) -> None:
         for number, note in enumerate(notes, start=1):
             console.print(f"[dim]\\[{number}] {escape(note)}[/]")
     console.print()
-    console.print(", ".join(f"[{COLOURS[verdict]}]{count}[/]" for verdict, count in counts_text(rows).items()))
+    counts = ", ".join(f"[{COLOURS[verdict]}]{count}[/]" for verdict, count in counts_text(rows).items())
+    console.print(f"{counts}; {predicted_text(rows)}")
 
 
 def _item(title: str, rows: list[Row]) -> tuple[Table, list[str]]:
     """Return the table of one item, and its notes, each once."""
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", ""):
-        table.add_column(name, justify="left" if name in ("quantity", "verdict") else "right")
+    for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", ""):
+        table.add_column(name, justify="left" if name in ("quantity", "verdict", "basis") else "right")
     for row in rows:
         figures = (row.quantity, value_text(row.published), value_text(row.ours))
         cells = [escape(cell) for cell in (*figures, difference_text(row), tolerance_text(row))]
         mark = f"[dim]\\[{notes.index(row.note) + 1}][/]" if row.note else ""
-        table.add_row(*cells, f"[{COLOURS[row.verdict]}]{row.verdict}[/]", mark)
+        table.add_row(*cells, f"[{COLOURS[row.verdict]}]{row.verdict}[/]", basis_text(row), mark)
     return table, notes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headstart.report.charts import svg
 from headstart.report.page import page, table
-from headstart.report.text import counts_text, difference_text, tolerance_text, value_text
+from headstart.report.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text, value_text
 from headstart.studies._rows import Row
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def study_page(
     title: str, items: Mapping[str, str], rows: Sequence[Row], pictures: Mapping[str, "Chart"] | None = None
 ) -> str:
     """Return the page; `items` says what each item is, `pictures` has those of some, which stand above its table."""
-    body = [f"<p>{', '.join(counts_text(rows).values())}</p>"]
-    header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "note")
+    body = [f"<p>{', '.join(counts_text(rows).values())}; {predicted_text(rows)}</p>"]
+    header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         body.append(f"<h2>{escape(item)}: {escape(items.get(item, ''))}</h2>")
         if pictures and item in pictures:
@@ -33,4 +33,5 @@ def study_page(
 def _cells(row: Row) -> list[str]:
     figures = (row.quantity, value_text(row.published), value_text(row.ours), difference_text(row), tolerance_text(row))
     verdict = f'<td class="verdict {CLASSES[row.verdict]}">{row.verdict}</td>'
-    return [*(escape(figure) for figure in figures), verdict, f'<td class="text">{escape(row.note)}</td>']
+    words = (f'<td class="text">{escape(word)}</td>' for word in (basis_text(row), row.note))
+    return [*(escape(figure) for figure in figures), verdict, *words]

@@ -24,6 +24,17 @@ def counts_text(rows: Sequence[Row]) -> dict[Verdict, str]:
     return {verdict: f"{sum(row.verdict == verdict for row in rows)} {word}" for verdict, word in words.items()}
 
 
+def predicted_text(rows: Sequence[Row]) -> str:
+    """Return how many of the predicted rows agree and differ, in words."""
+    predicted = counts_text([row for row in rows if row.basis == "predicted"])
+    return f"of the predicted: {predicted['agrees']}, {predicted['differs']}"
+
+
+def basis_text(row: Row) -> str:
+    """Return the basis of a judged row; a dash where there is no verdict."""
+    return "-" if row.verdict == "not published" else row.basis
+
+
 def difference_text(row: Row) -> str:
     """Return the difference, in per cent where it is relative."""
     if row.difference is None:

@@ -3,6 +3,7 @@
 A study is a module of this package with
 
 - `TITLE`: the paper in one line,
+- `SEEDS`: the seeds of its random numbers, in words,
 - `ITEMS`: each item that can be asked for (a figure, a table, a finding) and one line on what it is,
 - `run(items, report, draw)`: the rows of these items, in their order; `report(text, share)` tells how far it is, and
   `draw(item, chart)`, where it is given, takes the pictures of those items that have one.
@@ -35,6 +36,7 @@ class Study(Protocol):
     """What a study module offers."""
 
     TITLE: str
+    SEEDS: str
     ITEMS: dict[str, str]
 
     def run(self, items: list[str], report: Report, draw: Draw | None = None) -> list[Row]:

@@ -33,9 +33,9 @@ class Row:
     verdict: Verdict = "not published"
     """Whether the two agree."""
     basis: Basis = "predicted"
-    """What the row proves: "predicted", nothing in it was fitted to this figure or to others of the study; "calibrated",
-    a parameter behind it was found by scanning for this or for other published figures; "input", the paper prints it
-    and it was put in; "identity", true by construction."""
+    """What the row proves: "predicted", nothing in it was fitted to this figure or to others of the study;
+    "calibrated", a parameter behind it was found by scanning for this or for other published figures; "input", the
+    paper prints it and it was put in; "identity", true by construction."""
     note: str = ""
     """Figures, readings, reasons."""
 

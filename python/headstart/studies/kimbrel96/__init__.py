@@ -20,9 +20,11 @@ from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _t
 from headstart.studies.kimbrel96._lab import Lab, Report
 from headstart.studies.kimbrel96._study import Study
 
-__all__ = ["ITEMS", "TITLE", "run"]
+__all__ = ["ITEMS", "SEEDS", "TITLE", "run"]
 
 TITLE = "Kimbrel et al., A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching, OSDI 1996"
+
+SEEDS = "1"
 
 _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "figure1": _basics.figure1,

@@ -26,9 +26,11 @@ from headstart.studies.kotz_ellis._totals import TOTALS
 if TYPE_CHECKING:
     from headstart.studies import Draw
 
-__all__ = ["ITEMS", "TITLE", "run"]
+__all__ = ["ITEMS", "SEEDS", "TITLE", "run"]
 
 TITLE = "Kotz and Ellis, Prefetching in File Systems for MIMD Multiprocessors (RAPID Transit)"
+
+SEEDS = "1; 1 to 5 in the rows of sensitivity that say so"
 
 
 def _findings(study: Study) -> Steps:

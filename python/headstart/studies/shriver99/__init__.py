@@ -21,9 +21,11 @@ from headstart.studies.shriver99._runs import Outcome, Study
 if TYPE_CHECKING:
     from headstart.studies import Draw
 
-__all__ = ["ITEMS", "TITLE", "run"]
+__all__ = ["ITEMS", "SEEDS", "TITLE", "run"]
 
 TITLE = "Shriver, Small and Smith, Why does file system prefetching work?"
+
+SEEDS = "1; 1 to 200 where several files are read at once, 1 to 20 on the grid"
 
 _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "table3": _tables.table3,

@@ -23,9 +23,11 @@ from headstart.studies.zhang_pfc._matrix import Study
 from headstart.studies.zhang_pfc._outcome import Outcome
 from headstart.studies.zhang_pfc._workloads import Workloads
 
-__all__ = ["ITEMS", "TITLE", "run"]
+__all__ = ["ITEMS", "SEEDS", "TITLE", "run"]
 
 TITLE = "Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies, ICDCS 2008"
+
+SEEDS = "1"
 
 _ITEMS: dict[str, Callable[[Study], Steps]] = {
     "traces": _stand_ins.traces,

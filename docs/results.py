@@ -1,0 +1,183 @@
+"""The tables of results in the docs, and the files that hold their figures.
+
+    python docs/results.py [STUDY]...
+
+runs the studies (all if none is named) and writes the rows that have a verdict to docs/results/STUDY.json.
+`docs/generate.py` then writes every table between two marks anew from these files, and checks them with `--check`:
+
+    <!-- results: li07 -->                  the verdicts of a study
+    <!-- results: li07 figure6 figure7 -->  those of some items
+    <!-- figures: li07 sensitivity -->      rows without a verdict, of the items that are named
+    <!-- results: summary -->               how many rows of each study agree, by what they rest on
+    <!-- end of results -->
+
+A row without a verdict is kept only if a mark names its item.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tables import table
+
+import headstart
+from headstart import HeadstartError, studies
+from headstart.cli.output import write_text
+from headstart.cli.progress import watched
+from headstart.report.text import difference_text, value_text
+from headstart.studies._rows import BASES, Row
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "results"
+MARK = re.compile(r"<!-- (results|figures): ([^>\n]*) -->\n(.*?)<!-- end of results -->\n", re.DOTALL)
+BEGIN = re.compile(r"<!-- (?:results|figures):")
+SUMMARY = "summary"
+SKIPPED = "SKIPPED"
+"""How the note of a row begins that needs a trace that is absent."""
+
+
+def pages() -> list[Path]:
+    """Return the pages that may hold tables of results."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def rendered(page: Path, text: str) -> str:
+    """Return the text of a page with its tables of results as docs/results has them.
+
+    Raises:
+        HeadstartError: A mark is wrong, or names what docs/results does not have.
+    """
+    if len(BEGIN.findall(text)) != len(MARK.findall(text)):
+        raise HeadstartError(f"{page.name}: a mark of results has no end; allowed: <!-- end of results --> below it")
+
+    def written(found: re.Match[str]) -> str:
+        kind, words, _ = found.groups()
+        try:
+            body = _summary() if words == SUMMARY else _block(kind, *words.split())
+        except HeadstartError as error:
+            raise HeadstartError(f"{page.name}: {kind}: {error}") from None
+        return f"<!-- {kind}: {words} -->\n{body}<!-- end of results -->\n"
+
+    return MARK.sub(written, text)
+
+
+def load(study: str) -> dict[str, Any]:
+    """Return what docs/results holds of a study."""
+    path = FOLDER / f"{study}.json"
+    if study not in studies.names() or not path.is_file():
+        known = ", ".join(name for name in studies.names() if (FOLDER / f"{name}.json").is_file())
+        raise HeadstartError(f'no results of "{study}"; allowed: {known or "none yet: run make results"}')
+    held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    held["rows"] = [Row(**row) for row in held["rows"]]
+    return held
+
+
+def _block(kind: str, study: str, *items: str) -> str:
+    held = load(study)
+    for item in items:
+        if item not in held["items"]:
+            raise HeadstartError(f'{study} has no item "{item}"; allowed: {", ".join(held["items"])}')
+    rows = [row for row in held["rows"] if not items or row.item in items]
+    judged = [row for row in rows if row.verdict != "not published"]
+    if kind == "figures":
+        body = table(("quantity", "ours"), ((row.quantity, value_text(row.ours)) for row in rows if row not in judged))
+    else:
+        header = ("item", "quantity", "published", "ours", "verdict", "basis")
+        body = table(header, (_cells(row) for row in judged))
+    return f"{body}\nWritten by `make results` with headstart {held['headstart']}; seed {held['seeds']}.\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ours = value_text(row.ours)
+    if row.difference is not None:
+        ours = f"{ours} ({difference_text(row)})"
+    verdict = f"**{row.verdict}**" if row.verdict == "differs" else row.verdict
+    return row.item, row.quantity, value_text(row.published), ours, verdict, row.basis
+
+
+def _summary() -> str:
+    header = ("study", *(f"{basis}: agree, differ" for basis in BASES), "without a published figure")
+    return table(header, (_counted(name) for name in studies.names()))
+
+
+def _counted(study: str) -> tuple[str, ...]:
+    held = load(study)
+    counts = []
+    for basis in BASES:
+        verdicts = [row.verdict for row in held["rows"] if row.basis == basis]
+        agree, differ = verdicts.count("agrees"), verdicts.count("differs")
+        counts.append(f"{agree}, {differ}" if agree or differ else "-")
+    return f"[{study}](#{study})", *counts, f"{held['unpublished']:,}"
+
+
+def named_figures() -> set[tuple[str, str]]:
+    """Return study and item of all rows without a verdict that the docs show."""
+    return {
+        (study, item)
+        for page in pages()
+        for kind, words, _ in MARK.findall(page.read_text(encoding="utf-8"))
+        if kind == "figures"
+        for study, *items in [words.split()]
+        for item in items
+    }
+
+
+def kept(study: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows that docs/results holds."""
+    shown = named_figures()
+    return (row for row in rows if row.verdict != "not published" or (study, row.item) in shown)
+
+
+def compute(name: str) -> str:
+    """Run a study and return the text of its file, one row a line.
+
+    Raises:
+        HeadstartError: A trace that it needs is absent: its file would lose rows.
+    """
+    study = studies.load(name)
+    rows = watched(
+        f"reproducing {name}",
+        lambda tell: study.run(list(study.ITEMS), lambda text, share: tell(share, f"{name}: {text}")),
+    )
+    absent = list(dict.fromkeys(row.quantity for row in rows if row.note.startswith(SKIPPED)))
+    if absent:
+        few = ", ".join(absent[:5]) + (f" and {len(absent) - 5} others" if len(absent) > 5 else "")
+        raise HeadstartError(
+            f"{name}: traces are absent for {few}; allowed: all of them in the folder $HEADSTART_TRACES"
+        )
+    head = {
+        "study": name,
+        "title": study.TITLE,
+        "headstart": headstart.__version__,
+        "seeds": study.SEEDS,
+        "items": dict(study.ITEMS),
+        "unpublished": sum(row.verdict == "not published" for row in rows),
+    }
+    lines = ",\n".join(json.dumps(row.to_dict(), ensure_ascii=False, allow_nan=False) for row in kept(name, rows))
+    return f'{json.dumps(head, ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n'
+
+
+def main() -> int:
+    """Run the studies named, or all; a study that fails leaves its file alone and the others run."""
+    parser = argparse.ArgumentParser(description="Run studies and write docs/results; then run docs/generate.py.")
+    parser.add_argument("study", nargs="*", choices=[[], *studies.names()], default=[])
+    failed = False
+    for name in parser.parse_args().study or studies.names():
+        try:
+            text = compute(name)
+        except HeadstartError as error:
+            print(f"docs/results/{name}.json is left as it was: {error}", file=sys.stderr)
+            failed = True
+            continue
+        FOLDER.mkdir(exist_ok=True)
+        write_text(FOLDER / f"{name}.json", text)
+        print(f"wrote docs/results/{name}.json")
+    return 2 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""The figures of the docs do not rot: files of results are what the studies compute, tables what the files hold."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from headstart import HeadstartError, studies
+from headstart.studies._lab import CACHE_VARIABLE
+from headstart.studies._rows import Row, finding, number
+from tests.conftest import ROOT
+
+QUICK = {
+    "kimbrel96": ["figure1", "table1"],
+    "kotz-ellis": ["min-time"],
+    "li07": ["theory", "figure4"],
+    "shriver99": ["table3", "table5", "errors"],
+    "zhang-pfc": ["traces"],
+}
+"""Items of each study that take seconds; `make results` computes all."""
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module that writes files and tables."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import results
+
+    return results
+
+
+@pytest.fixture
+def held(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results with a file of li07's in it, of made-up rows."""
+    rows = [
+        number("figure4", "rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01),
+        finding("theory", "bound | a", published="2", ours="2", holds=True, basis="identity", note="n"),
+        number("sensitivity", "another seed", published=None, ours=12_345.5),
+    ]
+    head = {"study": "li07", "title": "T", "headstart": "9.9", "seeds": "1", "unpublished": 1234}
+    items = {"theory": "t", "figure4": "f", "sensitivity": "s"}
+    text = json.dumps({**head, "items": items, "rows": [row.to_dict() for row in rows]})
+    (tmp_path / "li07.json").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def written(results: ModuleType, mark: str) -> str:
+    text = f"before\n<!-- {mark} -->\nold\n<!-- end of results -->\nafter\n"
+    new: str = results.rendered(Path("page.md"), text)
+    assert results.rendered(Path("page.md"), new) == new, "a table that is up to date stays"
+    assert new.startswith(f"before\n<!-- {mark} -->\n") and new.endswith("<!-- end of results -->\nafter\n")
+    return new
+
+
+def test_tables_hold_the_rows_that_their_mark_names(results: ModuleType, held: Path) -> None:
+    whole = written(results, "results: li07")
+    assert "| figure4 | rate (MB/s) | 50 | 55.5 (+11.00%) | **differs** | predicted |\n" in whole
+    assert "| theory | bound \\| a | 2 | 2 | agrees | identity |\n" in whole
+    assert "another seed" not in whole
+    assert "headstart 9.9; seed 1" in whole
+    some = written(results, "results: li07 theory")
+    assert "bound" in some and "rate" not in some
+    assert "| another seed | 12,345.5 |\n" in written(results, "figures: li07 sensitivity")
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("results: li08", 'page.md: results: no results of "li08"; allowed: li07'),
+        ("results: li07 figure5", 'page.md: results: li07 has no item "figure5"; allowed: theory, figure4'),
+        ("figures: ../li07", 'page.md: figures: no results of "../li07"; allowed: li07'),
+    ],
+)
+def test_wrong_marks_are_refused(results: ModuleType, held: Path, mark: str, message: str) -> None:
+    with pytest.raises(HeadstartError) as error:
+        written(results, mark)
+    assert str(error.value).startswith(message)
+
+
+def test_a_mark_without_an_end_is_refused(results: ModuleType, held: Path) -> None:
+    with pytest.raises(HeadstartError, match=r"page.md: a mark of results has no end; allowed: <!-- end of results"):
+        results.rendered(Path("page.md"), "<!-- results: li07 -->\n<!-- end of results --> too late\n")
+
+
+def test_the_summary_counts_rows_by_what_they_rest_on(results: ModuleType, held: Path) -> None:
+    results.studies = type("", (), {"names": staticmethod(lambda: ["li07"])})
+    try:
+        assert "| [li07](#li07) | 0, 1 | - | - | 1, 0 | 1,234 |\n" in written(results, "results: summary")
+    finally:
+        results.studies = studies
+
+
+def test_absent_traces_leave_a_file_alone(
+    results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = Row(item="theory", quantity="cs", published=None, ours=None, note="SKIPPED: absent")
+
+    class Study:
+        TITLE, SEEDS, ITEMS = "T", "1", {"theory": "t"}
+
+        @staticmethod
+        def run(items: list[str], report: studies.Report, draw: studies.Draw | None = None) -> list[Row]:
+            return [row]
+
+    monkeypatch.setattr(studies, "load", lambda name: Study)
+    monkeypatch.setattr(sys, "argv", ["results.py", "li07"])
+    before = (held / "li07.json").read_text()
+    assert results.main() == 2
+    message = "docs/results/li07.json is left as it was: li07: traces are absent for cs; allowed: "
+    assert capsys.readouterr().err.startswith(message)
+    assert (held / "li07.json").read_text() == before
+
+
+def test_every_study_has_a_file_of_its_items(results: ModuleType) -> None:
+    assert set(QUICK) == set(studies.names())
+    for name in studies.names():
+        if not (results.FOLDER / f"{name}.json").is_file():
+            continue  # The docs show none of its results, or docs/generate.py --check fails.
+        held = results.load(name)
+        assert held["items"] == studies.load(name).ITEMS, f"make results ARGS={name}"
+        assert {row.item for row in held["rows"]} <= set(held["items"])
+
+
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_files_hold_what_the_studies_compute(
+    results: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row as it was computed when the file was written, to the last digit; see `make results`."""
+    if not (results.FOLDER / f"{name}.json").is_file():
+        pytest.skip(f"{name}: no docs/results/{name}.json: make results ARGS={name}")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    fresh = studies.load(name).run(QUICK[name], lambda _text, _share: None)
+    if absent := [row.quantity for row in fresh if row.note.startswith(results.SKIPPED)]:
+        pytest.skip(f"{name}: traces are absent for {', '.join(absent)}: set HEADSTART_TRACES")
+    held = [row for row in results.load(name)["rows"] if row.item in QUICK[name]]
+    assert held == list(results.kept(name, fresh)), f"docs/results/{name}.json is out of date: make results ARGS={name}"
