@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -131,7 +131,7 @@ impl Places {
             Pattern::Random { seed } => (seed, 0),
             Pattern::Sequential { from } => (0, from),
         };
-        let generator = ChaCha8Rng::seed_from_u64(seed);
+        let generator = ChaCha8Rng::seed_from_u64(stream_seed(seed, "places", 0));
         let count = (end / u64::from(load.sectors)).max(1);
         Self { pattern: load.pattern, generator, sectors: load.sectors, count, end, next }
     }

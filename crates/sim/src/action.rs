@@ -1,6 +1,6 @@
 //! Prefetch actions: how long one takes, and when its request is issued (kotz-ellis, sections 5.1 and 6.2).
 
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,12 +14,11 @@ pub struct ActionTime {
 }
 
 impl ActionTime {
-    /// What the actions of a process take; each has a seed of its own.
+    /// What the actions of a process take; each has a stream of its own.
     #[must_use]
     pub fn draws(self, seed: u64, process: u32) -> ActionDraws {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_add(u64::from(process)));
-        rng.set_stream(STREAM);
-        ActionDraws { time: self, rng }
+        let seed = stream_seed(seed, "action", process.into());
+        ActionDraws { time: self, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 }
 
@@ -47,5 +46,16 @@ pub enum ActionIssues {
     End,
 }
 
-/// A generator stream apart from those of workloads and placing.
-const STREAM: u64 = 3;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_process_of_one_seed_acts_as_one_of_the_next() {
+        let time = ActionTime { least: Nanos(0), most: Nanos(1 << 40) };
+        let first = |seed, process| time.draws(seed, process).next_action();
+        assert_ne!(first(1, 1), first(2, 0));
+        assert_ne!(first(1, 0), first(1, 1));
+        assert_eq!(first(1, 0), first(1, 0));
+    }
+}

@@ -9,7 +9,7 @@ use headstart_device::Drive;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
 use headstart_trace::sha256_file;
-use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
+use headstart_types::{stream_seed, Block, Chunk, KeyError, Nanos, Think};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
@@ -281,7 +281,7 @@ fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
         None => Disclosure::All,
         Some(HintsKeys::Window(window)) => Disclosure::Window(window),
         Some(HintsKeys::Fraction(share, seed)) => {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "hints", 0));
             Disclosure::Subset(reads().map(|read| rng.random_bool(share) && read).collect())
         }
     };

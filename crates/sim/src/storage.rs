@@ -8,7 +8,7 @@ use headstart_device::{
     build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, SECTOR_BYTES,
 };
 use headstart_engine::{Backend, Kind, Order};
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{stream_seed, Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
 use crate::workload::Places;
@@ -137,7 +137,7 @@ impl Storage {
         let mut drives = Vec::with_capacity(keys.disks() as usize);
         for disk in 0..keys.disks() {
             let mut device = device.clone();
-            device.reseed(seed.wrapping_add(u64::from(disk)));
+            device.reseed(stream_seed(seed, "disk", disk.into()));
             let mut drive = Drive::new(device, scheduler().map_err(|error| error.within("device.scheduler"))?);
             if let Some(commands) = &keys.commands {
                 let inner = build_scheduler(&commands.scheduler, commands.scheduler_keys.clone());

@@ -4,7 +4,7 @@
 //! affair (`raid0.rs`, `raid5.rs`, `mirror.rs`). The controller itself costs no time and has no cache, and the way to
 //! it has no limit of rate. A request reports the parts of the piece that ends last, with its wait for its disk.
 
-use headstart_types::{DriveFacts, KeyError, Nanos};
+use headstart_types::{stream_seed, DriveFacts, KeyError, Nanos};
 
 use super::members::Members;
 use crate::{Device, Mechanics, Request, Service};
@@ -113,12 +113,10 @@ impl<S: Scheme> Device for Controller<S> {
         Box::new(self.clone())
     }
 
-    /// A seed of its own for each disk; the first gets `seed` itself.
+    /// A seed of its own for each disk.
     fn reseed(&mut self, seed: u64) {
-        // Weyl's sequence of splitmix64: seeds far apart.
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         for (index, device) in self.members.devices_mut().enumerate() {
-            device.reseed(seed.wrapping_add(STEP.wrapping_mul(index as u64)));
+            device.reseed(stream_seed(seed, "member", index as u64));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What all parts of a measurement share: the device, random places, the time that is left, and how far it is.
 
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -82,7 +82,8 @@ pub(super) struct Lab<'a> {
 impl<'a> Lab<'a> {
     pub fn new(probe: &'a mut dyn Probe, seed: u64, time: Nanos, tell: Tell<'a>) -> Self {
         let began = probe.now();
-        Self { probe, random: ChaCha8Rng::seed_from_u64(seed), tell, began, time, phase: Phase::Look, reads: 0 }
+        let random = ChaCha8Rng::seed_from_u64(stream_seed(seed, "profile", 0));
+        Self { probe, random, tell, began, time, phase: Phase::Look, reads: 0 }
     }
 
     /// Sectors of the device, as far as reads may come to.

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use headstart_device::{build_layout, Device, Layout, Stripe};
-use headstart_types::{Bytes, Disk, KeyError, Nanos};
+use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -24,9 +24,6 @@ use crate::Error;
 
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
 const GROUP_BLOCKS: u64 = 8550;
-
-/// A generator stream apart from those of workloads.
-const STREAM: u64 = 2;
 
 /// Where blocks lie.
 #[derive(Debug)]
@@ -245,8 +242,7 @@ fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
 
 /// Files at random starts within groups.
 fn random_groups(files: &[(u32, u64)], seed: u64) -> BTreeMap<u32, u64> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(STREAM);
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "groups", 0));
     let (mut group, mut filled) = (0u64, 0u64);
     files
         .iter()

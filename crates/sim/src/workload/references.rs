@@ -98,7 +98,7 @@ impl References {
             program: Some(Arc::new(program)),
             supply: Supply::Inline(None),
             factor: Factor::Scale(keys.compute_scale),
-            thinking: thinking(keys.compute, scenario.seed),
+            thinking: thinking(keys.compute, scenario.seed, 0),
             mark_writes: false,
             time_scale: None,
             mark_bytes: false,
@@ -112,7 +112,7 @@ impl References {
         let keys = &scenario.workload;
         let Inline { universe, references, initial, frames } = inline;
         let found = Survey { references: references.len() as u64, ..Survey::default() };
-        let thinking = thinking(keys.compute, scenario.seed);
+        let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         Ok(Self {
             distinct: universe.disk_of.len(),
@@ -165,7 +165,7 @@ impl References {
         let sizes =
             if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
         let supply = Supply::Records { records, cutter, held: None };
-        let thinking = thinking(keys.compute, scenario.seed);
+        let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         Ok(Self {
             places: Rc::new(Places::new(Universe::default(), Some(placing), sizes)),
@@ -211,7 +211,7 @@ impl References {
             program: None,
             supply: Supply::Records { records, cutter: cutter.clone(), held: None },
             factor: self.factor,
-            thinking: thinking(keys.compute, scenario.seed.wrapping_add(u64::from(pid))),
+            thinking: thinking(keys.compute, scenario.seed, pid),
             mark_writes: self.mark_writes,
             time_scale: self.time_scale,
             mark_bytes: self.mark_bytes,

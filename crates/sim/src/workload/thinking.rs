@@ -40,13 +40,15 @@ pub enum Thinking {
     Drawn(Box<ComputeSampler>),
 }
 
-/// What the scenario asks for.
+/// What the scenario asks for, for one process; each has a stream of its own.
 #[must_use]
-pub fn thinking(compute: ComputeKey, seed: u64) -> Thinking {
+pub fn thinking(compute: ComputeKey, seed: u64, process: u32) -> Thinking {
     match compute {
         ComputeKey::Trace => Thinking::Recorded,
         ComputeKey::Constant(think) => Thinking::Constant(think),
-        ComputeKey::Exponential(mean) => Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed))),
+        ComputeKey::Exponential(mean) => {
+            Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed, process.into())))
+        }
     }
 }
 
@@ -61,7 +63,7 @@ pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u6
         Thinking::Constant(think) => u128::from(think.0) * u128::from(found.references),
         Thinking::Drawn(_) => {
             let ComputeKey::Exponential(mean) = keys.compute else { unreachable!("drawn times are exponential") };
-            let mut sampler = Compute::Exponential(mean).sampler(seed);
+            let mut sampler = Compute::Exponential(mean).sampler(seed, 0);
             (0..found.references).map(|_| u128::from(sampler.next_think().0)).sum()
         }
     };
@@ -79,11 +81,10 @@ pub struct Thinker {
 }
 
 impl Thinker {
-    /// For the process of this number; each has a seed of its own.
+    /// For the process of this number.
     #[must_use]
     pub fn new(keys: &WorkloadKeys, seed: u64, process: u32) -> Self {
-        let thinking = thinking(keys.compute, seed.wrapping_add(u64::from(process)));
-        Self { thinking, factor: Factor::Scale(keys.compute_scale) }
+        Self { thinking: thinking(keys.compute, seed, process), factor: Factor::Scale(keys.compute_scale) }
     }
 
     /// The next one.

@@ -5,7 +5,7 @@
 //! 2 * `gap_mean`; both means are 10. Each string has a stream of random numbers of its own, so that it stays what it
 //! is when others are added.
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
@@ -29,9 +29,6 @@ pub(super) const GLOBAL: Pattern = Pattern {
     build: |keys, context| build(keys, context, true),
 };
 
-/// Streams of random numbers below this one are others' (think times).
-const FIRST_STREAM: u64 = 1 << 32;
-
 fn own_defaults() -> Table {
     defaults([("portion_mean", 10), ("gap_mean", 10)])
 }
@@ -42,8 +39,7 @@ fn build(keys: &Keys, context: &PatternContext, shared: bool) -> Result<Strings,
     let gap_mean = keys.count("gap_mean", 0..=LENGTH_MAX)?;
     let file_blocks = u64::from(builder.strings.file_blocks);
     Ok(builder.build(|string| {
-        let mut rng = ChaCha8Rng::seed_from_u64(context.seed);
-        rng.set_stream(FIRST_STREAM + u64::from(string));
+        let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "portions", string.into()));
         let mut at = below(file_blocks, &mut rng);
         move || {
             let (first, length) = (at, 1 + below(2 * length_mean - 1, &mut rng));

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -20,14 +20,10 @@ impl Compute {
     pub const ALLOWED: &'static str =
         "a time such as \"0s\" or \"1ms\", or \"exp:1ms\" for exponential times of that mean, at most 1000h";
 
-    /// A source of such times; equal seeds give equal times.
+    /// The think times of one process, in the run of `seed`: each process has a stream of its own.
     #[must_use]
-    pub fn sampler(self, seed: u64) -> ComputeSampler {
-        // Think times have a stream of their own, so that they do not depend on how addresses are drawn.
-        const STREAM: u64 = 1;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(STREAM);
-        ComputeSampler { compute: self, rng }
+    pub fn sampler(self, seed: u64, process: u64) -> ComputeSampler {
+        ComputeSampler { compute: self, rng: ChaCha8Rng::seed_from_u64(stream_seed(seed, "think", process)) }
     }
 }
 
@@ -89,7 +85,7 @@ mod tests {
 
     #[test]
     fn exponential_has_its_mean_and_its_shape() {
-        let mut sampler = Compute::Exponential(Nanos(1_000_000)).sampler(7);
+        let mut sampler = Compute::Exponential(Nanos(1_000_000)).sampler(7, 0);
         let draws: Vec<u64> = (0..200_000).map(|_| sampler.next_think().0).collect();
         let mean = draws.iter().sum::<u64>() as f64 / draws.len() as f64;
         assert!((mean / 1e6 - 1.0).abs() < 0.01, "{mean}");

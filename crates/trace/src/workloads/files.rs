@@ -39,7 +39,7 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let count = keys.count("files", 1..=FILES_MAX)? as u32;
     let file_bytes = keys.bytes("file_size", FILE_MAX)?;
     let request_bytes = keys.bytes("request", FILE_MAX)?;
-    let compute = keys.compute()?.sampler(context.seed);
+    let compute = keys.compute()?.sampler(context.seed, 0);
     let entry = |file| FileEntry { file, size_bytes: file_bytes, path: format!("file{file}") };
     let files = (0..count).map(entry).collect();
     Ok(Box::new(Files { files, file_bytes, request_bytes, compute, done: 0 }))

@@ -20,6 +20,6 @@ pub(super) const WORKLOAD: Workload = Workload {
 fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
     let keys = Keys::new(given, (WORKLOAD.defaults)())?;
     let space = keys.space(u64::MAX, context)?;
-    let compute = keys.compute()?.sampler(context.seed);
+    let compute = keys.compute()?.sampler(context.seed, 0);
     Ok(Stream::boxed(Scan::new(space), compute, space, keys.requests()?))
 }

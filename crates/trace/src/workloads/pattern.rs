@@ -46,7 +46,7 @@ fn open<const ROW: usize>(given: Table, context: &GeneratorContext) -> Result<Bo
     let (own, of_pattern) = given.into_iter().partition(|(key, _)| OWN.contains(&key.as_str()));
     let own = Keys::new(own, own_defaults())?;
     let processes = own.count("count", 1..=COUNT_MAX)? as u32;
-    let compute = own.compute()?.sampler(context.seed);
+    let compute = own.compute()?.sampler(context.seed, 0);
     let strings = ROWS[ROW].strings(of_pattern, &PatternContext { processes, seed: context.seed })?;
     context.fits(u64::from(strings.file_blocks))?;
     Ok(Box::new(Dealt { strings, processes, compute, block_bytes: context.block_bytes, done: 0 }))

@@ -1,6 +1,6 @@
 //! `random`: requests at places drawn uniformly and independently, wholly within the blocks.
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::{Table, Value};
@@ -21,8 +21,9 @@ pub(super) const WORKLOAD: Workload = Workload {
 fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
     let keys = Keys::new(given, (WORKLOAD.defaults)())?;
     let space = keys.space(u64::MAX, context)?;
-    let compute = keys.compute()?.sampler(context.seed);
-    let pattern = Random { space, rng: ChaCha8Rng::seed_from_u64(context.seed) };
+    let compute = keys.compute()?.sampler(context.seed, 0);
+    let rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
+    let pattern = Random { space, rng };
     Ok(Stream::boxed(pattern, compute, space, keys.requests()?))
 }
 

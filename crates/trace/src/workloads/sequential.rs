@@ -24,6 +24,6 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let keys = Keys::new(given, (WORKLOAD.defaults)())?;
     let space = keys.space(u64::MAX, context)?;
     let requests = keys.count("passes", 1..=PASSES_MAX)? * Scan::pass_requests(space);
-    let compute = keys.compute()?.sampler(context.seed);
+    let compute = keys.compute()?.sampler(context.seed, 0);
     Ok(Stream::boxed(Scan::new(space), compute, space, requests))
 }

@@ -8,7 +8,7 @@
 //! Cost: one random word, one multiplication and one look into the table a request. Memory: 12 bytes a block, twice
 //! that while the table is built; hence the limit of 2^28 blocks.
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::{Table, Value};
@@ -40,8 +40,8 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let space = keys.space(BLOCKS_MAX, context)?;
     let alpha = keys.number("alpha", ALPHA_MAX)?;
     let requests = keys.requests()?;
-    let compute = keys.compute()?.sampler(context.seed);
-    let mut rng = ChaCha8Rng::seed_from_u64(context.seed);
+    let compute = keys.compute()?.sampler(context.seed, 0);
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
     let ranks = Ranks::new(space.starts() as usize, alpha, &mut rng);
     Ok(Stream::boxed(Zipf { space, rng, ranks }, compute, space, requests))
 }

@@ -22,7 +22,7 @@ mod group;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,9 +33,6 @@ use group::{Group, Header};
 /// The file whose blocks are inodes and indirect blocks: block `at` of it is the block at address `at` of the volume.
 /// No trace numbers files so high: their numbers are dense.
 pub const METADATA: u32 = u32::MAX;
-
-/// A generator stream apart from those of workloads and of other placements.
-const STREAM: u64 = 3;
 
 /// How often a group is drawn before the next one that will do is taken.
 const DRAWS: u32 = 64;
@@ -200,8 +197,6 @@ impl Laying {
         let header = Header::new(keys.cylinder_group.0, keys.fragment.0, block_bytes);
         let group_blocks = keys.group_blocks(block_bytes);
         let fresh = ((group_blocks - header.blocks()) as f64 * (1.0 - keys.full)).round() as u64;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(STREAM);
         Ok(Self {
             groups: (0..groups).map(|_| None).collect(),
             group_blocks,
@@ -216,7 +211,7 @@ impl Laying {
             gap: volume.gap_blocks,
             block_bytes,
             fragment_bytes: keys.fragment.0,
-            rng,
+            rng: ChaCha8Rng::seed_from_u64(stream_seed(seed, "ffs", 0)),
             seed,
         })
     }
@@ -248,8 +243,7 @@ impl Laying {
     fn group(&mut self, number: usize) -> &mut Group {
         if self.groups[number].is_none() {
             let mut group = Group::empty(self.group_blocks, self.header);
-            let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ (number as u64).rotate_left(32));
-            rng.set_stream(STREAM);
+            let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(self.seed, "ffs-group", number as u64));
             group.age(self.full, self.free_run, &mut rng);
             self.left = self.left - self.fresh + group.left();
             self.groups[number] = Some(group);

@@ -13,7 +13,7 @@
 //! 3000 to 20,000: with the read-ahead `linux` and 1 to 64 clients, 392 KiB in place of 128 bring 14 to 22 % more of 3000
 //! lists (the paper has 10 to 28 % of its policy), 800 KiB 9 to 17 %; of 20,000 lists 2 % at most, and a loss.
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::{Table, Value};
@@ -60,8 +60,8 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
         let problem = format!("leaves less than a byte for each of {lists} lists beside the index");
         KeyError::new("size", problem, "index_size and lists, or more")
     })?;
-    let ranks =
-        Ranks::new(lists as usize, keys.number("alpha", ALPHA_MAX)?, &mut ChaCha8Rng::seed_from_u64(context.seed));
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
+    let ranks = Ranks::new(lists as usize, keys.number("alpha", ALPHA_MAX)?, &mut rng);
     let search = Search {
         index,
         lists,

@@ -7,7 +7,7 @@
 //! the objects that it has made: reads them all and writes one file as large as their sum. Sizes are spread evenly
 //! from 1 byte to twice their mean. Sources lie before headers, objects behind them, the results last.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{stream_seed, KeyError, Nanos};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::{Table, Value};
@@ -54,12 +54,13 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let headers = keys.count("headers", 1..=UNITS_MAX)?;
     let alpha = keys.number("alpha", ALPHA_MAX)?;
     let system = System::from_keys(&keys, context)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
     let build = Build {
         system,
         units,
         headers,
         includes: keys.count("includes", 0..=INCLUDES_MAX)?,
-        ranks: Ranks::new(headers as usize, alpha, &mut ChaCha8Rng::seed_from_u64(context.seed)),
+        ranks: Ranks::new(headers as usize, alpha, &mut rng),
         source_mean: keys.bytes("source_size", SIZE_MAX)?,
         header_mean: keys.bytes("header_size", SIZE_MAX)?,
         object_mean: keys.bytes("object_size", SIZE_MAX)?,

@@ -9,7 +9,7 @@
 //! default); large and small ones lie mixed; popularity has nothing to do with size, and its exponent is 1; the server
 //! reads 64 KiB at a time.
 
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{stream_seed, Bytes, KeyError};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::{Table, Value};
@@ -48,7 +48,8 @@ fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader
     let clips = Clips::from_keys(&keys)?;
     let alpha = keys.number("alpha", ALPHA_MAX)?;
     let read = keys.bytes("read", FILE_MAX)?;
-    let ranks = Ranks::new(clips.count as usize, alpha, &mut ChaCha8Rng::seed_from_u64(context.seed));
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
+    let ranks = Ranks::new(clips.count as usize, alpha, &mut rng);
     Ok(System::from_keys(&keys, context)?.boxed(Media { clips, ranks, read }))
 }
 

@@ -33,7 +33,7 @@ pub(super) use tpc_h::WORKLOAD as TPC_H;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use headstart_types::KeyError;
+use headstart_types::{stream_seed, KeyError};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use stage::{Run, Stage};
@@ -51,8 +51,6 @@ const FILES_MAX: u64 = 1 << 24;
 const FILE_MAX: u64 = 1 << 39;
 /// As many processes as the patterns of parallel programs have at most.
 const CLIENTS_MAX: u64 = 1 << 20;
-/// Random numbers of request n come from stream `FIRST_STREAM + n`; those below are others'.
-const FIRST_STREAM: u64 = 1 << 32;
 
 /// What the clients ask for.
 trait Server: Send + Sync {
@@ -96,14 +94,19 @@ impl System {
         (client..self.requests).step_by(self.concurrency as usize)
     }
 
+    /// What request `number` is drawn from.
+    fn draws(&self, number: u64) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(stream_seed(self.seed, "request", number))
+    }
+
     /// Starts `server`'s records.
     fn boxed<S: Server + 'static>(self, server: S) -> Box<dyn RecordReader> {
         let client = |number| Client {
             next: number,
             finished: false,
             stages: VecDeque::new(),
-            rng: ChaCha8Rng::seed_from_u64(self.seed),
-            compute: self.compute.sampler(self.seed.wrapping_add(number)),
+            rng: self.draws(number),
+            compute: self.compute.sampler(self.seed, number),
         };
         let clients = (0..self.concurrency).map(client).collect();
         let order = (0..self.concurrency as u32).collect();
@@ -155,8 +158,7 @@ impl<S: Server> Closed<S> {
                 }
                 client.stages.pop_front();
             } else if client.next < self.system.requests {
-                client.rng = ChaCha8Rng::seed_from_u64(self.system.seed);
-                client.rng.set_stream(FIRST_STREAM + client.next);
+                client.rng = self.system.draws(client.next);
                 client.stages = self.server.request(client.next, &mut client.rng).into();
                 client.next += self.system.concurrency;
                 self.done += 1;
