@@ -1,21 +1,50 @@
-//! The shipped profiles of measured drives against what was measured on them: 10,000 requests each.
+//! Measured drives, shipped and imported, against what was measured on them: 10,000 requests each. Skipped, loudly,
+//! where the drives' files are absent.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use headstart_device::{build_device, replay, rms_demerit, Timed};
+use headstart_device::diskspecs::import;
+use headstart_device::{build_device, replay, rms_demerit, Device, Mechanical, Timed};
 use headstart_types::Nanos;
 use toml::Table;
 
-/// Model, trace and DiskSim's published demerit in microseconds.
-const DRIVES: [(&str, &str, u32); 4] = [
-    ("seagate-cheetah-9lp", "cheetah9LP", 107),
-    ("seagate-cheetah-4lp", "cheetah4LP", 318),
-    ("seagate-barracuda-st32171w", "barracuda", 349),
-    ("quantum-atlas-10k", "atlas10k", 268),
+/// A drive of the set.
+struct Drive {
+    /// Of its files.
+    name: &'static str,
+    /// The shipped model, if there is one.
+    shipped: Option<&'static str>,
+    /// Requests of its trace.
+    requests: usize,
+    /// DiskSim's published demerit against the same measurements, in ms.
+    published: f64,
+    /// From what to what share of it ours may be. The upper one keeps what has been reached; where there is a lower one
+    /// ours is to be DiskSim's, not better by luck.
+    share: (f64, f64),
+}
+
+const DRIVES: [Drive; 6] = [
+    drive("cheetah9LP", Some("seagate-cheetah-9lp"), 10_000, 0.107, (0.0, 1.03)),
+    drive("cheetah4LP", Some("seagate-cheetah-4lp"), 10_000, 0.318, (0.0, 1.01)),
+    drive("barracuda", Some("seagate-barracuda-st32171w"), 10_000, 0.349, (0.0, 1.02)),
+    // Ours is much nearer to the measured times than the published figure.
+    drive("atlas10k", Some("quantum-atlas-10k"), 10_000, 0.268, (0.0, 0.36)),
+    drive("hp_c2247a", None, 9_999, 0.090, (0.0, 1.15)),
+    drive("hp_c2490a", None, 9_984, 0.254, (0.98, 1.02)),
 ];
 
-/// The requests of a trace with their measured times: `R|W Hit|Miss LBN sectors service_us gap_us`.
+const fn drive(
+    name: &'static str,
+    shipped: Option<&'static str>,
+    requests: usize,
+    published: f64,
+    share: (f64, f64),
+) -> Drive {
+    Drive { name, shipped, requests, published, share }
+}
+
+/// The requests of a trace with their measured times: `R|W CACHE LBN sectors service_us gap_us`.
 fn trace(path: &Path) -> (Vec<Timed>, Vec<Nanos>) {
     let file = std::fs::File::open(path).unwrap();
     let mut text = String::new();
@@ -29,26 +58,41 @@ fn trace(path: &Path) -> (Vec<Timed>, Vec<Nanos>) {
     text.lines().map(line).unzip()
 }
 
+/// Where the drives' files are.
+fn folder() -> Option<PathBuf> {
+    let disks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/disks");
+    if disks.exists() {
+        return Some(disks);
+    }
+    eprintln!("SKIPPED: {} is not there: nothing was compared with measured drives", disks.display());
+    None
+}
+
 #[test]
 fn replaying_the_measured_requests() {
-    let disks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/disks");
-    if !disks.exists() {
-        eprintln!("SKIPPED: {} is not there: nothing was compared with measured drives", disks.display());
-        return;
+    let Some(disks) = folder() else { return };
+    let mut wrong = Vec::new();
+    for Drive { name, shipped, requests, published, share } in DRIVES {
+        let (timed, measured) = trace(&disks.join(format!("{name}.trace.xz")));
+        assert_eq!(timed.len(), requests, "{name}");
+        let imported = import(&disks.join(format!("{name}.parv"))).unwrap();
+        let imported = Mechanical::from_table(imported.profile.parse().unwrap()).unwrap();
+        let shipped = shipped.map(|model| (model, build_device(model, Table::new()).unwrap()));
+        let devices = [Some(("imported", Box::new(imported) as Box<dyn Device>)), shipped];
+        for (model, mut device) in devices.into_iter().flatten() {
+            let modelled: Vec<Nanos> = replay(&mut *device, timed.iter().copied()).map(|(took, _)| took).collect();
+            let demerit = rms_demerit(&measured, &modelled) / 1e6;
+            let mean = |times: &[Nanos]| times.iter().map(|time| time.0 as f64).sum::<f64>() / times.len() as f64 / 1e6;
+            println!(
+                "{name} ({model}): demerit {demerit:.4} ms (DiskSim {published:.3}), mean {:.3} measured, {:.3} modelled",
+                mean(&measured),
+                mean(&modelled)
+            );
+            if !(share.0 * published..=share.1 * published).contains(&demerit) {
+                wrong
+                    .push(format!("{name} ({model}): {demerit:.4} ms against {published:.3}, allowed {share:?} of it"));
+            }
+        }
     }
-    for (model, name, published) in DRIVES {
-        let published = f64::from(published) / 1e3;
-        let (requests, measured) = trace(&disks.join(format!("{name}.trace.xz")));
-        assert_eq!(requests.len(), 10_000);
-        let mut device = build_device(model, Table::new()).unwrap();
-        let modelled: Vec<Nanos> = replay(&mut *device, requests.iter().copied()).map(|(took, _)| took).collect();
-        let demerit = rms_demerit(&measured, &modelled) / 1e6;
-        let mean = |times: &[Nanos]| times.iter().map(|time| time.0 as f64).sum::<f64>() / times.len() as f64 / 1e6;
-        println!(
-            "{model}: demerit {demerit:.3} ms (DiskSim {published:.3}), mean {:.3} measured, {:.3} modelled",
-            mean(&measured),
-            mean(&modelled)
-        );
-        assert!(demerit <= 1.5 * published, "{model}: {demerit:.3} ms against {published:.3}");
-    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

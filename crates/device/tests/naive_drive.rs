@@ -189,19 +189,24 @@ impl Naive {
                 head.stop = stop;
             }
             self.head = Some(head);
-            return ((ready + self.shape.bus(request.sectors.into())).max(self.read_by(end) + self.shape.bus(1)), true);
+            return (self.over_bus(ready, request), true);
         }
         let there = ready + u128::from(self.shape.movement(self.place(now), self.shape.place(sector)));
         let start = self.first_border(there, sector);
         self.head = Some(Head { first: sector, next: sector, end: start + 1, stop: self.stop(end), arriving: true });
-        let (first, done) = (self.read_by(sector + 1), self.read_by(end));
-        let bus = self.shape.bus(request.sectors.into());
         if request.write {
+            let (done, bus) = (self.read_by(end), self.shape.bus(request.sectors.into()));
             self.head = None;
             self.rest = self.shape.place(end - 1);
             return (done.max(ready + bus), false);
         }
-        ((done + self.shape.bus(1)).max(first + bus), false)
+        (self.over_bus(0, request), false)
+    }
+
+    /// When the bus has taken all, from `ready` on: each sector once it is in, one after another.
+    fn over_bus(&self, ready: u128, request: &Request) -> u128 {
+        let ends = |sector| self.read_by(sector + 1).max(ready) + self.shape.bus(request.end() - sector);
+        (request.sector..request.end()).map(ends).max().unwrap()
     }
 
     /// When all sectors before `end` are in; zero where they were.

@@ -1,5 +1,6 @@
 //! The reads of a segmented buffer against a second implementation that reads ahead sector by sector, with and without
-//! `read_during_overhead`, `hit_ahead` and `read_ahead_on_hit`. One zone without spares, skews that cover the switches, no writes: those are elsewhere.
+//! `read_during_overhead`, `hit_ahead` and `read_ahead_on_hit`. One zone without spares, skews that cover the switches,
+//! no writes: those are elsewhere.
 
 use headstart_device::{Device, Mechanical, Request};
 use headstart_types::Nanos;
@@ -200,7 +201,7 @@ impl Naive {
         let coming = self.ahead.as_ref().filter(|ahead| {
             (self.drive.hit_under_way && ahead.next == sector)
                 || (self.drive.hit_ahead && (ahead.next..ahead.stop).contains(&sector) && {
-                    let off = self.clone().reposition(leave, ready, (sector, end)).1;
+                    let off = self.clone().reposition(leave, ready, (sector, end)).0;
                     self.clone().read_on(end) <= off
                 })
         });
@@ -248,17 +249,18 @@ impl Naive {
         switched.max(time)
     }
 
-    /// Reads `from..end` for the request `sector..end`, and ahead from there; when the first and all are in.
+    /// Reads `from..end` for the request `sector..end`, and ahead from there; when all are in, and when the bus has
+    /// taken them, each once it is in.
     fn fetch(&mut self, time: u64, segment: usize, (from, sector, end): (u64, u64, u64)) -> (u64, u64) {
-        let (_, first) = self.pass(time, segment, from);
-        let mut done = first;
-        for sector in from + 1..end {
-            done = self.pass(done, segment, sector).1;
+        let (mut is_in, mut crossed) = (time, 0);
+        for sector in from..end {
+            is_in = self.pass(is_in, segment, sector).1;
+            crossed = crossed.max(is_in + self.drive.bus * (end - sector));
         }
         let stop = self.drive.limit(sector, end);
         let at_least = (end + self.drive.minimum).min(stop);
         self.ahead = (stop > end).then_some(Ahead { segment, next: end, stop, at_least });
-        (first, done)
+        (is_in, crossed)
     }
 
     /// Serves a read at `now`: when it is done, and whether it was a hit.
@@ -296,29 +298,29 @@ impl Naive {
     /// arm can move at `arm`.
     fn hit(&mut self, (at, ready, leave, arm): (u64, u64, u64, u64), segment: usize, (sector, end): (u64, u64)) -> u64 {
         let held = self.segments[segment].end;
-        let mut crossed = ready + self.drive.bus * (end - sector);
-        let mut done = None;
+        let crossed = ready + self.drive.bus * (end - sector);
+        let mut done = 0;
         if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.segment == segment) {
             let limit = self.drive.limit(sector, end);
             ahead.stop = ahead.stop.max(limit);
             ahead.at_least = ahead.at_least.max((end + self.drive.minimum).min(limit));
             for passing in held..end {
-                let passed = self.step();
-                if passing == sector && sector > held {
-                    crossed = crossed.max(passed + self.drive.bus * (end - sector));
+                let passed = self.step().max(at);
+                // What the stream skips does not cross the bus.
+                if passing >= sector {
+                    done = done.max(passed + self.drive.bus * (end - passing));
                 }
-                done = Some(passed.max(at));
             }
         } else {
             let free = self.break_off(if held < end { leave } else { at });
             if held < end {
-                done = Some(self.fetch(arm.max(free), segment, (held, sector, end)).1);
+                done = self.fetch(arm.max(free), segment, (held, sector, end)).1;
             } else if self.drive.read_ahead_on_hit {
                 self.restart(ready.max(free), segment, self.drive.limit(sector, end));
             }
         }
         self.touch(segment);
-        done.map_or(crossed, |done| crossed.max(done + self.drive.bus))
+        crossed.max(done)
     }
 
     /// Reads ahead behind what a segment holds, from `time` on.
@@ -333,11 +335,10 @@ impl Naive {
     }
 
     fn miss(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> u64 {
-        let (first, done) = self.reposition(leave, ready, (sector, end));
-        (first + self.drive.bus * (end - sector)).max(done + self.drive.bus)
+        self.reposition(leave, ready, (sector, end)).1
     }
 
-    /// Reads into the segment that was used longest ago; when the first sector and all are in.
+    /// Reads into the segment that was used longest ago; when all are in, and when the bus has taken them.
     fn reposition(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> (u64, u64) {
         let free = self.break_off(leave);
         let merit = |segment: &usize| match &self.segments[*segment] {
@@ -390,7 +391,8 @@ fn drives() -> impl Strategy<Value = Drive> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Reads of several streams that go on, skip some sectors, or of some place, with pauses as long as a few sectors or as some turns.
+    /// Reads of several streams that go on, skip some sectors, or of some place, with pauses as long as a few sectors or
+    /// as some turns.
     #[test]
     fn reads_against_a_walk(
         drive in drives(),

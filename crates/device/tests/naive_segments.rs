@@ -182,18 +182,16 @@ impl Walker {
         let bus = self.shape.bus * u64::from(request.sectors);
         let mut time = ready;
         let mut parts = None;
-        let mut first = 0;
+        let mut crossed = ready + bus;
+        let in_time = if request.write { self.in_time(ready, request) } else { 0 };
         for sector in request.sector..request.end() {
             let (index, physical) = self.sectors[sector as usize];
             let zone = &self.shape.zones[index];
             let (place, angle) = self.shape.place(zone, physical);
             let movement = self.shape.movement(self.head, place, request.write);
             let mut from = time + movement;
-            if parts.is_none() && request.write {
-                // Neither the first nor the last sector may come before it has crossed the bus.
-                let per_minute = u128::from(self.shape.rpm * zone.track);
-                let media = border_time(u128::from(request.sectors) - 1, per_minute);
-                from = from.max(ready + self.shape.bus).max((ready + bus).saturating_sub(media));
+            if parts.is_none() {
+                from = from.max(in_time);
             }
             let border = self.shape.next(zone, from, angle);
             let per_minute = u128::from(self.shape.rpm * zone.track);
@@ -201,14 +199,44 @@ impl Walker {
             time = border_time(border + 1, per_minute);
             if parts.is_none() {
                 parts = Some((movement, begun - ready - movement));
-                first = time;
             }
             self.head = place;
+            if !request.write {
+                // The bus takes each sector once it is in.
+                crossed = crossed.max(time + self.shape.bus * (request.end() - sector));
+            }
         }
         self.wrote = request.write;
         let (seek, rotation) = parts.unwrap();
-        let end = if request.write { time.max(ready + bus) } else { (first + bus).max(time + self.shape.bus) };
-        (end, seek, rotation)
+        (if request.write { time.max(crossed) } else { crossed }, seek, rotation)
+    }
+
+    /// The earliest begin of a write whose data cross the bus from `ready` on: no sector may come before it has crossed.
+    /// What follows a break of the passage is counted as if it passed right behind.
+    fn in_time(&self, ready: u64, request: &Request) -> u64 {
+        let (index, first) = self.sectors[request.sector as usize];
+        let zone = &self.shape.zones[index];
+        let per_minute = u128::from(self.shape.rpm * zone.track);
+        let begun = self.shape.next(zone, ready, self.shape.place(zone, first).1);
+        let (mut border, mut before, mut latest, mut broken) = (begun, first, 0, false);
+        for sector in request.sector..request.end() {
+            let (in_zone, physical) = self.sectors[sector as usize];
+            let tracks = SPARINGS[self.shape.sparing] == "tracks" && physical > before + 1;
+            broken |= in_zone != index || tracks;
+            if broken {
+                border += 1;
+            } else if sector > request.sector {
+                let (from, to) = (self.shape.place(zone, before), self.shape.place(zone, physical));
+                let left = border_time(border + 1, per_minute) + self.shape.movement(from.0, to.0, true);
+                border = self.shape.next(zone, left, to.1);
+            }
+            before = physical;
+            if !broken || sector + 1 == request.end() {
+                let crossed = ready + self.shape.bus * (sector - request.sector + 1);
+                latest = latest.max(crossed.saturating_sub(border_time(border - begun, per_minute)));
+            }
+        }
+        latest
     }
 }
 

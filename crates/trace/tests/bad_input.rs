@@ -108,7 +108,10 @@ fn wrong_lines_of_the_other_text_formats() {
     assert_eq!(long, ", line 1: the times sum to more than 584 years; allowed: less");
     let named = |content: &[u8]| error("wrong_measured", "x.trace", content, "measured");
     assert_eq!(named(b"X Hit 8 4 5 1\n"), ", line 1: \"X\" in column op is no operation; allowed: R, W");
-    assert_eq!(named(b"R Hot 8 4 5 1\n"), ", line 1: \"Hot\" in column cache is unknown; allowed: Hit, Miss");
+    assert_eq!(
+        named(b"R Hot 8 4 5 1\n"),
+        ", line 1: \"Hot\" in column cache is unknown; allowed: Hit, Miss, Doub, Trip"
+    );
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn measured_requests_follow_the_one_before_by_service_and_think_time() {
     // later; the third follows at once.
     let content = "R Hit    1975456   4  15362.00000  56074.00000\n\n\
         W Miss   1975280   8   3024.50000      0.00000\r\n\
-        R Hit 0 1 1 1\n";
+        R Hit 0 1 1 1\nW Doub 0 1 1 1\nW Trip 0 1 1 1\n";
     let path = file(&directory, "m.trace", content);
     let ns = |us: f64| Nanos((us * 1_000.0) as u64);
     let at = |time: f64, duration: f64, think: f64| Record {
@@ -149,6 +149,8 @@ fn measured_requests_follow_the_one_before_by_service_and_think_time() {
         Record { offset: 1_975_456 * 512, size: 2_048, ..at(0.0, 15_362.0, 56_074.0) },
         Record { offset: 1_975_280 * 512, size: 4_096, write: true, ..at(71_436.0, 3_024.5, 0.0) },
         Record { offset: 0, size: 512, ..at(74_460.5, 1.0, 1.0) },
+        Record { offset: 0, size: 512, write: true, ..at(74_462.5, 1.0, 1.0) },
+        Record { offset: 0, size: 512, write: true, ..at(74_464.5, 1.0, 1.0) },
     ];
     assert_eq!(records(&path, "auto").unwrap(), expected);
     let reader = open(&path, "measured").unwrap();

@@ -2,6 +2,7 @@
 
 use headstart_types::Nanos;
 
+use super::bus::Bus;
 use super::geometry::{Access, Place, Zone};
 use super::rotation::Tick;
 use super::seek::SeekTable;
@@ -32,6 +33,8 @@ pub(crate) struct Passage {
     /// Where the head is then.
     pub head: Place,
     pub last: Piece,
+    /// See [`Arm::pass_to_bus`]; zero of a passage for itself.
+    pub bus_end: Nanos,
 }
 
 /// The last part of a passage: a run within one zone without a break.
@@ -40,7 +43,8 @@ pub(crate) struct Piece {
     pub zone: usize,
     /// First sector.
     pub from: u64,
-    /// The tick at which it began.
+    /// The path and the tick at which it began.
+    pub start: u64,
     pub begun: Tick,
     /// The sector after the last, its path and the tick that ends it.
     pub end: u64,
@@ -73,21 +77,55 @@ impl Arm {
     /// Moves from `head` at `time` to `from..end` and passes over it, piece by piece; the first sector is not taken
     /// before `not_before`. The caller guarantees that the run is not empty and lies within the drive.
     #[inline]
-    pub fn pass(
+    pub fn pass(&self, times: (Nanos, Nanos), head: Place, run: (u64, u64), access: Access) -> Passage {
+        self.pass_each(times, head, run, access, |_| ())
+    }
+
+    /// A read's passage, and in its `bus_end` when a bus that takes each sector once it is in has taken all, as far as
+    /// the sectors behind a gap say: a bus slower than the media idles while the head changes tracks. What the first
+    /// and the last sector say is the caller's.
+    #[inline]
+    pub fn pass_to_bus(&self, time: Nanos, head: Place, run: (u64, u64), bus: &Bus) -> Passage {
+        let mut bus_end = Nanos::ZERO;
+        let passage = self.pass_each((time, Nanos::ZERO), head, run, Access::Read, |piece| {
+            bus_end = bus_end.max(self.piece_to_bus(piece, run, bus));
+        });
+        Passage { bus_end, ..passage }
+    }
+
+    /// [`Self::pass_to_bus`] of one piece.
+    #[inline]
+    fn piece_to_bus(&self, piece: &Piece, (from, end): (u64, u64), bus: &Bus) -> Nanos {
+        let zone = &self.zones[piece.zone];
+        let whole = piece.from == from && piece.end == end;
+        let gapless = piece.path - piece.start == piece.end - piece.from;
+        if whole && (gapless || !bus.is_slower(zone)) {
+            return Nanos::ZERO;
+        }
+        let last = zone.rotation.time(piece.tick) + bus.time((end - piece.end + 1) as u32, false);
+        last.max(bus.end_behind_gaps(zone, (piece.start, piece.begun), (piece.from, piece.end), end))
+    }
+
+    /// [`Self::pass`], with a look at each piece.
+    #[inline]
+    fn pass_each(
         &self,
         (time, not_before): (Nanos, Nanos),
         head: Place,
         (from, end): (u64, u64),
         access: Access,
+        mut each: impl FnMut(&Piece),
     ) -> Passage {
         let zone = self.zone_of(from);
         let (mut passage, mut piece_end) = self.piece(zone, (time, not_before), head, (from, end), access);
+        each(&passage.last);
         while piece_end < end {
             let zone = self.zone_of(piece_end);
             let (next, next_end) =
                 self.piece(zone, (passage.done, Nanos::ZERO), passage.head, (piece_end, end), access);
             passage = Passage { done: next.done, head: next.head, last: next.last, ..passage };
             piece_end = next_end;
+            each(&passage.last);
         }
         passage
     }
@@ -116,7 +154,8 @@ impl Arm {
             rotation: zone.rotation.time(begun) - arrived,
             done: zone.rotation.time(tick),
             head,
-            last: Piece { zone: index, from, begun, end, path: last_path + 1, tick },
+            last: Piece { zone: index, from, start: path, begun, end, path: last_path + 1, tick },
+            bus_end: Nanos::ZERO,
         };
         (passage, end)
     }

@@ -2,6 +2,8 @@
 
 use headstart_types::{KeyError, Nanos};
 
+use super::geometry::{Access, Zone};
+use super::rotation::Tick;
 use crate::keys::Keys;
 use crate::SECTOR_BYTES;
 
@@ -46,6 +48,28 @@ impl Bus {
             Bus::Sector([read, _]) => read.0 as f64,
             Bus::Rate(rate) => PER_SECTOR as f64 / rate as f64,
         }
+    }
+
+    /// Whether a read's sectors take longer over the bus than they take to pass a head of `zone`.
+    #[inline]
+    pub fn is_slower(&self, zone: &Zone) -> bool {
+        self.time(1, false) > zone.rotation.sector()
+    }
+
+    /// When `from..to` of a read that ends before `end` leaves the bus free for what is not read yet: the bus takes
+    /// each sector once it is in, and is idle while the head moves from track to track. The head came to the path and
+    /// the tick `known` no later than to `from`.
+    ///
+    /// Within a run of sectors without a gap the bus, which is slower, falls behind from the first on: only that one
+    /// counts. Cost: some divisions a track.
+    pub fn end_behind_gaps(&self, zone: &Zone, known: (u64, Tick), (from, to): (u64, u64), end: u64) -> Nanos {
+        let (path, tick) = known;
+        let mut latest = Nanos::ZERO;
+        zone.first_of_runs(from, to, Access::Read, |sector, sector_path| {
+            let is_in = zone.rotation.time(zone.rotation.after(tick, sector_path + 1 - path));
+            latest = latest.max(is_in + self.time((end - sector) as u32, false));
+        });
+        latest
     }
 
     /// Time of `sectors` sectors.

@@ -303,6 +303,35 @@ impl Zone {
         (rank(track), rank(track + self.track_sectors))
     }
 
+    /// The sectors of `from..end` that do not pass right behind the one before: the first, the first of each track,
+    /// those behind slips; with their paths. The caller guarantees that they lie in this zone and that a passage over
+    /// them does not break.
+    pub fn first_of_runs(&self, from: u64, end: u64, access: Access, mut each: impl FnMut(u64, u64)) {
+        let mut first = from;
+        while first < end {
+            let next = self.track_of(first).1.clamp(first + 1, end);
+            let (start, last) = (self.way(first, access).0, self.way(next - 1, access).0);
+            each(first, start);
+            self.gaps_between((first, start), (next - 1, last), access, &mut each);
+            first = next;
+        }
+    }
+
+    /// The sectors behind `first` up to `last`, on one track, that follow on a slip.
+    fn gaps_between(&self, first: (u64, u64), last: (u64, u64), access: Access, each: &mut impl FnMut(u64, u64)) {
+        let sectors = last.0 - first.0;
+        if last.1 - first.1 == sectors {
+            return;
+        }
+        if sectors == 1 {
+            return each(last.0, last.1);
+        }
+        let middle = first.0 + sectors / 2;
+        let middle = (middle, self.way(middle, access).0);
+        self.gaps_between(first, middle, access, each);
+        self.gaps_between(middle, last, access, each);
+    }
+
     /// The sector after the last that shares a cylinder with `sector`.
     #[must_use]
     pub fn cylinder_end(&self, sector: u64) -> u64 {

@@ -27,13 +27,17 @@ pub struct Tick {
 pub struct Rotation {
     sectors: u64,
     per_minute: u64,
+    /// Time of a sector, rounded up.
+    sector: Nanos,
 }
 
 impl Rotation {
     /// `rpm` turns a minute past `sectors` sectors a turn.
     #[must_use]
     pub fn new(rpm: u32, sectors: u32) -> Self {
-        Self { sectors: u64::from(sectors), per_minute: u64::from(rpm) * u64::from(sectors) }
+        let per_minute = u64::from(rpm) * u64::from(sectors);
+        let sector = Nanos(MINUTE.div_ceil(per_minute.max(1)));
+        Self { sectors: u64::from(sectors), per_minute, sector }
     }
 
     /// The first tick, not before `time`, at which the sector of angle `angle` (in sectors) begins.
@@ -88,6 +92,13 @@ impl Rotation {
             0 => 0,
             ns => (u128::from(ns - 1) * u128::from(self.per_minute) / u128::from(MINUTE)) as u64 + 1,
         }
+    }
+
+    /// The time in which a sector passes, rounded up.
+    #[inline]
+    #[must_use]
+    pub fn sector(&self) -> Nanos {
+        self.sector
     }
 
     /// Ticks a second.

@@ -10,6 +10,7 @@
 
 use headstart_types::Nanos;
 
+use super::arm::Passage;
 use super::geometry::{Access, Place, Zone};
 use super::mechanical::{Kept, Parameters};
 use super::stream::Stream;
@@ -54,10 +55,16 @@ impl Single {
         self.buffer != 0 && self.stream.as_ref().is_some_and(holds)
     }
 
-    /// Continues the stream, where the request starts in it: when its part within the run is read, and where that
-    /// run ends.
+    /// Continues the stream, where the request starts in it: when its part within the run is read, when the bus has
+    /// taken what came late of it, and where that run ends.
     #[inline]
-    fn follow(&mut self, parameters: &Parameters, now: Nanos, ready: Nanos, request: &Request) -> Option<(Nanos, u64)> {
+    fn follow(
+        &mut self,
+        parameters: &Parameters,
+        now: Nanos,
+        ready: Nanos,
+        request: &Request,
+    ) -> Option<(Nanos, Nanos, u64)> {
         let arm = &parameters.arm;
         let stream = self.stream.as_mut().filter(|_| self.buffer != 0)?;
         let zone = &arm.zones[stream.zone];
@@ -68,7 +75,9 @@ impl Single {
         let end = request.end().min(limit);
         let stop = (end + self.ahead).min(limit);
         stream.extend(zone, stop, ready, |from, to| arm.movement(from, to, Access::Read));
-        Some((stream.read_to(zone, end, self.fill), end))
+        let run = (request.sector, end, request.end());
+        let (done, bus_end) = stream.read_to_bus(zone, run, self.fill, &parameters.bus);
+        Some((done, bus_end, end))
     }
 
     /// Where the head is at `now`.
@@ -79,7 +88,7 @@ impl Single {
         }
     }
 
-    /// Seek, rotation, end of the first sector and end of all, from `time` on; leaves the stream there.
+    /// Passes over `run` from `time` on; leaves the stream there.
     fn reposition(
         &mut self,
         parameters: &Parameters,
@@ -87,8 +96,11 @@ impl Single {
         head: Place,
         run: (u64, u64),
         access: Access,
-    ) -> (Nanos, Nanos, Nanos, Nanos) {
-        let passage = parameters.arm.pass((time, Nanos::ZERO), head, run, access);
+    ) -> Passage {
+        let passage = match access {
+            Access::Read => parameters.arm.pass_to_bus(time, head, run, &parameters.bus),
+            Access::Write => parameters.arm.pass((time, Nanos::ZERO), head, run, access),
+        };
         self.rest = passage.head;
         self.stream = match access {
             Access::Write => None,
@@ -99,7 +111,7 @@ impl Single {
                 Some(Stream::new(piece, stop, passage.done + fill))
             }
         };
-        (passage.seek, passage.rotation, passage.first, passage.done)
+        passage
     }
 
     /// See [`crate::Device::serve`].
@@ -111,13 +123,16 @@ impl Single {
         if !request.write {
             let overhead = overheads.read_hit[after];
             let ready = now + overhead;
-            if let Some((mut done, reached)) = self.follow(parameters, now, ready, request) {
+            if let Some((mut done, mut bus_end, reached)) = self.follow(parameters, now, ready, request) {
                 if request.end() > reached {
                     let from = done.max(ready);
                     let head = self.head(parameters, from);
-                    done = self.reposition(parameters, from, head, (reached, request.end()), Access::Read).3;
+                    let passage = self.reposition(parameters, from, head, (reached, request.end()), Access::Read);
+                    let rest = parameters.bus.time((request.end() - reached) as u32, false);
+                    done = passage.done;
+                    bus_end = bus_end.max(passage.bus_end).max(passage.first + rest);
                 }
-                let end = (ready + bus).max(done + bus_sector[0]);
+                let end = (ready + bus).max(done + bus_sector[0]).max(bus_end);
                 let transfer = end - ready;
                 let [seek, rotation, wait] = [Nanos::ZERO; 3];
                 return Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true };
@@ -130,13 +145,14 @@ impl Single {
         let ready = now + overhead;
         let head = self.head(parameters, now);
         let run = (request.sector, request.end());
-        let (seek, rotation, first, done) = self.reposition(parameters, ready, head, run, access);
+        let Passage { seek, rotation, first, done, bus_end, .. } =
+            self.reposition(parameters, ready, head, run, access);
         let end = if request.write {
             // The data crosses the bus while the arm moves.
             done.max(ready + bus)
         } else {
             // Sectors cross the bus as they are read; the slower of media and bus sets the pace.
-            (done + bus_sector[0]).max(first + bus)
+            (done + bus_sector[0]).max(first + bus).max(bus_end)
         };
         // A write whose data takes longer over the bus than all else: the excess is transfer.
         let transfer = end - ready - seek - rotation;

@@ -9,6 +9,7 @@
 use headstart_types::Nanos;
 
 use super::arm::{Arm, Piece};
+use super::bus::Bus;
 use super::geometry::{Access, Place, Zone};
 use super::rotation::Tick;
 
@@ -126,6 +127,23 @@ impl Stream {
         let ticks = zone.path(sector) - self.anchor_path;
         let at = |ticks: u64| zone.rotation.time(zone.rotation.after(self.tick, ticks));
         (at(ticks), at(ticks + 1))
+    }
+
+    /// [`Self::read_to`] for a read of `from..end` over `bus`, and when the bus has taken all that is read up to `to`,
+    /// as far as the sectors that are not in yet say: see [`Bus::end_behind_gaps`].
+    #[inline]
+    pub(crate) fn read_to_bus(
+        &mut self,
+        zone: &Zone,
+        (from, to, end): (u64, u64, u64),
+        fill: (u64, Nanos),
+        bus: &Bus,
+    ) -> (Nanos, Nanos) {
+        let (from, known) = (from.max(self.anchor), (self.anchor_path, self.tick));
+        let done = self.read_to(zone, to, fill);
+        let slower = from < to && bus.is_slower(zone);
+        let bus_end = if slower { bus.end_behind_gaps(zone, known, (from, to), end) } else { Nanos::ZERO };
+        (done, bus_end)
     }
 
     /// The sector before which the head stops.

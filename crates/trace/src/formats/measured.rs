@@ -1,4 +1,4 @@
-//! `measured`: requests that were timed on a real drive, "R|W Hit|Miss sector sectors service next" a line.
+//! `measured`: requests that were timed on a real drive, "R|W Hit|Miss|Doub|Trip sector sectors service next" a line.
 //!
 //! Source: DiskSim's format "validate", in which the traces of its validation against real drives are handed out
 //! (Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008).
@@ -6,7 +6,8 @@
 //! of a request to the issue of the one after it, as DiskSim replays it. (It cannot count from the issue: in three
 //! of the four traces that we have, some requests take longer than `next`.) It is the think time here, and the time
 //! of a request is the sum of the services and think times before it. The second column says whether the drive's
-//! cache was thought to hold the data; as DiskSim, we check that it is there and do not use it.
+//! cache was thought to hold the data, or that a write left the bus two or three times (`Doub`, `Trip`); as DiskSim, we
+//! check that it is there and do not use it.
 
 use headstart_types::Nanos;
 
@@ -32,7 +33,8 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "measured",
-    summary: "\"R|W Hit|Miss sector sectors service next\" a line: requests timed on a drive, 512-byte sectors, us",
+    summary:
+        "\"R|W Hit|Miss|Doub|Trip sector sectors service next\" a line: requests timed on a drive, 512-byte sectors, us",
     source: "DiskSim, the format of its validation traces",
     carries: CARRIES,
     detect,
@@ -40,13 +42,18 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// What a line must be, for error texts.
-const LINE: &str = "6, \"R|W Hit|Miss sector sectors service_us next_us\"";
+const LINE: &str = "6, \"R|W Hit|Miss|Doub|Trip sector sectors service_us next_us\"";
+
+/// Whether a word may stand in the column cache.
+fn is_cache(word: &[u8]) -> bool {
+    matches!(word, b"Hit" | b"Miss" | b"Doub" | b"Trip")
+}
 
 /// By the two words alone, so that a wrong number is told as one.
 fn detect(_name: &str, head: &[u8]) -> Fit {
     let begins_right = |line: &[u8]| {
         let mut fields = spaced(line);
-        matches!(fields.next(), Some(b"R" | b"W")) && matches!(fields.next(), Some(b"Hit" | b"Miss"))
+        matches!(fields.next(), Some(b"R" | b"W")) && fields.next().is_some_and(is_cache)
     };
     Fit::of(first_lines(head, begins_right), false)
 }
@@ -86,8 +93,8 @@ impl LineParser for Measured {
             b"W" => true,
             _ => return Err(format!("{} in column op is no operation; allowed: R, W", shown(op))),
         };
-        if !matches!(cache, b"Hit" | b"Miss") {
-            return Err(format!("{} in column cache is unknown; allowed: Hit, Miss", shown(cache)));
+        if !is_cache(cache) {
+            return Err(format!("{} in column cache is unknown; allowed: Hit, Miss, Doub, Trip", shown(cache)));
         }
         let bytes = |field, column| scaled(field, column, SECTOR_BYTES);
         let (offset, size) = (bytes(sector, "sector")?, bytes(sectors, "sectors")?);

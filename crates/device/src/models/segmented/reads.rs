@@ -48,7 +48,7 @@ impl Segmented {
             free = self.break_off(parameters, leaves, progress).at;
         }
         if part {
-            let done = if streams {
+            let (done, bus_end) = if streams {
                 if request.sector > held {
                     let (begins, passed) = self.passes(parameters, request.sector);
                     rotation = begins.saturating_sub(at + taken);
@@ -57,10 +57,12 @@ impl Segmented {
                 self.follow(parameters, at, request)
             } else {
                 let from = (at + miss).max(free);
-                self.fetch(parameters, from, segment, (held, request)).done
+                let passage = self.fetch(parameters, from, segment, (held, request));
+                let rest = parameters.bus.time((request.end() - held) as u32, false);
+                (passage.done, passage.bus_end.max(passage.first + rest))
             };
             let back = if done > ready { back } else { Nanos::ZERO };
-            end = end.max(done + back + bus_sector[0]);
+            end = end.max(done + back + bus_sector[0]).max(bus_end);
         } else if self.reading.is_none() && self.buffer.read_ahead_on_hit {
             self.read_ahead_again(parameters, ready.max(free), segment, request);
         }
@@ -86,19 +88,24 @@ impl Segmented {
         reading.at_least = reading.at_least.max((request.end() + self.buffer.minimum).min(limit));
     }
 
-    /// When the stream has read all of `request`; where it must end before that, the head goes on elsewhere.
-    fn follow(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> Nanos {
-        let Some(reading) = &mut self.reading else { return now };
+    /// When the stream has read all of `request`, and when the bus has taken what came late; where the stream must end
+    /// before that, the head goes on elsewhere.
+    fn follow(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> (Nanos, Nanos) {
+        let Some(reading) = &mut self.reading else { return (now, Nanos::ZERO) };
         let zone = &parameters.arm.zones[reading.stream.zone];
         let reached = request.end().min(reading.stream.stop());
         let segment = reading.segment;
-        let done = reading.stream.read_to(zone, reached, (u64::MAX, Nanos::ZERO)).max(now);
+        let run = (request.sector, reached, request.end());
+        let (done, bus_end) = reading.stream.read_to_bus(zone, run, (u64::MAX, Nanos::ZERO), &parameters.bus);
+        let done = done.max(now);
         self.segments.read_to(segment, reached);
         if reached == request.end() {
-            return done;
+            return (done, bus_end);
         }
         self.rest = zone.locate(reached - 1, Access::Read).1;
-        self.fetch(parameters, done, segment, (reached, request)).done
+        let passage = self.fetch(parameters, done, segment, (reached, request));
+        let rest = parameters.bus.time((request.end() - reached) as u32, false);
+        (passage.done, bus_end.max(passage.bus_end).max(passage.first + rest))
     }
 
     /// Reads `from..request.end()` into `segment`, from `time` on, and on from there.
@@ -110,7 +117,7 @@ impl Segmented {
         segment: usize,
         (from, request): (u64, &Request),
     ) -> Passage {
-        let passage = parameters.arm.pass((time, Nanos::ZERO), self.rest, (from, request.end()), Access::Read);
+        let passage = parameters.arm.pass_to_bus(time, self.rest, (from, request.end()), &parameters.bus);
         self.rest = passage.head;
         self.segments.read_to(segment, request.end());
         let piece = &passage.last;
@@ -140,7 +147,7 @@ impl Segmented {
         let begun = zone.rotation.next(time + arm.movement(self.rest, place, Access::Read), path);
         let stop = limit.min(zone.run_end(held));
         // Nothing has been read of it: it may be broken off before its first sector comes.
-        let piece = Piece { zone: index, from: held, begun, end: held, path, tick: begun };
+        let piece = Piece { zone: index, from: held, start: path, begun, end: held, path, tick: begun };
         let stream = Stream::new(&piece, stop, zone.rotation.time(begun));
         self.rest = place;
         self.reading = Some(Reading { segment, stream, at_least: (held + self.buffer.minimum).min(stop) });
@@ -176,7 +183,9 @@ impl Segmented {
         };
         let back = overheads.first_reselect + overheads.data_preparation;
         let transfers = marked.max(ready + overheads.read_disconnect[after]) + back;
-        let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]) + overheads.read_completion;
+        // Each sector crosses once it is in: the first when the transfer starts, the others behind it or later.
+        let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]).max(passage.bus_end);
+        let end = end + overheads.read_completion;
         if self.buffer.drop_requested {
             self.segments.drop_before(segment, request.end());
         }

@@ -4,11 +4,21 @@ use headstart_types::Nanos;
 
 use super::{holds, Free, Pending, Segmented};
 use crate::models::arm::Passage;
-use crate::models::geometry::{Access, Place};
+use crate::models::geometry::{Access, Place, Zone};
 use crate::models::mechanical::Parameters;
 use crate::models::segments::Reporting;
 use crate::models::stream::Progress;
 use crate::{Request, Service};
+
+/// How a write's data come into the buffer.
+#[derive(Debug, Clone, Copy)]
+struct Fill {
+    /// When they begin to cross the bus, and how long they take.
+    begun: Nanos,
+    bus: Nanos,
+    /// Sectors that must be in before the head takes the first.
+    first: u32,
+}
 
 impl Segmented {
     pub(super) fn write(
@@ -38,7 +48,10 @@ impl Segmented {
             Some(_) => ready,
             None => ready.max(self.room(now)),
         };
-        let passage = self.pass_written(parameters, request, self.rest, begun.max(free), (begun, bus), Nanos::ZERO);
+        // A run that goes on behind one that is being written has no least seek, and its segment is filled already.
+        let fill = Fill { begun, bus, first: if append.is_some() { 1 } else { overheads.fill(request.sectors) } };
+        let least_seek = if append.is_some() { Nanos::ZERO } else { overheads.minimum_seek };
+        let passage = self.pass_written(parameters, request, self.rest, begun.max(free), fill, least_seek);
         self.pending.retain(|pending| pending.done > begun);
         let done = passage.done;
         let segment = match append {
@@ -84,21 +97,19 @@ impl Segmented {
         self.segments.take(self.buffer.segments_for_writes(), |index| holds(pending, index))
     }
 
-    /// Writes `request` to the media from `time` on, where its data cross the bus from `begun` on.
+    /// Writes `request` to the media from `time` on, while its data cross the bus.
     fn pass_written(
         &self,
         parameters: &Parameters,
         request: &Request,
         head: Place,
         time: Nanos,
-        (begun, bus): (Nanos, Nanos),
+        Fill { begun, bus, first }: Fill,
         least_seek: Nanos,
     ) -> Passage {
         let arm = &parameters.arm;
         let zone = &arm.zones[arm.zone_of(request.sector)];
-        // The head may not come to a sector that has not crossed the bus: neither the first nor the last.
-        let media = Nanos(zone.rotation.span(u64::from(request.sectors) - 1));
-        let not_before = (begun + parameters.bus_sector[1]).max((begun + bus).saturating_sub(media));
+        let not_before = (begun + parameters.bus.time(first, true)).max(self.in_time(parameters, zone, request, begun));
         let to = zone.locate(request.sector, Access::Write).1;
         let short = least_seek.saturating_sub(arm.movement(head, to, Access::Write));
         let run = (request.sector, request.end());
@@ -109,6 +120,30 @@ impl Segmented {
             passage.done = self.around(parameters, request, &passage, Access::Write).done;
         }
         passage
+    }
+
+    /// When the head may take the first sector if it is to come to none that has not crossed the bus, of a write whose
+    /// data cross from `begun` on. Over a slow bus the last sector before each gap says it, and the last of all; what
+    /// lies behind a break of the passage is counted as if there were no gap.
+    fn in_time(&self, parameters: &Parameters, zone: &Zone, request: &Request, begun: Nanos) -> Nanos {
+        if parameters.bus_sector[1] <= zone.rotation.sector() {
+            // The bus is always ahead.
+            return Nanos::ZERO;
+        }
+        let ahead = |sectors: u64, ticks: u64| {
+            (begun + parameters.bus.time(sectors as u32, true)).saturating_sub(Nanos(zone.rotation.span(ticks)))
+        };
+        let (from, end) = (request.sector, request.end().min(zone.run_end(request.sector)));
+        let (mut latest, mut start, mut run) = (Nanos::ZERO, None, (0, 0));
+        zone.first_of_runs(from, end, Access::Write, |sector, path| {
+            let start = *start.get_or_insert(path);
+            if sector > from {
+                latest = latest.max(ahead(sector - from, run.1 + (sector - 1 - run.0) - start));
+            }
+            run = (sector, path);
+        });
+        let passed = run.1 - start.unwrap_or(run.1) + (request.end() - 1 - run.0);
+        latest.max(ahead(request.sectors.into(), passed))
     }
 
     /// A write that is done when it is on the media, with the head free at `free.head` from `free.at` on: how it is
@@ -138,9 +173,10 @@ impl Segmented {
         };
         let ready = now + command;
         let begun = (now + crossing + overheads.data_preparation).max(free.at);
-        let least_seek = if follows { Nanos::ZERO } else { overheads.minimum_seek };
         let start = ready.max(free.at);
-        let passage = self.pass_written(parameters, request, free.head, start, (begun, bus), least_seek);
+        // The write before this one is on the media: the arm does not go on from it, even where this one follows on it.
+        let fill = Fill { begun, bus, first: overheads.fill(request.sectors) };
+        let passage = self.pass_written(parameters, request, free.head, start, fill, overheads.minimum_seek);
         let end = passage.done.max(begun + bus + leaving) + back + overheads.write_completion;
         let Passage { seek, rotation, done, .. } = passage;
         let transfer = done - start - seek - rotation;
