@@ -41,7 +41,8 @@ pub struct Counts {
     pub silent_hits: u64,
     /// The part of `references` that bypassed the policy.
     pub bypass_blocks: u64,
-    /// The part of `demand_fetches` whose block bypassed the policy and was not stored.
+    /// The part of `demand_fetches` whose block bypassed the policy. It was not stored, unless the policy asked for it
+    /// while it was on its way.
     pub bypass_fetches: u64,
     /// Blocks that a coordinator added to requests.
     pub readmore_blocks: u64,

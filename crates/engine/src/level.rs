@@ -213,10 +213,11 @@ impl<S: Space> Level<S> {
         self.asks
     }
 
-    /// Whether `block` is resident or on its way.
+    /// Whether `block` is resident or on its way, into the cache or past it: what a coordinator sees. The policy does
+    /// not see what passes.
     #[must_use]
     pub fn is_cached(&self, block: Block) -> bool {
-        self.blocks.get(block.index()).is_some_and(|state| !state.is_absent())
+        self.blocks.get(block.index()).is_some_and(|state| !state.is_absent() || state.is_passing())
     }
 
     /// State of a block.
@@ -464,6 +465,11 @@ impl<S: Space> Level<S> {
             issued += self.take_frame(now, *victim, prefetch, backend);
             let state = &mut self.blocks[block.index()];
             assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
+            if state.is_passing() {
+                // On its way already, for a request that bypassed the policy, and counted: from now on it is stored.
+                *state = BlockState::in_flight(prefetch).used_silently();
+                continue;
+            }
             // A process that waits for the block keeps it pinned.
             *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
             if !allocate {
@@ -495,7 +501,6 @@ impl<S: Space> Level<S> {
         issued
     }
 
-    /// Makes room for a fetch; a dirty victim is written. Returns how many requests were issued.
     /// Whether `block` is to be written whole; if so it needs no fetch, and is asked about no more.
     fn stop_allocating(&mut self, block: Block) -> bool {
         match self.allocating.iter().position(|other| *other == block) {
@@ -507,6 +512,7 @@ impl<S: Space> Level<S> {
         }
     }
 
+    /// Makes room for a fetch; a dirty victim is written. Returns how many requests were issued.
     #[inline]
     fn take_frame(&mut self, now: Nanos, victim: Option<Block>, prefetch: bool, backend: &mut impl Backend) -> u32 {
         match victim {

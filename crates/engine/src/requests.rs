@@ -4,7 +4,8 @@
 //! A request is looked up as a whole. What is resident is handed over at once, what is on its way or has to be fetched
 //! when it arrives; the request is done when all of its blocks have been handed over ([`Level::take_done`]). Fetches
 //! that lie one after another in a file leave as one order. Part of a request may bypass the policy: such blocks are
-//! served from the cache without the policy's knowledge, or fetched and not stored.
+//! served from the cache without the policy's knowledge, or fetched and not stored. For the policy a block that passes
+//! is absent: where it asks for it too the block is stored when it comes, and not fetched twice.
 //!
 //! Cost: constant per block, beside the policy's work. Memory: proportional to what is waited for.
 
@@ -68,6 +69,8 @@ struct Waiter {
     outcome: Outcome,
     compute: Nanos,
     since: Nanos,
+    /// The request bypassed the policy, which is not told that the block is handed over.
+    silent: bool,
 }
 
 /// A request some of whose blocks are waited for.
@@ -101,9 +104,11 @@ impl Requests {
         self.waiters.is_empty()
     }
 
+    /// Whether a request that the policy has seen waits for `block`.
     #[inline]
     pub fn is_waited_for(&self, block: Block) -> bool {
-        !self.waiters.is_empty() && self.waiters.contains_key(&block)
+        !self.waiters.is_empty()
+            && self.waiters.get(&block).is_some_and(|waiters| waiters.iter().any(|waiter| !waiter.silent))
     }
 
     /// Whether `block`, which is on its way, is waited for by a process of this level, but not by `process`.
@@ -240,17 +245,17 @@ impl<S: Space> Level<S> {
             }
             self.cursor = self.cursor.max(position.saturating_add(1));
             self.tell(now, served(position, block, Outcome::HitReady, process, compute));
-            return if state.is_unused_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
+            return if state.is_unseen_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
         }
-        let on_its_way = state.is_in_flight() || state.is_passing();
+        let on_its_way = state.is_in_flight();
         if demanded {
             // At the very instant of its fetch too, if that is another process's.
             let others = on_its_way && self.requests.is_fetched_for_another(block, process);
             let outcome = self.count_wait(now, block, write, on_its_way, others);
-            self.requests.wait(block, Waiter { slot, position, process, outcome, compute, since: now });
+            self.requests.wait(block, Waiter { slot, position, process, outcome, compute, since: now, silent: false });
             self.blocks[block.index()] = self.blocks[block.index()].used();
         }
-        match (on_its_way, state.is_unused_prefetch()) {
+        match (on_its_way, state.is_unseen_prefetch()) {
             (false, _) => Found::Absent,
             (true, true) => Found::UnreadyPrefetched,
             (true, false) => Found::Unready,
@@ -285,18 +290,28 @@ impl<S: Space> Level<S> {
     /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
     pub(crate) fn hand_over(&mut self, now: Nanos, block: Block) {
         let Some(waiters) = self.requests.waiters.remove(&block) else { return };
-        self.blocks[block.index()] = self.blocks[block.index()].used();
         for waiter in waiters {
             self.waited(now, &waiter);
+            let state = self.blocks[block.index()];
+            if waiter.silent {
+                self.blocks[block.index()] = state.used_silently();
+                continue;
+            }
+            self.blocks[block.index()] = state.used();
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
             self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute));
         }
     }
 
-    /// A block that is not stored has arrived.
+    /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
     pub(crate) fn passed(&mut self, now: Nanos, block: Block) {
         self.blocks[block.index()] = BlockState::ABSENT;
-        for waiter in self.requests.waiters.remove(&block).unwrap_or_default() {
+        let Some(waiters) = self.requests.waiters.remove(&block) else { return };
+        let (silent, seen): (Vec<Waiter>, Vec<Waiter>) = waiters.into_iter().partition(|waiter| waiter.silent);
+        if !seen.is_empty() {
+            self.requests.waiters.insert(block, seen);
+        }
+        for waiter in silent {
             self.waited(now, &waiter);
         }
     }
@@ -309,8 +324,9 @@ impl<S: Space> Level<S> {
         self.requests.close_if_done(waiter.slot);
     }
 
-    /// A request whose blocks all bypass the policy. Resident ones are silent hits, which change no recency; absent
-    /// ones are fetched in orders of `kind` and not stored. Returns how many orders were issued.
+    /// A request whose blocks all bypass the policy, which is told nothing. Resident ones are silent hits: they change
+    /// no recency and leave what the policy knows of a prefetch as it is; absent ones are fetched in orders of `kind`
+    /// and not stored. Returns how many orders were issued.
     pub fn bypass(&mut self, now: Nanos, id: u64, asked: &Asked, kind: Kind, backend: &mut impl Backend) -> u32 {
         let slot = self.requests.open(id);
         let mut issued = 0;
@@ -323,16 +339,15 @@ impl<S: Space> Level<S> {
                 self.counts.hits_ready += 1;
                 self.counts.silent_hits += 1;
                 self.first_use(now, block, state);
-                self.blocks[block.index()] = state.used();
+                self.blocks[block.index()] = state.used_silently();
                 continue;
             }
             let on_its_way = state.is_in_flight() || state.is_passing();
             let outcome = self.count_wait(now, block, false, on_its_way, false);
-            self.requests.wait(
-                block,
-                Waiter { slot, position: 0, process: asked.client, outcome, compute: Nanos::ZERO, since: now },
-            );
-            self.blocks[block.index()] = state.used();
+            let (position, process, compute) = (NEVER, asked.client, Nanos::ZERO);
+            let waiter = Waiter { slot, position, process, outcome, compute, since: now, silent: true };
+            self.requests.wait(block, waiter);
+            self.blocks[block.index()] = state.used_silently();
             if !on_its_way {
                 issued += self.pass(now, block, kind, backend);
             }
@@ -419,7 +434,8 @@ impl<S: Space> Level<S> {
     /// it is resident or on its way. Returns how many orders were issued (dirty victims).
     pub fn put(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) -> u32 {
         self.meet(block);
-        if !self.blocks[block.index()].is_absent() || self.is_allocating(block) {
+        let state = self.blocks[block.index()];
+        if !state.is_absent() || state.is_passing() || self.is_allocating(block) {
             return 0;
         }
         self.allocating.push(block);

@@ -138,7 +138,7 @@ impl Asking {
             return true;
         }
         let Some(victim) = self.victim(block, round) else { return false };
-        let unused = round.view.state(victim).is_unused_prefetch();
+        let unused = round.view.state(victim).is_unseen_prefetch();
         let (file, index) = round.view.space.place(victim);
         self.parts.evicted(file, index, unused);
         round.fetches.push(Fetch { block, victim: Some(victim) });

@@ -22,14 +22,16 @@ impl BlockState {
     const PINNED: u8 = 4;
     const UNUSED_PREFETCH: u8 = 8;
     const PASSING: u8 = 16;
+    const UNSEEN_PREFETCH: u8 = 32;
 
-    /// A block on its way that will be handed over and not stored: it holds no frame.
+    /// A block on its way that will be handed over and not stored: it holds no frame. For the level's policy it is
+    /// absent.
     #[must_use]
     pub fn passing() -> Self {
         BlockState(Self::PASSING)
     }
 
-    /// On its way, not to be stored.
+    /// On its way past the cache, not to be stored.
     #[inline]
     #[must_use]
     pub fn is_passing(self) -> bool {
@@ -39,7 +41,7 @@ impl BlockState {
     /// A block whose fetch has been issued and has not ended. It holds a frame and cannot be a victim.
     #[must_use]
     pub fn in_flight(prefetch: bool) -> Self {
-        BlockState(Self::IN_FLIGHT | if prefetch { Self::UNUSED_PREFETCH } else { 0 })
+        BlockState(Self::IN_FLIGHT | if prefetch { Self::UNUSED_PREFETCH | Self::UNSEEN_PREFETCH } else { 0 })
     }
 
     /// A block in the cache that was there from the start.
@@ -63,6 +65,13 @@ impl BlockState {
     /// The same block once it has been referenced: a prefetch is no longer unused.
     #[must_use]
     pub fn used(self) -> Self {
+        BlockState(self.0 & !(Self::UNUSED_PREFETCH | Self::UNSEEN_PREFETCH))
+    }
+
+    /// The same block once it has been served past the policy: a prefetch is no longer unused, but the policy has
+    /// not seen a reference to it.
+    #[must_use]
+    pub fn used_silently(self) -> Self {
         BlockState(self.0 & !Self::UNUSED_PREFETCH)
     }
 
@@ -80,11 +89,11 @@ impl BlockState {
         self.0 & Self::IN_FLIGHT != 0
     }
 
-    /// Neither resident nor in flight.
+    /// Neither resident nor on its way into the cache; it may be passing.
     #[inline]
     #[must_use]
     pub fn is_absent(self) -> bool {
-        self.0 & (Self::RESIDENT | Self::IN_FLIGHT | Self::PASSING) == 0
+        self.0 & (Self::RESIDENT | Self::IN_FLIGHT) == 0
     }
 
     /// A process waits for it.
@@ -94,11 +103,19 @@ impl BlockState {
         self.0 & Self::PINNED != 0
     }
 
-    /// Prefetched, and not referenced since.
+    /// Prefetched, and not referenced since: what the level counts.
     #[inline]
     #[must_use]
     pub fn is_unused_prefetch(self) -> bool {
         self.0 & Self::UNUSED_PREFETCH != 0
+    }
+
+    /// Prefetched, and the policy has seen no reference to it since: what the policy is told. A block that a
+    /// coordinator has served past the policy is used, but unseen.
+    #[inline]
+    #[must_use]
+    pub fn is_unseen_prefetch(self) -> bool {
+        self.0 & Self::UNSEEN_PREFETCH != 0
     }
 
     /// May be evicted: resident and not pinned.
