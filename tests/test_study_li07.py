@@ -153,8 +153,11 @@ def test_claims_by_hand() -> None:
     row = _claims.within("i", "q", printed, both, "why")
     assert (row.verdict, row.ours) == ("agrees", "11.1 to 42.9 %")
     assert "why" not in row.note
+    both[0] = runs(CP=9.6)
+    assert _claims.within("i", "q", printed, both).verdict == "differs", "4.2 % is 5.8 points from 10: over half of it"
     assert _claims.up_to("i", "q", 52, both).verdict == "agrees"
     assert _claims.up_to("i", "q", 53, both).verdict == "differs", "42.9 is more than 10 points from it"
+    assert _claims.up_to("i", "q", 42, both).verdict == "differs", "up to 42 is not 42.9"
     assert _claims.equal("i", "q", "p", [runs(CP=9.51)], ("Linux", "CP")).verdict == "agrees"
     assert _claims.equal("i", "q", "p", [runs(CP=9.4)], ("Linux", "CP")).verdict == "differs"
     assert _claims.equal("i", "q", "p", [runs(AP=9.4)], ("Linux", "CP")).verdict == "agrees"
@@ -162,11 +165,51 @@ def test_claims_by_hand() -> None:
     assert _claims.improves("i", "q", "p", [runs(CP=9.5), runs(CP=9.6)]).ours == "better in 1 of 2"
     assert _claims.half_of_oracle("i", "q", [runs(OPT=5.0)]).verdict == "agrees"
     assert _claims.half_of_oracle("i", "q", [runs(OPT=4.99), runs()]).verdict == "differs"
-    assert _servers.worse("i", "q", [runs(CP=9.0), runs(CP=9.0), runs()]).verdict == "agrees"
-    assert _servers.worse("i", "q", [runs(CP=9.0), runs()]).verdict == "differs", "half is not more than half"
+    assert _servers.worse("i", "q", [runs(CP=8.9), runs(CP=8.0)]).verdict == "agrees"
+    assert _servers.worse("i", "q", [runs(CP=8.9), runs(CP=9.1)]).verdict == "differs", "9 % is not significant"
     assert _tools.hardly("i", "q", [runs(AP=9.53)]).verdict == "agrees"
     assert _tools.hardly("i", "q", [runs(AP=9.5)]).verdict == "differs"
+    assert _tools.hardly("i", "q", [runs(AP=10.4)], hurts=True).verdict == "differs", "3.8 % slower does not hurt"
+    assert _tools.hardly("i", "q", [runs(AP=9.6), runs(AP=10.6)], hurts=True).verdict == "agrees"
     assert _summary.worst([runs("a", OPT=9.0), runs("b", OPT=8.0)]).case.name == "b"
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "verdict"),
+    [(8, 3.9, "differs"), (8, 4.1, "agrees"), (8, -2, "differs"), (31, 21.5, "agrees"), (31, 20.5, "differs")],
+)
+def test_a_printed_percentage_has_half_of_it_as_room_and_ten_points_at_most(
+    printed: float, ours: float, verdict: str
+) -> None:
+    assert _claims.about("i", "q", printed, ours, "less", basis="predicted", note="n").verdict == verdict
+
+
+def test_an_upper_bound_gets_no_slack() -> None:
+    # 15 % at most and 4 points less than CP, as printed.
+    near = [runs(CP=8.0, AP=8.7)]
+    assert _servers._aggressive("i", near).verdict == "agrees"
+    assert _servers._aggressive("i", [runs(CP=8.0, AP=8.6)]).verdict == "differs", "16.3 %"
+    assert _servers._aggressive("i", [runs(CP=8.5, AP=8.7)]).verdict == "differs", "2.7 points less"
+    assert _servers._array_no_larger("i", [runs(CP=8.0), runs(CP=9.0), runs(CP=8.5)]).verdict == "differs"
+    assert _servers._array_no_larger("i", [runs(CP=8.0), runs(CP=9.0), runs(CP=9.0)]).verdict == "agrees"
+    assert _tools._no_degradation("i", [runs(CP=10.09)]).verdict == "agrees"
+    assert _tools._no_degradation("i", [runs(CP=10.2)]).verdict == "differs"
+
+
+def test_what_a_scan_decided_is_calibrated() -> None:
+    cases = {
+        "two-rand": _system.server("two-rand", 4),
+        "index-search": _system.server("index-search", 4),
+        "tpc-h": _system.server("tpc-h"),
+        "diff": _system.tools(50, diffs=2),
+    }
+    found = {name: Runs(Case(name, workload), {}) for name, workload in cases.items()}
+    assert {name for name, each in found.items() if _claims.basis_of([each]) == "calibrated"} == {
+        "index-search",
+        "tpc-h",
+        "diff",
+    }
+    assert _claims.basis_of(found.values()) == "calibrated", "one is enough"
 
 
 @pytest.fixture

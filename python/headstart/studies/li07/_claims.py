@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from headstart.studies._rows import Row, finding
+from headstart.studies._rows import Basis, Row, finding
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._system import Runs
 
@@ -40,6 +40,11 @@ def account(runs: Runs) -> str:
     return f"KiB of a request {sizes}, % read in vain {waste}"
 
 
+def basis_of(runs: Iterable[Runs]) -> Basis:
+    """Return what a verdict on these runs rests on: one scanned parameter makes it calibrated."""
+    return "calibrated" if any(each.case.calibrated for each in runs) else "predicted"
+
+
 def by_case(runs: Iterable[Runs], percents: Iterable[float]) -> str:
     """Return figures with the cases that they belong to."""
     pairs = zip(runs, percents, strict=True)
@@ -49,29 +54,42 @@ def by_case(runs: Iterable[Runs], percents: Iterable[float]) -> str:
 def within(item: str, quantity: str, printed: paper.Range, runs: Sequence[Runs], why: str = "") -> Row:
     """CP raises throughput by a printed range."""
     gains = [each.gain() for each in runs]
-    off = max(abs(min(gains) - printed.least), abs(max(gains) - printed.greatest))
-    holds = off <= paper.POINTS
+    ends = zip((min(gains), max(gains)), printed, strict=True)
+    holds = all(abs(ours - theirs) <= paper.points(theirs) for ours, theirs in ends)
     return finding(
         item,
         quantity,
         published=f"{printed.least:g} to {printed.greatest:g} % more throughput than Linux",
         ours=f"{min(gains):.1f} to {max(gains):.1f} %",
         holds=holds,
-        tolerance=f"both ends within {paper.POINTS:g} points",
+        tolerance=f"the ends within {paper.points(printed.least):g} and {paper.points(printed.greatest):g} points",
+        basis=basis_of(runs),
         note=noted(by_case(runs, gains), why, holds),
     )
 
 
-def about(item: str, quantity: str, printed: float, percent: float, what: str, note: str, why: str = "") -> Row:
-    """A printed percentage, whatever it is of."""
-    holds = abs(percent - printed) <= paper.POINTS
+def about(
+    item: str,
+    quantity: str,
+    printed: float,
+    percent: float,
+    what: str,
+    *,
+    basis: Basis,
+    note: str,
+    at_most: bool = False,
+    why: str = "",
+) -> Row:
+    """A printed percentage, whatever it is of; `at_most`: the greatest of several ("up to"), which none exceeds."""
+    holds = abs(percent - printed) <= paper.points(printed) and not (at_most and percent > printed)
     return finding(
         item,
         quantity,
         published=f"{printed:g} % {what}",
         ours=f"{percent:.1f} %",
         holds=holds,
-        tolerance=f"{paper.POINTS:g} points",
+        tolerance=f"{paper.points(printed):g} points" + (" less, none more" if at_most else ""),
+        basis=basis,
         note=noted(note, why, holds),
     )
 
@@ -79,7 +97,9 @@ def about(item: str, quantity: str, printed: float, percent: float, what: str, n
 def up_to(item: str, quantity: str, printed: float, runs: Sequence[Runs], why: str = "") -> Row:
     """CP raises throughput by up to a printed percentage."""
     gains = [each.gain() for each in runs]
-    return about(item, quantity, printed, max(gains), "more throughput than Linux, at most", by_case(runs, gains), why)
+    what = "more throughput than Linux, at most"
+    note = by_case(runs, gains)
+    return about(item, quantity, printed, max(gains), what, basis=basis_of(runs), note=note, at_most=True, why=why)
 
 
 def equal(
@@ -89,19 +109,19 @@ def equal(
     runs: Sequence[Runs],
     policies: Sequence[str],
     *,
-    share: float = paper.EQUAL,
     why: str = "",
 ) -> Row:
     """These policies perform alike in each case."""
     apart = [each.apart(*policies) for each in runs]
-    holds = max(apart) <= share
+    holds = max(apart) <= paper.EQUAL
     return finding(
         item,
         quantity,
         published=published,
         ours=f"the slowest of {', '.join(policies)} at most {100 * max(apart):.1f} % behind",
         holds=holds,
-        tolerance=f"{100 * share:.0f} % behind the fastest",
+        tolerance=f"{100 * paper.EQUAL:.0f} % behind the fastest",
+        basis=basis_of(runs),
         note=noted(by_case(runs, (100 * each for each in apart)), why, holds),
     )
 
@@ -118,6 +138,7 @@ def improves(item: str, quantity: str, published: str, runs: Sequence[Runs], why
         ours=f"better in {count} of {len(runs)}",
         holds=holds,
         tolerance=f"throughput more than {100 * paper.BETTER:.0f} % above Linux's in each",
+        basis=basis_of(runs),
         note=noted(by_case(runs, gains), why, holds),
     )
 
@@ -133,6 +154,7 @@ def half_of_oracle(item: str, quantity: str, runs: Sequence[Runs], why: str = ""
         ours=f"at least {min(shares):.2f} of it",
         holds=holds,
         tolerance=f"{paper.HALF:g} in each case",
+        basis=basis_of(runs),
         note=noted(", ".join(f"{each.case.name} {each.of_oracle():.2f}" for each in runs), why, holds),
     )
 

@@ -65,6 +65,7 @@ def figure4(study: Study) -> Steps:
             published=paper.RATE_MB[PRINTED[curve.name]],
             ours=round(curve.mean_mb, 1),
             tolerance=paper.ARRAY if curve.name == "RAID0" else paper.PROFILE,
+            basis="input" if curve.name == "RAID0" else "calibrated",
             note=f"measured at {PLACES} places: {_ends(curve)}",
         )
         for curve in curves
@@ -90,6 +91,7 @@ def figure4(study: Study) -> Steps:
             published=paper.DEPTH_KB["raid0"],
             ours=round(depth, 1),
             tolerance=paper.ARRAY,
+            basis="input",
             note="with the printed switch of 7.98 ms; the paper takes the drive's for the array's",
         )
     )
@@ -125,6 +127,7 @@ def _seek(name: str) -> Row:
         published=printed,
         ours=round(seek_ms + (paper.ROTATION_MS if whole else 0.0), 2),
         tolerance=paper.PROFILE,
+        basis="input",
         note="printed as the seek; its depth fits it only with the rotation of 3.00 ms in it (see theory)"
         if whole
         else "",
@@ -140,6 +143,7 @@ def _limit(ibm: Curve, free: Curve) -> Row:
         ours=f"{flat:.1f} MB/s at most, without the limit {max(free.rates_mb):.1f}",
         holds=abs(flat / paper.RATE_LIMIT_MB - 1) <= paper.PROFILE and max(free.rates_mb) > flat * (1 + paper.BETTER),
         tolerance="as printed within 1 %, and above it without the limit",
+        basis="input",
         note=f"2.6.10: {_ends(ibm)}; 2.6.16: {_ends(free)}; the profile's bus is the limit, its media are guesses",
     )
 

@@ -93,13 +93,13 @@ def _row(each: Latency) -> Row:
 def _longer(found: list[Latency], deep: str, shallow: str) -> Row:
     valid = [each for each in found if each.covered]
     ratios = [each.of(deep) / each.of(shallow) for each in valid]
-    count = sum(ratio > 1 for ratio in ratios)
+    count = sum(ratio > 1 + paper.BETTER for ratio in ratios)
     return finding(
         ITEM,
         f"latency with {deep} beside {shallow}",
         published="large depths can lead to increased latencies" if deep == "CP" else "the deeper, the more",
         ours=f"longer in {count} of {len(valid)}",
         holds=bool(valid) and count > len(valid) / 2,
-        tolerance="longer in more than half",
+        tolerance=f"by more than {100 * paper.BETTER:.0f} % in more than half",
         note=", ".join(f"{each.clients}: {ratio:.2f}" for each, ratio in zip(valid, ratios, strict=True)),
     )

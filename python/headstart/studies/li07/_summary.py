@@ -9,7 +9,7 @@ from headstart.studies._rows import Row, finding
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07 import _reasons as why
 from headstart.studies.li07 import _servers, _tools
-from headstart.studies.li07._claims import about, half_of_oracle
+from headstart.studies.li07._claims import about, basis_of, half_of_oracle
 from headstart.studies.li07._system import Runs, Study
 from headstart.studies.li07._tools import hardly
 
@@ -40,7 +40,7 @@ def summary(study: Study) -> Steps:
         _shares("media clips and index searching", other),
         _shares("cp, diff, kernel build, TPC-H", programs),
         _greatest([*other, *programs]),
-        hardly(ITEM, "base case: AP beside CP", base, why.DEEPER),
+        hardly(ITEM, "base case: AP beside CP", base, why.DEEPER, hurts=True),
     ]
 
 
@@ -58,6 +58,7 @@ def _behind(runs: Sequence[Runs]) -> Row:
         ours=f"by up to {100 * behind:.1f} %",
         holds=behind <= paper.BEHIND,
         tolerance="the same",
+        basis=basis_of(runs),
         note=f"{worst(runs).case.name}, of {len(runs)} cases",
     )
 
@@ -82,5 +83,7 @@ def _greatest(runs: Sequence[Runs]) -> Row:
         paper.RAID_DIFF_50,
         best.cut(),
         "less time than Linux, at most",
-        best.case.name,
+        basis=basis_of(runs),
+        note=best.case.name,
+        at_most=True,
     )

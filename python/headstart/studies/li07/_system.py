@@ -7,7 +7,8 @@ it for the microbenchmarks only, we run it everywhere.
 
 Not printed, and ours: pages of 4 KiB; files in the order of their table; 1500 MiB of page cache (the machine has 2 GB);
 the array's unit of 64 KiB; requests that a run asks for (`REQUESTS`); where the generators' headers say so, theirs.
-Found by scanning: `APART`.
+Found by scanning for what the paper prints: `APART`, and the number of lists of index-search (its header): cases with
+either are `calibrated`.
 """
 
 import dataclasses
@@ -72,6 +73,11 @@ class Case:
     device: Keys = dataclasses.field(default_factory=lambda: IBM, hash=False)
     scheduler: str | Keys = AWARE
     seed: int = 1
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether a parameter of the workload was found by scanning for figures of the paper."""
+        return "apart" in self.workload or self.workload.get("generator") == "index-search"
 
     def scenario(self, policy: Keys) -> dict[str, Any]:
         """Return the scenario with a policy."""
