@@ -39,6 +39,9 @@ def test_our_simulation_is_within_9_percent_of_what_was_measured_but_for_one_row
     differs = [row for row in measured if row.verdict != "agrees"]
     assert [row.quantity for row in differs] == ["measured E[FSRT], 1 file of 64 KB, requests of 32 KB (ms)"]
     assert "one total has to do for all four" in differs[0].note
+    basis = {row.quantity: row.basis for row in measured if row.item == "table4"}
+    assert basis["measured E[FSRT], 3 files of 64 KB, requests of 8 KB (ms)"] == "calibrated"
+    assert basis["measured E[FSRT], 4 files of 64 KB, requests of 8 KB (ms)"] == "predicted"
     for row in measured:
         assert row.difference is not None
         assert row in differs or abs(row.difference) <= paper.WITHIN
@@ -81,24 +84,36 @@ def test_ratios_are_of_one_series_beside_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "verdict"), [(0.86, "agrees"), (0.79, "agrees"), (0.78, "differs"), (0.93, "agrees"), (0.95, "differs")]
+    ("ratio", "verdict"), [(0.86, "agrees"), (0.80, "agrees"), (0.78, "differs"), (0.92, "agrees"), (0.94, "differs")]
 )
-def test_a_claim_agrees_within_nine_percent_of_the_ratio(ratio: float, verdict: str) -> None:
+def test_a_claim_agrees_within_nine_percent_of_the_ratio_and_half_of_the_effect(ratio: float, verdict: str) -> None:
     simulated, modelled = _figures.claims(
         "item", "quantity", (0.86, 0.86), lambda side: [ratio if side == "simulated_ms" else 0.86], {"simulated": "why"}
     )
     assert (simulated.verdict, modelled.verdict) == (verdict, "agrees")
     assert simulated.note == ("why" if verdict == "differs" else "")
     assert simulated.published == "14 % lower"
+    assert (simulated.basis, modelled.basis) == ("predicted", "calibrated")
+
+
+def test_both_ends_of_a_range_must_come_back() -> None:
+    def verdict(*ratios: float) -> str:
+        return _figures.claims("i", "q", (1.13, 1.29), lambda side: list(ratios), {})[0].verdict
+
+    assert verdict(1.10, 1.25) == "agrees"
+    assert verdict(1.16, 1.16) == "differs", "16 % is not up to 29 %"
+    assert verdict(1.06, 1.25) == "differs", "6 % is less than half of 13 %"
 
 
 def test_the_summary_and_the_proposals_are_verdicts_on_both_sides() -> None:
     rows = run(["summary", "proposals", "errors"], quiet)
     by = {row.quantity: row.verdict for row in rows}
     assert by["with CLOOK, response times of 8 files beside FCFS are, simulated"] == "agrees"
-    assert by["without prefetching response times are, simulated"] == "agrees"
+    assert by["without prefetching response times are, simulated"] == "differs", "16 %, of 13 to 29"
     assert by["with the disk's read-ahead response times are, simulated"] == "differs"
-    assert by["with as many cache segments as streams, response times of 8 files are, by the equations"] == "agrees"
+    assert by["with as many cache segments as streams, response times of 8 files are, by the equations"] == "differs"
+    assert by["Table 4: the equations are within 6 % of the measurements"] == "differs", "6.8 %"
+    assert by["Table 5: the equations are within 7 % of the measurements"] == "agrees", "7.0 %"
     assert by["with as many cache segments as streams, response times of 8 files are, simulated"] == "differs"
     for row in rows:
         assert row.verdict in VERDICTS

@@ -1,8 +1,8 @@
 """What the paper prints, and when ours agrees with it. Never a result of ours.
 
-The curves and bars of Figures 6 to 13 are pictures without numbers: only what the text says of them can be compared. The
-criteria were first written before any run with the competitive policy or the oracle was looked at. They were tightened
-afterwards, with the results known, until each is at least as strict as its sentence; none was widened.
+The curves and bars of Figures 6 to 13 are pictures without numbers: only what the text says of them can be compared.
+The criteria were first written before any run with the competitive policy or the oracle was looked at. They were
+tightened afterwards, with the results known, until each is at least as strict as its sentence; none was widened.
 """
 
 from typing import Final, NamedTuple

@@ -7,7 +7,7 @@ from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
-from headstart.studies.shriver99._figures import OVERLAP_FILES_KB, STREAMS, Figures, Ratios, claims, rows_of
+from headstart.studies.shriver99._figures import OVERLAP_FILES_KB, SIDES, STREAMS, Figures, Ratios, claims, rows_of
 from headstart.studies.shriver99._runs import Pair, Study, model_ms
 
 READ_AHEAD_WHY: Final = {
@@ -25,8 +25,15 @@ SEGMENTS_WHY: Final = {
     "simulated": "the drive's file has it read ahead until the next command for another place, which on the fast "
     "machine comes 0.34 ms after the last: 5 KB pass in that time. More segments keep what is read ahead; they do not "
     "make it more. The paper's figure is no measurement but its model's, which takes all later requests from the cache",
-    "by the equations": "",
+    "by the equations": "the paper sets the computed time with 8 segments beside the measured one with 3; here both "
+    "are computed",
 }
+NO_PREFETCHING_WHY: Final = dict.fromkeys(
+    SIDES,
+    "the disk's requests do not depend on the size of the application's, so that ours is one ratio for all four sizes; "
+    "the paper's range is that of its measurements, where reading 64 KB takes 15.8 to 17.4 ms with prefetching and "
+    "19.8 to 21.1 ms without",
+)
 WHOLE_WHY: Final = (
     "a single file's simulated time is that of its media: the drive reads on during the overheads, which are hidden; "
 )
@@ -93,7 +100,9 @@ def summary(study: Study) -> Steps:
         "without prefetching response times are",
         paper.NO_PREFETCHING,
         lambda side: Ratios("without", "with prefetching").found(prefetching(), side),
-        {},
+        NO_PREFETCHING_WHY,
+        # Without prefetching the disk overhead is read off the computed column of Table 5.
+        dict.fromkeys(SIDES, "calibrated"),
     )
     rows += claims(
         "summary",
@@ -119,6 +128,8 @@ def _overlap(bars: list[Pair]) -> list[Row]:
             (published, published),
             lambda side, at=at: [thinking[side][at]],  # type: ignore[misc]
             {},
+            # Think times are in our form of the equations alone, to which nothing was fitted.
+            dict.fromkeys(SIDES, "predicted"),
         )
     saved = [1 - 1 / ratio for ratio in thinking["simulated_ms"]]
     rows.append(
@@ -127,8 +138,8 @@ def _overlap(bars: list[Pair]) -> list[Row]:
             "overlap saves, of the response time",
             published=f"as much as {100 * paper.OVERLAP_AT_MOST:.0f} %",
             ours=f"as much as {100 * max(saved):.0f} %",
-            holds=abs((1 - max(saved)) / (1 - paper.OVERLAP_AT_MOST) - 1) <= 2 * paper.WITHIN,
-            tolerance="what is left of the response time within twice 9 %: both of its sides are measured",
+            holds=abs(paper.OVERLAP_AT_MOST - max(saved)) <= paper.room(1 - paper.OVERLAP_AT_MOST),
+            tolerance="what is left of the response time within 9 %",
             note="simulated: "
             + ", ".join(f"{kb} KB {100 * share:.0f} %" for kb, share in zip(OVERLAP_FILES_KB, saved, strict=True)),
         )
@@ -145,6 +156,7 @@ def errors(study: Study) -> Steps:
         ("Table 4", paper.TABLE_4, True, platform.SLOW_SEVERAL_MS),
         ("Table 5", paper.TABLE_5, False, platform.SLOW_SEVERAL_MS),
     ):
+        within = paper.TABLE_WITHIN[name]
         of = [
             abs(
                 model_ms(
@@ -163,11 +175,12 @@ def errors(study: Study) -> Steps:
         rows.append(
             finding(
                 "errors",
-                f"{name}: the equations are within 9 % of the measurements",
-                published="at most 9 %",
+                f"{name}: the equations are within {100 * within:.0f} % of the measurements",
+                published=f"at most {100 * within:.0f} %",
                 ours=f"at most {100 * max(of):.1f} %",
-                holds=max(of) <= paper.WITHIN + 0.005,
-                tolerance="9 %, rounded as the paper rounds",
+                holds=max(of) < within + 0.005,
+                tolerance=f"{100 * within:.0f} %, rounded as the paper rounds its own 9.4 %",
+                basis="calibrated",
                 note=f"mean {100 * sum(of) / len(of):.1f} %",
             )
         )
@@ -229,6 +242,7 @@ def proposals(study: Study) -> Steps:
                 ours=f"by {100 * gain:.0f} % simulated, {100 * modelled:.0f} % by the equations",
                 holds=gain >= 0.01 and modelled >= 0.01,
                 tolerance="1 % lower at least, on both sides",
+                basis="calibrated",
                 note=f"{WHOLE_WHY if gain < 0.01 else ''}fast machine; {runs[streams, 'doubling'].response_ms:.2f} to "
                 f"{runs[streams, 'whole'].response_ms:.2f} ms simulated",
             )
