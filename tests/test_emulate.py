@@ -153,5 +153,5 @@ def test_the_status_line_is_of_the_last_second() -> None:
 def test_the_page_describes_each_field() -> None:
     page = (ROOT / "docs" / "emulate.md").read_text(encoding="utf-8")
     described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    fields = [*emulation.Statistics.__annotations__, "was_in_use"]
+    fields = [*emulation.Statistics.__annotations__, "was_in_use", "was_covered"]
     assert [field for field in fields if field not in described] == []

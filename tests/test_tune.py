@@ -65,7 +65,8 @@ def machine(tmp_path: Path) -> Callable[..., dict[str, str]]:
     (tmp_path / "proc/sys/kernel/random/boot_id").write_text("this-boot\n")
 
     def fields(**more: str) -> dict[str, str]:
-        where = {"sys": str(tmp_path / "sys"), "proc": str(tmp_path / "proc"), "tracing": str(tmp_path / "tracing")}
+        parts = ("sys", "proc", "tracing", "run")
+        where = {part: str(tmp_path / part) for part in parts}
         return {"device": str(tmp_path), "state": str(tmp_path / "tune.json"), **where, **more}
 
     return fields

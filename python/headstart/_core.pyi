@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 
 __version__: str
+TUNE_STATE: str
 
 class HeadstartError(ValueError):
     """A mistake in a scenario, a trace or an argument, in one line."""
@@ -38,8 +39,8 @@ def emulate(
     keys: str = "{}",
     scheduler: str = "fcfs",
     on_progress: Callable[[str], object] | None = None,
-) -> tuple[str, bool]:
-    """Mount an emulated disk and stay until it is unmounted; return its statistics, and whether it was in use."""
+) -> tuple[str, bool, bool]:
+    """Mount an emulated disk and stay until it is unmounted; return its statistics, whether it was in use, or covered."""
 
 def tune(action: str, question: str) -> str:
     """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""

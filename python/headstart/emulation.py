@@ -77,11 +77,13 @@ class Ended:
 
     statistics: Statistics
     was_in_use: bool
-    """Somebody still had files of it open, and gets errors from now on."""
+    """Processes still had files of it open, and get errors from now on."""
+    was_covered: bool
+    """Something else was mounted on it. Both stay: its files give errors from now on."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `headstart emulate --json` prints it."""
-        return {**dataclasses.asdict(self.statistics), "was_in_use": self.was_in_use}
+        return {**dataclasses.asdict(self.statistics), "was_in_use": self.was_in_use, "was_covered": self.was_covered}
 
 
 def emulate(
@@ -103,7 +105,7 @@ def emulate(
         HeadstartError: A mistake of the caller, or the system does not mount; then nothing is mounted.
     """
     tell = None if progress is None else lambda text: progress(Statistics.from_json(text))
-    text, was_in_use = _core.emulate(
+    text, was_in_use, was_covered = _core.emulate(
         profile, image, mount, keys=json.dumps(dict(keys or {})), scheduler=scheduler, on_progress=tell
     )
-    return Ended(statistics=Statistics.from_json(text), was_in_use=was_in_use)
+    return Ended(statistics=Statistics.from_json(text), was_in_use=was_in_use, was_covered=was_covered)

@@ -20,6 +20,8 @@ from headstart import _core
 from headstart.devices import Keys
 
 Path = str | PathLike[str]
+DEFAULT_STATE = _core.TUNE_STATE
+"""Where what was found is kept, unless the caller names another file."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,8 @@ const REFRESH: Duration = Duration::from_millis(100);
 /// Shows `image` as the file disk.img in the folder `mount`, whose reads take what the device `profile` with `keys` (a
 /// JSON object) laid over it needs for them, until somebody unmounts it, Ctrl-C comes, or `on_progress` stops it: that is
 /// called with the statistics as JSON as soon as it is mounted and 10 times a second, and stops it by returning what is
-/// true, or by an exception. Returns the statistics at the end, and whether files of it were still open.
+/// true, or by an exception. Returns the statistics at the end, whether files of it were still open, and whether something
+/// else was mounted on it.
 #[pyfunction]
 #[pyo3(signature = (profile, image, mount, *, keys="{}", scheduler="fcfs", on_progress=None))]
 pub fn emulate(
@@ -26,7 +27,7 @@ pub fn emulate(
     keys: &str,
     scheduler: &str,
     on_progress: Option<Py<PyAny>>,
-) -> PyResult<(String, bool)> {
+) -> PyResult<(String, bool, bool)> {
     let keys = table(keys).map_err(to_python)?;
     let settings = Settings { profile: profile.to_owned(), keys, scheduler: scheduler.to_owned(), image, mount };
     py.allow_threads(|| {
@@ -45,7 +46,7 @@ pub fn emulate(
         let ended = emulation.unmount().map_err(to_python);
         match raised {
             Some(raised) => Err(raised),
-            None => ended.map(|ended| (ended.statistics.to_json(), ended.was_in_use)),
+            None => ended.map(|ended| (ended.statistics.to_json(), ended.was_in_use, ended.was_covered)),
         }
     })
 }

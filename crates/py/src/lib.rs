@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("TUNE_STATE", headstart_live::tune::DEFAULT_STATE)?;
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;

@@ -40,6 +40,7 @@ struct Question {
     sys: Option<PathBuf>,
     proc: Option<PathBuf>,
     tracing: Option<PathBuf>,
+    run: Option<PathBuf>,
 }
 
 impl Question {
@@ -53,6 +54,7 @@ impl Question {
             sys: self.sys.clone().unwrap_or(machine.sys),
             proc: self.proc.clone().unwrap_or(machine.proc),
             tracing: self.tracing.clone().unwrap_or(machine.tracing),
+            run: self.run.clone().unwrap_or(machine.run),
         };
         let state = self.state.clone().unwrap_or_else(|| DEFAULT_STATE.into());
         Settings { roots, device: self.device.clone(), state }

@@ -11,6 +11,7 @@ import typer
 
 from headstart._core import HeadstartError, __version__
 from headstart.cli import compare, device, emulate, listing, model, profile, rapid, reproduce, simulate, trace, tune
+from headstart.cli.shown import plain
 from headstart.cli.usage import usage_line
 
 DONE, MISTAKE, STOPPED, PIPE_CLOSED = 0, 2, 130, 141
@@ -78,7 +79,7 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
 
 
 def _mistake(line: str) -> int:
-    print(" ".join(line.split()), file=sys.stderr)
+    print(plain(" ".join(line.split())), file=sys.stderr)
     return MISTAKE
 
 

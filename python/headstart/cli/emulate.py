@@ -1,6 +1,5 @@
 """`headstart emulate`: a file that is as slow as a disk."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,9 @@ from rich.table import Table
 from headstart import emulation
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
-from headstart.cli.following import Following
+from headstart.cli.following import ENDING, Following
+from headstart.cli.shown import plain, safe
+from headstart.cli.targets import check_distinct
 
 
 def status(then: emulation.Statistics, now: emulation.Statistics) -> str:
@@ -43,15 +44,16 @@ def emulate(
     """Show IMAGE as MOUNT/disk.img, a file whose reads take the time that the drive PROFILE needs for them.
 
     It can be read and not written. MOUNT/stats (JSON) and MOUNT/stats.openmetrics say what it has done. It stays until
-    it is unmounted, or until Ctrl-C or SIGTERM, which unmount it: all of them are exit status 0. --json writes the
+    it is unmounted, or until Ctrl-C, SIGTERM or SIGHUP, which unmount it: all of them are exit status 0. --json writes the
     statistics at the end. Linux; needs root, or the program fusermount3. docs/emulate.md puts a file system on it.
 
     Example: headstart emulate ibm-36gb-10k disk.img /mnt/emulated
     """
     output.check_targets(json)
+    check_distinct({"PROFILE": profile, "IMAGE": image, "--json": json})
     # Unmounting waits for nobody, so that a second signal has nothing to hurry.
     watch = Following(
-        (signal.SIGINT, signal.SIGTERM),
+        ENDING,
         lambda now: f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}",
         status,
     )
@@ -60,7 +62,10 @@ def emulate(
             profile, image, mount, keys=keys_of(settings), scheduler=scheduler, progress=watch.look
         )
     if ended.was_in_use:
-        print(f"{mount}: was still in use; who has files of it open gets errors from now on", file=sys.stderr)
+        print(f"{plain(mount)}: was still in use; processes with open files get errors from now on", file=sys.stderr)
+    if ended.was_covered:
+        problem = "something else is mounted on it, which stays"
+        print(f"{plain(mount)}: {problem}; umount that, then {plain(mount)} itself", file=sys.stderr)
     if json is not None:
         output.write_json(json, output.as_json(ended.to_dict()))
     if json != "-":
@@ -69,7 +74,8 @@ def emulate(
 
 def print_statistics(console: Console, done: emulation.Statistics) -> None:
     """Print statistics for people."""
-    console.print(f"{done.profile} behind {done.scheduler}, {output.seconds(done.elapsed_ns)}", markup=False)
+    title = f"{plain(done.profile)} behind {done.scheduler}, {output.seconds(done.elapsed_ns)}"
+    console.print(title, markup=False)
     mean = max(done.requests, 1)
     served = max(done.device_requests, 1)
     parts = ("seek", "rotation", "transfer", "overhead", "wait")
@@ -91,5 +97,5 @@ def print_statistics(console: Console, done: emulation.Statistics) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in rows.items():
-        table.add_row(name, value.removesuffix(": "))
+        table.add_row(name, safe(value.removesuffix(": ")))
     console.print(table)

@@ -12,8 +12,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from headstart.cli.shown import plain
+
 T = TypeVar("T")
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a command: Ctrl-C, `kill`, and a terminal that is closed."""
 WINDOW = 10
 """Rates are those of so many looks, which is a second."""
 
@@ -21,13 +25,15 @@ WINDOW = 10
 class Following(Generic[T]):
     """Says how it begins with the first look, keeps the status line, and is stopped by any of the signals `ending`.
 
+    A signal that is ignored when it begins stays so: SIGHUP under nohup, SIGINT of what a shell has put aside.
+
     `beginning` makes the line of the first look, `status` that of what was done from one look to another.
     """
 
     def __init__(
         self, ending: Sequence[signal.Signals], beginning: Callable[[T], str], status: Callable[[T, T], str]
     ) -> None:
-        self.ending = ending
+        self.ending = [each for each in ending if signal.getsignal(each) is not signal.SIG_IGN]
         self.beginning = beginning
         self.status = status
         self.stopped = False
@@ -42,12 +48,12 @@ class Following(Generic[T]):
     def look(self, now: T) -> bool:
         """Show `now`; return whether that is all."""
         if not self.looks:
-            print(self.beginning(now), file=sys.stderr, flush=True)
+            print(plain(self.beginning(now)), file=sys.stderr, flush=True)
             if self.live is not None:
                 self.live.start()
         self.looks.append(now)
         if self.live is not None:
-            self.live.update(Text(self.status(self.looks[0], now)), refresh=True)
+            self.live.update(Text(plain(self.status(self.looks[0], now))), refresh=True)
         return self.stopped
 
     @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from headstart._core import HeadstartError
+from headstart.cli.shown import SafeConsole, json_text, plain
 
 WIDE = 110
 """Columns of a table that is not shown on a terminal."""
@@ -17,7 +18,7 @@ WIDE = 110
 
 def console() -> Console:
     """Return the console for readable output on stdout."""
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
+    return SafeConsole(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
 
 
 def check_targets(*targets: str | None) -> None:
@@ -40,7 +41,7 @@ def check_file(target: str, *, stream: bool = False) -> None:
         why = "is no regular file"
     else:
         return
-    name = target or '""'
+    name = plain(target) or '""'
     raise HeadstartError(f"{name}: cannot be written: {why}; allowed: a file in a folder that can be written")
 
 
@@ -72,6 +73,7 @@ def write_bytes(target: Path, content: bytes) -> None:
 
 def write_json(target: str, text: str) -> None:
     """Write one line of JSON to `target`, stdout if it is "-"."""
+    text = json_text(text)
     if target == "-":
         sys.stdout.write(text + "\n")
     else:

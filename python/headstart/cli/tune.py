@@ -1,6 +1,5 @@
 """`headstart tune`: the read-ahead of a real device."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,19 +12,19 @@ from headstart import tuning
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
-from headstart.cli.following import Following
+from headstart.cli.following import ENDING, Following
+from headstart.cli.shown import plain, safe
+from headstart.cli.targets import check_distinct
 
 PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watcher(Following[tuning.Status]):
-    """What happens during a watch. A signal that is ignored, as under nohup, stays so."""
+    """What happens during a watch."""
 
     def __init__(self) -> None:
-        ending = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
         super().__init__(
-            ending,
+            ENDING,
             lambda now: f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed",
             status_line,
         )
@@ -106,6 +105,15 @@ def tune(
     """
     action = one_of({"--dry-run": dry_run, "--apply": apply, "--restore": restore, "--watch": watch})
     output.check_targets(json)
+    check_distinct(
+        {
+            "DEVICE": device,
+            "--profile": profile,
+            "--state": state or tuning.DEFAULT_STATE,
+            "--openmetrics": openmetrics,
+            "--json": json,
+        }
+    )
     if action != "--restore":
         refuse(action, {"--force": force or None})
     if action != "--watch":
@@ -181,14 +189,14 @@ def refuse(action: str, without: dict[str, object]) -> None:
 def say(notes: list[str]) -> None:
     """Say notes where they are in nobody's way."""
     for note in notes:
-        print(note, file=sys.stderr)
+        print(plain(note), file=sys.stderr)
 
 
 def print_report(console: Console, report: tuning.Report) -> None:
     """Print a report for people."""
     print_table(console, rows(report))
     for note in report.notes:
-        console.print(note, markup=False)
+        console.print(plain(note), markup=False)
 
 
 def print_table(console: Console, lines: dict[str, str]) -> None:
@@ -197,7 +205,7 @@ def print_table(console: Console, lines: dict[str, str]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in lines.items():
-        table.add_row(name, value)
+        table.add_row(name, safe(value))
     console.print(table)
 
 

@@ -8,7 +8,7 @@
 //!
 //! - `clocked.rs`: the drive, told the time by whoever looks: its ends are the simulator's to the nanosecond;
 //! - `arm.rs`: the thread that answers in time; `punctual.rs`: what helps it; `image.rs`: what is answered;
-//! - `files.rs`: the files of the mount; `mount.rs`: mounting, and above all unmounting;
+//! - `files.rs`: the files of the mount; `mounted.rs`: mounting, and above all unmounting; `mount.rs`: the whole;
 //! - `statistics.rs`: what has been done, as JSON; `openmetrics.rs`: the same as OpenMetrics.
 
 mod arm;
@@ -18,6 +18,7 @@ mod clocked;
 mod files;
 mod image;
 mod mount;
+mod mounted;
 mod openmetrics;
 mod punctual;
 mod statistics;

@@ -1,4 +1,4 @@
-//! Mounting and unmounting: nothing stays mounted, whatever goes wrong.
+//! An emulated disk from the mount to its end: nothing of it stays mounted, whatever goes wrong.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,23 +8,20 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use fuser::{Config, MountOption, Session, SessionUnmounter};
 use headstart_device::{build_device, build_scheduler, Drive, SECTOR_BYTES};
 use headstart_types::{system_says, Nanos};
-use nix::mount::{umount2, MntFlags};
 use nix::unistd::{getgid, getuid};
 use toml::Table;
 
 use super::arm::Arm;
 use super::files::{Files, MountedArm, DISK, STATISTICS};
 use super::image::Image;
+use super::mounted::{Mounted, Undone, DEVICE};
 use super::punctual::hurry;
 use super::statistics::{About, Statistics};
 use super::Error;
 use crate::{Clock, RealClock};
 
-/// Through which the kernel speaks to a file system that is a process.
-const DEVICE: &str = "/dev/fuse";
 /// What a thread gets to end once the file system is gone; one that still waits, for an image that does not answer, is
 /// left alone.
 const GRACE: Duration = Duration::from_secs(2);
@@ -52,7 +49,7 @@ pub struct Emulation {
     fuse_round_trip_ns: Arc<OnceLock<u64>>,
     /// The whole path.
     mount: PathBuf,
-    unmounter: SessionUnmounter,
+    mounted: Mounted,
     session: Option<JoinHandle<io::Result<()>>>,
     arm_thread: Option<JoinHandle<()>>,
 }
@@ -64,6 +61,8 @@ pub struct Ended {
     pub statistics: Statistics,
     /// Somebody still had files of it open, and gets errors from now on.
     pub was_in_use: bool,
+    /// Something else was mounted on it. Both stay: its files give errors from now on.
+    pub was_covered: bool,
 }
 
 impl Emulation {
@@ -102,12 +101,9 @@ impl Emulation {
         let fuse_round_trip_ns = Arc::new(OnceLock::new());
         let owner = (getuid().as_raw(), getgid().as_raw());
         let files = Files::new(arm.clone(), fuse_round_trip_ns.clone(), owner);
-        let mut config = Config::default();
-        config.mount_options = vec![MountOption::RO, MountOption::FSName("headstart-emulate".to_owned())];
-        let mut session = Session::new(files, &mount, &config).map_err(|source| not_mounted(&mount, &source))?;
-        let unmounter = session.unmount_callable();
+        let (session, mounted) = Mounted::new(files, &mount).map_err(|source| not_mounted(&mount, &source))?;
         // From here on dropping it, as every error does, unmounts.
-        let mut emulation = Self { arm, fuse_round_trip_ns, mount, unmounter, session: None, arm_thread: None };
+        let mut emulation = Self { arm, fuse_round_trip_ns, mount, mounted, session: None, arm_thread: None };
         let arm = emulation.arm.clone();
         let arm_thread = Builder::new().name("headstart-arm".to_owned()).spawn(move || {
             arm.run(hurry());
@@ -171,14 +167,8 @@ impl Emulation {
 
     /// The end, however it came; a second one does nothing.
     fn end(&mut self) -> Result<Ended, Error> {
-        let mut was_in_use = false;
-        if let Err(error) = self.unmounter.unmount() {
-            // Of other errors there is nothing that could be done: it is not there any more.
-            was_in_use = error.raw_os_error() == Some(nix::errno::Errno::EBUSY as i32);
-            if was_in_use {
-                let _ = umount2(&self.mount, MntFlags::MNT_FORCE | MntFlags::MNT_DETACH);
-            }
-        }
+        let undone = self.mounted.undo();
+        let (was_in_use, was_covered) = (undone == Undone::InUse, undone == Undone::Covered);
         let session = self.session.take().map(|thread| join(thread, GRACE));
         let statistics = self.statistics();
         self.arm.close();
@@ -187,7 +177,10 @@ impl Emulation {
             (Some(Some(Ok(Err(error)))), _) => Err(Error::Fuse(system_says(&error))),
             (Some(Some(Err(_))), _) | (_, Some(Some(Err(_)))) => Err(Error::Fuse("a thread has failed".to_owned())),
             // Where only a set-user-id program may unmount, it detaches what is in use, and says nothing.
-            (session, _) => Ok(Ended { statistics, was_in_use: was_in_use || matches!(session, Some(None)) }),
+            (session, _) => {
+                let was_in_use = was_in_use || (!was_covered && matches!(session, Some(None)));
+                Ok(Ended { statistics, was_in_use, was_covered })
+            }
         }
     }
 }

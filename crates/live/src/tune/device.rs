@@ -140,11 +140,6 @@ impl Device {
         self.backing.join("read_ahead_kb")
     }
 
-    /// Folder of the backing device: what is locked.
-    pub(super) fn folder(&self) -> &Path {
-        &self.backing
-    }
-
     /// The backing device's name: "8:0" as the block device's number, or of a driver in user space "8:1-fuseblk".
     pub(super) fn backing_name(&self) -> String {
         self.backing.file_name().unwrap_or_default().to_string_lossy().into_owned()

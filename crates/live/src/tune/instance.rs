@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use headstart_types::system_says;
 
@@ -27,7 +27,7 @@ pub trait Source {
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()>;
 }
 
-/// The instance. It goes when it is dropped; that of a process that was killed, with the next.
+/// The instance. It goes when it is dropped; that of a process that was killed, with the next command that writes.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
@@ -56,7 +56,7 @@ impl Instance {
         if !root.join("events/block").join(EVENT).is_dir() {
             return Err(missing("there are no block tracepoints"));
         }
-        sweep(roots, &instances);
+        sweep(roots);
         let own = Process::own(roots);
         let folder = instances.join(name(own, number));
         let allowed = "root, and an instance of tracefs that can be made";
@@ -112,8 +112,8 @@ impl Drop for Instance {
 }
 
 /// Removes those of processes that live no more. One that is in use cannot be removed anyway.
-fn sweep(roots: &Roots, instances: &Path) {
-    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+pub(super) fn sweep(roots: &Roots) {
+    for entry in fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten() {
         if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -166,7 +166,7 @@ mod tests {
         for name in [&one, &other, "headstart-77-4241-8.0", "headstart-78-1-8.0", "headstart-mine", "others"] {
             fs::create_dir_all(instances.join(name)).expect("there is room");
         }
-        sweep(&machine.roots(), &instances);
+        sweep(&machine.roots());
         let mut left: Vec<_> =
             fs::read_dir(&instances).expect("a folder").map(|each| each.expect("a name").file_name()).collect();
         left.sort();

@@ -30,7 +30,7 @@ fn carry_out(machine: &Machine, step: Step) {
             let now = tuner.device.read_ahead_kb().expect("a number");
             let mut entry = before.unwrap_or_else(|| Entry::new(&tuner.device, &machine.roots(), now, None));
             entry.writes(now, kb);
-            State::open(&machine.path(STATE)).expect("ours").put(entry).expect("there is room");
+            State::open(&machine.roots(), &machine.path(STATE)).expect("ours").put(entry).expect("there is room");
         }
         Step::RestoreKilled => {
             if let Some(entry) = found {
@@ -48,7 +48,7 @@ fn carry_out(machine: &Machine, step: Step) {
                     stands = kb;
                 }
             }
-            State::open(&machine.path(STATE)).expect("ours").put(entry).expect("there is room");
+            State::open(&machine.roots(), &machine.path(STATE)).expect("ours").put(entry).expect("there is room");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! anything is written, so that whatever ends them loses nothing.
 //!
 //! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
-//! - `state.rs`: what was found, on disk; `process.rs`: whether who wrote that still lives;
+//! - `state.rs`: what was found, on disk; `lock.rs`: one at a time; `process.rs`: whether who wrote that still lives;
 //! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
 //! - `instance.rs`: requests as the kernel traces them; `events.rs`: its lines; `adapt.rs`: from places of I/Os to numbers;
 //! - `watch.rs`: all of it together, over and over.
@@ -23,6 +23,7 @@ mod gone_tests;
 mod instance;
 #[cfg(test)]
 mod killed_tests;
+mod lock;
 mod number;
 mod openmetrics;
 mod process;

@@ -1,4 +1,4 @@
-//! Where the system shows itself.
+//! Where the system shows itself, and where locks are.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ pub struct Roots {
     pub proc: PathBuf,
     /// tracefs.
     pub tracing: PathBuf,
+    /// Where locks are: a folder of root's that goes with the boot.
+    pub run: PathBuf,
 }
 
 impl Roots {
@@ -29,7 +31,7 @@ impl Roots {
             Some(first) if !mounted.iter().any(|each| each.as_os_str() == USUAL) => first.clone(),
             _ => PathBuf::from(USUAL),
         };
-        Self { sys: "/sys".into(), proc: "/proc".into(), tracing }
+        Self { sys: "/sys".into(), proc: "/proc".into(), tracing, run: "/run/headstart".into() }
     }
 
     /// The number that a boot of the system has and no other; empty where the system does not say.

@@ -2,20 +2,21 @@
 //!
 //! The file is JSON, one entry a device. It is replaced as a whole (a new file, synced, renamed), so that a reader finds
 //! the old one or the new one. An entry is written before the number that it speaks of, and removed after that has been
-//! taken back: killed at any point, what is needed stands there. Writers take turns by a lock on the file's folder, which
-//! leaves nothing behind.
+//! taken back: killed at any point, what is needed stands there. Writers take turns by a lock ([`super::lock`]).
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_types::system_says;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use headstart_types::{system_says, KeyError};
+use nix::fcntl::Flock;
+use nix::unistd::mkstemp;
 use serde::{Deserialize, Serialize};
 
+use super::lock::{private_folder, try_lock};
 use super::{Device, Error, Kind, Process, Roots};
 
 /// Who changes the file has it for an instant; whoever has it for ten seconds may be anybody.
@@ -23,9 +24,18 @@ const TRIES: u32 = if cfg!(test) { 10 } else { 500 };
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Where the state is, unless one says otherwise.
 pub const DEFAULT_STATE: &str = "/var/lib/headstart/tune.json";
+/// Of the file: what stands in it decides what root writes.
+const MODE: u32 = 0o600;
+/// Of the file: thousands of devices.
+const LARGEST_BYTES: u64 = 4 << 20;
 /// Version of the file.
 const SCHEMA: u32 = 1;
 const ALLOWED: &str = "a file that headstart tune has written, in a folder that can be written";
+
+const BACKING: &str = "the name of a backing device, such as 8:0";
+/// Of a read-ahead: `blockdev --setra` goes up to 2^31 sectors of 512 bytes. The kernel takes any number of 64 bits, and
+/// shows some of them as negative ones.
+pub(super) const LARGEST_KB: u64 = 1 << 30;
 
 /// What is known of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +75,22 @@ impl Entry {
             old_kb,
             ours_kb: Vec::new(),
             watcher,
+        }
+    }
+
+    /// Refuses what no read-ahead can be, and names that lead elsewhere: the file may have been written by others.
+    fn check(&self) -> Result<(), KeyError> {
+        let is_name = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        if !is_name(&self.backing) {
+            return Err(KeyError::new("backing", format!("is damaged: backing {:?}", self.backing), BACKING));
+        }
+        let largest = self.ours_kb.iter().copied().fold(self.old_kb, u64::max);
+        match largest > LARGEST_KB {
+            true => {
+                let problem = format!("is damaged: {}: a read-ahead of {largest} KiB", self.name);
+                Err(KeyError::new("old_kb", problem, format!("at most {LARGEST_KB} KiB")))
+            }
+            false => Ok(()),
         }
     }
 
@@ -110,23 +136,52 @@ struct Stored {
 /// # Errors
 /// It cannot be read, or was not written by us.
 pub(super) fn read(path: &Path) -> Result<Vec<Entry>, Error> {
-    let problem = |problem: String| Error::path(path, problem, ALLOWED);
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(|error| problem(system_says(&error)))?,
-    };
+    match text_of(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::path(path, system_says(&error), ALLOWED)),
+        Ok(text) => parse(path, &text),
+    }
+}
+
+/// The same for a user who need not be allowed to read it: `None` then.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_if_allowed(path: &Path) -> Result<Option<Vec<Entry>>, Error> {
+    match text_of(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        _ => read(path).map(Some),
+    }
+}
+
+/// What a file says. It neither waits for a pipe nor reads without an end.
+fn text_of(path: &Path) -> io::Result<String> {
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    let mut text = String::new();
+    file.take(LARGEST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Error> {
     let broken = |error: serde_json::Error| {
         let allowed = "a file that headstart tune has written; without it what was found before is not known: \
                        move it away, and set the read-ahead by hand";
         Error::path(path, format!("is damaged: {error}"), allowed)
     };
     // Another version may have other fields: its number comes first.
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(broken)?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(broken)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(schema) if schema != u64::from(SCHEMA) => {
             Err(Error::path(path, format!("has schema {schema}"), format!("schema {SCHEMA}, of this version")))
         }
-        _ => Ok(serde_json::from_value::<Stored>(value).map_err(broken)?.entries),
+        _ => {
+            let entries = serde_json::from_value::<Stored>(value).map_err(broken)?.entries;
+            entries.iter().try_for_each(Entry::check).map_err(|what| Error::path(path, what.problem, what.allowed))?;
+            Ok(entries)
+        }
     }
 }
 
@@ -135,31 +190,32 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>, Error> {
 pub(super) struct State {
     path: PathBuf,
     entries: Vec<Entry>,
-    _folder: Flock<File>,
+    _lock: Flock<File>,
 }
 
 impl State {
-    /// Waits some seconds for its turn, and reads. The folder is made if it is not there.
+    /// Waits some seconds for its turn, and reads. The folder is made, for its owner alone, if it is not there.
     ///
     /// # Errors
-    /// It cannot be read or written, is damaged, or somebody keeps it.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let problem = |error: &io::Error| Error::path(path, system_says(error), ALLOWED);
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(folder).map_err(|error| problem(&error))?;
-        let mut file = File::open(folder).map_err(|error| problem(&error))?;
+    /// It cannot be read or written, is damaged, or another process keeps it.
+    pub fn open(roots: &Roots, path: &Path) -> Result<Self, Error> {
         for _ in 0..TRIES {
-            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(locked) => return Ok(Self { path: path.to_owned(), entries: read(path)?, _folder: locked }),
-                Err((file, Errno::EWOULDBLOCK)) => file,
-                Err((_, errno)) => return Err(problem(&errno.into())),
-            };
+            if let Some(state) = Self::try_open(roots, path)? {
+                return Ok(state);
+            }
             sleep(BETWEEN_TRIES);
         }
-        Err(Error::path(folder, "is locked by another process", "one at a time: wait, or end it"))
+        Err(Error::path(&roots.run.join("state.lock"), "is held by another process", "one at a time: wait, or end it"))
+    }
+
+    /// The same without waiting: `None` where another process has its turn.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn try_open(roots: &Roots, path: &Path) -> Result<Option<Self>, Error> {
+        make_folder_of(path)?;
+        let Some(lock) = try_lock(roots, "state")? else { return Ok(None) };
+        Ok(Some(Self { path: path.to_owned(), entries: read(path)?, _lock: lock }))
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -199,24 +255,37 @@ impl State {
         let stored = Stored { schema: SCHEMA, entries: self.entries.clone() };
         let text = serde_json::to_string_pretty(&stored).expect("texts and numbers");
         let problem = |error: io::Error| Error::path(&self.path, system_says(&error), ALLOWED);
-        replace(&self.path, &text, true).map_err(problem)
+        replace(&self.path, &text, MODE, true).map_err(problem)
     }
 }
 
-/// Puts a file with `text` in the place of what is there, at once; if `synced`, so that a loss of power does not lose it.
+/// Makes the folder of a state file. The usual one is closed to others, even where it was open; one that the user names is
+/// left as it is.
+fn make_folder_of(path: &Path) -> Result<(), Error> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    if folder.is_dir() && path != Path::new(DEFAULT_STATE) {
+        return Ok(());
+    }
+    let above = folder.parent().unwrap_or(folder);
+    fs::create_dir_all(above).map_err(|error| Error::path(path, system_says(&error), ALLOWED))?;
+    private_folder(folder)
+}
+
+/// Puts a file with `text` and these rights in the place of what is there, at once; if `synced`, so that a loss of power
+/// does not lose it. The new file has a random name until then: nobody's file is in the way, and nobody's link is followed.
 ///
 /// # Errors
 /// As the system says; then the old one is as it was.
-pub(super) fn replace(path: &Path, text: &str, synced: bool) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    // Of one that was killed. And nobody's link is followed: we are root, and the folder may be anybody's.
-    let _ = fs::remove_file(&new);
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
+pub(super) fn replace(path: &Path, text: &str, mode: u32, synced: bool) -> io::Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".XXXXXX");
+    let (descriptor, new) = mkstemp(&path.with_file_name(name))?;
+    let mut file = File::from(descriptor);
+    let mut write = || {
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         if synced {
             file.sync_all()?;
         }
@@ -258,33 +327,36 @@ mod tests {
         let machine = Machine::new();
         let path = machine.path("var/lib/tune.json");
         assert_eq!(read(&path).expect("no file is no entry"), []);
-        let mut state = State::open(&path).expect("it can be made");
+        let mut state = State::open(&machine.roots(), &path).expect("it can be made");
         for (backing, kb) in [("7:1", 128), ("7:0", 256), ("7:1", 512)] {
             state.put(entry(backing, kb)).expect("there is room");
         }
         drop(state);
         assert_eq!(read(&path).expect("ours"), [entry("7:0", 256), entry("7:1", 512)]);
-        let mut state = State::open(&path).expect("it is there");
+        let mut state = State::open(&machine.roots(), &path).expect("it is there");
         state.retain(|each| each.old_kb == 512).expect("there is room");
         assert_eq!(state.entries(), [entry("7:1", 512)]);
-        // What one that was killed has begun is in nobody's way, and a link not followed.
-        let victim = machine.path("victim");
-        machine.link("var/lib/tune.json.new", "victim");
+        // A file of the user's is not touched, whatever its name.
+        machine.write("var/lib/tune.json.new", "the user's");
         state.put(entry("7:3", 64)).expect("there is room");
-        assert!(!victim.exists());
+        assert_eq!(machine.read("var/lib/tune.json.new"), "the user's");
         let names: Vec<_> = fs::read_dir(machine.path("var/lib")).expect("a folder").collect();
-        assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
+        assert_eq!(names.len(), 2, "nothing else is left: {names:?}");
+        for (path, mode) in [(machine.path("var/lib"), 0o700), (path, 0o600)] {
+            assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, mode, "{path:?}");
+        }
     }
 
     #[test]
-    fn who_keeps_the_folder_is_waited_for_and_not_for_ever() {
+    fn the_lock_is_waited_for_and_not_for_ever() {
         let machine = Machine::new();
         let path = machine.path("lib/tune.json");
-        let state = State::open(&path).expect("nobody has it");
-        let text = State::open(&path).expect_err("somebody has it").to_string();
-        let folder = machine.path("lib").display().to_string();
-        assert_eq!(text, format!("{folder}: is locked by another process; allowed: one at a time: wait, or end it"));
-        let waiting = std::thread::spawn(move || State::open(&path).map(|_| ()));
+        let state = State::open(&machine.roots(), &path).expect("nobody has it");
+        let text = State::open(&machine.roots(), &path).expect_err("somebody has it").to_string();
+        let lock = machine.path("run/state.lock").display().to_string();
+        assert_eq!(text, format!("{lock}: is held by another process; allowed: one at a time: wait, or end it"));
+        let roots = machine.roots();
+        let waiting = std::thread::spawn(move || State::open(&roots, &path).map(|_| ()));
         drop(state);
         waiting.join().expect("it ends").expect("it has its turn");
     }
@@ -310,6 +382,13 @@ mod tests {
     #[test]
     fn another_s_file_is_left_alone() {
         let machine = Machine::new();
+        let with = |backing: &str, old_kb: &str, ours_kb: &str| {
+            format!(
+                "{{\"schema\":1,\"entries\":[{{\"backing\":{backing},\"path\":\"/dev/loop0\",\"name\":\"loop0\",\
+                 \"identity\":null,\"size_bytes\":1,\"sequence\":1,\"boot_id\":\"x\",\"old_kb\":{old_kb},\
+                 \"ours_kb\":{ours_kb},\"watcher\":null}}]}}"
+            )
+        };
         let path = machine.path("tune.json");
         for (text, problem) in [
             ("", "is damaged: EOF"),
@@ -319,9 +398,12 @@ mod tests {
             ("[]", "is damaged: "),
             ("{\"schema\":2,\"more\":0}", "has schema 2; allowed: schema 1, of this version"),
             ("{\"schema\":1,\"entries\":[{\"backing\":7}]}", "is damaged: invalid type: integer `7`"),
+            (&with("\"7:0\"", "18446744073709551615", "[]"), "is damaged: loop0: a read-ahead of 18446744073709551615"),
+            (&with("\"7:0\"", "128", "[18446744073709551612]"), "is damaged: loop0: a read-ahead of 1844674407370955161"),
+            (&with("\"../x\"", "128", "[]"), "is damaged: backing \"../x\"; allowed: the name of a backing device"),
         ] {
             fs::write(&path, text).expect("there is room");
-            let error = State::open(&path).expect_err("refused").to_string();
+            let error = State::open(&machine.roots(), &path).expect_err("refused").to_string();
             let start = format!("{}: {problem}", path.display());
             assert!(error.starts_with(&start) && error.contains("; allowed: "), "{error}");
             assert!(!error.contains('\n'), "{error}");
@@ -329,7 +411,7 @@ mod tests {
         }
         fs::write(&path, [0xff, 0xfe]).expect("there is room");
         read(&path).expect_err("no text");
-        let error = State::open(Path::new("/dev/null/tune.json")).expect_err("no folder").to_string();
-        assert!(error.starts_with("/dev/null/tune.json: "), "{error}");
+        let error = State::open(&machine.roots(), Path::new("/dev/null/tune.json")).expect_err("no folder").to_string();
+        assert!(error.starts_with("/dev/null: is no folder"), "{error}");
     }
 }

@@ -21,7 +21,7 @@ impl Machine {
     }
 
     pub fn roots(&self) -> Roots {
-        Roots { sys: self.path("sys"), proc: self.path("proc"), tracing: self.path("tracing") }
+        Roots { sys: self.path("sys"), proc: self.path("proc"), tracing: self.path("tracing"), run: self.path("run") }
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {

@@ -1,16 +1,16 @@
 //! Show, apply, restore. Each takes care first of what one that was killed has left.
 
 use std::fs::File;
-use std::io;
 use std::path::PathBuf;
 
-use headstart_types::{system_says, DriveFacts};
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use headstart_types::DriveFacts;
+use nix::fcntl::Flock;
 
 use super::depth::bytes_of;
+use super::instance::sweep;
+use super::lock::try_lock;
 use super::report::SCHEMA;
-use super::state::{self, Entry, State};
+use super::state::{self, Entry, State, LARGEST_KB};
 use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
 
 const FORGOTTEN: &str = "another device has its number now: what was found is forgotten";
@@ -37,8 +37,7 @@ pub struct Tuner {
 pub(super) struct Held {
     pub state: State,
     pub notes: Vec<String>,
-    /// On the folder of the device: two of us never change one device, whatever state files they have. It goes with the
-    /// process, however that ends.
+    /// Of the device: two of us never change one device, whatever state files they have.
     pub lock: Flock<File>,
 }
 
@@ -67,10 +66,14 @@ impl Tuner {
         let now = self.device.read_ahead_kb()?;
         let roots = &self.settings.roots;
         let boot = roots.boot_id();
-        let entries = state::read(&self.settings.state)?;
+        let entries = state::read_if_allowed(&self.settings.state)?;
         let of_this = |entry: &&Entry| entry.backing == self.device.backing_name() && entry.boot_id == boot;
-        let entry = entries.iter().find(of_this).filter(|entry| entry.is_for(&self.device));
+        let entry = entries.iter().flatten().find(of_this).filter(|entry| entry.is_for(&self.device));
         let mut notes: Vec<String> = depth.profile_bytes.and_then(|bytes| self.remark(bytes)).into_iter().collect();
+        if entries.is_none() {
+            let state = self.settings.state.display();
+            notes.push(format!("{state} is for root to read: whether something has been applied is not known"));
+        }
         let watcher = entry.and_then(|entry| entry.watcher);
         if let (Some(entry), Some(dead)) = (entry, watcher.filter(|watcher| !watcher.lives(roots))) {
             let old = entry.old_kb;
@@ -94,7 +97,7 @@ impl Tuner {
     pub fn apply(&self, wanted: &Wanted) -> Result<Report, Error> {
         let depth = Depth::of(&self.device, wanted)?;
         let Held { mut state, mut notes, lock } = self.hold()?;
-        let found = self.device.read_ahead_kb()?;
+        let found = self.found()?;
         notes.extend(depth.profile_bytes.and_then(|bytes| self.remark(bytes)));
         let mut entry = match state.entry(&self.device) {
             Some(before) if before.goes_on(&self.device, found) => before.clone(),
@@ -154,9 +157,11 @@ impl Tuner {
     pub(super) fn hold(&self) -> Result<Held, Error> {
         self.device.check_writable()?;
         let lock = self.lock()?;
-        let mut state = State::open(&self.settings.state)?;
-        let mut notes = Vec::new();
         let roots = &self.settings.roots;
+        let mut state = State::open(roots, &self.settings.state)?;
+        // Watches that were killed leave theirs, whichever device they watched.
+        sweep(roots);
+        let mut notes = Vec::new();
         let boot = roots.boot_id();
         let there = |entry: &Entry| roots.sys.join("class/bdi").join(&entry.backing).exists();
         for entry in state.entries() {
@@ -169,7 +174,7 @@ impl Tuner {
         state.retain(|entry| entry.boot_id == boot && there(entry))?;
         let killed = state.entry(&self.device).filter(|entry| entry.watcher.is_some()).cloned();
         if let Some((entry, watcher)) = killed.and_then(|entry| entry.watcher.map(|watcher| (entry, watcher))) {
-            // Locks on sysfs do not reach into other network namespaces.
+            // Locks do not reach into other mount namespaces, such as those of containers.
             if watcher.lives(roots) {
                 return Err(self.is_watched());
             }
@@ -200,16 +205,26 @@ impl Tuner {
         Ok((now != kb).then(|| format!("{kb} was written, and somebody else has set {now} since, which stays")))
     }
 
+    /// What stands there, to be written again later.
+    ///
+    /// # Errors
+    /// It is more than a state file may say.
+    pub(super) fn found(&self) -> Result<u64, Error> {
+        let found = self.device.read_ahead_kb()?;
+        match found > LARGEST_KB {
+            true => {
+                let problem = format!("is {found}, which could not be restored");
+                Err(Error::path(&self.device.file(), problem, format!("at most {LARGEST_KB}: set one by hand first")))
+            }
+            false => Ok(found),
+        }
+    }
+
     /// # Errors
     /// Somebody has it.
     fn lock(&self) -> Result<Flock<File>, Error> {
-        let problem =
-            |error: &io::Error| Error::path(self.device.folder(), system_says(error), "a device that is there");
-        let folder = File::open(self.device.folder()).map_err(|error| problem(&error))?;
-        Flock::lock(folder, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => self.is_watched(),
-            other => problem(&other.into()),
-        })
+        let name = format!("tune-{}", self.device.backing_name());
+        try_lock(&self.settings.roots, &name)?.ok_or_else(|| self.is_watched())
     }
 
     fn is_watched(&self) -> Error {
@@ -264,7 +279,7 @@ impl Tuner {
 /// # Errors
 /// It was forgotten, which the error says; or the state file cannot be written, or is damaged.
 pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
-    let Settings { roots, device, state } = settings;
+    let Settings { roots, device, state, .. } = settings;
     let name = device.file_name().unwrap_or_default().to_string_lossy();
     let path = device.to_string_lossy();
     let gone = |entry: &Entry| {
@@ -273,7 +288,7 @@ pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
     if device.exists() || !state::read(state)?.iter().any(gone) {
         return Ok(());
     }
-    State::open(state)?.retain(|entry| !gone(entry))?;
+    State::open(roots, state)?.retain(|entry| !gone(entry))?;
     Err(Error::path(
         device,
         "has gone, and its read-ahead with it: what was found is forgotten",

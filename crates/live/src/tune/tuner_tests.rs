@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_types::Bytes;
 
-use super::state::{self, Entry, State};
+use super::state::{self, Entry, State, LARGEST_KB};
 use super::testing::Machine;
 use super::tuner::forget_gone;
 use super::{Device, Error, Process, Report, Settings, Tuner, Wanted};
@@ -49,7 +49,7 @@ pub(super) fn left(machine: &Machine, old_kb: u64, ours_kb: &[u64], watcher: Opt
     let tuner = tuner(machine);
     let mut entry = Entry::new(&tuner.device, &machine.roots(), old_kb, watcher);
     entry.ours_kb = ours_kb.to_vec();
-    State::open(&machine.path(STATE)).expect("there is room").put(entry).expect("there is room");
+    State::open(&machine.roots(), &machine.path(STATE)).expect("there is room").put(entry).expect("there is room");
 }
 
 pub(super) const DEAD: Process = Process { pid: u32::MAX, start_ticks: 1 };
@@ -207,6 +207,26 @@ fn a_device_that_has_gone_is_forgotten() {
     let report = Tuner { settings, device: device.expect("it is there") }.restore(false).expect("no mistake");
     assert_eq!(report.notes, ["sda: has gone, and what was found with it"]);
     assert_eq!(entries(&machine), []);
+}
+
+#[test]
+fn what_could_not_be_restored_is_not_replaced() {
+    let machine = machine();
+    set(&machine, LARGEST_KB + 1);
+    let error = tuner(&machine).apply(&wanted(512)).expect_err("refused").to_string();
+    assert!(error.ends_with("which could not be restored; allowed: at most 1073741824: set one by hand first"), "{error}");
+    assert_eq!(kb(&machine), (LARGEST_KB + 1).to_string());
+    set(&machine, LARGEST_KB);
+    assert_eq!(tuner(&machine).apply(&wanted(512)).expect("it can be written").old_kb, Some(LARGEST_KB));
+}
+
+#[test]
+fn a_restore_sweeps_what_a_killed_watch_has_left_in_the_traces() {
+    let machine = machine();
+    let stale = machine.path("tracing/instances/headstart-4000000-1-8.0");
+    std::fs::create_dir_all(&stale).expect("there is room");
+    tuner(&machine).restore(false).expect("it can be written");
+    assert!(!stale.exists());
 }
 
 #[test]

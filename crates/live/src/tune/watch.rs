@@ -4,7 +4,8 @@
 //! testable as a policy: events come from a [`Source`], the time from the caller.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use headstart_types::{system_says, Nanos};
 use nix::fcntl::Flock;
@@ -17,10 +18,13 @@ use super::instance::{Instance, Source};
 use super::report::{Ended, Status};
 use super::state::{replace, Entry, State};
 use super::tuner::Held;
-use super::{Device, Error, Process, Tuner};
+use super::{Device, Error, Process, Settings, Tuner};
 
 /// How often it is looked whether the device is there and its number ours.
 const CHECKS: Nanos = Nanos::from_millis(1_000);
+
+/// Of the file of metrics, whatever the umask: collectors of metrics run as users of their own.
+const METRICS_MODE: u32 = 0o644;
 
 /// What to follow, and how.
 #[derive(Debug, Clone)]
@@ -77,13 +81,16 @@ impl<S: Source> Watch<S> {
             let allowed = "--apply; or --watch with a disk or a loop device, not FUSE, NFS, device mapper or md";
             return Err(Error::path(&device.path, problem, allowed));
         }
+        if let Some(metrics) = settings.openmetrics.as_deref().filter(|path| same_file(path, &tuner.settings.state)) {
+            return Err(Error::path(metrics, "is the state file too", "a file of its own"));
+        }
         let Held { mut state, mut notes, lock } = tuner.hold()?;
         if let Some(entry) = state.entry(device) {
             let problem = format!("stands under --apply: {} was found", entry.old_kb);
             return Err(Error::path(&device.path, problem, "headstart tune --restore first, then --watch"));
         }
         let source = source()?;
-        let found = device.read_ahead_kb()?;
+        let found = tuner.found()?;
         let rate = mean_rate(&facts, device.size_bytes);
         let adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
         let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)));
@@ -133,7 +140,16 @@ impl<S: Source> Watch<S> {
         if let Some(ended) = self.check()? {
             return Ok(Some(ended));
         }
-        let mut state = State::open(&self.tuner.settings.state)?;
+        let Settings { roots, state, .. } = &self.tuner.settings;
+        // The number that stands stays until the state can say of the next: the next look tries again.
+        let mut state = match State::try_open(roots, state) {
+            Ok(Some(state)) => state,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.note(format!("{error}; the number stays until that is well"));
+                return Ok(None);
+            }
+        };
         match self.follow(now, &mut state) {
             Err(_) if !self.tuner.device.is_there() => Ok(Some(Ended::Gone)),
             other => other.map(|()| None),
@@ -227,7 +243,8 @@ impl<S: Source> Watch<S> {
             }
         }
         let backing = &self.entry.backing;
-        State::open(&self.tuner.settings.state)?.retain(|entry| entry.backing != *backing)
+        let Settings { roots, state, .. } = &self.tuner.settings;
+        State::open(roots, state)?.retain(|entry| entry.backing != *backing)
     }
 
     /// Each thing is said once.
@@ -246,9 +263,15 @@ impl<S: Source> Watch<S> {
     fn publish(&self) -> Result<(), Error> {
         let Some(path) = &self.settings.openmetrics else { return Ok(()) };
         let text = self.status().to_openmetrics();
-        replace(path, text.trim_end(), false)
+        replace(path, text.trim_end(), METRICS_MODE, false)
             .map_err(|error| Error::path(path, system_says(&error), "a file in a folder that can be written"))
     }
+}
+
+/// Whether two paths lead to one file, which need not be there.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    one == other || identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
 impl<S: Source> Drop for Watch<S> {

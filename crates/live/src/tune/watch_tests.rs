@@ -133,7 +133,7 @@ fn one_that_was_killed_is_put_right_by_the_next() {
     machine.write("sys/class/bdi/7:5/read_ahead_kb", &stood.to_string());
     let put = |watcher: Process| {
         let entry = state::Entry { watcher: Some(watcher), ..entries[0].clone() };
-        state::State::open(&machine.path("tune.json")).expect("ours").put(entry).expect("there is room");
+        state::State::open(&machine.roots(), &machine.path("tune.json")).expect("ours").put(entry).expect("there is room");
     };
     let own = entries[0].watcher.expect("this process");
     put(own);
@@ -219,6 +219,8 @@ fn what_cannot_be_watched_is_refused_and_nothing_changed() {
     assert!(refused(tuner(&machine), flash).starts_with("profile: nothing moves in \"nvme\""));
     let metrics = WatchSettings { openmetrics: Some(machine.path("no/metrics.prom")), ..settings() };
     assert!(refused(tuner(&machine), metrics).contains("no/metrics.prom: No such file"));
+    let metrics = WatchSettings { openmetrics: Some(machine.path("tune.json")), ..settings() };
+    assert!(refused(tuner(&machine), metrics).contains("tune.json: is the state file too; allowed: a file of its own"));
     std::fs::remove_dir_all(machine.path("sys/block/loop5/mq")).expect("it is there");
     let text = refused(tuner(&machine), settings());
     assert!(text.starts_with("/dev/loop5: loop5 has no requests of its own that could be followed; allowed: --apply"));
@@ -241,12 +243,40 @@ fn a_state_that_cannot_be_written_changes_nothing() {
         assert!(text.contains("nnn: File name too long; allowed: "), "{text}");
         assert_eq!(kb(&machine), 128);
     }
-    // In the middle: the number that stands is given back, though the file cannot say so.
+    // In the middle: what stands there stays, and is given back, though the file cannot say so.
     let (mut watch, fake) = start(&machine);
+    let first = kb(&machine);
     watch.lose_the_state(&state);
     fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
     watch.look(SECOND).expect_err("refused");
+    assert_eq!(kb(&machine), first);
     drop(watch);
+    assert_eq!(kb(&machine), 128);
+}
+
+#[test]
+fn a_state_that_another_process_keeps_is_tried_again_at_the_next_look() {
+    let machine = machine();
+    let (mut watch, fake) = start(&machine);
+    let first = kb(&machine);
+    let kept = state::State::open(&machine.roots(), &machine.path("tune.json")).expect("it is there");
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
+    assert_eq!((watch.look(SECOND).expect("it goes on"), kb(&machine)), (None, first));
+    drop(kept);
+    assert_eq!(watch.look(SECOND * 2).expect("no error"), None);
+    assert!(kb(&machine) < first);
+    // A lock that cannot be had at all is said, once.
+    std::fs::rename(machine.path("run"), machine.path("moved")).expect("ours");
+    machine.write("run", "");
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 70_000_000));
+    for second in [3, 4] {
+        assert_eq!(watch.look(SECOND * second).expect("it goes on"), None);
+    }
+    let notes = watch.status().notes;
+    assert!(notes.len() == 1 && notes[0].contains("/run: is no folder"), "{notes:?}");
+    std::fs::remove_file(machine.path("run")).expect("ours");
+    std::fs::rename(machine.path("moved"), machine.path("run")).expect("ours");
+    watch.end(Ended::Stopped).expect("no error");
     assert_eq!(kb(&machine), 128);
 }
 

@@ -1,0 +1,161 @@
+//! One mount of FUSE: made, found again, and undone. Nothing else is ever unmounted.
+//!
+//! What lies at a path may be another mount by the time ours is to go: over ours, or in its place. So a mount is known by
+//! its number and that of its device, as `/proc/self/mountinfo` has them; neither asks the file system anything, whose
+//! process is this one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use nix::errno::Errno;
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::unistd::{getgid, getuid};
+
+use super::files::Files;
+
+/// Through which the kernel speaks to a file system that is a process.
+pub(super) const DEVICE: &str = "/dev/fuse";
+/// What is shown as the source of the mount.
+const SOURCE: &str = "headstart-emulate";
+
+/// What becomes of a mount at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Undone {
+    /// It is gone, perhaps before.
+    Gone,
+    /// It is detached: files of it were open.
+    InUse,
+    /// It stays: something else is mounted on it.
+    Covered,
+}
+
+/// A mount, by which it is found again.
+pub(super) struct Mounted {
+    path: PathBuf,
+    identity: Identity,
+    /// Where a set-user-id program has mounted it, which has to unmount it, too.
+    helper: Option<SessionUnmounter>,
+    over: bool,
+}
+
+/// A mount's own number, which is given again, and the number of its device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Identity {
+    mount: String,
+    device: String,
+}
+
+impl Mounted {
+    /// Mounts `files` at a whole path: by itself, or where that is not allowed through `fusermount3`.
+    ///
+    /// # Errors
+    /// As the system says; then nothing is mounted.
+    pub fn new(files: Files, path: &Path) -> io::Result<(Session<Files>, Self)> {
+        let found = |helper, identity| Self { path: path.to_owned(), identity, helper, over: false };
+        match direct(path) {
+            Ok(device) => {
+                let identity = lies_at(path).inspect_err(|_| {
+                    let _ = umount2(path, MntFlags::UMOUNT_NOFOLLOW);
+                })?;
+                // From here on dropping it, as an error does, unmounts.
+                let mounted = found(None, identity);
+                Ok((Session::from_fd(files, device.into(), SessionACL::Owner, Config::default())?, mounted))
+            }
+            Err(error) if error.raw_os_error() == Some(Errno::EPERM as i32) => {
+                let mut config = Config::default();
+                config.mount_options = vec![MountOption::RO, MountOption::FSName(SOURCE.to_owned())];
+                let mut session = Session::new(files, path, &config)?;
+                let helper = session.unmount_callable();
+                Ok((session, found(Some(helper), lies_at(path)?)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Unmounts it, if it is still there and nothing lies on it. A second time it does nothing.
+    pub fn undo(&mut self) -> Undone {
+        if std::mem::replace(&mut self.over, true) {
+            return Undone::Gone;
+        }
+        let found = self.find();
+        if found != Found::OnTop {
+            // Dropping it would unmount whatever lies there.
+            std::mem::forget(self.helper.take());
+            return if found == Found::Covered { Undone::Covered } else { Undone::Gone };
+        }
+        if let Some(helper) = &mut self.helper {
+            // It detaches what is in use, and says nothing.
+            let _ = helper.unmount();
+            return Undone::Gone;
+        }
+        match umount2(&self.path, MntFlags::UMOUNT_NOFOLLOW) {
+            Err(Errno::EBUSY) => {
+                let flags = MntFlags::UMOUNT_NOFOLLOW | MntFlags::MNT_FORCE | MntFlags::MNT_DETACH;
+                let _ = umount2(&self.path, flags);
+                Undone::InUse
+            }
+            // Of other errors there is nothing that could be done: it is not there any more.
+            _ => Undone::Gone,
+        }
+    }
+
+    fn find(&self) -> Found {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let numbers = |line: &str| {
+            let mut fields = line.split(' ').map(str::to_owned);
+            Some((fields.next()?, fields.next()?, fields.next()?))
+        };
+        let mounts: Vec<_> = mounts.lines().filter_map(numbers).collect();
+        let Identity { mount, device } = &self.identity;
+        if !mounts.iter().any(|(own, _, of)| own == mount && of == device) {
+            return Found::Gone;
+        }
+        let covered = mounts.iter().any(|(own, above, _)| above == mount && own != mount);
+        match !covered && lies_at(&self.path).is_ok_and(|found| found == self.identity) {
+            true => Found::OnTop,
+            false => Found::Covered,
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    OnTop,
+    Covered,
+    Gone,
+}
+
+/// Mounts by the system call, as root may.
+fn direct(path: &Path) -> io::Result<File> {
+    let device = OpenOptions::new().read(true).write(true).open(DEVICE)?;
+    // A folder, S_IFDIR: the type is all that the kernel takes of the mode.
+    let (descriptor, user, group) = (device.as_raw_fd(), getuid(), getgid());
+    let options = format!("fd={descriptor},rootmode=40000,user_id={user},group_id={group}");
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;
+    mount(Some(SOURCE), path, Some("fuse"), flags, Some(options.as_str()))?;
+    Ok(device)
+}
+
+/// The mount on which a path lies.
+fn lies_at(path: &Path) -> io::Result<Identity> {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    // Neither asks the file system nor keeps it busy beyond this.
+    let place = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd()))?;
+    let missing = || io::Error::other("no number of the mount in /proc/self/fdinfo");
+    let mount = text.lines().find_map(|line| line.strip_prefix("mnt_id:")).ok_or_else(missing)?.trim().to_owned();
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let of_this = |line: &&str| line.split(' ').next() == Some(&mount);
+    let device = mounts.lines().find(of_this).and_then(|line| line.split(' ').nth(2)).ok_or_else(missing)?.to_owned();
+    Ok(Identity { mount, device })
+}

@@ -1,0 +1,28 @@
+"""Files that one command reads and writes: none of them may be another."""
+
+import os
+from pathlib import Path
+
+from headstart._core import HeadstartError
+from headstart.cli.shown import plain
+
+
+def check_distinct(named: dict[str, str | Path | None]) -> None:
+    """Refuse two names, by option, of one file: by path, through a link or a hard link. "-" and `None` are no files."""
+    files = {option: os.fspath(path) for option, path in named.items() if path is not None and str(path) != "-"}
+    options = list(files)
+    for index, option in enumerate(options):
+        for before in options[:index]:
+            if _same(files[before], files[option]):
+                # The later of the two is what would replace the other.
+                problem = f"{option}: {plain(files[option])} is the same file as {before}"
+                raise HeadstartError(f"{problem}; allowed: a file of its own")
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        if Path(one).samefile(other):
+            return True
+    except OSError:
+        pass
+    return os.path.realpath(one) == os.path.realpath(other)
