@@ -20,7 +20,14 @@
 //! Variants, as keys, where the paper can be read twice: `large` (the text calls a request large above half of the
 //! average, Algorithm 2 above the average), `ahead` and `window` (both printed ranges begin with the last block of
 //! the request; "beyond the requested range" would begin after it), `update` (the text changes `readmore_length`
-//! whatever the cache, Algorithm 2 only without a hit).
+//! whatever the cache: `"always"`, the default; Algorithm 2 prints two `if`s and one `endif`, so that the change may
+//! belong to the requests without a hit alone: `"miss"`). With `"always"` the reset for a large request has no effect,
+//! since the same request sets `readmore_length` anew: `large` matters with `"miss"` alone.
+//!
+//! What bypasses the level is never cached for the level's own policy, on its way or not, and what is served from the
+//! cache silently tells that policy nothing: the paper's "without notifying the L2 native caching/prefetching unit".
+//! PFC's own look into the cache counts what is on its way, past the cache or into it. What `readmore` adds belongs to
+//! the request that the level's policy sees, and is a prefetch: it is used when a request from above asks for it.
 //!
 //! Cost: constant per block of the request and of its window, no more than the queues hold for each queue. About 60
 //! bytes for each name in a queue, 2 queues a context.
@@ -78,10 +85,10 @@ pub enum Start {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Update {
-    /// Those of which no block is cached, as in Algorithm 2.
-    #[default]
+    /// Those of which no block is cached, if Algorithm 2's `endif` ends both of its `if`s.
     Miss,
-    /// All that get as far.
+    /// All that get as far, as in the text.
+    #[default]
     Always,
 }
 

@@ -139,11 +139,11 @@ fn keys_reach_pfc() {
     assert_eq!(plan("window = \"next\"", 60, &[(10, 1), (10, 1)], nothing.clone()), (0, 0));
     assert_eq!(plan("", 60, &[(10, 1), (10, 1)], nothing.clone()), (0, 1));
     // Cached (1), in the readmore queue.
-    assert_eq!(plan("", 60, &[(0, 1), (1, 1)], 1..=1), (1, 0));
-    assert_eq!(plan("update = \"always\"", 60, &[(0, 1), (1, 1)], 1..=1), (1, 1));
+    assert_eq!(plan("", 60, &[(0, 1), (1, 1)], 1..=1), (1, 1));
+    assert_eq!(plan("update = \"miss\"", 60, &[(0, 1), (1, 1)], 1..=1), (1, 0));
     // 8 is cached, 4 is above half of the average: rl goes from 4 to 0.
-    assert_eq!(plan("", 60, &[(0, 4), (4, 4), (8, 4)], 8..=8), (3, 4));
-    assert_eq!(plan("large = 0.5", 60, &[(0, 4), (4, 4), (8, 4)], 8..=8), (3, 0));
+    assert_eq!(plan("update = \"miss\"", 60, &[(0, 4), (4, 4), (8, 4)], 8..=8), (3, 4));
+    assert_eq!(plan("update = \"miss\"\nlarge = 0.5", 60, &[(0, 4), (4, 4), (8, 4)], 8..=8), (3, 0));
     // A window of 3 to 7: of 5 names a queue of one keeps the last. A tenth of 10 is one, a half is five.
     assert_eq!(plan("", 10, &[(0, 4), (4, 3)], nothing.clone()), (2, 0));
     assert_eq!(plan("queue = 0.5", 10, &[(0, 4), (4, 3)], nothing), (2, 4));

@@ -2,7 +2,7 @@
 //!
 //! B is the bypass queue and R the readmore queue, oldest first; bl and rl are bypass_length and readmore_length.
 
-use headstart_policy::coordinator::{Average, PfcSetting};
+use headstart_policy::coordinator::{Average, PfcSetting, Share, Update};
 
 use crate::common::Lower;
 
@@ -28,7 +28,7 @@ fn a_sequential_reader_is_read_ahead_for_until_enough_is_cached() {
     assert_eq!(lower.queued(), (3, 6));
 
     // The level has stored 106, 107 and readmore's 108 to 111. The ahead test wants 111 to 115: no.
-    // A cache hit: rl stays 4, though 111 is in R. Not in B: bl = 3.
+    // A cache hit, and 111 is in R: rl = rm_size = 4. Not in B: bl = 3.
     // B = [100, 104, 105, 108, 109, 110]. end_pfc = 111 + 4, window 115 to 119.
     lower.cache.extend(106..=111);
     assert_eq!(lower.ask(108..=111), (3, 4));
@@ -68,7 +68,7 @@ fn a_bypass_that_proves_wrong_is_taken_back_down_to_nothing() {
     // bl = max(0 - 1, 0).
     assert_eq!(lower.ask(10..=10), (0, 1));
     assert_eq!(lower.lengths(), (0, 1));
-    // In B and cached (the ahead test fails at 21): both lengths stay.
+    // In B and cached (the ahead test fails at 21): bl stays. In R: rl = 1.
     lower.cache.insert(20);
     assert_eq!(lower.ask(20..=20), (0, 1));
     assert_eq!(lower.lengths(), (0, 1));
@@ -78,8 +78,20 @@ fn a_bypass_that_proves_wrong_is_taken_back_down_to_nothing() {
 }
 
 #[test]
-fn a_cache_hit_lets_readmore_be_and_bypass_at_most_grow() {
+fn a_cache_hit_updates_readmore_and_raises_bypass_at_most() {
     let mut lower = lower();
+    lower.ask(0..=0); // bl = 1, R = [0, 1]
+    assert_eq!(lower.ask(1..=1), (1, 1)); // in R: rl = 1; bl = 2
+    lower.cache.insert(50);
+    assert_eq!(lower.ask(50..=50), (1, 0)); // cached, in neither queue: bl = 3, rl = 0
+    assert_eq!(lower.lengths(), (3, 0));
+    assert_eq!(lower.ask(50..=50), (1, 1)); // cached and in B: bl stays 3; in R, whose window began with it: rl = 1
+    assert_eq!(lower.lengths(), (3, 1));
+}
+
+#[test]
+fn where_misses_alone_update_it_a_cache_hit_lets_readmore_be() {
+    let mut lower = Lower::new(PfcSetting { update: Update::Miss, ..PfcSetting::published(60) });
     lower.ask(0..=0); // bl = 1, R = [0, 1]
     assert_eq!(lower.ask(1..=1), (1, 1)); // in R: rl = 1; bl = 2
     lower.cache.insert(50);
@@ -100,7 +112,7 @@ fn reading_on(setting: PfcSetting) -> Lower {
 #[test]
 fn a_large_request_to_a_full_level_resets_readmore() {
     // 8 <= 2 * 4 is taken in first: the average is (4 + 4 + 8) / 3 = 5.33, and 8 is larger.
-    let setting = PfcSetting::published(100);
+    let setting = PfcSetting { update: Update::Miss, ..PfcSetting::published(100) };
     let mut full = reading_on(setting);
     full.full = true;
     full.cache.insert(8);
@@ -120,6 +132,18 @@ fn a_large_request_to_a_full_level_resets_readmore() {
     as_usual.full = true;
     as_usual.cache.insert(8);
     assert_eq!(as_usual.ask(8..=11), (3, 4)); // 4 is not larger than 12 / 3
+}
+
+#[test]
+fn a_large_request_changes_nothing_where_every_request_updates_readmore() {
+    // What the reset takes away the update sets anew: 11 to 15 are in R, rl = 8. Whatever counts as large.
+    for large in [0.0, 0.5, 1.0] {
+        let large = Share::try_new(large).unwrap();
+        let mut full = reading_on(PfcSetting { large, ..PfcSetting::published(100) });
+        full.full = true;
+        full.cache.insert(8);
+        assert_eq!(full.ask(8..=15), (3, 8));
+    }
 }
 
 #[test]

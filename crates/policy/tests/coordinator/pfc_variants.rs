@@ -13,7 +13,8 @@ fn published() -> PfcSetting {
 #[test]
 fn large_at_half_of_the_average() {
     for (large, readmore) in [(1.0, 4), (0.5, 0)] {
-        let mut lower = Lower::new(PfcSetting { large: Share::try_new(large).unwrap(), ..published() });
+        let large = Share::try_new(large).unwrap();
+        let mut lower = Lower::new(PfcSetting { large, update: Update::Miss, ..published() });
         lower.ask(0..=3);
         assert_eq!(lower.ask(4..=7), (2, 4));
         lower.full = true;
