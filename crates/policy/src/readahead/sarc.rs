@@ -2,8 +2,10 @@
 //!
 //! Source: B. S. Gill and D. S. Modha, "SARC: Sequential Prefetching in Adaptive Replacement Cache", USENIX 2005,
 //! sections II-A to II-C (detection, groups and triggers, what a trigger renews) and III-B to III-D (the two marginal
-//! utilities and their comparison), read as text; of Figure 4's lines (the algorithm) only the ratio in line 4 is
-//! checked. zhang-pfc section 2.2 (fixed degree p and trigger distance g).
+//! utilities and their comparison), read as text. Figure 4, the algorithm, is an image in what could be read: its
+//! adaptation, eviction and initial values are taken from two programs written after it (`SarcMeshCache` and
+//! `SarcMesh2Cache`, caches of mesh clusters in Python, public source), which agree with each other in the lines given
+//! here and with the text. zhang-pfc section 2.2 (fixed degree p and trigger distance g).
 //!
 //! ```text
 //! counter of n:  1 if n - 1 is not cached, else min(threshold, 1 + counter of n - 1); set at n's first reference
@@ -13,20 +15,27 @@
 //!                to the recent end of SEQ and prefetches the next p blocks
 //! evict:         from SEQ if it is longer than desired, else from RANDOM; the older of the two list ends while
 //!                either list is shorter than dL
-//! desired size:  each hit in the last dL blocks of RANDOM raises it by one if 2 s dL / |SEQ| > 1, else lowers it; s
-//!                counts the sequential misses since the last such hit
+//! adaptation:    ratio = 2 s dL / |SEQ|; s counts the sequential misses since the last hit in RANDOM's bottom
+//!                hit in the last dL blocks of RANDOM: adapt = ratio - 1, at least -1, at most 1; s = 0
+//!                hit in the last dL blocks of SEQ: adapt = 1 if ratio > large_ratio (20)
+//! desired size:  at each eviction adapt / 2 is added to it; where it is not above 0 it becomes |SEQ| instead
+//! at first:      s, adapt and the desired size are 0
 //! ```
 //!
-//! The left side of that comparison is the marginal utility of SEQ in units of RANDOM's. What differs, or is our
-//! reading: a block is the paper's track. A request is worked through block by block, so a large one may trigger
-//! several groups. Steps of one block, dL = 2 % of the frames, a desired size of half the frames at first, threshold
-//! 2, p = 8 and g = 4 are settings of ours. Two rules are from memory of Figure 4, not checked: that the older list
-//! end goes while a list is shorter than dL, and, since a workload that never hits the end of RANDOM would never
-//! adapt, that a sequential miss while the left side exceeds `large_ratio` raises the size too. The destage and
-//! free-queue threads are the host's business.
+//! The ratio is the marginal utility of SEQ in units of RANDOM's; its excess over 1 is how fast the desired size moves,
+//! a fraction of a block at each eviction, until the next hit at a list end. A workload that never hits the end of
+//! RANDOM adapts by the hits at the end of SEQ.
+//!
+//! What differs, or is our reading: a block is the paper's track. A request is worked through block by block, so a
+//! large one may trigger several groups. The last dL blocks are counted exactly; the programs estimate them by time
+//! stamps. Where SEQ is empty the ratio is unbounded if s > 0, else 0. The desired size is at most the frames. dL = 2 %
+//! of the frames ("a small constant fraction of the cache size"), threshold 2, p = 8 and g = 4 are settings of ours.
+//! A block that a coordinator takes out or makes the first victim does not adapt the size. The destage and free-queue
+//! threads are the host's business.
 //! Cost: constant per block plus p per group; 28 bytes a block of the universe, 16 a listed one, about 80 for each of
 //! at most 2 * frames + 1024 blocks that are cached or named. Not for strides or backward scans, which it takes for
-//! random.
+//! random, nor where many streams follow a few: a SEQ from which each block is evicted before its hit is never raised,
+//! as long as RANDOM's end is not hit either.
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
@@ -35,11 +44,14 @@ use super::{Asked, Cached, Found, Integrated, ReadAhead, Run};
 use crate::lists::Lists;
 use crate::{Replacement, View};
 
+/// SEQ without its bottom.
 const SEQ: usize = 0;
-/// RANDOM without its end.
-const TOP: usize = 1;
+/// The least recently used dL blocks of SEQ.
+const SEQ_BOTTOM: usize = 1;
+/// RANDOM without its bottom.
+const RANDOM: usize = 2;
 /// The least recently used dL blocks of RANDOM.
-const BOTTOM: usize = 2;
+const RANDOM_BOTTOM: usize = 3;
 
 /// SARC's parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,9 +62,9 @@ pub struct SarcSetting {
     pub trigger: u64,
     /// A block is sequential when the counter reaches this; at least 1, and then every miss is.
     pub threshold: u32,
-    /// dL: blocks at the end of RANDOM whose hits are watched, at least 1.
+    /// dL: blocks at the end of each list whose hits are watched, at least 1.
     pub bottom: usize,
-    /// A sequential miss raises the desired size while SEQ is so many times more useful than RANDOM.
+    /// A hit at the end of SEQ raises the desired size where SEQ is more than so many times as useful as RANDOM.
     pub large_ratio: u64,
 }
 
@@ -72,15 +84,17 @@ struct Page {
 pub struct Sarc {
     setting: SarcSetting,
     frames: usize,
-    lists: Lists<3>,
+    lists: Lists<4>,
     /// By block: when it was last put at the recent end of its list.
     stamps: Vec<u64>,
     /// By block: its file and index.
     places: Vec<(u32, u64)>,
     clock: u64,
     pages: Recent<(u32, u64), Page>,
-    /// How long SEQ should be, 0 to `frames`.
-    desired: usize,
+    /// How long SEQ should be, in blocks; at most `frames`, and below 0 only until the next eviction.
+    desired: f64,
+    /// Twice what each eviction adds to `desired`, -1 to 1.
+    adapt: f64,
     /// s: sequential misses since the last hit at the end of RANDOM.
     sequential_misses: u64,
 }
@@ -99,56 +113,68 @@ impl Sarc {
             clock: 0,
             // Groups may be named that never arrive; twice the frames leaves them room to be forgotten first.
             pages: Recent::new(2 * frames + 1024),
-            desired: frames / 2,
+            desired: 0.0,
+            adapt: 0.0,
             sequential_misses: 0,
         }
     }
 
     /// How long SEQ should be, in blocks.
     #[must_use]
-    pub fn desired(&self) -> usize {
+    pub fn desired(&self) -> f64 {
         self.desired
     }
 
     /// How long SEQ and RANDOM are, in blocks.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
-        (self.lists.len(SEQ), self.lists.len(TOP) + self.lists.len(BOTTOM))
+        let length = |top, bottom| self.lists.len(top) + self.lists.len(bottom);
+        (length(SEQ, SEQ_BOTTOM), length(RANDOM, RANDOM_BOTTOM))
     }
 
+    /// Puts `block` at the recent end of `list`, which is SEQ or RANDOM.
     fn put_last(&mut self, list: usize, block: Block) {
         self.lists.move_to_back(list, block);
         self.clock += 1;
         self.stamps[block.index()] = self.clock;
-        self.refill_bottom();
+        self.refill_bottoms();
     }
 
-    /// Keeps the dL oldest blocks of RANDOM in BOTTOM.
-    fn refill_bottom(&mut self) {
-        while self.lists.len(BOTTOM) < self.setting.bottom {
-            let Some(block) = self.lists.front(TOP) else { break };
-            self.lists.move_to_back(BOTTOM, block);
+    /// Keeps the dL oldest blocks of each list in its bottom.
+    fn refill_bottoms(&mut self) {
+        for (top, bottom) in [(SEQ, SEQ_BOTTOM), (RANDOM, RANDOM_BOTTOM)] {
+            while self.lists.len(bottom) < self.setting.bottom {
+                let Some(block) = self.lists.front(top) else { break };
+                self.lists.move_to_back(bottom, block);
+            }
         }
     }
 
-    /// 2 s dL against |SEQ|: the two sides of the paper's comparison, without the division.
-    fn utilities(&self) -> (u64, u64) {
-        (2 * self.sequential_misses * self.setting.bottom as u64, self.lists.len(SEQ) as u64)
+    /// 2 s dL / |SEQ|: the marginal utility of SEQ in units of RANDOM's.
+    fn ratio(&self) -> f64 {
+        match (self.sequential_misses, self.lengths().0) {
+            (0, _) => 0.0,
+            (misses, length) => (2 * misses * self.setting.bottom as u64) as f64 / length as f64,
+        }
     }
 
-    fn hit_at_the_end_of_random(&mut self) {
-        let (sequential, random) = self.utilities();
-        self.desired =
-            if sequential > random { (self.desired + 1).min(self.frames) } else { self.desired.saturating_sub(1) };
+    fn hit_in_bottom_of_random(&mut self) {
+        self.adapt = (self.ratio() - 1.0).clamp(-1.0, 1.0);
         self.sequential_misses = 0;
     }
 
-    fn missed_sequentially(&mut self) {
-        self.sequential_misses += 1;
-        let (sequential, random) = self.utilities();
-        if sequential > self.setting.large_ratio.saturating_mul(random) {
-            self.desired = (self.desired + 1).min(self.frames);
+    fn hit_in_bottom_of_seq(&mut self) {
+        if self.ratio() > self.setting.large_ratio as f64 {
+            self.adapt = 1.0;
         }
+    }
+
+    /// A block has been evicted: the desired size moves.
+    fn adapt(&mut self) {
+        self.desired = match self.desired > 0.0 {
+            true => (self.desired + self.adapt / 2.0).min(self.frames as f64),
+            false => self.lengths().0 as f64,
+        };
     }
 
     /// The counter of the block at `index`, from the one before it, which is cached if `follows`.
@@ -183,33 +209,34 @@ impl Sarc {
     fn renew(&mut self, file: u32, first: u64, end: u64) {
         for index in first..end {
             let block = self.pages.peek((file, index)).and_then(|page| page.block);
-            if let Some(block) = block.filter(|block| self.lists.list_of(*block) == Some(SEQ)) {
+            if let Some(block) = block.filter(|block| matches!(self.lists.list_of(*block), Some(SEQ | SEQ_BOTTOM))) {
                 self.put_last(SEQ, block);
             }
         }
     }
 
-    fn oldest(&self, list: usize, view: &View<'_>) -> Option<Block> {
-        self.lists.iter(list).find(|block| view.state(*block).is_evictable())
+    /// The oldest block of the list of `bottom` and `top` that may be evicted.
+    fn oldest(&self, bottom: usize, top: usize, view: &View<'_>) -> Option<Block> {
+        self.lists.iter(bottom).chain(self.lists.iter(top)).find(|block| view.state(*block).is_evictable())
     }
 
     /// The block to evict.
     fn choose(&self, view: &View<'_>) -> Option<Block> {
-        let seq = self.oldest(SEQ, view);
-        let random = self.oldest(BOTTOM, view).or_else(|| self.oldest(TOP, view));
+        let seq = self.oldest(SEQ_BOTTOM, SEQ, view);
+        let random = self.oldest(RANDOM_BOTTOM, RANDOM, view);
         let (Some(from_seq), Some(from_random)) = (seq, random) else { return seq.or(random) };
         let (seq_len, random_len) = self.lengths();
         let prefer_seq = if seq_len.min(random_len) < self.setting.bottom {
             self.stamps[from_seq.index()] < self.stamps[from_random.index()]
         } else {
-            seq_len > self.desired
+            seq_len as f64 > self.desired
         };
         Some(if prefer_seq { from_seq } else { from_random })
     }
 
     fn forget(&mut self, block: Block) {
         self.lists.remove(block);
-        self.refill_bottom();
+        self.refill_bottoms();
         self.pages.remove(self.places[block.index()]);
     }
 }
@@ -232,7 +259,7 @@ impl ReadAhead for Sarc {
             }
             let (counter, group_end) = (page.counter, std::mem::take(&mut page.group_end));
             if !hit && counter == self.setting.threshold {
-                self.missed_sequentially();
+                self.sequential_misses += 1;
                 self.pages.get_or_default((file, index)).sequential = true;
                 let ahead = index.saturating_add(1);
                 (begins, planned) = (begins.min(ahead), planned.max(self.group(file, ahead, cached)));
@@ -273,27 +300,26 @@ impl Replacement for Sarc {
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
         let victim = self.choose(view)?;
         self.forget(victim);
+        self.adapt();
         Some(victim)
     }
 
     fn inserted(&mut self, block: Block) {
         let sequential = self.pages.peek(self.places[block.index()]).is_some_and(|page| page.sequential);
-        self.put_last(if sequential { SEQ } else { TOP }, block);
+        self.put_last(if sequential { SEQ } else { RANDOM }, block);
     }
 
     fn referenced(&mut self, _position: Position, block: Block, outcome: Outcome) {
         if outcome == Outcome::Miss {
             return;
         }
-        match self.lists.list_of(block) {
-            Some(SEQ) => self.put_last(SEQ, block),
-            Some(BOTTOM) => {
-                self.hit_at_the_end_of_random();
-                self.put_last(TOP, block);
-            }
-            Some(_) => self.put_last(TOP, block),
-            None => {}
+        let Some(list) = self.lists.list_of(block) else { return };
+        match list {
+            SEQ_BOTTOM => self.hit_in_bottom_of_seq(),
+            RANDOM_BOTTOM => self.hit_in_bottom_of_random(),
+            _ => {}
         }
+        self.put_last(if matches!(list, SEQ | SEQ_BOTTOM) { SEQ } else { RANDOM }, block);
     }
 
     fn removed(&mut self, block: Block) {
