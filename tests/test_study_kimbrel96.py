@@ -3,11 +3,14 @@
 The whole study runs thousands of simulations; here are the items that take seconds, and findings on a small grid.
 """
 
+import dataclasses
 import itertools
 import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,11 +18,11 @@ from headstart import HeadstartError
 from headstart.studies import kimbrel96, load
 from headstart.studies._lab import Steps
 from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.kimbrel96 import _comparisons, _parameters, _study, _systems, _tables
+from headstart.studies.kimbrel96 import _caches, _comparisons, _parameters, _study, _systems, _tables
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Lab
+from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome
 from headstart.studies.kimbrel96._populations import Population
-from headstart.studies.kimbrel96._traces import STAND_INS, VARIABLE, Traces, folders
+from headstart.studies.kimbrel96._traces import STAND_INS, VARIABLE, Traces, Workload, folders
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -107,6 +110,13 @@ def test_scanned_parameters_say_so(rows: list[Row]) -> None:
     scanned = [each for each in rows if "batch" in each.note and each.item == "synth" and "aggressive" in each.quantity]
     assert scanned
     assert all("our scan, not from the paper" in each.note for each in scanned)
+    assert {each.basis for each in scanned} == {"calibrated"}
+    basis = {each.quantity: each.basis for each in rows}
+    assert basis["synth, 1 disk, fixed horizon: elapsed (s)"] == "calibrated", "the drive's read-ahead decides"
+    assert basis["synth, 3 disks, fixed horizon: elapsed (s)"] == "predicted"
+    assert basis["1 disk, fixed horizon: fetches"] == "predicted"
+    assert basis["sectors of a track"] == "input"
+    assert basis["blocks of 8 KB in 100 cylinders (section 3.2)"] == "identity"
 
 
 def test_what_cannot_be_computed_is_said(rows: list[Row]) -> None:
@@ -226,7 +236,7 @@ def test_findings_on_a_small_grid(study: _study.Study) -> None:
     demand = study.cell(small.workloads[0], _study.DEMAND, 4).outcome
     fixed = study.cell(small.workloads[0], _study.fixed_horizon(), 4).outcome
     assert fixed.elapsed_s < demand.elapsed_s
-    assert row(rows, "findings", "against optimal demand fetching").verdict == "agrees"
+    assert row(rows, "findings", "against optimal demand fetching").ours == "significantly in 8 of 8 runs"
 
 
 @pytest.mark.parametrize(
@@ -239,6 +249,70 @@ def test_findings_on_a_small_grid(study: _study.Study) -> None:
 )
 def test_the_crossover_is_where_fixed_horizon_stays_ahead(margin: dict[int, float], expected: int | None) -> None:
     assert _systems.crossover(margin) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "published", "fits"),
+    [
+        (10, "at ten disks", True),
+        (12, "at ten disks", False),
+        (6, "above five disks", True),
+        (None, "above five disks", False),
+        (5, "below five disks", False),
+    ],
+)
+def test_a_crossover_is_where_the_paper_has_it(where: int | None, published: str, fits: bool) -> None:
+    assert _systems._fits(where, published) is fits
+
+
+class MadeUp:
+    """A study whose runs take the times that it is given, by algorithm (and cache or speed) and disks; else 10 s."""
+
+    def __init__(self, **times: dict[int, float]) -> None:
+        self.times = times
+
+    def cell(self, _workload: Workload, policy: _study.Policy, disks: int, frames: int = 0, speed: int = 1) -> Cell:
+        name = policy["name"].replace("-", "_") + (f"_{frames}" if frames else "") + ("_fast" if speed > 1 else "")
+        outcome = Outcome(**{field.name: 1 for field in dataclasses.fields(Outcome)})  # type: ignore[arg-type]
+        future: Future[Outcome] = Future()
+        future.set_result(dataclasses.replace(outcome, elapsed_s=self.times.get(name, {}).get(disks, 10.0)))
+        return Cell(future)
+
+    def reverse_scan(self, workload: Workload, disks: int) -> list[tuple[_study.Policy, Cell]]:
+        policy = _study.reverse_aggressive(1, 4)
+        return [(policy, self.cell(workload, policy, disks))]
+
+    def verdict(self, check: Callable[[_study.Study, Population], Steps], *disks: int) -> str:
+        workload = Workload(STAND_INS[0], "scaled", Path("none"), 1000, 1000, 5000, 1.0)
+        steps = check(cast("_study.Study", self), Population("scaled", [workload], disks))
+        next(steps)
+        with pytest.raises(StopIteration) as end:
+            next(steps)
+        found: list[Row] = end.value.value
+        return found[0].verdict
+
+
+def test_criteria_are_as_strict_as_their_sentences() -> None:
+    fast = {name: {1: 8.0, 4: 8.0} for name in ("fixed_horizon", "aggressive", "forestall", "reverse_aggressive")}
+    assert MadeUp(**fast).verdict(_comparisons.against_demand, 1, 4) == "agrees"
+    fast["forestall"] = {1: 8.0, 4: 9.0}
+    assert MadeUp(**fast).verdict(_comparisons.against_demand, 1, 4) == "differs", "10 % is not significant"
+
+    # Fixed horizon overtakes aggressive on 2 disks; with a faster processor on 4.
+    before = {"aggressive": {1: 9.0}}
+    later = MadeUp(**before, aggressive_fast={1: 9.0, 2: 9.0})
+    assert later.verdict(_systems.faster_processor, 1, 2, 4) == "agrees"
+    same = MadeUp(**before, aggressive_fast={1: 9.0})
+    assert same.verdict(_systems.faster_processor, 1, 2, 4) == "differs", "where it stays it does not shift"
+
+    def caches(largest: float) -> str:
+        names = ("fixed_horizon", "aggressive", "forestall")
+        sizes = zip((640, 1280, 1920), (10.0, 9.0, largest), strict=True)
+        times = {f"{name}_{frames}": {1: elapsed} for frames, elapsed in sizes for name in names}
+        return MadeUp(**times).verdict(_caches.larger_caches, 1)
+
+    assert caches(8.9) == "agrees"
+    assert caches(9.0) == "differs", "as fast as before is no improvement"
 
 
 @pytest.mark.parametrize(("disks", "batch"), [(1, 80), (2, 40), (3, 40), (4, 16), (5, 16), (6, 8), (7, 8), (16, 4)])

@@ -53,6 +53,11 @@ class Population:
         return f"{total} configurations, {len(self.workloads)} traces on {len(self.disks)} arrays"
 
 
+def few(names: Sequence[str]) -> str:
+    """Return the first of these names, and how many others there are."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
+
+
 def at(place: Place) -> str:
     """Return a configuration in words."""
     workload, disks = place

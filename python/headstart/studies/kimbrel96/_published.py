@@ -160,6 +160,10 @@ FORESTALL_PERCENT: Final = (-2.0, 5.8)
 REVERSE_PERCENT: Final = (-3.6, 10.7)
 """Reverse aggressive against the better of the two: at worst, at best, cscope3 left out (section 4.3)."""
 
+SIGNIFICANT_PERCENT: Final = 10.7
+"""An improvement is "significant" beyond this: up to 10.7 % (section 4.3), "reverse aggressive does not significantly
+outperform the other algorithms" (section 1.4)."""
+
 STATIC_LOSS_PERCENT: Final = (6.8, 1.4, 1.2)
 """Static F' against the dynamic one: one value, one a trace, one a configuration (section 5)."""
 
@@ -174,6 +178,16 @@ CROSSOVER: Final = {
     "xds": "below five disks",
 }
 """Where fixed horizon overtakes aggressive (section 4.3)."""
+
+
+CURVE_FETCH_MS: Final = (10.4, 8.4)
+"""Mean fetch time of aggressive on cscope2 and one disk, batch 4 and 160 (section 4.4)."""
+
+CURVE_FETCHES: Final = (6771, 9806)
+"""Fetches of the same, batch 160 and 1280 (section 4.4)."""
+
+HORIZON_FETCHES: Final = (4959, 8535)
+"""Fetches of fixed horizon on cscope1 and one disk, H = 64 and 2048 (section 4.4)."""
 
 
 def table6(disks: int) -> int:

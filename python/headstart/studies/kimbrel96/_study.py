@@ -36,6 +36,9 @@ SCAN_NOTE = (
     f"F and batch are scanned: the best of {len(SCAN_RATIOS)} x {len(SCAN_BATCHES)}; the paper does not print its own"
 )
 
+STALL_SHARE = 0.001
+"""Ours: at most this share of the elapsed time and stalls are "eliminated"; the first fetch is waited for."""
+
 SYNTH_COMPUTE_MS = 1.0
 """Mean think time of synth (section 3.1)."""
 
