@@ -31,7 +31,7 @@ def image(tmp_path: Path) -> Path:
 
 
 @mounts
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda each: each.name)
 def test_signals_unmount_and_a_second_one_does_no_harm(image: Path, sent: signal.Signals) -> None:
     with emulated(image, *UNIFORM, "--json", "-") as (process, mount):
         assert (mount / "disk.img").read_bytes() == CONTENT
@@ -70,7 +70,7 @@ def test_what_is_in_use_is_unmounted_all_the_same(image: Path) -> None:
         process.terminate()
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, is_mounted(mount)) == (0, False)
-    assert errors == f"{mount}: was still in use; who has files of it open gets errors from now on\n"
+    assert errors == f"{mount}: was still in use; processes with open files get errors from now on\n"
 
 
 @mounts

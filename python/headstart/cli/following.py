@@ -1,5 +1,7 @@
 """What a command needs that goes on until a signal comes: a status line on a terminal, and its end."""
 
+import os
+import select
 import signal
 import sys
 from collections import deque
@@ -37,6 +39,7 @@ class Following(Generic[T]):
         self.beginning = beginning
         self.status = status
         self.stopped = False
+        self.terminals = [each for each in (sys.stdout, sys.stderr) if each.isatty()]
         self.looks: deque[T] = deque(maxlen=WINDOW + 1)
         console = Console(stderr=True, highlight=False)
         self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
@@ -44,9 +47,30 @@ class Following(Generic[T]):
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
         """Take a signal. A second one finds nothing more to do."""
         self.stopped = True
+        self.leave_terminals()
+
+    def leave_terminals(self) -> None:
+        """Write to no terminal that has been closed: what is written there fails, and the work is to end well."""
+        for stream in self.terminals:
+            poll = select.poll()
+            poll.register(stream.fileno(), 0)
+            if poll.poll(0):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
 
     def look(self, now: T) -> bool:
         """Show `now`; return whether that is all."""
+        try:
+            self.show(now)
+        except OSError:
+            # The terminal has been closed; the signal that says so follows.
+            self.leave_terminals()
+            self.stopped = True
+        return self.stopped
+
+    def show(self, now: T) -> None:
+        """Show `now` on stderr."""
         if not self.looks:
             print(plain(self.beginning(now)), file=sys.stderr, flush=True)
             if self.live is not None:
@@ -54,7 +78,6 @@ class Following(Generic[T]):
         self.looks.append(now)
         if self.live is not None:
             self.live.update(Text(plain(self.status(self.looks[0], now))), refresh=True)
-        return self.stopped
 
     @contextmanager
     def signals(self) -> Iterator[None]:

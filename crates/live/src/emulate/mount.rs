@@ -167,7 +167,7 @@ impl Emulation {
 
     /// The end, however it came; a second one does nothing.
     fn end(&mut self) -> Result<Ended, Error> {
-        let undone = self.mounted.undo();
+        let undone = self.mounted.undo(self.session.as_ref().is_some_and(JoinHandle::is_finished));
         let (was_in_use, was_covered) = (undone == Undone::InUse, undone == Undone::Covered);
         let session = self.session.take().map(|thread| join(thread, GRACE));
         let statistics = self.statistics();

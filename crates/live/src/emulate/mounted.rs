@@ -2,7 +2,8 @@
 //!
 //! What lies at a path may be another mount by the time ours is to go: over ours, or in its place. So a mount is known by
 //! its number and that of its device, as `/proc/self/mountinfo` has them; neither asks the file system anything, whose
-//! process is this one.
+//! process is this one. Both numbers are given again as soon as they are free, so that the kind and the source count too, and
+//! the caller says whether the kernel still speaks to the file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -42,11 +43,23 @@ pub(super) struct Mounted {
     over: bool,
 }
 
-/// A mount's own number, which is given again, and the number of its device.
+/// A mount's own number, that of the mount that it lies on, the number of its device, and its kind and source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
     mount: String,
+    above: String,
     device: String,
+    kind: String,
+}
+
+impl Identity {
+    /// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+    fn parse(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').map(str::to_owned);
+        let kind = after.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        Some(Self { mount: before.next()?, above: before.next()?, device: before.next()?, kind })
+    }
 }
 
 impl Mounted {
@@ -76,12 +89,13 @@ impl Mounted {
         }
     }
 
-    /// Unmounts it, if it is still there and nothing lies on it. A second time it does nothing.
-    pub fn undo(&mut self) -> Undone {
+    /// Unmounts it, if it is still there and nothing lies on it. `has_ended`: the kernel speaks to the file system no more,
+    /// as it is unmounted. A second time it does nothing.
+    pub fn undo(&mut self, has_ended: bool) -> Undone {
         if std::mem::replace(&mut self.over, true) {
             return Undone::Gone;
         }
-        let found = self.find();
+        let found = if has_ended { Found::Gone } else { self.find() };
         if found != Found::OnTop {
             // Dropping it would unmount whatever lies there.
             std::mem::forget(self.helper.take());
@@ -104,17 +118,11 @@ impl Mounted {
     }
 
     fn find(&self) -> Found {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let numbers = |line: &str| {
-            let mut fields = line.split(' ').map(str::to_owned);
-            Some((fields.next()?, fields.next()?, fields.next()?))
-        };
-        let mounts: Vec<_> = mounts.lines().filter_map(numbers).collect();
-        let Identity { mount, device } = &self.identity;
-        if !mounts.iter().any(|(own, _, of)| own == mount && of == device) {
+        let mounts = mounts().unwrap_or_default();
+        if !mounts.contains(&self.identity) {
             return Found::Gone;
         }
-        let covered = mounts.iter().any(|(own, above, _)| above == mount && own != mount);
+        let covered = mounts.iter().any(|each| each.above == self.identity.mount && each.mount != each.above);
         match !covered && lies_at(&self.path).is_ok_and(|found| found == self.identity) {
             true => Found::OnTop,
             false => Found::Covered,
@@ -124,7 +132,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        self.undo();
+        self.undo(false);
     }
 }
 
@@ -154,8 +162,10 @@ fn lies_at(path: &Path) -> io::Result<Identity> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd()))?;
     let missing = || io::Error::other("no number of the mount in /proc/self/fdinfo");
     let mount = text.lines().find_map(|line| line.strip_prefix("mnt_id:")).ok_or_else(missing)?.trim().to_owned();
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    let of_this = |line: &&str| line.split(' ').next() == Some(&mount);
-    let device = mounts.lines().find(of_this).and_then(|line| line.split(' ').nth(2)).ok_or_else(missing)?.to_owned();
-    Ok(Identity { mount, device })
+    mounts()?.into_iter().find(|each| each.mount == mount).ok_or_else(missing)
+}
+
+fn mounts() -> io::Result<Vec<Identity>> {
+    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(text.lines().filter_map(Identity::parse).collect())
 }
