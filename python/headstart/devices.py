@@ -80,6 +80,19 @@ class ServiceParts:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SequentialRead:
+    """Reads in order, one at a time, measured on the model."""
+
+    zone: str
+    """`outer` or `inner`."""
+    bytes: int
+    """Of each read."""
+    bytes_per_s: int
+    limit: str
+    """What sets the rate: `media`, `interface`, `overheads`, or `rotations` that are lost between reads."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
     """What a device is made of and how it answers."""
 
@@ -101,7 +114,9 @@ class Device:
     """`None` where nothing moves."""
     random_read_8kib: ServiceParts
     sequential_bytes_per_s: dict[str, int]
-    """Of long reads: `outer` and `inner` zone, or of 1 MiB reads `one_at_a_time` and `all_in_parallel`."""
+    """As the media pass: `outer` and `inner` zone; without an arm, of 1 MiB reads `one_at_a_time`, `all_in_parallel`."""
+    sequential_reads: tuple[SequentialRead, ...]
+    """As the host gets them, of 8 KiB and of 1 MiB; empty where nothing moves."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -113,6 +128,7 @@ class Device:
             fields["mechanics"] = Mechanics(
                 **{**mechanics, "seek_ns": SeekTimes(**mechanics["seek_ns"]), "zones": zones}
             )
+        fields["sequential_reads"] = tuple(SequentialRead(**read) for read in fields["sequential_reads"])
         fields["random_read_8kib"] = ServiceParts(**fields["random_read_8kib"])
         return cls(**fields)
 

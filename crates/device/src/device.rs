@@ -58,7 +58,7 @@ pub struct Service {
     pub end: Nanos,
     /// Moving the arm and switching heads before the first sector.
     pub seek: Nanos,
-    /// Waiting for the first sector to come round.
+    /// Waiting for the first sector to come round, or for a stream that reads on to it.
     pub rotation: Nanos,
     /// Reading or writing the media, waiting for a stream that is under way, and moving data over the bus. A drive with
     /// a segmented buffer counts here only what the media take, where they are needed, as DiskSim does.
@@ -67,7 +67,7 @@ pub struct Service {
     pub overhead: Nanos,
     /// Waiting within the device before it began: for buffered writes, a busy channel, a busy member of an array.
     pub wait: Nanos,
-    /// The first sector was in the device's buffer, or was the very next that the head was about to read.
+    /// The first sector was in the device's buffer, or lay ahead of the head, which read on to it.
     pub buffer_hit: bool,
 }
 

@@ -24,6 +24,7 @@ mod probe;
 mod registry;
 mod replay;
 mod schedulers;
+mod sequential;
 mod statistics;
 
 pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
@@ -49,4 +50,5 @@ pub use schedulers::scan::Scan;
 pub use schedulers::sptf::Sptf;
 pub use schedulers::sstf::Sstf;
 pub use schedulers::{Next, Promise, Queued, Scheduler, Stroke};
+pub use sequential::{sequential_read, Limit, SequentialRead};
 pub use statistics::{Areas, Statistics, Unfinished};

@@ -215,7 +215,7 @@ fn keys_of_another_form_replace_the_table() {
     }
     // Nothing below is excluded: joined.
     let both = over("seagate-cheetah-4lp", "bus = {write_sector_time = '1us'}\nbuffer = {segments = 5}");
-    assert_eq!((both["bus"].as_table().unwrap().len(), both["buffer"]["segments"].as_integer()), (2, Some(5)));
+    assert_eq!((both["bus"].as_table().unwrap().len(), both["buffer"]["segments"].as_integer()), (4, Some(5)));
     assert_eq!(both["buffer"]["segment_sectors"], shipped("seagate-cheetah-4lp")["buffer"]["segment_sectors"]);
     // 1.2 ms and 16 sectors at 512 / 9.3e6 s, rounded up.
     let keys = "controller = {overhead = '1.2ms'}\nbus = {bytes_per_second = 9300000}";

@@ -281,7 +281,9 @@ fn hits_ahead(sectors: u32) -> Mechanical {
 #[test]
 fn a_read_ahead_of_the_stream_is_served_by_reading_on() {
     // At 1.95 the head is within sector 19, on its way to 64: 20 and 21 are in at 2.2, 30 and 31 at 3.2.
-    for (sector, positioning, end, otherwise) in [(20, 0.0, 2.22, 12.22), (30, 0.95, 3.22, 3.22), (63, 4.25, 6.52, 6.52)] {
+    for (sector, positioning, end, otherwise) in
+        [(20, 0.0, 2.22, 12.22), (30, 0.95, 3.22, 3.22), (63, 4.25, 6.52, 6.52)]
+    {
         let request = Request::read(sector, 2, 0);
         let mut device = hits_ahead(50);
         read(&mut device, 0.0, 10, 4);

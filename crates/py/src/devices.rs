@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use headstart_device::diskspecs::{self, Imported};
 use headstart_device::{
-    build_device, build_scheduler, model, overlay, probe, Band, Device, DeviceError, Load, Mechanics, Pattern, Probed,
+    build_device, build_scheduler, model, overlay, probe, sequential_read, Band, Device, DeviceError, Load, Mechanics,
+    Pattern, Probed,
 };
 use headstart_types::{KeyError, Nanos};
 use pyo3::prelude::*;
@@ -24,6 +25,8 @@ const SEED: u64 = 1;
 /// Sectors of 8 KiB and of 4 KiB.
 const READ_SECTORS: u32 = 16;
 const DEPTH_SECTORS: u32 = 8;
+/// Sectors of a long read: 1 MiB.
+const LONG_SECTORS: u32 = 2_048;
 /// Sizes of `device_survey`: 4 KiB to 16 MiB, each twice the one before.
 const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
 /// Deepest queue of `device_survey`, as a power of two.
@@ -89,7 +92,7 @@ fn show(name: &str, keys: &str) -> Result<Value, DeviceError> {
             "inner": mechanics.bands.last().map(|band| rounded(band.bytes_per_second)),
         }),
         None => {
-            let load = Load::sequential(fitting(&*device, 2_048), SURVEYED_REQUESTS);
+            let load = Load::sequential(fitting(&*device, LONG_SECTORS), SURVEYED_REQUESTS);
             let deep = run(&*device, &load.at_depth(device.concurrency()))?;
             json!({
                 "one_at_a_time": rounded(run(&*device, &load)?.bytes_per_second()),
@@ -109,7 +112,24 @@ fn show(name: &str, keys: &str) -> Result<Value, DeviceError> {
         "mechanics": mechanics.as_ref().map(mechanics_facts),
         "random_read_8kib": parts(&random),
         "sequential_bytes_per_s": sequential,
+        "sequential_reads": mechanics.as_ref().map_or_else(Vec::new, |mechanics| sequential_reads(&*device, mechanics)),
     }))
+}
+
+/// Reads in order of 8 KiB and of 1 MiB, in the outer zone and in the inner.
+fn sequential_reads(device: &dyn Device, mechanics: &Mechanics) -> Vec<Value> {
+    let ends = [("outer", mechanics.bands.first()), ("inner", mechanics.bands.last())];
+    let read = |sectors: u32, (zone, band): (&str, Option<&Band>)| {
+        let sectors = fitting(device, sectors);
+        let found = sequential_read(device, mechanics, band?, sectors);
+        Some(json!({
+            "zone": zone,
+            "bytes": u64::from(sectors) * headstart_device::SECTOR_BYTES,
+            "bytes_per_s": rounded(found.bytes_per_second),
+            "limit": found.limit.name(),
+        }))
+    };
+    [READ_SECTORS, LONG_SECTORS].into_iter().flat_map(|sectors| ends.map(|end| read(sectors, end))).flatten().collect()
 }
 
 /// `sectors`, or fewer where the device is smaller.

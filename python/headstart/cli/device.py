@@ -120,7 +120,12 @@ def facts(found: devices.Device) -> dict[str, str]:
     of = ", ".join(f"{part} {output.duration(time)}" for part, time in times.items() if time)
     told["random 8 KiB read"] = f"{output.duration(read.mean_ns)}: {of} (mean of {read.requests:,}, one at a time)"
     rates = found.sequential_bytes_per_s.items()
-    told["sequential read"] = ", ".join(f"{name.replace('_', ' ')} {_rate(rate)}" for name, rate in rates)
+    name = "sequential read" if found.mechanics is None else "media rate"
+    told[name] = ", ".join(f"{end.replace('_', ' ')} {_rate(rate)}" for end, rate in rates)
+    for read in found.sequential_reads:
+        shown = f"{read.zone} {_rate(read.bytes_per_s)} ({read.limit})"
+        name = f"sequential {_size(read.bytes)} read"
+        told[name] = f"{told[name]}, {shown}" if name in told else shown
     return told
 
 
@@ -163,6 +168,10 @@ def _scaled(size: float, base: int) -> str:
             return f"{size:,.2f} {unit}"
         size /= base
     return f"{size:,.2f} {units[-1]}"
+
+
+def _size(size: int) -> str:
+    return f"{size >> 20} MiB" if size % 2**20 == 0 else f"{size / 1024:g} KiB"
 
 
 def _rate(bytes_per_s: int) -> str:

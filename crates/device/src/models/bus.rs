@@ -1,4 +1,7 @@
 //! The bus to the host: time by the byte or by the sector, rounded up to nanoseconds.
+//!
+//! A drive that was measured over a slower bus than its own has the measured time beside the rate of its maker's data
+//! sheet, `data_sheet_bytes_per_second`; `rate` selects one of the two.
 
 use headstart_types::{KeyError, Nanos};
 
@@ -9,6 +12,12 @@ use crate::SECTOR_BYTES;
 
 /// Time of a sector at a byte a second.
 const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+
+/// Bytes a second at most: keeps [`Bus::time`] within its arithmetic.
+const RATE_MAX: u64 = u64::MAX >> 20;
+
+/// The key of the maker's rate.
+const SHEET: &str = "data_sheet_bytes_per_second";
 
 /// How fast data cross the bus.
 #[derive(Debug, Clone, Copy)]
@@ -25,21 +34,36 @@ impl Bus {
     /// # Errors
     /// The key at fault.
     pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        let bus = if keys.has("sector_time") {
+        let measured = if keys.has("sector_time") {
             if keys.has("bytes_per_second") {
                 return Err(KeyError::new("bytes_per_second", "beside sector_time", "one of the two"));
             }
             let read = keys.time_or_zero("sector_time")?;
             Bus::Sector([read, keys.or("write_sector_time", read, Keys::time_or_zero)?])
         } else {
-            match keys.whole("bytes_per_second", 1, u64::MAX >> 20)? {
-                // Most are: and a product is cheaper than a quotient.
-                rate if PER_SECTOR % rate == 0 => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
-                rate => Bus::Rate(rate),
+            Self::of_rate(keys.whole("bytes_per_second", 1, RATE_MAX)?)
+        };
+        let sheet = keys.whole_if(SHEET, 1, RATE_MAX)?;
+        let from_sheet =
+            keys.or("rate", false, |keys, key| keys.choice(key, &[("measured", false), ("data-sheet", true)]))?;
+        let bus = match (from_sheet, sheet) {
+            (false, _) => measured,
+            (true, Some(rate)) => Self::of_rate(rate),
+            (true, None) => {
+                let allowed = "bus.data_sheet_bytes_per_second beside it";
+                return Err(KeyError::new("rate", "is data-sheet, and the profile has no such rate", allowed));
             }
         };
-        keys.finish(&["bytes_per_second", "sector_time", "write_sector_time"])?;
+        keys.finish(&["bytes_per_second", "sector_time", "write_sector_time", SHEET, "rate"])?;
         Ok(bus)
+    }
+
+    fn of_rate(rate: u64) -> Self {
+        match rate {
+            // Most are: and a product is cheaper than a quotient.
+            rate if PER_SECTOR % rate == 0 => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
+            rate => Bus::Rate(rate),
+        }
     }
 
     /// Time of one sector of a read in nanoseconds, not rounded.

@@ -257,7 +257,13 @@ impl Segmented {
     }
 
     /// Whether the stream `reading`, if it goes on, has read all of `request` no later than the head that leaves it.
-    fn reads_on_sooner(&self, parameters: &Parameters, command: &Command, request: &Request, reading: &Reading) -> bool {
+    fn reads_on_sooner(
+        &self,
+        parameters: &Parameters,
+        command: &Command,
+        request: &Request,
+        reading: &Reading,
+    ) -> bool {
         let arm = &parameters.arm;
         let mut stream = reading.stream.clone();
         let zone = &arm.zones[stream.zone];
