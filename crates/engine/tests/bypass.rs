@@ -1,0 +1,222 @@
+//! Requests that bypass a level's policy, worked out by hand: what the policy sees of them, which is nothing, and what
+//! the level counts.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use headstart_engine::{Ask, Backend, Kind, Level, Order};
+use headstart_policy::readahead::{Amp, Asked, Cached, Found, Obl, Run, When};
+use headstart_policy::replacement::Lru;
+use headstart_policy::{Apart, Asking, ReadAhead, Space};
+use headstart_types::{Block, Disk, Nanos};
+
+/// One file of 100 blocks on one disk, each with its index as its number.
+struct Line;
+
+impl Space for Line {
+    fn block(&self, _: u32, index: u64) -> Option<Block> {
+        (index < 100).then_some(Block(index as u32))
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.block(file, index)
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        (0, u64::from(block.0))
+    }
+
+    fn file_blocks(&self, _: u32) -> Option<u64> {
+        Some(100)
+    }
+
+    fn disk(&self, _: Block) -> Disk {
+        Disk(0)
+    }
+
+    fn blocks(&self) -> usize {
+        100
+    }
+}
+
+/// Orders as "demand 3..5".
+#[derive(Default)]
+struct Orders(Vec<String>);
+
+impl Backend for Orders {
+    fn issue(&mut self, _: Nanos, order: Order<'_>) {
+        let kind = if order.kind == Kind::Demand { "demand" } else { "prefetch" };
+        let first = order.blocks[0].0;
+        self.0.push(format!("{kind} {first}..{}", first + order.blocks.len() as u32));
+    }
+}
+
+/// What a read-ahead has been told: how blocks were found, and what was evicted unused.
+type Told = Arc<Mutex<Vec<String>>>;
+
+/// One block ahead of every request; writes down what it is told.
+struct Watch(Told);
+
+impl ReadAhead for Watch {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], _: &dyn Cached, prefetch: &mut Vec<Run>) {
+        self.0.lock().unwrap().push(format!("{} {found:?}", asked.first));
+        prefetch.push(Run::between(asked.file, asked.end(), asked.end() + 1));
+    }
+
+    fn evicted(&mut self, _: u32, index: u64, unused: bool) {
+        self.0.lock().unwrap().push(format!("{index} leaves{}", if unused { " unused" } else { "" }));
+    }
+}
+
+struct Host {
+    level: Level,
+    orders: Orders,
+    done: Vec<u64>,
+    now: u64,
+}
+
+impl Host {
+    fn new(frames: u32, read_ahead: impl ReadAhead + 'static) -> Self {
+        let parts = Apart(Box::new(Lru::new(&[], 100)), Some(Box::new(read_ahead)));
+        let policy = Box::new(Asking::new(Box::new(parts), frames));
+        let level = Level::new(policy, frames, &[], &[], 1).in_space(Rc::new(Line));
+        Self { level, orders: Orders::default(), done: Vec::new(), now: 0 }
+    }
+
+    fn watched(frames: u32) -> (Self, Told) {
+        let told = Told::default();
+        (Self::new(frames, Watch(told.clone())), told)
+    }
+
+    /// A request that the policy sees; gives the orders that it causes. `id` is its first block.
+    fn request(&mut self, first: u64, count: u32) -> Vec<String> {
+        self.now += 1;
+        let asked = Asked { file: 0, first, count, client: 0 };
+        let position = headstart_types::NEVER;
+        let ask = Ask { id: first, asked, demanded: count, write: false, position, compute: Nanos::ZERO };
+        self.level.request(Nanos(self.now), &ask, &mut self.orders);
+        self.level.take_done(&mut self.done);
+        std::mem::take(&mut self.orders.0)
+    }
+
+    /// A request that bypasses it, at the instant of the one before if `at_once`; `id` is 1000 + its first block.
+    fn bypass(&mut self, first: u64, count: u32) -> Vec<String> {
+        self.now += 1;
+        let asked = Asked { file: 0, first, count, client: 0 };
+        self.level.bypass(Nanos(self.now), 1000 + first, &asked, Kind::Demand, &mut self.orders);
+        self.level.take_done(&mut self.done);
+        std::mem::take(&mut self.orders.0)
+    }
+
+    /// Blocks arrive; gives the requests that are done by that, and the orders that follow.
+    fn arrive(&mut self, blocks: &[u32]) -> (Vec<u64>, Vec<String>) {
+        self.now += 1;
+        for block in blocks {
+            self.level.arrived(Nanos(self.now), Block(*block), Disk(0), Some(Nanos(1)));
+        }
+        self.level.decide(Nanos(self.now), None, &mut self.orders);
+        self.level.take_done(&mut self.done);
+        (std::mem::take(&mut self.done), std::mem::take(&mut self.orders.0))
+    }
+}
+
+const NONE: [String; 0] = [];
+
+#[test]
+fn a_block_that_passes_makes_no_stream_sequential() {
+    // PFC lets block 0 of a request for 0 and 1 bypass. AMP prefetches where the block before a miss is cached: 0 is not,
+    // it passes. Once 1 is cached, 2 is a sequential miss, and its request of one block prefetches one.
+    let mut host = Host::new(10, Amp::new(10, 4, 256));
+    assert_eq!(host.bypass(0, 1), ["demand 0..1"]);
+    assert_eq!(host.request(1, 1), ["demand 1..2"]);
+    assert_eq!(host.arrive(&[0, 1]), (vec![1000, 1], vec![]));
+    assert_eq!(host.request(2, 1), ["demand 2..4"]);
+}
+
+#[test]
+fn a_silent_hit_leaves_the_tag_of_a_prefetch() {
+    // One block lookahead, tagged: 0 brings 1. A request for 1 bypasses: a silent hit, the prefetch has paid. The first
+    // request for 1 that the policy sees is the first reference to a prefetched block: it brings 2. The next does not.
+    let mut host = Host::new(10, Obl::new(When::Tagged));
+    assert_eq!(host.request(0, 1), ["demand 0..2"]);
+    host.arrive(&[0, 1]);
+    assert_eq!(host.bypass(1, 1), NONE);
+    let counts = host.level.counts().clone();
+    assert_eq!((counts.silent_hits, counts.prefetches_used), (1, 1));
+    assert_eq!(host.request(1, 1), ["prefetch 2..3"]);
+    assert_eq!(host.request(1, 1), NONE);
+    assert_eq!(host.level.counts().prefetches_used, 1);
+}
+
+#[test]
+fn a_silent_wait_for_a_prefetch_tells_nothing_either() {
+    // 0 brings 1, which is asked for by a request that bypasses while it is on its way: late, and used, once.
+    let (mut host, told) = Host::watched(10);
+    host.request(0, 1);
+    assert_eq!(host.bypass(1, 1), NONE);
+    assert_eq!(host.arrive(&[0, 1]).0, [0, 1001]);
+    host.request(1, 1);
+    assert_eq!(*told.lock().unwrap(), ["0 [Absent]", "1 [ReadyPrefetched]"]);
+    let counts = host.level.counts();
+    assert_eq!((counts.hits_unready, counts.prefetches_used, counts.prefetches_late), (1, 1, 1));
+}
+
+#[test]
+fn what_only_bypassing_requests_have_used_leaves_unused_for_the_policy_and_as_the_oldest() {
+    // Three frames: 10 and 11 arrive before 0. A silent hit on 11 and a silent wait change no recency: for 50 and 51 10
+    // leaves, then 11, though 0 came after them. The policy believes that nothing has used 11; the level knows better.
+    let (mut host, told) = Host::watched(3);
+    host.request(10, 1);
+    assert_eq!(host.bypass(11, 1), NONE);
+    host.arrive(&[10, 11]);
+    host.bypass(11, 1);
+    host.request(98, 1);
+    host.arrive(&[98]);
+    host.request(97, 1);
+    let told = told.lock().unwrap();
+    assert_eq!(told[..3], ["10 [Absent]", "98 [Absent]", "10 leaves"]);
+    assert!(told.contains(&"11 leaves unused".to_string()), "{told:?}");
+    let counts = host.level.counts();
+    assert_eq!((counts.prefetches_used, counts.silent_hits, counts.hits_unready), (1, 1, 1));
+}
+
+#[test]
+fn a_passing_block_that_the_policy_asks_for_is_stored_and_not_fetched_twice() {
+    let (mut host, told) = Host::watched(10);
+    assert_eq!(host.bypass(7, 1), ["demand 7..8"]);
+    assert!(host.level.is_cached(Block(7)), "a coordinator counts what is on its way");
+    assert_eq!(host.request(7, 1), ["prefetch 8..9"]);
+    assert_eq!(host.arrive(&[7, 8]).0, [1007, 7]);
+    assert!(host.level.state(Block(7)).is_resident());
+    assert_eq!(*told.lock().unwrap(), ["7 [Absent]"]);
+    let counts = host.level.counts();
+    assert_eq!((counts.misses, counts.demand_fetches, counts.bypass_fetches, counts.prefetches), (2, 1, 1, 1));
+}
+
+#[test]
+fn a_prefetch_of_a_passing_block_stores_it_too() {
+    let (mut host, told) = Host::watched(10);
+    assert_eq!(host.bypass(8, 1), ["demand 8..9"]);
+    assert_eq!(host.request(7, 1), ["demand 7..8"]);
+    assert_eq!(host.arrive(&[7, 8]).0, [7, 1008]);
+    // Fetched once, for the request that bypassed; the policy sees a prefetch of its own that is asked for.
+    host.request(8, 1);
+    assert_eq!(*told.lock().unwrap(), ["7 [Absent]", "8 [ReadyPrefetched]"]);
+    let counts = host.level.counts();
+    assert_eq!((counts.demand_fetches, counts.prefetches, counts.prefetches_used), (2, 1, 0));
+}
+
+#[test]
+fn a_request_that_waits_for_a_frame_goes_on_waiting_when_its_block_passes() {
+    // One frame, for 0. 7 bypasses; the policy asks for 7 too and has no frame for it. 7 passes: the one request is done,
+    // the other gets it from a fetch of its own, once 0 has come.
+    let mut host = Host::new(1, Obl::new(When::Miss));
+    host.request(0, 1);
+    assert_eq!(host.bypass(7, 1), ["demand 7..8"]);
+    assert_eq!(host.request(7, 1), NONE);
+    assert_eq!(host.arrive(&[7]), (vec![1007], vec![]));
+    assert_eq!(host.arrive(&[0]), (vec![0], vec!["demand 7..8".to_string()]));
+    assert_eq!(host.arrive(&[7]).0, [7]);
+    let counts = host.level.counts();
+    assert_eq!((counts.misses, counts.demand_fetches, counts.bypass_fetches), (3, 3, 1));
+}
