@@ -4,8 +4,8 @@ Written from the paper (Kotz and Ellis, RAPID Transit, sections 3 to 5) and from
 the simulator's code. Everything is constant here (disk, compute, action), so that the two must agree to the nanosecond.
 
 What happens at one instant happens in steps: disks complete; then all who are due act, in the order of their numbers,
-actions that end among them; then idle processors consider prefetching, who became idle first first. Who is due at this
-instant again, having thought for no time or having been released, acts in the next step.
+actions that end among them; then idle processors consider prefetching, in the order that the system says. Who is due at
+this instant again, having thought for no time or having been released, acts in the next step.
 """
 
 import dataclasses
@@ -39,6 +39,10 @@ class System:
     for_others: bool = True
     issues: str = "end"
     contention_ns: int = 0
+    actions_contend: bool = False
+    """Actions hold the shared structures too, beside the time that they take."""
+    idle_order: Literal["longest", "shortest", "number"] = "longest"
+    """Who of the idle processors considers prefetching first: the one idle for the longest time, and so on."""
     prefetches: bool = True
 
 
@@ -215,7 +219,7 @@ class Machine:
     def _consider(self) -> None:
         if not self.system.prefetches:
             return
-        for since, index in sorted(self.free):
+        for since, index in self._in_order():
             if not self._long_enough(self.processes[index]):
                 self.free.remove((since, index))
                 continue
@@ -223,6 +227,10 @@ class Machine:
             if block is not None:
                 self.free.remove((since, index))
                 self._begin_action(index, block)
+
+    def _in_order(self) -> list[tuple[int, int]]:
+        sign = {"longest": 1, "shortest": -1, "number": 0}[self.system.idle_order]
+        return sorted(self.free, key=lambda each: (sign * each[0], each[1]))
 
     def _long_enough(self, process: Process) -> bool:
         """Whether the idle time left is as long as it has to be, going by the mean of the past ones of its kind."""
@@ -235,7 +243,8 @@ class Machine:
         self._take_frame(block)
         self.unused.add(block)
         self.counts.prefetches += 1
-        length = self._structures() - self.now + self.system.action_ns
+        held = self._structures() - self.now if self.system.actions_contend else 0
+        length = held + self.system.action_ns
         process.actions += 1
         process.action_ns += length
         process.acts_until = self.now + length

@@ -105,6 +105,8 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
         for_others=draw.random() < 0.7,
         issues=draw.choice(("start", "end")),
         contention_ns=draw.choice((0, 0, draw.randint(1, 5_000_000))),
+        actions_contend=draw.random() < 0.5,
+        idle_order=draw.choice(("longest", "longest", "shortest", "number")),
         prefetches=draw.random() < 0.85,
     )
     return system, scenario(system, name, keys, seed)
@@ -130,6 +132,8 @@ def scenario(system: System, name: str, keys: Keys, seed: int) -> Keys:
             "min_lead": system.min_lead,
             "buffers": system.buffers,
             "for_others": system.for_others,
+            "idle_order": system.idle_order,
+            "contention_scope": "all" if system.actions_contend else "look-ups",
         }
     return {
         "seed": seed,

@@ -362,12 +362,18 @@ impl<S: Space> Level<S> {
 
     /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
     /// and one request is issued, for whose end the process waits), or is dirty and goes there when `delay` is over
-    /// or when it is evicted.
-    pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) {
-        debug_assert!(self.blocks[block.index()].is_resident(), "{block:?} is written while absent");
+    /// or when it is evicted. It goes there at once too where another process has taken its frame since it was handed
+    /// over. Returns how many requests were issued.
+    pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) -> u32 {
         match delay {
-            None => self.write_out(now, block, backend),
-            Some(delay) => self.dirty.mark(block, now + delay),
+            Some(delay) if self.blocks[block.index()].is_resident() => {
+                self.dirty.mark(block, now + delay);
+                0
+            }
+            _ => {
+                self.write_out(now, block, backend);
+                1
+            }
         }
     }
 

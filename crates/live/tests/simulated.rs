@@ -57,6 +57,8 @@ fn equal_by_a_virtual_clock() {
                 (PREFETCHING, ""),
                 (PREFETCHING, "action_issues = \"start\""),
                 (PREFETCHING, "contention = \"500us\"\nmin_time = \"10ms\"\nbuffers = 5"),
+                (PREFETCHING, "contention = \"500us\"\ncontention_scope = \"all\"\nidle_order = \"number\""),
+                (PREFETCHING, "idle_order = \"shortest\"\nbuffers = 3"),
                 (PREFETCHING, "for_others = false\nmin_lead = 2"),
             ] {
                 let scenario = scenario(pattern, barrier, policy, more);

@@ -119,10 +119,11 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
         let actions = scenario.has_actions().then(|| {
             let time = (keys.action, keys.issues);
             let unused_max = unused_max(scenario, keys, clients.len(), context.frames);
-            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.for_others).with_unused_max(unused_max)
+            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.order, keys.for_others)
+                .with_unused_max(unused_max)
         });
         let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
-        Parallel::new(clients.len(), strings, barrier, actions, keys.contention)
+        Parallel::new(clients.len(), strings, barrier, actions, keys.contends())
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
@@ -183,13 +184,15 @@ pub fn barrier(keys: &ProcessKeys, shared: bool) -> Option<Scope> {
 }
 
 /// Blocks prefetched and not used at most, where that can be told from what is counted: where `frames` suffice for the
-/// replacement to keep prefetched blocks until they are used.
+/// replacement to keep prefetched blocks until they are used. A request that is asked for as a whole may need more frames
+/// than its process's list has, and takes those of prefetched blocks.
 pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> Option<u64> {
     let processes = processes as u64;
     let buffers = if keys.buffers == 0 { processes } else { u64::from(keys.buffers) };
     let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
     let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
-    (scenario.policy.replacement == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
+    let by_blocks = scenario.workload.issue == Issue::Blocks;
+    (by_blocks && scenario.policy.replacement == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
 }
 
 /// Whether several processes read one string.

@@ -73,6 +73,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
         thinks: (0..processes).map(think).collect(),
         read_cost: Process::new(&scenario.host, block_bytes).read_cost(),
         contention: keys.contention,
+        actions_contend: keys.actions_contend,
         actions: scenario.has_actions().then(|| actions(scenario, keys, processes, context.frames)),
         program,
     };
@@ -88,6 +89,7 @@ fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: u32, frames: u32)
         lengths: (0..processes).map(length).collect(),
         issues_at_start: keys.issues == ActionIssues::Start,
         idle_min: keys.min_time,
+        order: keys.order,
         alike: keys.for_others,
         unused_max: build::unused_max(scenario, keys, processes as usize, frames),
     }

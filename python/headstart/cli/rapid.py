@@ -34,7 +34,16 @@ PAPER: Mapping[str, Any] = {
 }
 """The setting of Kotz and Ellis, sections 5.1 and 5.4: 20 processes read 2000 blocks together."""
 
-ACTIONS = ("prefetch_action", "action_issues", "min_time", "min_lead", "buffers", "for_others")
+ACTIONS = (
+    "prefetch_action",
+    "action_issues",
+    "min_time",
+    "min_lead",
+    "buffers",
+    "for_others",
+    "idle_order",
+    "contention_scope",
+)
 """Keys of [process] that mean nothing without prefetching."""
 
 INTERVALS = 24

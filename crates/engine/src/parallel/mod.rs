@@ -21,5 +21,5 @@ pub use barrier::{Barrier, Interval, Meeting, Scope};
 pub use intervals::{Ended, Intervals, Parts, Sums};
 pub use node::{Idle, Node, Periods};
 pub use played::{ActionSetup, DiskTimes, Draws, Outcome, ProcessTimes, Setup};
-pub use shared::{Contention, Free};
+pub use shared::{Contention, Free, IdleOrder};
 pub use strings::Strings;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headstart_policy::Policy;
 use headstart_types::{Disk, Nanos, Program};
 
-use super::{Ended, Node, Scope};
+use super::{Ended, IdleOrder, Node, Scope};
 use crate::Counts;
 
 /// Times of a process, one after another.
@@ -33,8 +33,10 @@ pub struct Setup {
     pub thinks: Vec<Draws>,
     /// Processor time of each read, to find and hand over the block.
     pub read_cost: Nanos,
-    /// Time for which each file system operation holds the shared structures.
+    /// Time for which each look-up holds the shared structures.
     pub contention: Nanos,
+    /// So does each prefetch action, beside the time that it takes.
+    pub actions_contend: bool,
     /// Prefetch actions; `None` if processors take on none.
     pub actions: Option<ActionSetup>,
 }
@@ -55,6 +57,8 @@ pub struct ActionSetup {
     pub issues_at_start: bool,
     /// No action is begun that is not expected to have this much idle time before it.
     pub idle_min: Nanos,
+    /// Which of several idle processors takes on the next one.
+    pub order: IdleOrder,
     /// Where one processor finds nothing to prefetch, none does.
     pub alike: bool,
     /// The most blocks that are prefetched and not used, where none of them is ever evicted.

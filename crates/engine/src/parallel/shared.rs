@@ -5,21 +5,29 @@ use std::collections::BTreeSet;
 
 use headstart_types::Nanos;
 
-/// Structures that each file system operation holds exclusively for a time, first come first served.
+/// Structures that look-ups, and if so asked prefetch actions, hold exclusively for a time, first come first served.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Contention {
     hold: Nanos,
+    actions_hold: bool,
     free_at: Nanos,
 }
 
 impl Contention {
-    /// Each operation holds them for `hold`; zero for no contention.
+    /// Each look-up holds them for `hold`; zero for no contention. `actions_hold`: so does each prefetch action, at its
+    /// start and beside the time that it takes anyway.
     #[must_use]
-    pub const fn new(hold: Nanos) -> Self {
-        Self { hold, free_at: Nanos::ZERO }
+    pub const fn new(hold: Nanos, actions_hold: bool) -> Self {
+        Self { hold, actions_hold, free_at: Nanos::ZERO }
     }
 
-    /// An operation takes hold of the structures as soon as they are free. Returns what that takes from `now` on,
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.hold == Nanos::ZERO
+    }
+
+    /// A look-up takes hold of the structures as soon as they are free. Returns what that takes from `now` on,
     /// holding them included.
     #[inline]
     pub fn hold(&mut self, now: Nanos) -> Nanos {
@@ -29,14 +37,50 @@ impl Contention {
         self.free_at = self.free_at.max(now) + self.hold;
         self.free_at - now
     }
+
+    /// The same for a prefetch action; nothing if its time includes all contention.
+    #[inline]
+    pub fn hold_for_action(&mut self, now: Nanos) -> Nanos {
+        if self.actions_hold {
+            self.hold(now)
+        } else {
+            Nanos::ZERO
+        }
+    }
 }
 
-/// The processors that could take on an action, in the order in which they became free.
+/// Which of several idle processors takes on the next prefetch action: where buffers are short, it decides whose
+/// blocks are prefetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IdleOrder {
+    /// The one that has been idle for the longest time.
+    #[default]
+    Longest,
+    /// The one that has been idle for the shortest time.
+    Shortest,
+    /// The one with the lowest number.
+    Number,
+}
+
+impl IdleOrder {
+    /// Where a processor that became free at `at` stands; those that stand alike go by their numbers.
+    fn key(self, at: Nanos) -> u64 {
+        match self {
+            IdleOrder::Longest => at.0,
+            IdleOrder::Shortest => u64::MAX - at.0,
+            IdleOrder::Number => 0,
+        }
+    }
+}
+
+/// The processors that could take on an action, in the order in which they are asked.
 ///
-/// Cost: logarithmic in their number.
+/// Cost: logarithmic in their number; with another order than [`IdleOrder::Longest`] linear in those among them that
+/// become free later.
 #[derive(Debug, Clone, Default)]
 pub struct Free {
-    order: BTreeSet<(Nanos, u32)>,
+    rule: IdleOrder,
+    order: BTreeSet<(u64, u32)>,
     /// By process: when it became free, if it is.
     since: Vec<Option<Nanos>>,
 }
@@ -44,8 +88,8 @@ pub struct Free {
 impl Free {
     /// None of `processes` processors is free.
     #[must_use]
-    pub fn new(processes: usize) -> Self {
-        Self { order: BTreeSet::new(), since: vec![None; processes] }
+    pub fn new(processes: usize, rule: IdleOrder) -> Self {
+        Self { rule, order: BTreeSet::new(), since: vec![None; processes] }
     }
 
     /// Since when the processor of `process` is free, or from when on.
@@ -60,23 +104,30 @@ impl Free {
     pub fn add(&mut self, at: Nanos, process: u32) {
         self.remove(process);
         self.since[process as usize] = Some(at);
-        self.order.insert((at, process));
+        self.order.insert((self.rule.key(at), process));
     }
 
     /// The processor of `process` is busy.
     #[inline]
     pub fn remove(&mut self, process: u32) {
         if let Some(at) = self.since[process as usize].take() {
-            self.order.remove(&(at, process));
+            self.order.remove(&(self.rule.key(at), process));
         }
     }
 
-    /// The first processor that is free at `now`, of those after `after` if that is given.
+    /// The first processor that is free at `now`, of those after `after` if that is given, which is still among them.
     #[inline]
     #[must_use]
-    pub fn next(&self, now: Nanos, after: Option<(Nanos, u32)>) -> Option<(Nanos, u32)> {
-        let from = after.map_or((Nanos::ZERO, 0), |(at, process)| (at, process + 1));
-        self.order.range(from..).next().copied().filter(|(at, _)| *at <= now)
+    pub fn next(&self, now: Nanos, after: Option<u32>) -> Option<u32> {
+        let key = |process| self.since(process).map_or(0, |at| self.rule.key(at));
+        let from = after.map_or((0, 0), |process| (key(process), process + 1));
+        let is_free = |process: &u32| self.since(*process).is_some_and(|at| at <= now);
+        let mut others = self.order.range(from..).map(|(_, process)| *process);
+        match self.rule {
+            // Behind one that becomes free later all do.
+            IdleOrder::Longest => others.next().filter(is_free),
+            IdleOrder::Shortest | IdleOrder::Number => others.find(is_free),
+        }
     }
 }
 
@@ -86,22 +137,41 @@ mod tests {
 
     #[test]
     fn one_after_another() {
-        let mut shared = Contention::new(Nanos(3));
+        let mut shared = Contention::new(Nanos(3), false);
         assert_eq!([10, 11, 20].map(|now| shared.hold(Nanos(now))), [3, 5, 3].map(Nanos));
+        assert_eq!(shared.hold_for_action(Nanos(20)), Nanos::ZERO, "an action's time includes it");
+        let mut by_all = Contention::new(Nanos(3), true);
+        assert_eq!([by_all.hold(Nanos(10)), by_all.hold_for_action(Nanos(11))], [3, 5].map(Nanos));
         assert_eq!(Contention::default().hold(Nanos(10)), Nanos::ZERO);
     }
 
     #[test]
     fn in_the_order_in_which_they_became_free() {
-        let mut free = Free::new(3);
+        let mut free = Free::new(3, IdleOrder::Longest);
         free.add(Nanos(7), 0);
         free.add(Nanos(5), 2);
         free.add(Nanos(5), 1);
-        assert_eq!(free.next(Nanos(6), None), Some((Nanos(5), 1)));
-        assert_eq!(free.next(Nanos(6), Some((Nanos(5), 1))), Some((Nanos(5), 2)));
-        assert_eq!(free.next(Nanos(6), Some((Nanos(5), 2))), None, "the other is free later");
+        assert_eq!(free.next(Nanos(6), None), Some(1));
+        assert_eq!(free.next(Nanos(6), Some(1)), Some(2));
+        assert_eq!(free.next(Nanos(6), Some(2)), None, "the other is free later");
         free.remove(1);
         free.add(Nanos(9), 2);
-        assert_eq!((free.next(Nanos(9), None), free.since(2)), (Some((Nanos(7), 0)), Some(Nanos(9))));
+        assert_eq!((free.next(Nanos(9), None), free.since(2)), (Some(0), Some(Nanos(9))));
+    }
+
+    #[test]
+    fn in_other_orders() {
+        let asked = |rule| {
+            let mut free = Free::new(4, rule);
+            [7, 5, 5, 9].into_iter().zip(0..).for_each(|(at, process)| free.add(Nanos(at), process));
+            let mut order = vec![];
+            while let Some(process) = free.next(Nanos(8), order.last().copied()) {
+                order.push(process);
+            }
+            order
+        };
+        assert_eq!(asked(IdleOrder::Longest), [1, 2, 0]);
+        assert_eq!(asked(IdleOrder::Shortest), [0, 1, 2]);
+        assert_eq!(asked(IdleOrder::Number), [0, 1, 2]);
     }
 }

@@ -2,8 +2,8 @@
 //! are arguments, and nothing here waits.
 
 use headstart_engine::parallel::{
-    self, ActionSetup, Barrier, Contention, DiskTimes, Free, Intervals, Meeting, Node, Outcome, Parts, ProcessTimes,
-    Setup, Strings,
+    self, ActionSetup, Barrier, Contention, DiskTimes, Free, IdleOrder, Intervals, Meeting, Node, Outcome, Parts,
+    ProcessTimes, Setup, Strings,
 };
 use headstart_engine::{Ask, Level};
 use headstart_policy::readahead::Asked;
@@ -79,13 +79,14 @@ impl Files {
         let space = Numbered { disk_of: setup.disk_of.clone() };
         let mut level = Level::over(setup.policy, setup.frames, &[], &setup.disk_of, setup.disks, space);
         level.note_evictions();
+        let order = setup.actions.as_ref().map_or(IdleOrder::default(), |actions| actions.order);
         Self {
             level,
             strings: Strings::new(setup.program),
             barrier: setup.barrier.map(|scope| Barrier::new(scope, processes as u32)),
-            contention: Contention::new(setup.contention),
+            contention: Contention::new(setup.contention, setup.actions_contend),
             nodes: vec![Node::default(); processes],
-            free: Free::new(processes),
+            free: Free::new(processes, order),
             actions: setup.actions,
             processes: (0..processes).map(|_| Process::default()).collect(),
             frames: vec![None; blocks],
@@ -199,7 +200,7 @@ impl Files {
     /// Idle processors take on actions.
     pub fn offer_actions(&mut self, now: Nanos) {
         let mut after = None;
-        while let Some((at, process)) = self.free.next(now, after) {
+        while let Some(process) = self.free.next(now, after) {
             let Some(actions) = &self.actions else { return };
             let (idle_min, alike) = (actions.idle_min, actions.alike);
             if alike && !self.level.could_prefetch(None) {
@@ -212,7 +213,7 @@ impl Files {
                 if alike {
                     return;
                 }
-                after = Some((at, process));
+                after = Some(process);
             }
         }
     }
@@ -224,7 +225,7 @@ impl Files {
             return false;
         }
         self.settle();
-        let held = self.contention.hold(now);
+        let held = self.contention.hold_for_action(now);
         let Some(actions) = &mut self.actions else { return false };
         let length = held + actions.lengths[process as usize]();
         self.nodes[process as usize].begins(now, length);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use headstart_engine::parallel::{ActionSetup, Draws, Outcome, Scope, Setup};
+use headstart_engine::parallel::{ActionSetup, Draws, IdleOrder, Outcome, Scope, Setup};
 use headstart_live::rapid::{run, workers, Error};
 use headstart_live::SteppedClock;
 use headstart_policy::registry::{policy, replacement, Context};
@@ -75,10 +75,12 @@ pub fn setup_in(
         thinks: always(think),
         read_cost: Nanos::ZERO,
         contention: Nanos::ZERO,
+        actions_contend: false,
         actions: prefetch.map(|time| ActionSetup {
             lengths: always(time),
             issues_at_start: false,
             idle_min: Nanos::ZERO,
+            order: IdleOrder::Longest,
             alike: true,
             unused_max: Some(processes as u64),
         }),

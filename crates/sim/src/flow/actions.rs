@@ -1,7 +1,7 @@
 //! Prefetch actions: what processors do while their processes wait (kotz-ellis, section 5.1).
 //!
-//! A processor that is idle is asked again and again whether it takes on an action: those that are free in the order in
-//! which they became free, at the end of each instant at which something has happened. The policy chooses one block,
+//! A processor that is idle is asked again and again whether it takes on an action: those that are free in an order
+//! ([`IdleOrder`]; by default that in which they became free), at the end of each instant at which something has happened. The policy chooses one block,
 //! which takes its buffer at once; the processor is busy for as long as the action takes, whether its process could go
 //! on meanwhile or not. The request enters the disk's queue when the action ends, or when it begins (the paper does not
 //! say); the driver's work for it is done when the action ends.
@@ -9,7 +9,7 @@
 //! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
 //! prefetch for their own processes only, one for each idle processor.
 
-use headstart_engine::parallel::Free;
+use headstart_engine::parallel::{Free, IdleOrder};
 use headstart_engine::{Backend, Kind, Order};
 use headstart_types::{Block, Disk, Nanos};
 
@@ -44,6 +44,7 @@ impl Actions {
         seed: u64,
         (time, issues): (ActionTime, ActionIssues),
         idle_min: Nanos,
+        order: IdleOrder,
         alike: bool,
     ) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl Actions {
             unused_max: None,
             draws: (0..processes as u32).map(|process| time.draws(seed, process)).collect(),
             held: vec![None; processes],
-            free: Free::new(processes),
+            free: Free::new(processes, order),
         }
     }
 
@@ -111,7 +112,7 @@ impl Flow {
     pub(super) fn offer_actions(&mut self, now: Nanos) {
         let mut after = None;
         while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
-            let Some((at, process)) = actions.free.next(now, after) else { return };
+            let Some(process) = actions.free.next(now, after) else { return };
             let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
             let level = &self.tiers.tiers[self.clients[index].tier].level;
             if alike && !level.could_prefetch(None) {
@@ -125,7 +126,7 @@ impl Flow {
                 if alike {
                     return;
                 }
-                after = Some((at, process));
+                after = Some(process);
             }
         }
     }
@@ -152,7 +153,7 @@ impl Flow {
         let counts = self.tiers.tiers[tier].level.counts();
         let unused = counts.prefetches - counts.prefetches_used;
         let Some(parallel) = &mut self.parallel else { return false };
-        let held = parallel.contention.hold(now);
+        let held = parallel.contention.hold_for_action(now);
         let Some(actions) = &mut parallel.actions else { return false };
         assert!(actions.unused_max.is_none_or(|most| unused <= most), "{unused} blocks are prefetched and not used");
         actions.is_busy(index);

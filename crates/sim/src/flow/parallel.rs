@@ -30,7 +30,7 @@ pub struct Parallel {
     pub nodes: Vec<Node>,
     /// Prefetch actions, where processors take them on.
     pub(super) actions: Option<Actions>,
-    /// Structures that file system operations hold.
+    /// Structures that look-ups hold.
     pub(super) contention: Contention,
     /// What has happened from meeting to meeting.
     pub intervals: Intervals,
@@ -46,14 +46,14 @@ impl Parallel {
         strings: Option<Strings>,
         barrier: Option<Barrier>,
         actions: Option<Actions>,
-        contention: Nanos,
+        contention: Contention,
     ) -> Self {
         Self {
             strings,
             barrier,
             nodes: vec![Node::default(); processes],
             actions,
-            contention: Contention::new(contention),
+            contention,
             intervals: Intervals::new(processes),
             read_time: vec![Nanos::ZERO; processes],
         }
@@ -86,6 +86,16 @@ impl Flow {
     /// Whether processes meet: then one that has read all leaves when it would have met the others.
     pub(super) fn meets_others(&self) -> bool {
         self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
+    }
+
+    /// Whether a process that is due will not ask for a block at this instant: it meets the others, or waits for the
+    /// shared structures. One that has begun to wait for its block is not held up any more.
+    pub(super) fn is_held_up(&self, index: usize) -> bool {
+        let Some(parallel) = &self.parallel else { return false };
+        let client = &self.clients[index];
+        let waited = matches!(client.process.phase, Phase::Granted(_));
+        let met = parallel.barrier.as_ref().is_none_or(|barrier| !barrier.holds(index as u32));
+        !waited && !client.has_begun && !(met && parallel.contention.is_none())
     }
 
     /// Whether a process that has thought may ask for a block now; it has taken it then, and paid for looking it up.

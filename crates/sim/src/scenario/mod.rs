@@ -139,7 +139,11 @@ impl Scenario {
         }
         resolved.insert("device".into(), device_table.into());
         resolved.insert("host".into(), host::table(&host).into());
-        if let Some(table) = process_table {
+        if let Some(mut table) = process_table {
+            if !policy.parallel() {
+                // They would be refused: what is resolved can be run again.
+                ACTION_KEYS.iter().for_each(|key| drop(table.remove(*key)));
+            }
             resolved.insert("process".into(), table.into());
         }
         let scenario = Self { seed, workload, cache, policy, lower, device, host, process, resolved, in_levels };
@@ -224,4 +228,13 @@ impl Scenario {
 const POLICY_KEYS: [&str; 3] = ["min_lead", "buffers", "for_others"];
 
 /// Keys of `[process]` that say how prefetch actions go.
-const ACTION_KEYS: [&str; 6] = ["prefetch_action", "action_issues", "min_time", "min_lead", "buffers", "for_others"];
+const ACTION_KEYS: [&str; 8] = [
+    "prefetch_action",
+    "action_issues",
+    "min_time",
+    "min_lead",
+    "buffers",
+    "for_others",
+    "idle_order",
+    "contention_scope",
+];

@@ -1,5 +1,6 @@
 //! Section `[process]`: processes as one parallel program.
 
+use headstart_engine::parallel::{Contention, IdleOrder};
 use headstart_trace::patterns;
 use headstart_types::{typed_keys, KeyError, Nanos, Position};
 use serde::Deserialize;
@@ -54,11 +55,21 @@ pub struct ProcessKeys {
     pub buffers: u32,
     /// Processors prefetch what only other processes will read.
     pub for_others: bool,
-    /// Time for which a file system operation holds the shared structures.
+    /// Which of several idle processors takes on the next action.
+    pub order: IdleOrder,
+    /// Time for which a look-up holds the shared structures.
     pub contention: Nanos,
+    /// So does a prefetch action, beside the time that it takes.
+    pub actions_contend: bool,
 }
 
 impl ProcessKeys {
+    /// The shared structures.
+    #[must_use]
+    pub fn contends(&self) -> Contention {
+        Contention::new(self.contention, self.actions_contend)
+    }
+
     /// The keys that are its policy's.
     #[must_use]
     pub fn policy_keys(&self) -> [(String, Value); 3] {
@@ -79,7 +90,9 @@ struct Raw {
     min_lead: Position,
     buffers: u32,
     for_others: bool,
+    idle_order: Order,
     contention: Nanos,
+    contention_scope: Contends,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +100,21 @@ struct Raw {
 enum Issues {
     Start,
     End,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Order {
+    Longest,
+    Shortest,
+    Number,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Contends {
+    LookUps,
+    All,
 }
 
 /// Processes of the original's machine (kotz-ellis, section 5.4).
@@ -102,7 +130,9 @@ fn defaults() -> Table {
     table.insert("prefetch_action".into(), "uniform:6ms:16ms".into());
     table.insert("action_issues".into(), "end".into());
     table.insert("min_time".into(), "0s".into());
+    table.insert("idle_order".into(), "longest".into());
     table.insert("contention".into(), "0s".into());
+    table.insert("contention_scope".into(), "look-ups".into());
     table.insert("min_lead".into(), 0.into());
     table.insert("buffers".into(), 0.into());
     table.insert("for_others".into(), true.into());
@@ -139,7 +169,13 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         min_lead: raw.min_lead,
         buffers: raw.buffers,
         for_others: raw.for_others,
+        order: match raw.idle_order {
+            Order::Longest => IdleOrder::Longest,
+            Order::Shortest => IdleOrder::Shortest,
+            Order::Number => IdleOrder::Number,
+        },
         contention: raw.contention,
+        actions_contend: matches!(raw.contention_scope, Contends::All),
     };
     resolved.insert("barrier".into(), barrier.into());
     if let Some(count) = keys.count {

@@ -4,18 +4,20 @@ Source: Kotz and Ellis, Prefetching in File Systems for MIMD Multiprocessors (RA
 access patterns, four synchronisations, with and without compute, each without and with prefetching in idle time.
 
 The paper prints few figures: nearly all rows are findings, held against ours. What it does not print is a guess (the
-portions' lengths and places) or was found by scanning for the picture as a whole, never for one row: requests enter
-the disks' queues at the start of an action, and each operation holds the shared structures for a time
-(`_matrix.CONTENTION_MS`). The item `sensitivity` varies all of them.
+portions' lengths and places, the frames of the cache) or was found by scanning for the findings as a whole: requests
+enter the disks' queues at the start of an action (`_matrix.ACTION_ISSUES`), and each look-up holds the shared structures
+for a time (`_matrix.CONTENTION_MS`). Every row depends on these two, so every row is calibrated. The item `sensitivity`
+varies all of them.
 """
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headstart.report.charts import altair
 from headstart.studies._lab import Lab, Report, Steps, chosen, described
-from headstart.studies._rows import Row
+from headstart.studies._rows import Basis, Row
 from headstart.studies.kotz_ellis import _figures, _sensitivity, _sweeps
 from headstart.studies.kotz_ellis._charts import DRAWN, drawn
 from headstart.studies.kotz_ellis._matrix import Study
@@ -31,6 +33,8 @@ __all__ = ["ITEMS", "SEEDS", "TITLE", "run"]
 TITLE = "Kotz and Ellis, Prefetching in File Systems for MIMD Multiprocessors (RAPID Transit)"
 
 SEEDS = "1; 1 to 5 in the rows of sensitivity that say so"
+BASIS: Basis = "calibrated"
+"""Of every row: see the two readings above that were found by scanning."""
 
 
 def _findings(study: Study) -> Steps:
@@ -76,4 +80,4 @@ def run(items: list[str], report: Report, draw: "Draw | None" = None) -> list[Ro
             for item in asked:
                 if item in charts:
                     draw(item, charts[item])
-    return [row for item in asked for row in done[item]]
+    return [dataclasses.replace(row, basis=BASIS) for item in asked for row in done[item]]

@@ -1,7 +1,8 @@
 """What the rows need of a run."""
 
 import dataclasses
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from headstart.simulation import Result
@@ -21,21 +22,21 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Figures of one run; times in milliseconds, of a process where not said otherwise the mean over processes."""
+    """Figures of a run, or the mean of several; times in milliseconds, of a process where not said otherwise the mean over processes."""
 
     total_ms: float
     read_ms: float
     """Mean time of a read."""
     read_p50_ms: float
     read_max_ms: float
-    references: int
-    misses: int
-    hits_ready: int
-    hits_unready: int
+    references: float
+    misses: float
+    hits_ready: float
+    hits_unready: float
     hit_wait_ms: float
     """Mean over the unready hits."""
-    fetches: int
-    prefetches: int
+    fetches: float
+    prefetches: float
     disk_ms: float
     """Mean response of the disks, from the queue's entry on."""
     compute_ms: float
@@ -47,10 +48,11 @@ class Outcome:
     """After its last read, while others read on."""
     action_ms: float
     """Mean length of an action."""
-    overruns: int
+    overruns: float
     overrun_ms: float
     """Mean of the overruns that there were."""
     intervals: tuple[Interval, ...]
+    """Of several runs, those of the first."""
 
     @classmethod
     def of(cls, result: Result) -> Self:
@@ -97,6 +99,13 @@ class Outcome:
     def unready_share(self) -> float:
         """Of the hits, those whose block was on its way."""
         return share(self.hits_unready, self.hits_ready + self.hits_unready)
+
+
+def mean(runs: Sequence[Outcome]) -> Outcome:
+    """Return the mean of every figure."""
+    names = [field.name for field in dataclasses.fields(Outcome) if field.name != "intervals"]
+    means = {name: statistics.fmean(getattr(run, name) for run in runs) for name in names}
+    return dataclasses.replace(runs[0], **means)
 
 
 def share(part: float, whole: float) -> float:

@@ -7,13 +7,11 @@ from typing import Any, Final
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row
 from headstart.studies.kotz_ellis import _published as paper
-from headstart.studies.kotz_ellis._matrix import CONTENTION_MS, PINNED, Pair, Study, Variant
+from headstart.studies.kotz_ellis._matrix import CONTENTION_MS, PINNED, SEEDS, Pair, Study, Variant
 from headstart.studies.kotz_ellis._reads import READS, spans
 from headstart.studies.kotz_ellis._totals import TOTALS
 
 ITEM: Final = "sensitivity"
-
-SEEDS: Final = (1, 2, 3, 4, 5)
 
 
 def _keys(**keys: Any) -> Variant:
@@ -22,7 +20,7 @@ def _keys(**keys: Any) -> Variant:
 
 VARIANTS: dict[str, Variant] = {
     "as pinned": PINNED,
-    **{f"seed {seed}": Variant(seed=seed) for seed in SEEDS[1:]},
+    **{f"seed {seed} alone": Variant(seeds=(seed,)) for seed in SEEDS},
     "local portions of 5, global ones of 100": Variant(portion=5),
     "local portions of 20, global ones of 400": Variant(portion=20),
     "global portions of 10, as local ones": Variant(together=1),
@@ -35,6 +33,11 @@ VARIANTS: dict[str, Variant] = {
     "requests enter the queue at the action's end": _keys(action_issues="end"),
     "the same, contention 0.25 ms": _keys(action_issues="end", contention="0.25ms"),
     "the same, contention 0": _keys(action_issues="end", contention="0ms"),
+    "contention of look-ups and actions, on top of an action's 6 to 16 ms": _keys(contention_scope="all"),
+    "the same, contention 0.5 ms": _keys(contention_scope="all", contention="0.5ms"),
+    "a freed buffer goes to the processor idle for the shortest time": _keys(idle_order="shortest"),
+    "a freed buffer goes to the first-numbered idle processor": _keys(idle_order="number"),
+    "20 frames more": Variant(spare=20),
     "processors prefetch only what their own process reads": _keys(for_others=False),
     "actions of 1 to 2 ms": _keys(prefetch_action="uniform:1ms:2ms"),
 }
@@ -61,7 +64,7 @@ def sensitivity(study: Study) -> Steps:
     yield
 
     rows = [_row(name, pairs) for name, pairs in asked.items()]
-    seeds = [asked["as pinned"], *(asked[f"seed {seed}"] for seed in SEEDS[1:])]
+    seeds = [asked[f"seed {seed} alone"] for seed in SEEDS]
     return rows + [_seeds(name, [of(pairs) for pairs in seeds]) for name, of in FIGURES.items()]
 
 
