@@ -2,7 +2,7 @@
 
 use headstart_device::DeviceError;
 use headstart_trace::TraceError;
-use headstart_types::KeyError;
+use headstart_types::{printable, KeyError};
 
 /// A user's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Device(DeviceError),
     /// The scenario file itself.
-    #[error("{path}{line}: {problem}; allowed: {allowed}")]
+    #[error("{}{line}: {}; allowed: {allowed}", printable(path), printable(problem))]
     Scenario {
         /// The file.
         path: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headstart_types::{Chunk, KeyError, Nanos, Position, Program, NEVER};
 
 use crate::scenario::{Processes, Scenario};
-use crate::workload::References;
+use crate::workload::{References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
 /// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.
@@ -39,7 +39,13 @@ pub fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<
 /// # Errors
 /// The trace is wrong somewhere.
 pub fn each(scenario: &Scenario, references: &References) -> Result<Vec<Chunk>, Error> {
-    references.pids.iter().map(|pid| references.of_process(scenario, *pid)?.rest()).collect()
+    let mut most = KNOWN_REFERENCES_MAX;
+    let known = references.pids.iter().map(|pid| {
+        let chunk = references.of_process(scenario, *pid)?.rest_within(most)?;
+        most -= chunk.blocks.len();
+        Ok(chunk)
+    });
+    known.collect()
 }
 
 /// Whether the references of all processes can be numbered.

@@ -233,7 +233,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
-    let mut notes: Vec<String> = references.note.iter().map(|note| (*note).to_owned()).collect();
+    let mut notes = references.notes.clone();
     let carries = references.carries;
     let recorded = scenario.workload.compute == crate::scenario::ComputeKey::Trace;
     if recorded

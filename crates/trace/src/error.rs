@@ -1,10 +1,11 @@
-//! Errors of traces. Each is displayed on one line that names the file and, where there is one, the line.
+//! Errors of traces. Each is displayed on one line that names the file and, where there is one, the line. What comes
+//! from a file, its name included, is shown with its control characters escaped.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use headstart_types::{system_says, KeyError};
+use headstart_types::{printable, printable_path, system_says, KeyError};
 
 /// Where in a file something is wrong. Lines and records count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{}: {}; allowed: {allowed}", file.display(), system_says(source))]
+    #[error("{}: {}; allowed: {allowed}", printable_path(file), printable(&system_says(source)))]
     Io {
         /// The file.
         file: PathBuf,
@@ -42,7 +43,7 @@ pub enum TraceError {
         allowed: &'static str,
     },
     /// The content is wrong.
-    #[error("{}{place}: {problem}", file.display())]
+    #[error("{}{place}: {}", printable_path(file), printable(problem))]
     Bad {
         /// The file.
         file: PathBuf,
@@ -52,7 +53,7 @@ pub enum TraceError {
         problem: String,
     },
     /// No format of that name, or none that fits.
-    #[error("{}: {problem}; allowed: {allowed}", file.display())]
+    #[error("{}: {}; allowed: {allowed}", printable_path(file), printable(problem))]
     UnknownFormat {
         /// The file.
         file: PathBuf,

@@ -8,6 +8,7 @@ use headstart_types::KeyError;
 use serde::Serialize;
 
 use crate::hash::Build;
+use crate::limits::{check_distinct, BlockAllowance};
 use crate::{Carries, Record, RecordReader, TraceError};
 
 /// Most blocks of one request. A larger one is a mistake in the trace or in the block size.
@@ -53,13 +54,17 @@ pub struct Info {
 }
 
 /// The blocks of `block_bytes` that a request touches: the first one, and how many.
-pub(crate) fn blocks_of(record: &Record, block_bytes: u64) -> Result<(u64, u64), TraceError> {
+pub(crate) fn blocks_of(
+    record: &Record,
+    block_bytes: u64,
+    reader: &dyn RecordReader,
+) -> Result<(u64, u64), TraceError> {
     let first = record.offset / block_bytes;
     let count = (record.offset + (record.size - 1)) / block_bytes - first + 1;
     if count > REQUEST_BLOCKS_MAX {
         let problem = format!("a request of {} bytes is {count} blocks of {block_bytes} bytes", record.size);
         let allowed = format!("at most {REQUEST_BLOCKS_MAX} blocks a request");
-        return Err(KeyError::new("block_size", problem, allowed).into());
+        return Err(reader.bad(record, &problem, &allowed));
     }
     Ok((first, count))
 }
@@ -79,7 +84,7 @@ pub fn info(reader: &mut dyn RecordReader, block_bytes: Option<u64>) -> Result<I
     let mut batch = Vec::new();
     while reader.read(&mut batch)? {
         for record in &batch {
-            tally.add(record, block_bytes)?;
+            tally.add(record, block_bytes, reader)?;
         }
     }
     Ok(tally.finish(carries, block_bytes, reader))
@@ -96,13 +101,14 @@ struct Tally {
     think_ns: u128,
     duration_ns: u128,
     blocks: HashSet<(u32, u64), Build>,
+    allowance: Option<BlockAllowance>,
     /// Where the last request of a file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
 }
 
 impl Tally {
-    fn add(&mut self, record: &Record, block_bytes: Option<u64>) -> Result<(), TraceError> {
+    fn add(&mut self, record: &Record, block_bytes: Option<u64>, reader: &dyn RecordReader) -> Result<(), TraceError> {
         self.requests += 1;
         self.writes += u64::from(record.write);
         self.bytes += u128::from(record.size);
@@ -111,11 +117,16 @@ impl Tally {
         self.duration_ns += u128::from(record.duration.0);
         self.processes.insert(record.pid);
         let (first, count) = match block_bytes {
-            Some(block_bytes) => blocks_of(record, block_bytes)?,
+            Some(block_bytes) => {
+                let blocks = blocks_of(record, block_bytes, reader)?;
+                self.allowance.get_or_insert_with(|| BlockAllowance::new(block_bytes)).take(record, reader)?;
+                blocks
+            }
             None => (record.offset, 1),
         };
         self.references += count;
         self.blocks.extend((0..count).map(|index| (record.file, first + index)));
+        check_distinct(self.blocks.len(), record, reader)?;
         let end = record.offset.wrapping_add(record.size);
         let before = self.ends.insert(record.file, end);
         self.sequential += u64::from(before == Some(record.offset));

@@ -1,7 +1,7 @@
 //! Traces: any format becomes one stream of [`Record`]s in bytes and nanoseconds, together with a declaration of
 //! what the trace carries ([`Carries`]), so that a policy that needs what is missing can say so.
 //!
-//! - [`open`] reads a trace file (plain, gzip, xz or zstd), format named or recognised; the formats are the rows
+//! - [`open`] reads a trace file (plain, gzip, bzip2, xz or zstd), format named or recognised; the formats are the rows
 //!   of [`FORMATS`], one file each in `formats/`.
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
 //! - [`patterns`] are what the processes of a parallel program read, each one its own string or all a shared one.
@@ -17,6 +17,7 @@ mod formats;
 mod fuzz;
 mod hash;
 mod info;
+mod limits;
 mod lines;
 mod number;
 mod order;
@@ -27,11 +28,12 @@ mod registry;
 mod source;
 mod workloads;
 
-pub use convert::{convert, ConvertSummary, TARGETS};
+pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{Place, TraceError};
 #[doc(hidden)]
 pub use fuzz::fuzz_parse;
 pub use info::{info, Info};
+pub use limits::{check_distinct, BlockAllowance, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
 pub use registry::{open, Fit, Format, FORMATS};
 pub use source::{sha256_file, Source};

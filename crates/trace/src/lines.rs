@@ -75,6 +75,18 @@ impl Lines {
         self.source.progress()
     }
 
+    /// Number of the last line handed out, from 1; the largest there is where it is larger.
+    #[inline]
+    pub(crate) fn number(&self) -> u32 {
+        u32::try_from(self.number).unwrap_or(u32::MAX)
+    }
+
+    /// An error in a line that was handed out.
+    #[cold]
+    pub(crate) fn bad_at(&self, number: u32, problem: String) -> TraceError {
+        self.source.bad(Place::Line(number.into()), problem)
+    }
+
     /// An error in the last line handed out.
     #[cold]
     pub(crate) fn bad(&self, problem: String) -> TraceError {
@@ -92,6 +104,10 @@ pub(crate) trait LineParser: Send {
     fn carries(&self) -> Carries;
     /// As [`RecordReader::unit_bytes`].
     fn unit_bytes(&self) -> u64;
+    /// As [`RecordReader::sizes_vary`].
+    fn sizes_vary(&self) -> bool {
+        false
+    }
     /// As [`RecordReader::files`].
     fn files(&self) -> &[FileEntry] {
         &[]
@@ -104,9 +120,9 @@ pub(crate) trait LineParser: Send {
     fn skipped(&self) -> u64 {
         0
     }
-    /// How many records may be held back to put them in order of issue; 0 where the format is in order.
-    fn window(&self) -> usize {
-        0
+    /// Whether records may stand out of order and are to be put in order of issue.
+    fn reorders(&self) -> bool {
+        false
     }
     /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
     /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words.
@@ -119,7 +135,7 @@ pub(crate) struct LineReader<P> {
     parser: P,
     objects: bool,
     checks: Checks,
-    /// Where the format has a window.
+    /// Where records may stand out of order.
     order: Option<Order>,
 }
 
@@ -127,23 +143,31 @@ impl<P: LineParser> LineReader<P> {
     /// Reads the rest of `lines`.
     pub(crate) fn new(lines: Lines, parser: P) -> Self {
         let objects = parser.carries().objects;
-        let order = (parser.window() > 0).then(|| Order::new(parser.window()));
+        let order = parser.reorders().then(Order::default);
         Self { lines, parser, objects, checks: Checks::default(), order }
     }
 
-    /// Takes the record of a line and hands out the one whose turn it is, if any.
+    /// Takes the record of a line: hands it out, or holds it back until its turn comes.
     #[inline]
     fn admit(&mut self, mut record: Record, into: &mut Vec<Record>) -> Result<(), String> {
+        record.stands_at = self.lines.number();
         if let Some(order) = &mut self.order {
             extent(&record, self.objects)?;
-            let Some(mut next) = order.push(record)? else { return Ok(()) };
-            self.checks.admit_time(&mut next)?;
-            into.push(next);
+            order.push(record)?;
         } else {
             self.checks.admit(&mut record, self.objects)?;
             into.push(record);
         }
         Ok(())
+    }
+
+    /// Hands out a record that was held back and whose turn it is; false where there is none.
+    #[inline]
+    fn release(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let Some(mut record) = self.order.as_mut().and_then(Order::pop_ready) else { return Ok(false) };
+        self.checks.admit_time(&mut record).map_err(|problem| self.lines.bad(problem))?;
+        into.push(record);
+        Ok(true)
     }
 
     /// Hands out what is still held back; at the end of the lines.
@@ -169,6 +193,10 @@ impl<P: LineParser> RecordReader for LineReader<P> {
         self.parser.unit_bytes()
     }
 
+    fn sizes_vary(&self) -> bool {
+        self.parser.sizes_vary()
+    }
+
     fn files(&self) -> &[FileEntry] {
         self.parser.files()
     }
@@ -185,6 +213,9 @@ impl<P: LineParser> RecordReader for LineReader<P> {
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.len() < BATCH {
+            if self.release(into)? {
+                continue;
+            }
             let Some(line) = self.lines.next()? else {
                 self.drain(into)?;
                 break;
@@ -194,6 +225,10 @@ impl<P: LineParser> RecordReader for LineReader<P> {
             admitted.map_err(|problem| self.lines.bad(problem))?;
         }
         Ok(!into.is_empty())
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        self.lines.bad_at(record.stands_at, format!("{problem}; allowed: {allowed}"))
     }
 
     fn progress(&self) -> (u64, u64) {

@@ -1,14 +1,17 @@
 //! Numbers out of bytes, without a `String` per field and without binary fractions where the text is decimal.
 
-use std::borrow::Cow;
+use headstart_types::printable;
 
-/// How a field is shown in an error: in quotes, on one line, shortened, bytes that are not ASCII escaped.
+/// How a field is shown in an error: in quotes, on one line, shortened, control characters and bytes that are
+/// not UTF-8 escaped.
 pub(crate) fn shown(field: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 40;
     let cut = field.len().min(SHOWN_BYTES_MAX);
     let dots = if cut < field.len() { "..." } else { "" };
-    let text = std::str::from_utf8(&field[..cut]).ok().filter(|text| !text.chars().any(char::is_control));
-    let text = text.map_or_else(|| Cow::Owned(field[..cut].escape_ascii().to_string()), Cow::Borrowed);
+    let text: String = field[..cut]
+        .utf8_chunks()
+        .map(|chunk| format!("{}{}", printable(chunk.valid()), chunk.invalid().escape_ascii()))
+        .collect();
     format!("\"{text}{dots}\"")
 }
 
@@ -146,7 +149,7 @@ mod tests {
         assert_eq!(error(b"abc"), "\"abc\" in column offset is not a whole number; allowed: 0 or more");
         assert_eq!(error(b"-7"), "\"-7\" in column offset is negative; allowed: 0 or more");
         assert!(error(b"18446744073709551616").contains("too large"));
-        assert!(error(b"\xff\xfe\n").contains("\\xff\\xfe\\n"));
+        assert!(error(b"\xff\xfe\n\0\x1b").contains("\\xff\\xfe\\n\\0\\u{1b}"));
         assert_eq!(whole(b"18446744073709551615", "offset"), Ok(u64::MAX));
         assert_eq!(whole(b"000000000000000000000007", "offset"), Ok(7));
     }

@@ -1,72 +1,172 @@
 //! Records that were logged a little out of order, put in order of issue.
 //!
 //! Tracers that write a record when the request completes, or one buffer for each processor, do not write in order
-//! of issue. We hold back the last [`WINDOW`] records and insert each where it belongs, behind those of the same
-//! time. A record that is earlier than what was handed out already is an error: sorting a whole trace would take
-//! memory in proportion to it.
-//! Cost: constant for a record in order; one move for each record that it overtakes, otherwise.
+//! of issue; and where times are whole seconds, a record may stand a second behind one that it should precede. We
+//! hold back the records of the last [`SPAN`] of the trace and hand them out in order of time, those of the same time
+//! as they stand. A record that is earlier than what was handed out already is an error: sorting a whole trace would
+//! take memory in proportion to it.
+//!
+//! Cost: constant for a record in order; the logarithm of the late ones held for one that is not, however late it is.
+//! Memory: [`HELD_MAX`] records, whatever the trace.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_types::Nanos;
 
 use crate::Record;
 
-/// How many records the formats hold back: a few times the depth of a busy server's queue. A guess.
-pub(crate) const WINDOW: usize = 1024;
+/// How far a record may stand behind a later one. A log written at completion is out of order by no more than the
+/// longest request takes, and Linux gives up on one after 30 s by default (`/sys/block/*/device/timeout` of SCSI disks,
+/// `nvme_core.io_timeout`).
+const SPAN: Nanos = Nanos(30_000_000_000);
+/// So many are held back in any case: they cost little, and a trace may have pauses longer than the span.
+const HELD_MIN: usize = 1024;
+/// No more are held back, which is 60 MB; a trace with more requests in 30 s gets a shorter span. A guess.
+const HELD_MAX: usize = 1 << 20;
+
+/// How much is held back.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    span: Nanos,
+    held_min: usize,
+    held_max: usize,
+}
 
 /// The records held back.
 #[derive(Debug)]
 pub(crate) struct Order {
-    window: usize,
-    held: VecDeque<Record>,
-    /// Time of the last record handed out, as recorded.
-    released_ns: u64,
-    reordered: bool,
+    window: Window,
+    /// Those that came in order.
+    in_order: VecDeque<Record>,
+    /// Those that came later than their time says.
+    late: BinaryHeap<Reverse<Late>>,
+    /// How many came late so far.
+    late_count: u64,
+    /// Time of the latest record taken, and of the last one handed out, as recorded.
+    latest: Nanos,
+    released: Nanos,
+}
+
+/// A late record. Among those of one time the first that came is the first to go.
+#[derive(Debug)]
+struct Late {
+    number: u64,
+    record: Record,
+}
+
+impl Late {
+    fn key(&self) -> (Nanos, u64) {
+        (self.record.time, self.number)
+    }
+}
+
+impl PartialEq for Late {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Late {}
+
+impl PartialOrd for Late {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Late {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self::new(Window { span: SPAN, held_min: HELD_MIN, held_max: HELD_MAX })
+    }
 }
 
 impl Order {
-    pub(crate) fn new(window: usize) -> Self {
-        Self { window, held: VecDeque::with_capacity(window + 1), released_ns: 0, reordered: false }
+    fn new(window: Window) -> Self {
+        Self {
+            window,
+            in_order: VecDeque::new(),
+            late: BinaryHeap::new(),
+            late_count: 0,
+            latest: Nanos::ZERO,
+            released: Nanos::ZERO,
+        }
     }
 
-    /// Takes a record, its time as recorded, and hands out the earliest if more than the window are held.
+    /// Takes a record, its time as recorded.
     #[inline]
-    pub(crate) fn push(&mut self, record: Record) -> Result<Option<Record>, String> {
-        if self.held.back().is_none_or(|last| last.time <= record.time) {
-            self.held.push_back(record);
-        } else {
-            self.insert(record)?;
+    pub(crate) fn push(&mut self, record: Record) -> Result<(), String> {
+        if record.time >= self.latest {
+            self.latest = record.time;
+            self.in_order.push_back(record);
+            return Ok(());
         }
-        Ok(if self.held.len() > self.window { self.pop() } else { None })
+        self.push_late(record)
+    }
+
+    #[cold]
+    fn push_late(&mut self, record: Record) -> Result<(), String> {
+        if record.time < self.released {
+            let back = Nanos(self.latest.0 - record.time.0);
+            let Window { span, held_max, .. } = self.window;
+            return Err(format!(
+                "the time is {back} earlier than in a record before; \
+                 allowed: earlier by up to {span}, by up to {held_max} records"
+            ));
+        }
+        self.late_count += 1;
+        self.late.push(Reverse(Late { number: self.late_count, record }));
+        Ok(())
+    }
+
+    /// The earliest record, if more than the window are held.
+    #[inline]
+    pub(crate) fn pop_ready(&mut self) -> Option<Record> {
+        let held = self.in_order.len() + self.late.len();
+        if held <= self.window.held_min {
+            return None;
+        }
+        let earliest = self.earliest()?;
+        let passed = self.latest.0 - earliest.0 > self.window.span.0;
+        if passed || held > self.window.held_max {
+            return self.pop();
+        }
+        None
     }
 
     /// The earliest of those held.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Record> {
-        let record = self.held.pop_front()?;
-        self.released_ns = record.time.0;
+        // Of one time, the one that came in order came first: a later one has been taken by then, and is still held.
+        let late = match (self.in_order.front(), self.late.peek()) {
+            (Some(front), Some(Reverse(late))) => late.record.time < front.time,
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        let record = if late { self.late.pop().map(|late| late.0.record) } else { self.in_order.pop_front() }?;
+        self.released = record.time;
         Some(record)
+    }
+
+    #[inline]
+    fn earliest(&self) -> Option<Nanos> {
+        let front = self.in_order.front().map(|record| record.time);
+        let late = self.late.peek().map(|late| late.0.record.time);
+        match (front, late) {
+            (Some(front), Some(late)) => Some(front.min(late)),
+            (front, late) => front.or(late),
+        }
     }
 
     /// Whether any record stood out of order.
     pub(crate) fn reordered(&self) -> bool {
-        self.reordered
-    }
-
-    #[cold]
-    fn insert(&mut self, record: Record) -> Result<(), String> {
-        if record.time.0 < self.released_ns {
-            let back = Nanos(self.released_ns - record.time.0);
-            let window = self.window;
-            return Err(format!(
-                "the time is {back} earlier than {window} records before; allowed: out of order by up to {window} records"
-            ));
-        }
-        self.reordered = true;
-        let at = self.held.partition_point(|held| held.time <= record.time);
-        self.held.insert(at, record);
-        Ok(())
+        self.late_count > 0
     }
 }
 
@@ -79,31 +179,91 @@ mod tests {
         Record { time: Nanos(time), size, ..Record::default() }
     }
 
+    fn window(span: u64, held_min: usize, held_max: usize) -> Order {
+        Order::new(Window { span: Nanos(span), held_min, held_max })
+    }
+
+    /// What is handed out after each push.
+    fn handed_out(order: &mut Order, times: &[u64]) -> Vec<Vec<u64>> {
+        let ready = |order: &mut Order| std::iter::from_fn(|| order.pop_ready()).map(|record| record.time.0).collect();
+        times
+            .iter()
+            .map(|time| {
+                order.push(at(*time, 1)).expect("not too late");
+                ready(order)
+            })
+            .collect()
+    }
+
     #[test]
-    fn a_window_of_two_mends_what_is_two_records_late() {
-        let mut order = Order::new(2);
-        let pushed: Vec<Option<u64>> =
-            [5, 7, 6, 5].iter().map(|time| order.push(at(*time, 1)).unwrap().map(|record| record.time.0)).collect();
-        // Held: 5 | 5 7 | 5 6 7, out 5 | 6 7 and a second 5, out 5.
-        assert_eq!(pushed, [None, None, Some(5), Some(5)]);
+    fn a_window_of_two_nanoseconds_mends_what_is_two_late() {
+        let mut order = window(2, 0, 100);
+        // 5 | 5 7 | 5 6 7 | 5 5 6 7 | at 8 both 5 are out | at 20 all but 20.
+        let expected: [&[u64]; 6] = [&[], &[], &[], &[], &[5, 5], &[6, 7, 8]];
+        assert_eq!(handed_out(&mut order, &[5, 7, 6, 5, 8, 20]), expected);
         assert!(order.reordered());
-        let late = order.push(at(4, 1)).unwrap_err();
-        assert_eq!(late, "the time is 1ns earlier than 2 records before; allowed: out of order by up to 2 records");
-        assert_eq!([order.pop(), order.pop(), order.pop()], [Some(at(6, 1)), Some(at(7, 1)), None]);
+        let late = order.push(at(4, 1)).expect_err("8 is out");
+        let allowed = "allowed: earlier by up to 2ns, by up to 100 records";
+        assert_eq!(late, format!("the time is 16ns earlier than in a record before; {allowed}"));
+        assert_eq!([order.pop(), order.pop()], [Some(at(20, 1)), None]);
+    }
+
+    #[test]
+    fn no_more_are_held_than_fit_and_some_always_are() {
+        let mut order = window(1_000, 0, 2);
+        assert_eq!(handed_out(&mut order, &[1, 2, 3, 4]), [vec![], vec![], vec![1], vec![2]]);
+        let mut order = window(1, 2, 100);
+        assert_eq!(handed_out(&mut order, &[10, 20, 15, 30]), [vec![], vec![], vec![10], vec![15]]);
+    }
+
+    /// A million records that all go back by a second would take hours where each moves those that it overtakes.
+    #[test]
+    fn late_records_do_not_move_others() {
+        let mut order = Order::default();
+        let mut count = 0u64;
+        for second in 0..4u64 {
+            for index in 0..250_000u64 {
+                order.push(at((second + 1 - index % 2) * 1_000_000_000, 1)).expect("within the span");
+                count += u64::from(order.pop_ready().is_some());
+            }
+        }
+        let mut last = Nanos::ZERO;
+        while let Some(record) = order.pop() {
+            assert!(record.time >= last);
+            last = record.time;
+            count += 1;
+        }
+        assert_eq!(count, 1_000_000);
     }
 
     proptest! {
         #[test]
         fn a_window_as_long_as_the_trace_is_a_stable_sort(times in proptest::collection::vec(0u64..20, 0..50)) {
-            let mut order = Order::new(times.len());
+            let mut order = window(20, 0, 50);
             let mut expected: Vec<Record> = (0u64..).zip(&times).map(|(index, time)| at(*time, index)).collect();
             for record in &expected {
-                prop_assert_eq!(order.push(*record).unwrap(), None);
+                order.push(*record).unwrap();
+                prop_assert_eq!(order.pop_ready(), None);
             }
             prop_assert_eq!(order.reordered(), !times.is_sorted());
             expected.sort_by_key(|record| record.time);
             let sorted: Vec<Record> = std::iter::from_fn(|| order.pop()).collect();
             prop_assert_eq!(sorted, expected);
+        }
+
+        #[test]
+        fn what_is_handed_out_is_in_order(times in proptest::collection::vec(0u64..40, 0..80), span in 0u64..10, most in 1usize..20) {
+            let mut order = window(span, 0, most);
+            let (mut last, mut taken, mut out) = (Nanos::ZERO, 0, 0);
+            for time in times {
+                taken += usize::from(order.push(at(time, 1)).is_ok());
+                while let Some(record) = order.pop_ready() {
+                    prop_assert!(record.time >= last);
+                    last = record.time;
+                    out += 1;
+                }
+                prop_assert!(taken - out <= most);
+            }
         }
     }
 }

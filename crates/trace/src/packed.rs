@@ -17,6 +17,10 @@ pub(crate) trait RecordParser: Send {
     fn carries(&self) -> Carries;
     /// As [`RecordReader::unit_bytes`].
     fn unit_bytes(&self) -> u64;
+    /// As [`RecordReader::sizes_vary`].
+    fn sizes_vary(&self) -> bool {
+        false
+    }
     /// The record, its time as recorded; `None` where it is to be left out, which is counted; or the problem.
     /// The caller guarantees [`Self::RECORD_BYTES`] bytes.
     fn parse(&mut self, bytes: &[u8]) -> Result<Option<Record>, String>;
@@ -89,6 +93,10 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
         self.parser.unit_bytes()
     }
 
+    fn sizes_vary(&self) -> bool {
+        self.parser.sizes_vary()
+    }
+
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.is_empty() {
@@ -104,7 +112,9 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
                     None => Ok(None),
                 });
                 match parsed {
-                    Ok(Some(record)) => into.push(record),
+                    Ok(Some(record)) => {
+                        into.push(Record { stands_at: u32::try_from(self.number).unwrap_or(u32::MAX), ..record })
+                    }
                     Ok(None) => self.skipped += 1,
                     Err(problem) => return Err(self.source.bad(Place::Record(self.number), problem)),
                 }
@@ -115,6 +125,10 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
 
     fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        self.source.bad(Place::Record(record.stands_at.into()), format!("{problem}; allowed: {allowed}"))
     }
 
     fn progress(&self) -> (u64, u64) {

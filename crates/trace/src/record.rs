@@ -1,6 +1,6 @@
 //! The one record that every trace format and every generator is turned into, and what a trace declares of itself.
 
-use headstart_types::Nanos;
+use headstart_types::{KeyError, Nanos};
 use serde::Serialize;
 
 use crate::TraceError;
@@ -9,7 +9,7 @@ use crate::TraceError;
 pub const BATCH: usize = 4096;
 
 /// One I/O of a trace, in normalised units. Fields that the trace does not carry ([`Carries`]) are zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Record {
     /// Issue time, since the issue of the first record. Never decreases along a trace.
     pub time: Nanos,
@@ -26,9 +26,25 @@ pub struct Record {
     pub pid: u32,
     /// File, device or ASU, or zero.
     pub file: u32,
+    /// Where it stands in the file, for errors: its line or its number, from 1; zero where it comes from no file.
+    /// Larger ones than 32 bits hold stand as the largest. Takes no room: the fields before leave as many bytes unused.
+    pub stands_at: u32,
     /// Whether it is a write.
     pub write: bool,
 }
+
+/// Two records are equal if they are the same I/O, wherever they stand.
+impl PartialEq for Record {
+    fn eq(&self, other: &Self) -> bool {
+        let fields = |record: &Self| {
+            let Record { time, duration, think, offset, size, pid, file, stands_at: _, write } = *record;
+            (time, duration, think, offset, size, pid, file, write)
+        };
+        fields(self) == fields(other)
+    }
+}
+
+impl Eq for Record {}
 
 /// What a trace carries. What it does not carry is zero in its records, and must not be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +87,11 @@ pub trait RecordReader: Send {
     /// of the pages or sectors in which it counts, 1 where it counts bytes.
     fn unit_bytes(&self) -> u64;
 
+    /// Whether objects have sizes of their own, other than [`RecordReader::unit_bytes`].
+    fn sizes_vary(&self) -> bool {
+        false
+    }
+
     /// The file table in its own order; empty where there is none.
     fn files(&self) -> &[FileEntry] {
         &[]
@@ -91,6 +112,12 @@ pub trait RecordReader: Send {
     /// Records that were left out so far because they are empty, in formats where such records are common.
     fn skipped(&self) -> u64 {
         0
+    }
+
+    /// The error of a record that this reader has handed out: where it stands, what is wrong, and what is allowed.
+    #[cold]
+    fn bad(&self, _record: &Record, problem: &str, allowed: &str) -> TraceError {
+        KeyError::new("generator", problem, allowed).into()
     }
 
     /// How far the reading is: (done, total), in bytes of the file as stored, or in requests of a generator.

@@ -8,7 +8,8 @@ use crate::formats::{
     alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, oracle_general, replayer, spc,
     systor, tencent, u32_blocks, vscsi,
 };
-use crate::{Carries, RecordReader, Source, TraceError};
+use crate::source::other_compression;
+use crate::{Carries, Place, RecordReader, Source, TraceError};
 
 /// How well a file fits a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,9 +90,14 @@ pub fn open(path: &Path, format: &str) -> Result<Box<dyn RecordReader>, TraceErr
     }
     let source = Source::open(path)?;
     if source.head().is_empty() {
-        return Err(source.bad(crate::Place::File, crate::checks::EMPTY.to_owned()));
+        return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned()));
     }
     let row = detect(&source).ok_or_else(|| {
+        if let Some(packed) = other_compression(source.head()) {
+            let problem =
+                format!("is compressed by {packed}; allowed: plain, or compressed by gzip, bzip2, xz or zstd");
+            return source.bad(Place::File, problem);
+        }
         let problem = "the format is not recognised; name it";
         unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
     })?;

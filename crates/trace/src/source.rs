@@ -17,13 +17,14 @@ use crate::{Place, TraceError};
 const HEAD_BYTES: usize = 4096;
 
 /// Suffixes of compressed files, for the names of neighbours and of detection.
-pub(crate) const COMPRESSED_SUFFIXES: [&str; 4] = [".gz", ".xz", ".zst", ".zstd"];
+pub(crate) const COMPRESSED_SUFFIXES: [&str; 5] = [".gz", ".bz2", ".xz", ".zst", ".zstd"];
 
 /// How the bytes of the file are packed, by magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     None,
     Gzip,
+    Bzip2,
     Xz,
     Zstd,
 }
@@ -32,6 +33,10 @@ impl Compression {
     fn sniff(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
+            // The size of blocks as a digit, then the first digits of pi, or of its root at the end of an empty stream.
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, ..] => {
+                Compression::Bzip2
+            }
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
             _ => Compression::None,
@@ -42,6 +47,7 @@ impl Compression {
         match self {
             Compression::None => "plain",
             Compression::Gzip => "gzip",
+            Compression::Bzip2 => "bzip2",
             Compression::Xz => "xz",
             Compression::Zstd => "zstd",
         }
@@ -51,6 +57,7 @@ impl Compression {
         Ok(match self {
             Compression::None => Box::new(packed),
             Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Compression::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
             Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
         })
@@ -91,14 +98,8 @@ impl Source {
     /// # Errors
     /// The file is missing, no regular file, unreadable, or its compressed content is damaged at its start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let io = |source| TraceError::reading(path, source);
-        let metadata = std::fs::metadata(path).map_err(io)?;
-        if metadata.is_dir() {
-            let problem = "is a directory; allowed: a trace file".to_owned();
-            return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem });
-        }
-        let file = File::open(path).map_err(io)?;
-        Self::new(path, true, file, metadata.len())
+        let (file, stored_bytes) = open_regular(path)?;
+        Self::new(path, true, file, stored_bytes)
     }
 
     /// Takes `content` for the content of a file called `name`.
@@ -215,9 +216,35 @@ impl Source {
     }
 }
 
-/// `name` without ".gz", ".xz", ".zst" or ".zstd".
+/// `name` without ".gz", ".bz2", ".xz", ".zst" or ".zstd".
 pub(crate) fn without_compression_suffix(name: &str) -> &str {
     COMPRESSED_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
+}
+
+/// Opens a regular file, and says how long it is. A pipe or a device may have no end, and some act on being opened.
+fn open_regular(path: &Path) -> Result<(File, u64), TraceError> {
+    let io = |source| TraceError::reading(path, source);
+    let metadata = std::fs::metadata(path).map_err(io)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
+        let problem = format!("is {what}; allowed: a trace in a regular file");
+        return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem });
+    }
+    Ok((File::open(path).map_err(io)?, metadata.len()))
+}
+
+/// How a file is packed that cannot be unpacked here, by its first bytes.
+pub(crate) fn other_compression(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0x04, 0x22, 0x4d, 0x18, ..] => "lz4",
+        [0x1f, 0x9d, ..] => "compress (.Z)",
+        [b'L', b'Z', b'I', b'P', ..] => "lzip",
+        [0x89, b'L', b'Z', b'O', ..] => "lzop",
+        [b'P', b'K', 3, 4, ..] => "zip",
+        [b'7', b'z', 0xbc, 0xaf, ..] => "7z",
+        [0xff, 6, 0, 0, b's', b'N', b'a', b'P', ..] => "snappy",
+        _ => return None,
+    })
 }
 
 /// SHA-256 of the file as stored, in lower-case hexadecimal.
@@ -226,7 +253,7 @@ pub(crate) fn without_compression_suffix(name: &str) -> &str {
 /// The file cannot be read.
 pub fn sha256_file(path: &Path) -> Result<String, TraceError> {
     let io = |source| TraceError::reading(path, source);
-    let mut file = File::open(path).map_err(io)?;
+    let (mut file, _) = open_regular(path)?;
     let mut hasher = Sha256::new();
     io::copy(&mut file, &mut hasher).map_err(io)?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())

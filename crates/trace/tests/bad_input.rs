@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{file, gzip, oracle, records, scratch, vscsi_1, xz, zstd};
+use common::{bzip2, file, gzip, oracle, records, scratch, vscsi_1, xz, zstd};
 use headstart_trace::{TraceError, FORMATS};
 
 const HEADER: &str = "time,op,pid,file,offset,size,dur_us\n";
@@ -82,7 +82,8 @@ fn wrong_lines_of_the_other_text_formats() {
     let lirs = |content: &[u8]| error("wrong_lirs", "x.trace", content, "auto");
     assert_eq!(lirs(b"hello\n"), ", line 1: \"hello\" in column block is not a whole number; allowed: 0 or more");
     assert_eq!(lirs(b"1\n\n2 3\n"), ", line 3: \"2 3\" in column block is not a whole number; allowed: 0 or more");
-    assert_eq!(lirs(b"1\n\xff\n"), ", line 2: \"\\xff\" in column block is not a whole number; allowed: 0 or more");
+    let named = |content: &[u8]| error("wrong_lirs", "x.trace", content, "lirs");
+    assert_eq!(named(b"1\n\xff\n"), ", line 2: \"\\xff\" in column block is not a whole number; allowed: 0 or more");
     let lis = |content: &[u8]| error("wrong_lis", "x.lis", content, "auto");
     assert!(lis(b"1 1 0 0\n5\n").starts_with(", line 2: \"5\" has 1 column; allowed: 4"));
     assert!(lis(b"1 1 0\n").starts_with(", line 1: \"1 1 0\" has 3 columns; allowed: 4"));
@@ -132,7 +133,6 @@ fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
         ("fio", "fio version 2 iolog", "/f reed 0 1", "\"reed\" in column action is unknown; allowed: read, write, add, open, close, sync, datasync, trim, wait"),
         ("fio", "fio version 2 iolog", "/f read 0", "\"/f read 0\" has 3 columns; allowed: \"file action\" or \"file action offset length\""),
         ("fio", "fio version 3 iolog", "5 /f", "\"5 /f\" has too few columns; allowed: \"us file action\" or \"us file action offset length\""),
-        ("fio", "fio version 3 iolog", "5 /f wait 7", "the action wait is of version 2; allowed in version 3: time stamps"),
         ("fio", "fio version 3 iolog", "x /f read 0 1", "\"x\" in column time is not a number; allowed: a time, 0 or more"),
         ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8,0 1 1 0.5 9 Q R x + 8 [x]", "\"x\" in column sector is not a whole number; allowed: 0 or more"),
         ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8 1 1 0.5 9 Q R 8 + 8 [x]", "\"8\" in column device is no device; allowed: major,minor"),
@@ -186,7 +186,7 @@ fn wrong_binary_records() {
 #[test]
 fn empty_traces_are_errors_in_every_format() {
     for row in FORMATS {
-        for content in [&b""[..], &gzip(b""), &xz(b""), &zstd(b"")] {
+        for content in [&b""[..], &gzip(b""), &bzip2(b""), &xz(b""), &zstd(b"")] {
             let error = error("empty_traces", "x.trace", content, row.name);
             assert!(
                 error.starts_with(": the trace has no records") || error.starts_with(": there is no header"),
@@ -204,7 +204,7 @@ fn empty_traces_are_errors_in_every_format() {
 fn truncated_and_damaged_streams_say_so() {
     let lines: String =
         (0..50_000u64).map(|block| format!("{}\n", block.wrapping_mul(2_654_435_761) % 100_000)).collect();
-    for (name, pack) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("xz", xz), ("zstd", zstd)] {
+    for (name, pack) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("bzip2", bzip2), ("xz", xz), ("zstd", zstd)] {
         let whole = pack(lines.as_bytes());
         for length in [8, 20, whole.len() / 2, whole.len() - 1] {
             let error = error("truncated", "x.trace", &whole[..length], "lirs");
@@ -227,7 +227,7 @@ fn missing_files_directories_and_unknown_formats() {
     let error = headstart_trace::open(&missing, "auto").err().unwrap();
     assert!(matches!(error, TraceError::Io { .. }) && error.to_string().contains("none.trace: "), "{error}");
     let error = headstart_trace::open(&directory, "auto").err().unwrap().to_string();
-    assert!(error.ends_with("is a directory; allowed: a trace file"), "{error}");
+    assert!(error.ends_with("is a directory; allowed: a trace in a regular file"), "{error}");
     let path = file(&directory, "x.bin", b"neither this nor that\n");
     let names: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();
     let names = names.join(", ");
@@ -253,4 +253,87 @@ fn a_wrong_file_table_names_the_table() {
     assert!(row(b"0,1,/a\n").contains("line 2: \"0,1,/a\" has 3 columns; allowed: 4"));
     assert!(row(b"0,1,1,\xff\n").contains("is not UTF-8"));
     assert!(row(b"0,1,1,/a\n0,1,1,/b\n").contains("line 3: file 0 has two rows"));
+}
+
+#[test]
+fn a_binary_file_is_never_taken_for_block_numbers() {
+    let digits: Vec<u8> = (0..2000).flat_map(|block| format!("{block}\n").into_bytes()).collect();
+    let mut with_nul = digits.clone();
+    with_nul[1000] = 0;
+    let cases: [&[u8]; 5] =
+        [b"\x7fELF\x02\x01\x01\0\0", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n\0", &with_nul, b"12\x1b[2J\n", b"\xff\xfe1\0"];
+    for content in cases {
+        let error = error("binary", "x.trace", content, "auto");
+        assert!(error.starts_with(": the format is not recognised; name it"), "{error}");
+    }
+    assert_eq!(records(&file(&scratch("binary_not"), "x.trace", &digits), "auto").unwrap().len(), 2000);
+}
+
+#[test]
+fn no_control_character_reaches_an_error() {
+    let nasty = "a\0b\x1b[2J\x07\u{9b}1m\u{202e}\x7f\r";
+    for row in FORMATS {
+        for content in
+            [format!("{nasty}\n"), format!("time,{nasty}\n1,2\n"), format!("fio version 2 iolog\n{nasty} {nasty}\n")]
+        {
+            let path = file(&scratch("control"), "evil\u{1b}[31m\n.csv", content.as_bytes());
+            if let Err(error) = records(&path, row.name) {
+                let error = error.to_string();
+                assert!(!error.chars().any(|each| each.is_control() || each == '\u{202e}'), "{}: {error:?}", row.name);
+                assert!(error.contains("evil\\u{1b}[31m\\n.csv"), "{error}");
+            }
+        }
+    }
+    let path = file(&scratch("control"), "x", b"1\n");
+    let error = records(&path, "\x1b[2J").unwrap_err().to_string();
+    assert!(error.contains("unknown trace format \"\\u{1b}[2J\""), "{error:?}");
+}
+
+#[test]
+fn what_cannot_be_unpacked_is_named() {
+    let packed: [(&[u8], &str); 3] =
+        [(b"\x04\x22\x4d\x18rest", "lz4"), (b"PK\x03\x04rest", "zip"), (b"7z\xbc\xaf\x27\x1c", "7z")];
+    for (content, name) in packed {
+        let expected = format!(": is compressed by {name}; allowed: plain, or compressed by gzip, bzip2, xz or zstd");
+        assert_eq!(error("packed", "x.csv.packed", content, "auto"), expected);
+    }
+}
+
+/// Reading a pipe would wait for its writer, and `/dev/zero` has no end.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_opened() {
+    let folder = scratch("irregular");
+    let pipe = folder.join("pipe.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (path, what) in [
+        (pipe.as_path(), "no regular file"),
+        (std::path::Path::new("/dev/zero"), "no regular file"),
+        (std::path::Path::new("/dev/null"), "no regular file"),
+        (folder.as_path(), "a directory"),
+    ] {
+        let expected = format!("{}: is {what}; allowed: a trace in a regular file", path.display());
+        assert_eq!(records(path, "auto").unwrap_err().to_string(), expected);
+        assert_eq!(headstart_trace::sha256_file(path).unwrap_err().to_string(), expected);
+    }
+}
+
+/// 2 KB that are 252 million blocks of 8 KiB: they took 10.8 GB.
+#[test]
+fn a_small_file_is_not_allowed_many_blocks() {
+    let lines: String = (0..60u64).map(|i| format!("{i},R,1,0,{},34359738368,1\n", i * 34_359_738_368)).collect();
+    let folder = scratch("huge");
+    let path = file(&folder, "huge.csv", format!("{HEADER}{lines}").as_bytes());
+    let open = || headstart_trace::open(&path, "auto").unwrap();
+    let expected =
+        "huge.csv, line 6: with this request of 34359738368 bytes, the requests of more than 4096 blocks come to \
+        more than 16777216 blocks of 8192 bytes; allowed: larger blocks, or smaller requests";
+    let error = headstart_trace::info(&mut *open(), Some(8192)).unwrap_err().to_string();
+    assert!(error.ends_with(expected), "{error}");
+    let target = folder.join("huge.bin");
+    let error = headstart_trace::convert(&mut *open(), "oracleGeneral", &target, 8192).unwrap_err().to_string();
+    assert!(error.ends_with(expected), "{error}");
+    let error = headstart_trace::info(&mut *open(), Some(1)).unwrap_err().to_string();
+    assert!(error.contains(", line 2: a request of 34359738368 bytes is 34359738368 blocks of 1 bytes"), "{error}");
+    assert_eq!(headstart_trace::info(&mut *open(), Some(1 << 30)).unwrap().distinct_blocks, 60 * 32);
 }

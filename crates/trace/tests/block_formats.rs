@@ -143,15 +143,23 @@ fn vscsi_of_both_versions_leaves_out_what_moves_nothing() {
     assert_eq!((carries, skipped), (Carries { duration: true, ..BLOCKS }, 1));
 }
 
+/// As fio's reader does: a wait lasts until so many milliseconds after the start, and has four columns.
 #[test]
-fn fio_logs_of_version_2_sum_their_waits_and_those_of_version_3_have_times() {
+fn fio_logs_are_read_as_fio_reads_them() {
     let text =
-        "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1000\n/tmp/x open\n\
+        "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1000 0\n/tmp/x open\n\
         /tmp/x write 8192 512\n/dev/sda trim 0 4096\n/dev/sda wait 500 0\n/dev/sda sync 0 0\n/dev/sda read 4096 4096\n\
+        /dev/sda wait 9000\n/dev/sda datasync 0 0\n/dev/sda wait 1500 0\n/dev/sda read 0 512\n\
         /dev/sda read 0 0\n/dev/sda close\n";
     let (all, carries, unit, skipped) = read("fio", "fio", text);
-    assert_eq!(all, [at(0, 0, 0, 4096), write(at(1_000_000, 1, 8192, 512)), at(1_500_000, 0, 4096, 4096)]);
-    assert_eq!((carries, unit, skipped), (Carries { files: true, ..BLOCKS }, 1, 1));
+    let ms = 1_000_000;
+    let expected =
+        [at(0, 0, 0, 4096), write(at(1000 * ms, 1, 8192, 512)), at(1000 * ms, 0, 4096, 4096), at(1500 * ms, 0, 0, 512)];
+    assert_eq!(all, expected);
+    // Left out: the trim, both syncs, the wait of three columns, the empty read.
+    assert_eq!((carries, unit, skipped), (Carries { files: true, ..BLOCKS }, 1, 5));
+    let (all, _, _, skipped) = read("fio", "fio", "fio version 3 iolog\n5 /f wait 7 0\n6 /f sync 0 0\n9 /f read 0 1\n");
+    assert_eq!((all.len(), skipped), (1, 2));
     let text = "fio version 3 iolog\n2 Nvme1n1 add\n872 Nvme1n1 open\n878 Nvme1n1 write 0 16384\n888 b read 512 1\n\
         10001677 Nvme1n1 close\n";
     let (all, ..) = read("fio", "fio", text);
@@ -239,15 +247,28 @@ fn dbench_loadfiles_of_its_back_ends() {
     assert_eq!(carries, Carries { files: true, time: false, processes: true, ..BLOCKS });
 }
 
+/// Tencent's times are whole seconds, and a real trace of theirs goes back by one after more than 1024 requests.
 #[test]
-fn what_is_a_thousand_records_late_is_mended_and_what_is_later_is_refused() {
-    let line = |us: u64| format!("0,R,0,4096,{us}\n");
-    let late = |by: u64| (1..=by).map(line).collect::<String>() + &line(0);
+fn whole_seconds_may_go_back_by_one() {
+    let line = |second: u64| format!("{second},0,8,0,1063\n");
+    let text = [line(1_538_323_200).repeat(5_000), line(1_538_323_199), line(1_538_323_201).repeat(3)].concat();
+    let (all, ..) = read("seconds", "tencent", text);
+    let times: Vec<u64> = all.iter().map(|record| record.time.0 / 1_000_000_000).collect();
+    assert_eq!(times, [vec![0], vec![1; 5_000], vec![2; 3]].concat());
+}
+
+#[test]
+fn what_is_half_a_minute_late_is_mended_and_what_is_later_is_refused() {
+    let line = |ms: u64| format!("0,R,0,4096,{}\n", ms * 1_000);
+    // Two thousand requests up to the 31st second, and then one of the first.
+    let late = |by_ms: u64| (0..2000).map(|index| line(by_ms * index / 1999)).collect::<String>() + &line(0);
     let path = |content: String| file(&scratch("late"), "trace", content);
-    let times: Vec<u64> = records(&path(late(1024)), "alibaba").unwrap().iter().map(|record| record.time.0).collect();
-    assert_eq!(times, (0..=1024).map(|us| us * 1000).collect::<Vec<u64>>());
-    let error = records(&path(late(1025)), "alibaba").unwrap_err().to_string();
-    let expected = ", line 1026: the time is 1us earlier than 1024 records before; \
-        allowed: out of order by up to 1024 records";
+    assert_eq!(records(&path(late(30_000)), "alibaba").unwrap().len(), 2001);
+    let error = records(&path(late(31_000)), "alibaba").unwrap_err().to_string();
+    let expected = ", line 2001: the time is 31s earlier than in a record before; \
+        allowed: earlier by up to 30s, by up to 1048576 records";
     assert!(error.ends_with(expected), "{error}");
+    // However long ago: a thousand records are always held back.
+    let late: String = (1..=1000).map(|hour| line(hour * 3_600_000)).collect::<String>() + &line(0);
+    assert!(records(&path(late), "alibaba").unwrap().iter().is_sorted_by_key(|record| record.time));
 }

@@ -73,6 +73,7 @@ fn any_trace() -> impl Strategy<Value = (Carries, Vec<Record>)> {
                 pid: if processes { pid } else { 0 },
                 file: if files { id } else { 0 },
                 write: writes && write,
+                ..Record::default()
             }
         });
         (carries, records.collect())
@@ -81,9 +82,9 @@ fn any_trace() -> impl Strategy<Value = (Carries, Vec<Record>)> {
 
 proptest! {
     #[test]
-    fn csv_reads_back_as_it_was((carries, given) in any_trace(), suffix in 0usize..4) {
+    fn csv_reads_back_as_it_was((carries, given) in any_trace(), suffix in 0usize..5) {
         let directory = scratch("csv_reads_back");
-        let path = directory.join(["t.csv", "t.csv.gz", "t.csv.xz", "t.csv.zst"][suffix]);
+        let path = directory.join(["t.csv", "t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.csv.zst"][suffix]);
         let files = if carries.files {
             vec![FileEntry { file: 4, size_bytes: 9, path: "/a,\"b\" c".to_owned() }, FileEntry { file: 1, size_bytes: 0, path: String::new() }]
         } else {
@@ -167,6 +168,65 @@ fn long_traces_are_completed_across_chunks() {
 }
 
 #[test]
+fn a_replaced_file_keeps_its_mode_and_stale_files_are_in_nobodys_way() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = scratch("mode");
+    let path = file(&directory, "t.trace", "1\n2\n");
+    let target = file(&directory, "out.csv", "old");
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // As killed runs of the same process number left them.
+    file(&directory, &format!(".out.csv.{}.tmp", std::process::id()), "stale");
+    convert(&mut *open(&path, "lirs").unwrap(), "csv", &target, 8192).unwrap();
+    assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(&directory).len(), 3);
+    // What stands in the way is named where the file cannot be written.
+    let folder = directory.join("sub");
+    std::fs::create_dir_all(folder.join("out.csv")).unwrap();
+    file(&folder, ".out.csv.0123456789abcdef.tmp", "stale");
+    let error = convert(&mut *open(&path, "lirs").unwrap(), "csv", &folder.join("out.csv"), 1).unwrap_err().to_string();
+    assert!(error.contains("runs that were killed may have left") && error.contains(".out.csv.0123456789abcdef.tmp"));
+    assert_eq!(names(&folder).len(), 2, "its own temporary file is gone");
+}
+
+/// A trace that has no end until it is told to.
+struct Endless(std::sync::mpsc::Sender<()>);
+
+impl RecordReader for Endless {
+    fn carries(&self) -> Carries {
+        Carries { objects: true, ..Carries::default() }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        into.push(Record { size: 1, ..Record::default() });
+        // Fails once the test has ended.
+        Ok(self.0.send(()).is_ok())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (0, 1)
+    }
+}
+
+#[test]
+fn temporary_files_can_be_removed_from_another_thread() {
+    let directory = scratch("stopped");
+    let (sender, began) = std::sync::mpsc::channel();
+    let target = directory.join("out.csv");
+    let thread = std::thread::spawn(move || convert(&mut Endless(sender), "csv", &target, 8192).is_err());
+    began.recv().unwrap();
+    assert_eq!(names(&directory).len(), 1);
+    headstart_trace::remove_pending_files();
+    assert_eq!(names(&directory), [""; 0]);
+    drop(began);
+    assert!(thread.join().unwrap(), "there is nothing left to put in place");
+}
+
+#[test]
 fn a_failing_conversion_leaves_nothing_and_keeps_what_was_there() {
     let directory = scratch("leaves_nothing");
     let path = file(&directory, "t.trace", "1\n2\nx\n");
@@ -196,7 +256,7 @@ fn values_that_do_not_fit_the_target_are_errors() {
     assert!(refuse("time,id\n0,1\n4294967296,1\n", 1).contains("record 2: time 4294967296 s is too large"));
     assert!(refuse("file,offset,size\n1,1125899906842624,1\n", 512).contains("allowed: blocks below 2^40"));
     assert!(refuse("offset,size\n0,1125899906842624\n", 512)
-        .starts_with("block_size: a request of 1125899906842624 bytes is"));
+        .contains("t.csv, line 2: a request of 1125899906842624 bytes is"));
     assert!(refuse("offset,size\n0,1\n", 0).starts_with("block_size: is 0"));
 }
 

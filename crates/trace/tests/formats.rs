@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{file, gzip, oracle, records, scratch, xz, zstd};
+use common::{bzip2, file, gzip, oracle, records, scratch, xz, zstd};
 use headstart_trace::{open, Carries, FileEntry, Record, FORMATS};
 use headstart_types::Nanos;
 
@@ -49,7 +49,7 @@ fn every_format_has_an_example_is_recognised_and_reads_alike_in_every_compressio
         assert_eq!(expected.len(), count, "{format}");
         // The suffix does not decide: the content is recognised under every name.
         for packed_name in [name.to_owned(), format!("{name}.gz"), "unnamed".to_owned()] {
-            for packed in [content.clone(), gzip(&content), xz(&content), zstd(&content)] {
+            for packed in [content.clone(), gzip(&content), bzip2(&content), xz(&content), zstd(&content)] {
                 let path = file(&directory, &packed_name, &packed);
                 assert_eq!(records(&path, "auto").unwrap(), expected, "{format} as {packed_name}");
             }
@@ -60,7 +60,7 @@ fn every_format_has_an_example_is_recognised_and_reads_alike_in_every_compressio
 #[test]
 fn compressed_files_of_several_parts_are_read_whole() {
     let directory = scratch("several_parts");
-    for pack in [gzip, xz, zstd] {
+    for pack in [gzip, bzip2, xz, zstd] {
         let path = file(&directory, "t.trace", [pack(b"1\n2\n"), pack(b"3\n")].concat());
         let blocks: Vec<u64> = records(&path, "lirs").unwrap().iter().map(|record| record.offset).collect();
         assert_eq!(blocks, [1, 2, 3]);

@@ -1,10 +1,12 @@
 //! The error of a scenario key or a command argument: which key, what is wrong, what is allowed.
 
+use crate::printable;
+
 /// A user's mistake at one key of a scenario, a profile or a command.
 ///
-/// Displayed on one line: ``policy.horizon: must not be negative; allowed: a whole number from 0``.
+/// Displayed on one line, control characters escaped: ``policy.horizon: must not be negative; allowed: a whole number from 0``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}; allowed: {allowed}")]
+#[error("{}: {}; allowed: {}", printable(key), printable(problem), printable(allowed))]
 pub struct KeyError {
     /// Dotted path of the key, as the user would write it after `--set`.
     pub key: String,

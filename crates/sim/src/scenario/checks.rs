@@ -70,8 +70,12 @@ impl Scenario {
             let problem = "a file system reads block by block";
             return refused("workload.issue", problem, "\"blocks\" and arrival = \"closed\", or another placement");
         }
-        if self.workload.addresses != Addresses::Error {
-            return refused("workload.addresses", "a file system's blocks have places of their own", "\"error\"");
+        if matches!(self.workload.addresses, Addresses::Compact { .. }) {
+            return refused(
+                "workload.addresses",
+                "a file system's blocks have places of their own",
+                "\"error\" or \"auto\"",
+            );
         }
         if self.device.layout.is_some() {
             return refused("device.layout", "given beside a file system's layout", "one of the two");

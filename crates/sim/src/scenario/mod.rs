@@ -34,7 +34,7 @@ pub use policy::{HintsKeys, PolicyKeys};
 pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use source::Source;
 pub use workload::{
-    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes,
+    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,
 };
 
 use crate::Error;
@@ -196,6 +196,14 @@ impl Scenario {
     pub fn has_footprints(&self) -> bool {
         let lower = |level: &LowerKeys| matches!(level.size, LowerSize::Own(CacheSize::Footprint(_)));
         matches!(self.cache.size, CacheSize::Footprint(_)) || self.lower.iter().any(lower)
+    }
+
+    /// Whether a level is as large as so many bytes.
+    #[must_use]
+    pub fn sizes_in_bytes(&self) -> bool {
+        let in_bytes = |keys: &Value| keys.get("size").is_some_and(Value::is_str);
+        let levels = self.resolved.get("level").and_then(Value::as_array);
+        self.resolved.get("cache").is_some_and(in_bytes) || levels.is_some_and(|levels| levels.iter().any(in_bytes))
     }
 
     /// An error of a run of this scenario, at the key that the user wrote.

@@ -127,6 +127,8 @@ impl Placement {
 pub enum Addresses {
     /// An error.
     Error,
+    /// Where any lies beyond it, chunks are made as small as they must be; else nothing.
+    Auto,
     /// Only chunks in which a block is referenced take room, in order of their addresses.
     Compact {
         /// Blocks of a chunk, at least 1; a chunk begins at a multiple of them.
@@ -221,6 +223,7 @@ enum RawArrival {
 #[serde(rename_all = "kebab-case")]
 enum RawAddresses {
     Error,
+    Auto,
     Compact,
     CompactChunks,
 }
@@ -300,7 +303,7 @@ const NOT_OF_PATTERNS: [&str; 11] = [
 ];
 
 /// Blocks of a chunk where none are given: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
-const DEFAULT_CHUNK: u64 = 64;
+pub const DEFAULT_CHUNK: u64 = 64;
 
 /// Longer chunks would be no compaction; keeps addresses within 64 bits.
 const CHUNK_MAX: u64 = 1 << 31;
@@ -448,6 +451,7 @@ fn addresses(addresses: RawAddresses, chunk_blocks: Option<u64>) -> Result<Addre
         }
         (RawAddresses::Compact, _) => Ok(Addresses::Compact { chunk_blocks: 1 }),
         (RawAddresses::Error, _) => Ok(Addresses::Error),
+        (RawAddresses::Auto, _) => Ok(Addresses::Auto),
     }
 }
 

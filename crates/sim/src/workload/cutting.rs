@@ -1,8 +1,9 @@
 //! From requests in bytes to blocks and recorded think times.
 
 use headstart_trace::{Carries, Record};
-use headstart_types::{KeyError, Nanos};
+use headstart_types::Nanos;
 
+use super::records::Records;
 use crate::scenario::{BlockSize, WorkloadKeys};
 use crate::Error;
 
@@ -66,7 +67,7 @@ impl Cutter {
     /// # Errors
     /// The request is too large to be one.
     #[inline]
-    pub fn cut(&self, record: &Record) -> Result<Cut, Error> {
+    pub fn cut(&self, record: &Record, records: &Records) -> Result<Cut, Error> {
         let file = self.file(record);
         if self.objects || self.block_size == BlockSize::Object {
             return Ok(Cut { file, first: record.offset, blocks: 1 });
@@ -74,15 +75,15 @@ impl Cutter {
         let first = record.offset / self.block_bytes;
         let last = (record.offset + (record.size - 1)) / self.block_bytes;
         if last - first >= REQUEST_BLOCKS_MAX {
-            return Err(self.too_large(record));
+            return Err(self.too_large(record, records));
         }
         Ok(Cut { file, first, blocks: last - first + 1 })
     }
 
     #[cold]
-    fn too_large(&self, record: &Record) -> Error {
+    fn too_large(&self, record: &Record, records: &Records) -> Error {
         let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
-        KeyError::new("workload.block_size", problem, "larger blocks").into()
+        records.bad(record, &problem, "larger blocks (workload.block_size)")
     }
 
     /// Think time between the end of `record` and the issue of the next.

@@ -44,8 +44,8 @@ pub struct Trail {
 
 impl Filling<'_> {
     #[inline]
-    fn push(&mut self, record: &Record, next: Option<&Record>) -> Result<(), Error> {
-        let Cut { file, first, blocks } = self.cutter.cut(record)?;
+    fn push(&mut self, record: &Record, next: Option<&Record>, records: &Records) -> Result<(), Error> {
+        let Cut { file, first, blocks } = self.cutter.cut(record, records)?;
         let files = self.placing.ffs().is_some();
         if files {
             self.open(file)?;
@@ -58,6 +58,7 @@ impl Filling<'_> {
             self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
             self.mark_bytes(record, at, files);
         }
+        records.check_distinct(self.universe.disk_of.len(), record)?;
         let count = self.chunk.blocks.len();
         if let Some(thinks) = &mut self.thinks {
             thinks.resize(count - 1, Nanos::ZERO);
@@ -142,9 +143,10 @@ impl Filling<'_> {
     /// The trace is wrong there, or a block has no place.
     pub fn pull(&mut self, records: &mut Records, held: &mut Option<Record>) -> Result<(), Error> {
         while self.chunk.blocks.is_empty() {
-            let batch = records.next_batch()?;
+            records.advance()?;
+            let batch = records.batch();
             if let Some(record) = held.take() {
-                self.push(&record, batch.first())?;
+                self.push(&record, batch.first(), records)?;
             }
             if self.thinks.is_none() && self.cutter.objects && !self.mark_writes && self.time_scale.is_none() {
                 // Nothing to hold back, and one block each.
@@ -152,10 +154,13 @@ impl Filling<'_> {
                     let file = self.cutter.file(record);
                     self.chunk.blocks.push(self.universe.number(file, record.offset, self.placing)?);
                 }
+                if let Some(last) = batch.last() {
+                    records.check_distinct(self.universe.disk_of.len(), last)?;
+                }
                 return Ok(());
             }
             for pair in batch.windows(2) {
-                self.push(&pair[0], Some(&pair[1]))?;
+                self.push(&pair[0], Some(&pair[1]), records)?;
             }
             *held = batch.last().copied();
             if batch.is_empty() {

@@ -36,10 +36,13 @@ impl Patterned {
         let strings = patterns::pattern(pattern.name)?.strings(pattern.keys.clone(), &context);
         let strings = strings.map_err(|error| error.within("process.pattern"))?;
         let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
-        if keys.addresses != Addresses::Error || scenario.has_footprints() {
+        if matches!(keys.addresses, Addresses::Compact { .. }) || scenario.has_footprints() {
             found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
         }
-        let placing = Placing::try_new(keys, Placement::Address, &scenario.device, disk, &found, scenario.seed)?;
+        // A pattern's file is as large as its keys say: what does not fit is a mistake in them.
+        let addresses = if keys.addresses == Addresses::Auto { Addresses::Error } else { keys.addresses };
+        let placing =
+            Placing::try_new(keys, Placement::Address, addresses, &scenario.device, disk, &found, scenario.seed)?;
         let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
         let places = Places::new(Universe::default(), Some(placing), sizes);
         if scenario.is_flow() {

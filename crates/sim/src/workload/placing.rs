@@ -73,6 +73,7 @@ impl Placing {
     pub fn try_new(
         workload: &WorkloadKeys,
         placement: Placement,
+        addresses: Addresses,
         device: &DeviceKeys,
         disk: &dyn Device,
         survey: &Survey,
@@ -102,12 +103,18 @@ impl Placing {
             };
             placing.ffs = Some(Ffs::try_new(&keys, &volume, &survey.file_bytes, seed)?);
         }
-        if let Addresses::Compact { chunk_blocks } = workload.addresses {
+        if let Addresses::Compact { chunk_blocks } = addresses {
             let addresses: Result<Vec<u64>, Error> =
                 survey.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
             placing.compact = Some(Chunks::new(chunk_blocks, addresses?.into_iter()));
         }
         Ok(placing)
+    }
+
+    /// Whether addresses can lie beyond the device. A file system makes its own.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.capacity.is_some() && self.ffs.is_none()
     }
 
     /// Independent disks over which a long run of blocks is spread.
@@ -184,7 +191,10 @@ impl Placing {
         };
         let beyond = |limit: u64| {
             let problem = format!("block {address} lies beyond the device, whose disks hold {limit} sectors each");
-            let allowed = "\"compact\", \"compact-chunks\", more or larger disks, or another placement";
+            let allowed = match self.compact {
+                None => "\"auto\", \"compact\", \"compact-chunks\", more or larger disks, or another placement",
+                Some(_) => "smaller chunks (workload.chunk_blocks), or more or larger disks",
+            };
             KeyError::new("workload.addresses", problem, allowed)
         };
         // Without a limit, sectors must still fit in 64 bits.

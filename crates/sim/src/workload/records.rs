@@ -1,14 +1,20 @@
 //! Records of a workload, as often as they are needed, with what the scenario leaves out left out.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use headstart_trace::{generate, open, Carries, GeneratorContext, Record, RecordReader};
+use headstart_trace::{
+    check_distinct, generate, open, BlockAllowance, Carries, GeneratorContext, Record, RecordReader,
+};
 use headstart_types::KeyError;
 use toml::Table;
 
-use crate::scenario::{Input, Processes, Scenario, Writes};
+use crate::scenario::{BlockSize, Input, Processes, Scenario, Writes};
 use crate::Error;
+
+/// Blocks after which a batch ends.
+const BATCH_BLOCKS_MAX: u64 = 1 << 20;
 
 /// A trace or generator that can be read from its start again and again.
 #[derive(Debug, Clone)]
@@ -16,6 +22,8 @@ pub struct Opened {
     source: Origin,
     seed: u64,
     block_bytes: u64,
+    /// Blocks are the trace's own objects.
+    objects: bool,
     writes: Writes,
     limit: u64,
     dealer: Option<Dealer>,
@@ -42,7 +50,16 @@ impl Opened {
         let limit = keys.limit.unwrap_or(u64::MAX);
         let count = scenario.process.as_ref().and_then(|process| process.count);
         let dealer = count.filter(|_| keys.processes == Processes::Dealt).map(Dealer::new);
-        Some(Self { source, seed, block_bytes: keys.block_bytes(), writes: keys.writes, limit, dealer, pid: None })
+        Some(Self {
+            source,
+            seed,
+            block_bytes: keys.block_bytes(),
+            objects: keys.block_size == BlockSize::Object,
+            writes: keys.writes,
+            limit,
+            dealer,
+            pid: None,
+        })
     }
 
     /// The same, of which only the requests of process `pid` are taken; a limit counts all.
@@ -71,7 +88,17 @@ impl Opened {
         };
         let skip_writes = self.writes == Writes::Skip;
         let dealer = self.dealer.clone();
-        Ok(Records { reader, batch: Vec::new(), skip_writes, dealer, pid: self.pid, left: self.limit })
+        let block_bytes = (!self.objects && !reader.carries().objects).then_some(self.block_bytes);
+        Ok(Records {
+            reader,
+            batch: Vec::new(),
+            range: 0..0,
+            limits: block_bytes.map(|bytes| (BlockAllowance::new(bytes), bytes.saturating_mul(BATCH_BLOCKS_MAX))),
+            skip_writes,
+            dealer,
+            pid: self.pid,
+            left: self.limit,
+        })
     }
 }
 
@@ -111,6 +138,10 @@ impl Dealer {
 pub struct Records {
     reader: Box<dyn RecordReader>,
     batch: Vec<Record>,
+    /// Those of `batch` that are handed out now.
+    range: Range<usize>,
+    /// What its requests may still be, and the bytes after which a batch ends; `None` where every record is one block.
+    limits: Option<(BlockAllowance, u64)>,
     skip_writes: bool,
     dealer: Option<Dealer>,
     pid: Option<u32>,
@@ -130,11 +161,64 @@ impl Records {
         &*self.reader
     }
 
-    /// The next records that the scenario takes, in order; empty at the end.
+    /// Goes on to the next records that the scenario takes; false at the end. Together they are not many more blocks than
+    /// one request may be, so that those can be held in memory.
     ///
     /// # Errors
-    /// The trace is wrong there.
+    /// The trace is wrong there, or its requests are too many blocks.
+    pub fn advance(&mut self) -> Result<bool, Error> {
+        if self.range.end == self.batch.len() {
+            self.fill()?;
+            self.range = 0..0;
+        }
+        self.range = self.range.end..self.batch.len();
+        if let Some((allowance, bytes_max)) = &mut self.limits {
+            let mut bytes = 0u64;
+            for index in self.range.clone() {
+                let record = &self.batch[index];
+                allowance.take(record, &*self.reader)?;
+                bytes = bytes.saturating_add(record.size);
+                if bytes > *bytes_max {
+                    self.range.end = index + 1;
+                    break;
+                }
+            }
+        }
+        Ok(!self.range.is_empty())
+    }
+
+    /// The records that the last call of [`Records::advance`] has come to, in order.
+    #[must_use]
+    pub fn batch(&self) -> &[Record] {
+        &self.batch[self.range.clone()]
+    }
+
+    /// Goes on and returns the records; empty at the end.
+    ///
+    /// # Errors
+    /// As for [`Records::advance`].
     pub fn next_batch(&mut self) -> Result<&[Record], Error> {
+        self.advance()?;
+        Ok(self.batch())
+    }
+
+    /// The error of `record`, one of those handed out.
+    #[cold]
+    pub fn bad(&self, record: &Record, problem: &str, allowed: &str) -> Error {
+        self.reader.bad(record, problem, allowed).into()
+    }
+
+    /// Refuses more distinct blocks than fit in memory, of which `record` has brought the last.
+    ///
+    /// # Errors
+    /// They are too many.
+    #[inline]
+    pub fn check_distinct(&self, count: usize, record: &Record) -> Result<(), Error> {
+        Ok(check_distinct(count, record, &*self.reader)?)
+    }
+
+    /// Reads the next batch; empty at the end.
+    fn fill(&mut self) -> Result<(), Error> {
         self.batch.clear();
         while self.batch.is_empty() && self.left > 0 && self.reader.read(&mut self.batch)? {
             if self.skip_writes {
@@ -149,6 +233,6 @@ impl Records {
                 self.batch.retain(|record| record.pid == pid);
             }
         }
-        Ok(&self.batch)
+        Ok(())
     }
 }

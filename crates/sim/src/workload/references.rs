@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use headstart_device::Device;
-use headstart_trace::{Carries, Record};
-use headstart_types::{Block, Chunk, KeyError, Nanos, Program, Think};
+use headstart_trace::{Carries, Record, RecordReader};
+use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
 
 use super::cutting::Cutter;
 use super::filling::{Filling, Trail};
+use super::fitting::fitting;
 use super::inline::Inline;
 use super::numbering::Universe;
 use super::patterned::Patterned;
@@ -20,6 +21,10 @@ use super::survey::{pids, survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
 use crate::scenario::{Addresses, Arrival, BlockSize, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys};
 use crate::Error;
+
+/// References that can be known in advance. Each costs a run some 20 bytes, which makes 2.7 GB. A guess at what a large
+/// laptop holds.
+pub const KNOWN_REFERENCES_MAX: usize = 1 << 27;
 
 /// The references of a scenario, in order.
 pub struct References {
@@ -35,8 +40,8 @@ pub struct References {
     pub placement: Option<Placement>,
     /// What the trace says of itself.
     pub carries: Carries,
-    /// What a user must know of the trace.
-    pub note: Option<&'static str>,
+    /// What a user must know of the trace and of what was made of it.
+    pub notes: Vec<String>,
     /// Processes in order of their first requests, where each asks for its own.
     pub pids: Vec<u32>,
     /// What processes read by a pattern, and whether they share it.
@@ -93,7 +98,7 @@ impl References {
             initial: Vec::new(),
             placement: Some(Placement::Address),
             carries: Carries::default(),
-            note: None,
+            notes: Vec::new(),
             pids: Vec::new(),
             program: Some(Arc::new(program)),
             supply: Supply::Inline(None),
@@ -121,7 +126,7 @@ impl References {
             initial,
             placement: None,
             carries: Carries::default(),
-            note: None,
+            notes: Vec::new(),
             pids: Vec::new(),
             program: None,
             supply: Supply::Inline(Some(references)),
@@ -151,7 +156,7 @@ impl References {
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
-        let distinct = keys.addresses != Addresses::Error || scenario.has_footprints();
+        let distinct = matches!(keys.addresses, Addresses::Compact { .. }) || scenario.has_footprints();
         let pids = if keys.processes.are_several() { pids(&opened, keys.processes, carries)? } else { Vec::new() };
         let opened_last = match placement {
             Placement::Ffs(FfsKeys { opens: Opens::Before, .. }) => last_to_begin(&opened, pids.last().copied())?,
@@ -159,11 +164,22 @@ impl References {
         };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
-        let placing = Placing::try_new(keys, placement, &scenario.device, disk, &found, scenario.seed)?;
+        let mut notes: Vec<String> = records.reader().note().map(str::to_owned).into_iter().collect();
+        let place = |addresses, found: &Survey| {
+            Placing::try_new(keys, placement, addresses, &scenario.device, disk, found, scenario.seed)
+        };
+        let (placing, found) = match keys.addresses {
+            Addresses::Auto => {
+                let (placing, found, note) = fitting(&opened, &cutter, found, place)?;
+                notes.extend(note);
+                (placing, found)
+            }
+            fixed => (place(fixed, &found)?, found),
+        };
         let frames = scenario.cache.size.frames(found.blocks.len());
-        let note = records.reader().note();
         let sizes =
             if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
+        notes.extend(ignored_sizes(scenario, records.reader()));
         let supply = Supply::Records { records, cutter, held: None };
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
@@ -174,7 +190,7 @@ impl References {
             initial: Vec::new(),
             placement: Some(placement),
             carries,
-            note,
+            notes,
             pids,
             program: None,
             supply,
@@ -206,7 +222,7 @@ impl References {
             initial: Vec::new(),
             placement: self.placement,
             carries: self.carries,
-            note: None,
+            notes: Vec::new(),
             pids: Vec::new(),
             program: None,
             supply: Supply::Records { records, cutter: cutter.clone(), held: None },
@@ -307,17 +323,38 @@ impl References {
         }
     }
 
+    /// More references than a policy can know in advance.
+    #[cold]
+    fn too_many(&self) -> Error {
+        let problem =
+            format!("there are more than {KNOWN_REFERENCES_MAX} references, and the policy needs all in advance");
+        let allowed = "larger blocks, a lower workload.limit, or a policy that is not told the future";
+        match &self.supply {
+            Supply::Records { records, held: Some(last), .. } => {
+                records.bad(last, &format!("up to here {problem}"), allowed)
+            }
+            _ => KeyError::new("workload.limit", problem, allowed).into(),
+        }
+    }
+
     /// All references that are left, in one chunk.
     ///
     /// # Errors
     /// The trace is wrong somewhere, or there are too many references to number.
     pub fn rest(&mut self) -> Result<Chunk, Error> {
+        self.rest_within(KNOWN_REFERENCES_MAX)
+    }
+
+    /// The same, of which there may be `most`.
+    ///
+    /// # Errors
+    /// As for [`References::rest`].
+    pub fn rest_within(&mut self, most: usize) -> Result<Chunk, Error> {
         let (mut all, mut part) = (Chunk::empty(), Chunk::empty());
         let mut each = Vec::new();
         while self.next(&mut part)? {
-            if all.blocks.len() + part.blocks.len() >= headstart_types::NEVER as usize {
-                let problem = "more references than a hinted policy can number";
-                return Err(KeyError::new("workload.limit", problem, "fewer than 4294967295 references").into());
+            if all.blocks.len() + part.blocks.len() > most {
+                return Err(self.too_many());
             }
             if !part.request_ends.is_empty() || !all.request_ends.is_empty() {
                 all.request_ends.resize(all.blocks.len(), true);
@@ -346,6 +383,18 @@ impl References {
         }
         Ok(all)
     }
+}
+
+/// What is to be known of a cache that is given in bytes, where the trace's objects are not of the size of a block.
+fn ignored_sizes(scenario: &Scenario, reader: &dyn RecordReader) -> Option<String> {
+    let block = scenario.workload.block_bytes();
+    let ignored = reader.carries().objects && (reader.sizes_vary() || reader.unit_bytes() != block);
+    (ignored && scenario.sizes_in_bytes()).then(|| {
+        let block = Bytes(block);
+        format!(
+            "the sizes of the trace's objects are ignored: each takes one block, and a cache counts blocks of {block}"
+        )
+    })
 }
 
 /// Think times beside the references of `chunk`: none after metadata, which no application asks for.

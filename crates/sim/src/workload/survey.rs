@@ -36,16 +36,16 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
     let mut found = Survey::default();
     let mut last: Option<Record> = None;
     loop {
-        let batch = records.next_batch()?;
-        if batch.is_empty() {
+        if !records.advance()? {
             break;
         }
-        for record in batch {
-            let cut = cutter.cut(record)?;
+        for record in records.batch() {
+            let cut = cutter.cut(record, &records)?;
             found.references += cut.blocks;
             found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, Some(record)).0));
             if collect {
                 found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
+                records.check_distinct(found.blocks.len(), record)?;
             }
             let size = sizes.entry(cut.file).or_default();
             *size = (size.0.max(cut.first + cut.blocks), size.1.max(record.offset.saturating_add(record.size)));

@@ -19,7 +19,7 @@ use crate::{Carries, FileEntry, Place, Record, RecordReader, TraceError};
 pub(super) fn write(reader: &mut dyn RecordReader, path: &Path) -> Result<ConvertSummary, TraceError> {
     let carries = reader.carries();
     refuse_foreign_table(reader, path)?;
-    let (pending, file) = Pending::create(path, "")?;
+    let (pending, file) = Pending::create(path)?;
     let requests = {
         let mut out = Packer::new(path, file).map_err(|error| pending.error(error))?;
         writeln!(out, "{}", header(carries)).map_err(|error| pending.error(error))?;
@@ -104,7 +104,7 @@ fn write_table(files: &[FileEntry], trace: &Path) -> Result<PathBuf, TraceError>
     let mut path = table_path(trace).unwrap_or_else(|| trace.with_extension("files.csv")).into_os_string();
     path.push(suffix);
     let path = PathBuf::from(path);
-    let (pending, file) = Pending::create(&path, "")?;
+    let (pending, file) = Pending::create(&path)?;
     let mut out = Packer::new(&path, file).map_err(|error| pending.error(error))?;
     rows(&mut out, files).and_then(|()| out.finish()).map_err(|error| pending.error(error))?;
     pending.place()?;

@@ -1,9 +1,11 @@
 //! Writing a trace in another format. The target appears whole or not at all: it is written beside its final place
-//! and moved there at the end. A target whose name ends in .gz, .xz or .zst is compressed so.
+//! and moved there at the end. A target whose name ends in .gz, .bz2, .xz or .zst is compressed so.
 
 mod csv;
 mod oracle_general;
 mod output;
+
+pub use output::remove_pending_files;
 
 use std::path::{Path, PathBuf};
 

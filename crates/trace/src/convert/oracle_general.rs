@@ -12,11 +12,12 @@ use std::path::Path;
 
 use headstart_types::KeyError;
 
-use super::output::{Packer, Pending};
+use super::output::{writing, Packer, Pending};
 use super::ConvertSummary;
 use crate::formats::oracle_general::RECORD_BYTES;
 use crate::hash::Build;
 use crate::info::blocks_of;
+use crate::limits::{check_distinct_all, BlockAllowance};
 use crate::{Carries, Place, Record, RecordReader, TraceError};
 
 /// Bits of a block number within its file.
@@ -33,12 +34,12 @@ pub(super) fn write(
     if block_bytes == 0 {
         return Err(KeyError::new("block_size", "is 0", "1 byte or more").into());
     }
-    let (pending, mut file) = Pending::create(path, "")?;
+    let (pending, mut file) = Pending::create(path)?;
     let (requests, records) = forward(reader, &mut file, path, block_bytes)?;
-    backward(&mut file, records).map_err(|error| pending.error(error))?;
+    backward(&mut file, records, &pending)?;
     if Packer::compresses(path) {
-        let (packed_pending, packed_file) = Pending::create(path, "-packed")?;
-        pack(file, path, packed_file).map_err(|error| pending.error(error))?;
+        let (packed_pending, packed_file) = Pending::create(path)?;
+        pack(file, path, packed_file).map_err(|error| packed_pending.error(error))?;
         packed_pending.place()?;
     } else {
         pending.place()?;
@@ -66,11 +67,12 @@ fn forward(
     path: &Path,
     block_bytes: u64,
 ) -> Result<(u64, u64), TraceError> {
-    let io = |source| TraceError::writing(path, source);
+    let io = |source| writing(path, source);
     let carries = reader.carries();
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let (mut requests, mut records) = (0u64, 0u64);
     let mut batch = Vec::new();
+    let mut allowance = BlockAllowance::new(block_bytes);
     while reader.read(&mut batch)? {
         for record in &batch {
             requests += 1;
@@ -78,7 +80,11 @@ fn forward(
                 |problem: String| TraceError::Bad { file: path.to_owned(), place: Place::Record(requests), problem };
             let (first, count, size) = match carries.objects {
                 true => (record.offset, 1, record.size),
-                false => blocks_of(record, block_bytes).map(|(first, count)| (first, count, block_bytes))?,
+                false => {
+                    let (first, count) = blocks_of(record, block_bytes, reader)?;
+                    allowance.take(record, reader)?;
+                    (first, count, block_bytes)
+                }
             };
             for index in 0..count {
                 let bytes = packed(record, first + index, size, carries.files).map_err(misfit)?;
@@ -113,7 +119,8 @@ fn packed(record: &Record, block: u64, size: u64, files: bool) -> Result<[u8; RE
 }
 
 /// Completes the records from the last to the first.
-fn backward(file: &mut File, records: u64) -> io::Result<()> {
+fn backward(file: &mut File, records: u64, pending: &Pending) -> Result<(), TraceError> {
+    let io = |error| pending.error(error);
     // Number, from 1, of the access to an object that was met last, that is of its next one.
     let mut next: HashMap<u64, i64, Build> = HashMap::default();
     let mut chunk = Vec::new();
@@ -121,8 +128,9 @@ fn backward(file: &mut File, records: u64) -> io::Result<()> {
     while end > 0 {
         let start = end.saturating_sub(CHUNK_RECORDS);
         chunk.resize((end - start) as usize * RECORD_BYTES, 0);
-        file.seek(SeekFrom::Start(start * RECORD_BYTES as u64))?;
-        file.read_exact(&mut chunk)?;
+        file.seek(SeekFrom::Start(start * RECORD_BYTES as u64)).map_err(io)?;
+        file.read_exact(&mut chunk).map_err(io)?;
+        check_distinct_all(next.len())?;
         for (bytes, number) in chunk.chunks_exact_mut(RECORD_BYTES).rev().zip((start + 1..=end).rev()) {
             let mut object = [0; 8];
             object.copy_from_slice(&bytes[4..12]);
@@ -130,8 +138,8 @@ fn backward(file: &mut File, records: u64) -> io::Result<()> {
                 bytes[16..].copy_from_slice(&later.to_le_bytes());
             }
         }
-        file.seek(SeekFrom::Start(start * RECORD_BYTES as u64))?;
-        file.write_all(&chunk)?;
+        file.seek(SeekFrom::Start(start * RECORD_BYTES as u64)).map_err(io)?;
+        file.write_all(&chunk).map_err(io)?;
         end = start;
     }
     Ok(())

@@ -1,13 +1,42 @@
 //! A file that appears at its place only when it is complete.
+//!
+//! Until then it lies beside its place under a hidden name that no other run has. The name goes with the run, whether it
+//! succeeds, fails, or is stopped by a signal whose handler calls [`remove_pending_files`].
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use headstart_types::printable_path;
 
 use crate::TraceError;
 
 /// How long a buffer in front of a file is.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// How often a name that is taken is drawn again. A second time would be a miracle: the names have 64 random bits.
+const DRAWS_MAX: usize = 8;
+/// Stale files that an error names.
+const STALE_NAMED_MAX: usize = 4;
+
+/// The temporary files of this process.
+static PENDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn pending_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files of every conversion under way, which then fails. For a process that is about to end
+/// while another of its threads converts.
+pub fn remove_pending_files() {
+    for path in std::mem::take(&mut *pending_files()) {
+        // Nothing more can be done about a temporary file that cannot be removed.
+        let _ = std::fs::remove_file(path);
+    }
+}
 
 /// A file under a temporary name beside its final one; removed again unless it is put in place.
 #[derive(Debug)]
@@ -18,18 +47,18 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Creates the temporary file. `suffix` tells apart several for one path.
-    pub(super) fn create(path: &Path, suffix: &str) -> Result<(Self, File), TraceError> {
-        let io = |source| TraceError::writing(path, source);
+    /// Creates the temporary file, with the mode of the one that it is going to replace.
+    pub(super) fn create(path: &Path) -> Result<(Self, File), TraceError> {
+        let io = |source| writing(path, source);
         let Some(name) = path.file_name() else {
             return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "has no file name")));
         };
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}{suffix}.tmp", std::process::id()));
-        let temporary = path.with_file_name(hidden);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary).map_err(io)?;
-        Ok((Self { temporary, path: path.to_owned(), placed: false }, file))
+        let (temporary, file) = create_hidden(path, name).map_err(io)?;
+        let pending = Self { temporary, path: path.to_owned(), placed: false };
+        if let Ok(replaced) = std::fs::metadata(path) {
+            file.set_permissions(replaced.permissions()).map_err(io)?;
+        }
+        Ok((pending, file))
     }
 
     /// Moves the file to its final name.
@@ -41,7 +70,7 @@ impl Pending {
 
     /// An error in writing this file.
     pub(super) fn error(&self, source: io::Error) -> TraceError {
-        TraceError::writing(&self.path, source)
+        writing(&self.path, source)
     }
 }
 
@@ -51,13 +80,81 @@ impl Drop for Pending {
             // Nothing more can be done about a temporary file that cannot be removed.
             let _ = std::fs::remove_file(&self.temporary);
         }
+        pending_files().remove(&self.temporary);
     }
+}
+
+/// Creates a file with a name of its own beside `path`, whose last part is `name`.
+fn create_hidden(path: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
+    let mut draws = 0;
+    loop {
+        let mut hidden = prefix(name);
+        // The only source of randomness in the standard library. No result depends on it.
+        hidden.push(format!("{:016x}.tmp", RandomState::new().hash_one(draws)));
+        let temporary = path.with_file_name(hidden);
+        // Before it exists, so that a signal between the two finds it.
+        pending_files().insert(temporary.clone());
+        match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(error) => {
+                pending_files().remove(&temporary);
+                draws += 1;
+                if error.kind() != io::ErrorKind::AlreadyExists || draws == DRAWS_MAX {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// How the hidden names of a file called `name` begin.
+fn prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    prefix
+}
+
+/// The error of `path`, which cannot be written. It names what runs that were killed have left beside it: they take
+/// room, and only the user knows whether another run is still writing them.
+pub(super) fn writing(path: &Path, source: io::Error) -> TraceError {
+    let stale = stale_beside(path);
+    if stale.is_empty() {
+        return TraceError::writing(path, source);
+    }
+    let names: Vec<String> = stale.iter().take(STALE_NAMED_MAX).map(|path| printable_path(path)).collect();
+    let more = if stale.len() > STALE_NAMED_MAX { ", ..." } else { "" };
+    let kind = source.kind();
+    let says = headstart_types::system_says(&source);
+    let text = format!("{says}; runs that were killed may have left {}{more}", names.join(", "));
+    TraceError::writing(path, io::Error::new(kind, text))
+}
+
+/// Temporary files beside `path` that are not of this process.
+fn stale_beside(path: &Path) -> Vec<PathBuf> {
+    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return Vec::new() };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let prefix = prefix(name);
+    let own = pending_files().clone();
+    let is_stale = |other: &OsStr| {
+        let other = other.as_encoded_bytes();
+        other.starts_with(prefix.as_encoded_bytes()) && other.ends_with(b".tmp")
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut stale: Vec<PathBuf> = entries
+        .filter(|entry| is_stale(&entry.file_name()))
+        .map(|entry| path.with_file_name(entry.file_name()))
+        .filter(|path| !own.contains(path))
+        .collect();
+    stale.sort();
+    stale
 }
 
 /// A writer that compresses as a file name's suffix says.
 pub(super) enum Packer {
     Plain(BufWriter<File>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),
+    Bzip2(bzip2::write::BzEncoder<BufWriter<File>>),
     Xz(liblzma::write::XzEncoder<BufWriter<File>>),
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
 }
@@ -69,6 +166,7 @@ impl Packer {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => Packer::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+            Some("bz2") => Packer::Bzip2(bzip2::write::BzEncoder::new(file, bzip2::Compression::best())),
             Some("xz") => Packer::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL)),
             Some("zst" | "zstd") => {
                 Packer::Zstd(zstd::stream::write::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?)
@@ -79,7 +177,7 @@ impl Packer {
 
     /// Whether the suffix of `path` asks for compression.
     pub(super) fn compresses(path: &Path) -> bool {
-        matches!(path.extension().and_then(|extension| extension.to_str()), Some("gz" | "xz" | "zst" | "zstd"))
+        matches!(path.extension().and_then(|extension| extension.to_str()), Some("gz" | "bz2" | "xz" | "zst" | "zstd"))
     }
 
     /// Writes what is still held back.
@@ -87,6 +185,7 @@ impl Packer {
         let mut file = match self {
             Packer::Plain(file) => file,
             Packer::Gzip(encoder) => encoder.finish()?,
+            Packer::Bzip2(encoder) => encoder.finish()?,
             Packer::Xz(encoder) => encoder.finish()?,
             Packer::Zstd(encoder) => encoder.finish()?,
         };
@@ -99,6 +198,7 @@ impl Write for Packer {
         match self {
             Packer::Plain(inner) => inner.write(bytes),
             Packer::Gzip(inner) => inner.write(bytes),
+            Packer::Bzip2(inner) => inner.write(bytes),
             Packer::Xz(inner) => inner.write(bytes),
             Packer::Zstd(inner) => inner.write(bytes),
         }
@@ -108,6 +208,7 @@ impl Write for Packer {
         match self {
             Packer::Plain(inner) => inner.flush(),
             Packer::Gzip(inner) => inner.flush(),
+            Packer::Bzip2(inner) => inner.flush(),
             Packer::Xz(inner) => inner.flush(),
             Packer::Zstd(inner) => inner.flush(),
         }

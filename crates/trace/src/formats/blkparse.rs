@@ -33,7 +33,7 @@ use super::columns::SECTOR_BYTES;
 use super::first_lines;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;
-use crate::order::{Order, WINDOW};
+use crate::order::Order;
 use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Lines of queueing, issue and completion that decide what a request is.
@@ -94,7 +94,7 @@ impl Blkparse {
             completions: request != Action::Completed && has(Action::Completed),
             ahead,
             pairing: Pairing::new(OPEN_MAX),
-            order: Order::new(WINDOW),
+            order: Order::default(),
             checks: Checks::default(),
             ended: false,
         })
@@ -103,10 +103,11 @@ impl Blkparse {
     /// The next record in order of issue.
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
+            if let Some(next) = self.order.pop_ready() {
+                return Ok(Some(next));
+            }
             if let Some(record) = self.pairing.pop(self.ended || !self.completions) {
-                if let Some(next) = self.order.push(record).map_err(|problem| self.lines.bad(problem))? {
-                    return Ok(Some(next));
-                }
+                self.order.push(record).map_err(|problem| self.lines.bad(problem))?;
             } else if self.ended {
                 return Ok(self.order.pop());
             } else {
@@ -124,7 +125,8 @@ impl Blkparse {
         match event {
             None => self.ended = true,
             Some(event) if event.action == self.request => {
-                let record = event.record(self.request != Action::Completed);
+                let mut record = event.record(self.request != Action::Completed);
+                record.stands_at = self.lines.number();
                 extent(&record, false).map_err(|problem| self.lines.bad(problem))?;
                 self.pairing.begin(record);
             }
@@ -164,6 +166,10 @@ impl RecordReader for Blkparse {
             into.push(record);
         }
         Ok(!into.is_empty())
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        self.lines.bad_at(record.stands_at, format!("{problem}; allowed: {allowed}"))
     }
 
     fn progress(&self) -> (u64, u64) {

@@ -200,6 +200,11 @@ impl Columns {
         }
     }
 
+    /// Whether each object stands with its size.
+    pub(crate) fn gives_object_sizes(&self) -> bool {
+        self.has(|role| *role == Role::Object) && self.has(|role| matches!(role, Role::Size(_)))
+    }
+
     /// Bytes of an address's unit; of an object the size of `first`, the trace's first record.
     pub(crate) fn unit_bytes(&self, first: Option<&Record>) -> u64 {
         match self.roles.iter().find(|role| matches!(role, Role::Address(_))) {

@@ -82,6 +82,10 @@ impl LineParser for Csv {
         self.unit_bytes
     }
 
+    fn sizes_vary(&self) -> bool {
+        self.columns.gives_object_sizes()
+    }
+
     fn files(&self) -> &[FileEntry] {
         &self.files
     }

@@ -2,11 +2,15 @@
 //!
 //! Source: fio's manual, "Trace file format" (versions 2 and 3; a first line "fio version 3 iolog").
 //! Version 2 has lines "file action [offset length]", version 3 the same behind a time stamp in microseconds.
-//! `read` and `write` are requests, in bytes. `add`, `open`, `close`, `sync`, `datasync` and `trim` move nothing and
-//! are passed over. Files are numbered in order of first appearance.
-//! Version 2 has times only where it has lines "file wait us": as the manual has it, each counts from the wait before
-//! it, so that the time of a request is the sum of the waits before it. (fio itself takes the number for milliseconds
-//! since the start of the job; we follow the manual.) Version 3 allows no wait.
+//! `read` and `write` are requests, in bytes. `sync`, `datasync` and `trim` move no data that a cache could hold: they are
+//! left out and counted, and so are requests of 0 bytes. `add`, `open` and `close` are no requests and are passed over.
+//! Files are numbered in order of first appearance.
+//!
+//! Version 2 has times only where it has lines "file wait ms ignored". They are read as fio's reader reads them
+//! (`read_iolog` and `read_iolog_get` in `iolog.c` of fio 3.x), which is not what the manual says (microseconds since the
+//! wait before): the number is the time in milliseconds since the start of the run before which nothing behind it is
+//! issued; a wait until a time that has passed does nothing. What fio's reader refuses with a message and then leaves
+//! out is left out and counted: a `wait` that has not four columns, and every `wait` of version 3.
 
 use headstart_types::Nanos;
 
@@ -18,8 +22,10 @@ use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceErro
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
-/// Times are in microseconds.
+/// Time stamps of version 3 are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
+/// Waits of version 2 are in milliseconds.
+const WAIT_UNIT_NS: u64 = 1_000_000;
 
 const CARRIES: Carries = Carries {
     time: true,
@@ -61,21 +67,23 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
 struct Fio {
     version: u8,
     files: Names,
-    /// Sum of the waits so far, of version 2.
+    /// Until when the last wait lasted, of version 2.
     waited_ns: u64,
     skipped: u64,
 }
 
 impl Fio {
-    /// "file wait us [ignored]" of version 2.
-    fn wait(&mut self, field: Option<&[u8]>) -> Result<Option<Record>, String> {
-        if self.version != 2 {
-            return Err("the action wait is of version 2; allowed in version 3: time stamps".to_owned());
-        }
-        let waited_ns = nanos(field.unwrap_or_default(), "wait", TIME_UNIT_NS)?;
-        self.waited_ns =
-            self.waited_ns.checked_add(waited_ns).ok_or("the waits sum to more than 584 years; allowed: less")?;
+    /// "file wait ms ignored" of version 2.
+    fn wait(&mut self, until: Option<&[u8]>, ignored: Option<&[u8]>) -> Result<Option<Record>, String> {
+        let (2, Some(until), Some(_)) = (self.version, until, ignored) else { return Ok(self.skip()) };
+        self.waited_ns = self.waited_ns.max(nanos(until, "wait", WAIT_UNIT_NS)?);
         Ok(None)
+    }
+
+    /// Counts a line that is left out.
+    fn skip(&mut self) -> Option<Record> {
+        self.skipped += 1;
+        None
     }
 
     /// How the lines look, for error texts.
@@ -118,8 +126,9 @@ impl LineParser for Fio {
         let write = match action {
             b"read" => false,
             b"write" => true,
-            b"wait" => return self.wait(fields.next()),
-            b"add" | b"open" | b"close" | b"sync" | b"datasync" | b"trim" => return Ok(None),
+            b"wait" => return self.wait(fields.next(), fields.next()),
+            b"sync" | b"datasync" | b"trim" => return Ok(self.skip()),
+            b"add" | b"open" | b"close" => return Ok(None),
             _ => {
                 let allowed = "read, write, add, open, close, sync, datasync, trim, wait";
                 return Err(format!("{} in column action is unknown; allowed: {allowed}", shown(action)));
@@ -131,8 +140,7 @@ impl LineParser for Fio {
         };
         let (offset, size) = (whole(offset, "offset")?, whole(length, "length")?);
         if size == 0 {
-            self.skipped += 1;
-            return Ok(None);
+            return Ok(self.skip());
         }
         Ok(Some(Record { time, offset, size, write, file: self.files.number(first)?, ..Record::default() }))
     }

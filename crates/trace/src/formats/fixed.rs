@@ -6,7 +6,6 @@
 use super::columns::{Columns, Role, Separator};
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::order::WINDOW;
 use crate::{Carries, Fit, Record, RecordReader, Source, TraceError};
 
 /// What a format lays down.
@@ -84,12 +83,8 @@ impl LineParser for Fixed {
         self.skipped
     }
 
-    fn window(&self) -> usize {
-        if self.layout.reorder {
-            WINDOW
-        } else {
-            0
-        }
+    fn reorders(&self) -> bool {
+        self.layout.reorder
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! The published traces were renumbered in order of first touch: they say nothing about distance on disk, and so
 //! nothing about sequential read-ahead.
 
-use super::first_lines;
+use super::{first_lines, is_text};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::whole;
 use crate::{Carries, Fit, Format, Record};
@@ -35,6 +35,10 @@ pub(crate) const FORMAT: Format = Format {
 
 fn detect(name: &str, head: &[u8]) -> Fit {
     let is_block = |line: &[u8]| line == b"*" || line.len() < 20 && line.iter().all(u8::is_ascii_digit);
+    // Neither digits at its start nor its name make a text of a binary file.
+    if !is_text(head) {
+        return Fit::No;
+    }
     Fit::of(first_lines(head, is_block), name.ends_with(".trace"))
 }
 

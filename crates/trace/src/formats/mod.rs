@@ -29,6 +29,17 @@ pub(crate) mod vscsi;
 
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
 
+/// Whether the first bytes of a file can be text: UTF-8 without control characters. A character that `head` cuts is
+/// not looked at.
+fn is_text(head: &[u8]) -> bool {
+    let whole = match std::str::from_utf8(head) {
+        Ok(_) => head,
+        Err(error) if error.error_len().is_none() => &head[..error.valid_up_to()],
+        Err(_) => return false,
+    };
+    whole.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
+}
+
 /// Whether the first lines of a text, at least one and at most eight, are all accepted. A line that `head` cuts is
 /// not looked at unless it is the only one; blank lines are passed over.
 fn first_lines(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {

@@ -77,8 +77,8 @@ impl LineParser for Msr {
         self.fixed.skipped()
     }
 
-    fn window(&self) -> usize {
-        self.fixed.window()
+    fn reorders(&self) -> bool {
+        self.fixed.reorders()
     }
 
     #[inline]

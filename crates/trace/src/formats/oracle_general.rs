@@ -71,6 +71,10 @@ impl RecordParser for OracleGeneral {
         OBJECT_BYTES_NOMINAL
     }
 
+    fn sizes_vary(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Result<Option<Record>, String> {
         let size = u64::from(u32_at(bytes, 12));

@@ -63,8 +63,8 @@ impl LineParser for Systor {
         self.0.skipped()
     }
 
-    fn window(&self) -> usize {
-        self.0.window()
+    fn reorders(&self) -> bool {
+        self.0.reorders()
     }
 
     #[inline]

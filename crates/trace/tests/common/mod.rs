@@ -28,6 +28,12 @@ pub fn gzip(content: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
+pub fn bzip2(content: &[u8]) -> Vec<u8> {
+    let mut out = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    out.write_all(content).unwrap();
+    out.finish().unwrap()
+}
+
 pub fn xz(content: &[u8]) -> Vec<u8> {
     let mut out = liblzma::write::XzEncoder::new(Vec::new(), 6);
     out.write_all(content).unwrap();

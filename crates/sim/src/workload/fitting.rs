@@ -1,0 +1,48 @@
+//! `addresses = "auto"`: by address where the trace fits on the device, compacted in chunks where it does not.
+
+use super::cutting::Cutter;
+use super::placing::Placing;
+use super::records::Opened;
+use super::survey::{survey, Survey};
+use crate::scenario::{Addresses, DEFAULT_CHUNK};
+use crate::Error;
+
+/// The placing of a trace by `place`, with the first pass that it took; and a note where addresses were compacted.
+/// `found` is what is known before.
+///
+/// The largest chunks are taken, from [`DEFAULT_CHUNK`] on down, with which all blocks that are referenced have a place:
+/// the smaller they are, the less room they take and the fewer neighbours a read-ahead finds.
+///
+/// # Errors
+/// The trace is wrong, or its blocks alone are more than the device has.
+pub fn fitting(
+    opened: &Opened,
+    cutter: &Cutter,
+    found: Survey,
+    place: impl Fn(Addresses, &Survey) -> Result<Placing, Error>,
+) -> Result<(Placing, Survey, Option<String>), Error> {
+    let placing = place(Addresses::Error, &found)?;
+    if !placing.is_limited() {
+        return Ok((placing, found, None));
+    }
+    let found = if found.references == 0 { survey(opened, cutter, false)? } else { found };
+    if found.files.iter().all(|(file, blocks)| *blocks == 0 || placing.place(*file, blocks - 1).is_ok()) {
+        return Ok((placing, found, None));
+    }
+    let found = if found.blocks.is_empty() { survey(opened, cutter, true)? } else { found };
+    let mut chunk_blocks = DEFAULT_CHUNK;
+    loop {
+        let placing = place(Addresses::Compact { chunk_blocks }, &found)?;
+        if chunk_blocks == 1 || found.blocks.iter().all(|(file, at)| placing.place(*file, *at).is_ok()) {
+            return Ok((placing, found, Some(note(chunk_blocks))));
+        }
+        chunk_blocks /= 2;
+    }
+}
+
+fn note(chunk_blocks: u64) -> String {
+    format!(
+        "addresses lie beyond the device: workload.addresses = \"compact-chunks\" is used, with chunk_blocks = \
+         {chunk_blocks}; distances between chunks are not the recorded ones"
+    )
+}
