@@ -1,5 +1,6 @@
 """The docs: what they show runs, what they list is all there is, what is generated is up to date."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -116,9 +117,51 @@ def test_every_example_runs(folder: Path, example: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+FRAGMENTS = {
+    f"{page.stem}-{number}": text
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for number, text in enumerate(fenced(page.read_text(encoding="utf-8"), "toml"), start=1)
+}
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_every_scenario_of_the_docs_runs(folder: Path, name: str) -> None:
+    """Through the command, as text and as JSON; one that does not say what is read gets a workload."""
+    text = FRAGMENTS[name]
+    if "workload" not in tomllib.loads(text):
+        text += '\n[workload]\ngenerator = "sequential"\n'
+    (folder / "block.toml").write_text(text, encoding="utf-8")
+    words = [str(COMMAND), "simulate", "block.toml"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "elapsed" in done.stdout
+    done = subprocess.run([*words, "--json", "-"], capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["elapsed_ns"] > 0
+
+
+def test_levels_of_one_tier_are_all_shown(folder: Path) -> None:
+    """Several first levels on one below, whose names have dots: each has a line with the policy of its tier."""
+    levels = (
+        '[[level]]\nname = "a.b"\nblocks = 8\n[[level]]\nname = "a"\nblocks = 9\nclients = 2\npolicy = "ra"\n'
+        '[[level]]\nname = "a.1"\nblocks = 10\nclients = 2\npolicy = "obl"\n'
+    )
+    workload = '[workload]\ngenerator = "files"\nfiles = 4\nprocesses = "per-pid"\n'
+    (folder / "tiers.toml").write_text(workload + levels, encoding="utf-8")
+    words = [str(COMMAND), "simulate", "tiers.toml"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("a.")]
+    assert shown == [
+        *(["a.b." + str(number), "demand"] for number in (1, 2, 3, 4)),
+        *(["a." + str(number), "ra"] for number in (1, 2)),
+        ["a.1", "obl"],
+    ]
+
+
 def test_the_page_on_levels_shows_what_runs(tmp_path: Path) -> None:
     """Its case takes the time that it works out, and the table that it shows is printed."""
-    (text,) = fenced(LEVELS, "toml")
+    text = fenced(LEVELS, "toml")[0]
     result = headstart.simulate(tomllib.loads(text))
     assert result.elapsed_ns == 14_000_000
     assert "14 ms in all" in LEVELS

@@ -351,6 +351,51 @@ fn a_program_of_one_process_that_meets_nobody_is_no_program() {
 }
 
 #[test]
+fn prefetches_that_take_no_time_end_where_frames_are_short() {
+    // The level below has the blocks, and actions take no time: each prefetch is there at once. With a frame for each
+    // of two processes and five buffers, prefetches would take each other's frames for ever.
+    let report = common::run(
+        "process = {count = 2, pattern = {name = \"lfp\", blocks = 30, reads = 60}, buffers = 5, \
+         prefetch_action = \"0s\", barrier = {every = 2}}\n\
+         [[level]]\nblocks = 2\npolicy = \"rapid-transit\"\n[[level]]\nblocks = 30\n",
+    );
+    assert_eq!(report.counts.references, 60);
+}
+
+#[test]
+fn a_request_of_many_blocks_may_take_the_frames_of_prefetched_ones() {
+    // Requests of seven blocks asked for whole: a frame for each process and each buffer does not keep what is prefetched.
+    let requests: Vec<String> = (0..30)
+        .map(|at| format!("0.{:06},R,{},1,{},57344,0", at * 1000, 1 + at % 3, (at % 3) * 2_457_600 + at / 3 * 57_344))
+        .collect();
+    let text = format!("time,op,pid,file,offset,size,dur_us\n{}\n", requests.join("\n"));
+    let trace = common::Trace::of_text("whole", &text);
+    let report = common::run(&format!(
+        "workload = {{trace = \"{}\", processes = \"per-pid\", issue = \"whole\", placement = \"address\"}}\n\
+         cache = {{blocks = 10}}\npolicy = {{name = \"rapid-transit\", replacement = \"ru-set\"}}\n\
+         process = {{barrier = {{every = 3}}, prefetch_action = \"1ms\"}}\n",
+        trace.path()
+    ));
+    assert_eq!(report.counts.references, 210);
+}
+
+#[test]
+fn what_a_process_asks_for_after_a_meeting_is_not_at_hand_before() {
+    // A hint's fetch of the block behind the barrier was counted as demanded, though its process waits for the others
+    // first: more demand fetches than misses.
+    for policy in ["aggressive", "fixed-horizon", "forestall"] {
+        let trace = of_processes("behind", &[&[0, 1, 2, 3, 4, 5, 6], &[10, 10, 10, 10, 10, 10, 10]]);
+        let report = common::run(&format!(
+            "workload = {{trace = \"{}\", placement = \"address\", compute = \"3ms\"}}\ncache = {{blocks = 1}}\n\
+             policy = \"{policy}\"\nprocess = {{barrier = {{every = 3}}}}\n\
+             device = {{model = \"uniform\", fetch_time = \"2ms\"}}\n",
+            trace.path()
+        ));
+        assert_eq!(report.counts.references, 14, "{policy}");
+    }
+}
+
+#[test]
 fn contradictions_are_refused() {
     let refused = |text: &str, says: &str| {
         let error = common::try_run(common::table(text)).expect_err(says);
@@ -370,6 +415,10 @@ fn contradictions_are_refused() {
     refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand gives processors no prefetch actions");
     refused(&process("pattern = \"gw\", action_issues = \"late\""), "process.action_issues");
     refused("policy = \"rapid-transit\"\nworkload = {references = [\"A\"]}\n", "policy.name: rapid-transit works from");
+    refused(
+        &format!("policy = \"obl\"\n{}", process("pattern = \"gw\"")),
+        "policy.name: obl prefetches without a processor",
+    );
     refused(
         &format!("policy = {{name = \"rapid-transit\", buffers = 3}}\n{}", process("pattern = \"gw\"")),
         "policy.buffers: stands in [process]",

@@ -115,9 +115,7 @@ def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
     table.add_column("policy", overflow="fold")
     for name in ("blocks", "hits", "misses", "used", "wasted", "late", "accuracy", "coverage", "link"):
         table.add_column(name, justify="right", no_wrap=True)
-    for level in levels:
-        # Of several that share a tier each has a number behind its name.
-        tier = next(each for each in keys if level["name"] in (each["name"], _tier_of(level["name"])))
+    for level, tier in zip(levels, _tiers(keys), strict=True):
         coordinator = _named(tier.get("coordinator", "none"))
         policy = escape(_policy(tier["policy"]) + (f", {coordinator}" if coordinator != "none" else ""))
         prefetches = [level[f"prefetches_{name}"] for name in ("used", "wasted", "late")]
@@ -133,8 +131,14 @@ def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _tier_of(name: str) -> str:
-    return name.rpartition(".")[0]
+def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the keys of each level of the result: a tier is as many levels as share the one below, times those of it."""
+    tiers: list[dict[str, Any]] = []
+    count = 1
+    for each in reversed(keys):
+        tiers = [each] * count + tiers
+        count *= int(each.get("clients", 1))
+    return tiers
 
 
 def _worth(level: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@
 //! a processor is idle and fewer than `buffers` blocks are prefetched and not used yet:
 //!     fetch the next absent block of its process's string, from `min_lead` references beyond the cursor on;
 //!     if it has none, that of another string (`for_others`): the next one after its own, round to the first
+//! a prefetch takes the frame of an unused one only if no other is left, and once between two requests
 //! irregular portions: nothing beyond the portion under way, until the next one's first block has been read
 //! ```
 //!
@@ -43,12 +44,15 @@ pub struct RapidTransit {
     unused_count: u32,
     /// A prefetch has found no frame, and nothing has happened since.
     starved: bool,
+    /// A prefetch has taken the frame of an unused one, and nothing has been asked for since. Another one could take its
+    /// frame in turn, and so on without end where actions and fetches take no time.
+    crowded: bool,
 }
 
 impl RapidTransit {
     pub(crate) fn new(asking: Asking, program: std::sync::Arc<headstart_types::Program>, setting: Setting) -> Self {
         let ahead = Ahead::new(program, setting.min_lead);
-        Self { asking, ahead, setting, unused: Vec::new(), unused_count: 0, starved: false }
+        Self { asking, ahead, setting, unused: Vec::new(), unused_count: 0, starved: false, crowded: false }
     }
 
     fn used(&mut self, block: Block) {
@@ -86,6 +90,7 @@ impl Policy for RapidTransit {
             self.asking.on(now, event, view, fetches);
         }
         if let Event::Asked { asked, position, .. } = event {
+            self.crowded = false;
             self.ahead.taken(position, asked.count);
             for index in asked.first..asked.end() {
                 if let Some(block) = view.space.block(asked.file, index) {
@@ -94,6 +99,7 @@ impl Policy for RapidTransit {
             }
         }
         for victim in fetches[before..].iter().filter_map(|fetch| fetch.victim) {
+            self.crowded |= matches!(event, Event::Idle { .. }) && self.unused[victim.index()];
             self.gone(victim);
         }
     }
@@ -128,6 +134,6 @@ impl Policy for RapidTransit {
 
     fn could_prefetch(&self, process: Option<u32>) -> bool {
         let of = process.filter(|_| !self.setting.for_others);
-        !self.starved && self.unused_count < self.setting.buffers && self.ahead.may_have(of)
+        !self.starved && !self.crowded && self.unused_count < self.setting.buffers && self.ahead.may_have(of)
     }
 }

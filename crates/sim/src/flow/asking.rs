@@ -154,8 +154,7 @@ impl Flow {
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let delay = self.write_delay;
         self.ask_level(now, tier, |level, down| {
-            blocks.iter().for_each(|block| level.write(now, *block, delay, down));
-            ((), if delay.is_none() { blocks.len() as u32 } else { 0 })
+            ((), blocks.iter().map(|block| level.write(now, *block, delay, down)).sum())
         });
     }
 

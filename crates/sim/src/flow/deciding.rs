@@ -37,7 +37,9 @@ impl Flow {
         }
         let client = &self.clients[self.first_client[index]? as usize];
         let process = &client.process;
-        let wants = (client.is_due || process.due().is_none()) && process.wants_block();
+        // One that has to meet the others, or to wait for the shared structures, asks later than now.
+        let about_to_ask = client.is_due && !self.is_held_up(self.first_client[index]? as usize);
+        let wants = (about_to_ask || process.due().is_none()) && process.wants_block();
         (wants && client.has_at_hand()).then(|| client.block())
     }
 

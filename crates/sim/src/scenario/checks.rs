@@ -129,6 +129,10 @@ impl Scenario {
         if process.pattern.is_some() && foretold {
             return refused("policy", "who reads which reference of a pattern is not known", "a policy without hints");
         }
+        if process.pattern.is_some() && !self.has_actions() && self.policy.name != "demand" {
+            let problem = format!("{} prefetches without a processor, which takes no time", self.policy.name);
+            return refused("policy.name", &problem, "\"demand\" or \"rapid-transit\" with process.pattern");
+        }
         if process.pattern.is_some() && self.workload.placement.is_some_and(|placement| placement != Placement::Address)
         {
             return refused("workload.placement", "a pattern is of one file", "\"address\"");

@@ -80,6 +80,18 @@ impl Cutter {
         Ok(Cut { file, first, blocks: last - first + 1 })
     }
 
+    /// Bytes of block `at` that a request touching it asks for; an object is asked for whole.
+    #[inline]
+    #[must_use]
+    pub fn asked(&self, record: &Record, at: u64) -> u64 {
+        if self.objects || self.block_size == BlockSize::Object {
+            return self.block_bytes;
+        }
+        let begin = at * self.block_bytes;
+        let end = begin.saturating_add(self.block_bytes);
+        record.offset.saturating_add(record.size).min(end) - record.offset.max(begin)
+    }
+
     #[cold]
     fn too_large(&self, record: &Record, records: &Records) -> Error {
         let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
@@ -103,6 +115,18 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_asked_for_whole() {
+        let keys =
+            crate::Scenario::from_table("workload = {trace = \"t\", block_size = \"512B\"}".parse().expect("TOML"));
+        let keys = keys.expect("keys").workload;
+        let record = Record { offset: 600, size: 500, ..Record::default() };
+        let objects = Cutter::new(&keys, Carries { objects: true, ..Carries::default() }, false);
+        assert_eq!(objects.asked(&record, 600), 512);
+        let bytes = Cutter::new(&keys, Carries::default(), false);
+        assert_eq!([1, 2].map(|at| bytes.asked(&record, at)), [424, 76]);
+    }
 
     #[test]
     fn a_service_time_without_end_leaves_no_think_time() {

@@ -128,9 +128,7 @@ impl Filling<'_> {
         if !self.mark_bytes && !files {
             return;
         }
-        let size = self.cutter.block_bytes();
-        let (begin, end) = (at * size, (at + 1) * size);
-        let asked = (record.offset.saturating_add(record.size)).min(end) - record.offset.max(begin);
+        let (size, asked) = (self.cutter.block_bytes(), self.cutter.asked(record, at));
         if asked < size || files || !self.chunk.bytes.is_empty() {
             self.chunk.bytes.resize(self.chunk.blocks.len() - 1, size as u32);
             self.chunk.bytes.push(asked as u32);

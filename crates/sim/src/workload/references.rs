@@ -351,7 +351,7 @@ impl References {
     /// As for [`References::rest`].
     pub fn rest_within(&mut self, most: usize) -> Result<Chunk, Error> {
         let (mut all, mut part) = (Chunk::empty(), Chunk::empty());
-        let mut each = Vec::new();
+        let (mut each, mut constant) = (Vec::new(), Nanos::ZERO);
         while self.next(&mut part)? {
             if all.blocks.len() + part.blocks.len() > most {
                 return Err(self.too_many());
@@ -372,15 +372,18 @@ impl References {
                 all.bytes.extend_from_slice(&part.bytes);
                 all.bytes.resize(all.blocks.len() + part.blocks.len(), whole);
             }
-            all.blocks.extend_from_slice(&part.blocks);
+            // A part may have one think time for all of its references where another part has one for each.
             match &part.think {
-                Think::Constant(think) => all.think = Think::Constant(*think),
-                Think::Each(thinks) => each.extend_from_slice(thinks),
+                Think::Constant(think) if each.is_empty() => constant = *think,
+                Think::Constant(think) => each.resize(all.blocks.len() + part.blocks.len(), *think),
+                Think::Each(thinks) => {
+                    each.resize(all.blocks.len(), constant);
+                    each.extend_from_slice(thinks);
+                }
             }
+            all.blocks.extend_from_slice(&part.blocks);
         }
-        if !each.is_empty() {
-            all.think = Think::Each(each);
-        }
+        all.think = if each.is_empty() { Think::Constant(constant) } else { Think::Each(each) };
         Ok(all)
     }
 }

@@ -1,0 +1,229 @@
+//! What serves it: policies, levels, processes, disks, costs.
+
+use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
+use headstart_policy::coordinator::registry::COORDINATORS;
+use headstart_policy::readahead::READ_AHEADS;
+use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_trace::patterns::PATTERNS;
+use toml::{Table, Value};
+
+use super::{named, Draw, Plan};
+
+/// Any policy that may suit, with its keys, as a table with a name.
+pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
+    let hinted: Vec<_> = POLICIES.iter().filter(|row| row.hinted).collect();
+    let mut keys;
+    let name = match draw.upto(9) {
+        0..=3 if plan.program => {
+            keys = Table::new();
+            "rapid-transit"
+        }
+        0..=2 if !plan.pattern && !plan.open => {
+            let row = hinted[draw.upto(hinted.len() as i64 - 1) as usize];
+            keys = draw.some_keys(&(row.defaults)());
+            draw.computed_keys(row.computed, &mut keys);
+            hints(draw, &mut keys);
+            row.name
+        }
+        3..=7 if !plan.pattern || draw.chance(10) => {
+            let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
+            keys = draw.some_keys(&(row.defaults)());
+            row.name
+        }
+        _ => {
+            keys = Table::new();
+            "demand"
+        }
+    };
+    if draw.chance(60) {
+        let (replacement, value) = replacement(draw);
+        if replacement == "min" {
+            hints(draw, &mut keys);
+        }
+        keys.insert("replacement".into(), value);
+    }
+    keys.insert("name".into(), name.into());
+    keys
+}
+
+fn replacement(draw: &mut Draw) -> (&'static str, Value) {
+    let row = &REPLACEMENTS[draw.upto(REPLACEMENTS.len() as i64 - 1) as usize];
+    // Programs are made for this one.
+    let name = if draw.chance(15) { "ru-set" } else { row.name };
+    let row = REPLACEMENTS.iter().find(|row| row.name == name).expect("it is there");
+    (row.name, named(draw.some_keys(&(row.defaults)()), row.name))
+}
+
+fn hints(draw: &mut Draw, keys: &mut Table) {
+    let hints = match draw.upto(7) {
+        0 => Table::from_iter([("window".to_owned(), Value::from(draw.upto(30)))]),
+        1 => {
+            let fraction = draw.one_of(&[0.0, 0.4, 0.9, 1.0]);
+            Table::from_iter([("fraction".to_owned(), fraction.into()), ("seed".to_owned(), draw.upto(5).into())])
+        }
+        _ => return,
+    };
+    keys.insert("hints".into(), hints.into());
+}
+
+/// `[cache]` and `[policy]`, or several levels.
+pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
+    let mut first = Table::new();
+    match draw.upto(5) {
+        0 => drop(first.insert("footprint".into(), draw.one_of(&[0.01, 0.3, 1.0, 2.0]).into())),
+        1 => drop(first.insert("size".into(), format!("{}B", plan.block as i64 * draw.count(20)).into())),
+        2 => drop(first.insert("blocks".into(), draw.count(3).into())),
+        _ => drop(first.insert("blocks".into(), draw.count(40).into())),
+    }
+    if draw.chance(12) {
+        first.insert("write_delay".into(), draw.time().into());
+    }
+    if draw.chance(10) {
+        first.insert("initial".into(), vec![Value::from("A"), Value::from("b")].into());
+    }
+    if draw.chance(65) {
+        root.insert("cache".into(), first.into());
+        root.insert("policy".into(), policy.clone().into());
+        return;
+    }
+    first.insert("policy".into(), policy.clone().into());
+    let mut all = vec![Value::from(first)];
+    for _ in 0..draw.count(2) {
+        all.push(lower(draw, plan).into());
+    }
+    root.insert("level".into(), all.into());
+}
+
+fn lower(draw: &mut Draw, plan: &Plan) -> Table {
+    let mut level = Table::new();
+    match draw.upto(4) {
+        0 => {
+            let ratio = Table::from_iter([("ratio".to_owned(), Value::from(draw.one_of(&[0.0, 0.5, 2.0])))]);
+            level.insert("size".into(), ratio.into());
+        }
+        1 => drop(level.insert("footprint".into(), 0.5.into())),
+        _ => drop(level.insert("blocks".into(), draw.upto(30).into())),
+    }
+    if plan.several && draw.chance(50) {
+        level.insert("clients".into(), draw.count(3).into());
+    }
+    let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
+    if draw.chance(60) {
+        level.insert("policy".into(), named(draw.some_keys(&(row.defaults)()), row.name));
+    }
+    if draw.chance(40) {
+        level.insert("replacement".into(), replacement(draw).1);
+    }
+    if draw.chance(60) {
+        let row = &COORDINATORS[draw.upto(COORDINATORS.len() as i64 - 1) as usize];
+        level.insert("coordinator".into(), named(draw.some_keys(&(row.defaults)()), row.name));
+    }
+    if draw.chance(60) {
+        let costs = [("alpha".to_owned(), Value::from(draw.time())), ("beta".to_owned(), draw.time().into())];
+        level.insert("link".into(), Table::from_iter(costs).into());
+    }
+    level
+}
+
+/// `[process]`.
+pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
+    let mut keys = Table::new();
+    if plan.pattern {
+        let row = &PATTERNS[draw.upto(PATTERNS.len() as i64 - 1) as usize];
+        let mut pattern = draw.some_keys(&(row.defaults)());
+        let count = draw.count(6);
+        pattern.insert("reads".into(), (count + draw.upto(60)).into());
+        pattern.insert("blocks".into(), draw.count(60).into());
+        keys.insert("pattern".into(), named(pattern, row.name));
+        keys.insert("count".into(), count.into());
+    } else if plan.several && draw.chance(30) {
+        keys.insert("count".into(), draw.count(4).into());
+    }
+    let every = draw.count(6);
+    let barrier = match draw.upto(4) {
+        0 => Value::from("none"),
+        1 if plan.pattern => "portion".into(),
+        at => {
+            let scope = if at == 4 { "all" } else { "process" };
+            Table::from_iter([("every".to_owned(), Value::from(every)), ("scope".to_owned(), scope.into())]).into()
+        }
+    };
+    keys.insert("barrier".into(), barrier);
+    if draw.chance(30) {
+        keys.insert("contention".into(), draw.time().into());
+    }
+    if policy["name"].as_str() == Some("rapid-transit") {
+        let mut set = |draw: &mut Draw, key: &str, value: Value| {
+            if draw.chance(40) {
+                keys.insert(key.to_owned(), value);
+            }
+        };
+        let action = draw.one_of(&["0s", "3ms", "uniform:1ms:16ms"]);
+        set(draw, "prefetch_action", action.into());
+        let issues = draw.one_of(&["start", "end"]);
+        set(draw, "action_issues", issues.into());
+        let least = draw.time();
+        set(draw, "min_time", least.into());
+        let lead = draw.upto(6);
+        set(draw, "min_lead", lead.into());
+        let buffers = draw.upto(8);
+        set(draw, "buffers", buffers.into());
+        let others = draw.chance(50);
+        set(draw, "for_others", others.into());
+        let order = draw.one_of(&["longest", "shortest", "number"]);
+        set(draw, "idle_order", order.into());
+        let scope = draw.one_of(&["look-ups", "all"]);
+        set(draw, "contention_scope", scope.into());
+    }
+    keys
+}
+
+/// `[device]`.
+pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
+    let mut keys = Table::new();
+    let model = match draw.upto(9) {
+        0..=5 => "uniform",
+        6 | 7 => "hp97560",
+        _ => MODELS[draw.upto(MODELS.len() as i64 - 1) as usize].name,
+    };
+    keys.insert("model".into(), model.into());
+    if model == "uniform" && draw.chance(80) {
+        keys.insert("fetch_time".into(), format!("{}us", draw.count(20_000)).into());
+    }
+    keys.insert("count".into(), draw.count(5).into());
+    if draw.chance(30) {
+        let row = &ARRAYS[draw.upto(ARRAYS.len() as i64 - 1) as usize];
+        keys.insert("array".into(), row.name.into());
+    }
+    if draw.chance(40) {
+        keys.insert("stripe_unit".into(), format!("{}B", plan.block as i64 * draw.count(6)).into());
+    }
+    let scheduler = |draw: &mut Draw| {
+        let row = &SCHEDULERS[draw.upto(SCHEDULERS.len() as i64 - 1) as usize];
+        named(draw.some_keys(&(row.defaults)()), row.name)
+    };
+    if draw.chance(60) {
+        keys.insert("scheduler".into(), scheduler(draw));
+    }
+    if draw.chance(20) {
+        keys.insert("queue_depth".into(), draw.count(40).into());
+        if draw.chance(50) {
+            keys.insert("drive_scheduler".into(), scheduler(draw));
+        }
+    }
+    if draw.chance(4) {
+        keys.insert("cache_segments".into(), draw.count(6).into());
+    }
+    keys
+}
+
+/// `[host]`.
+pub fn host(draw: &mut Draw) -> Table {
+    let mut keys = Table::new();
+    for key in ["driver_overhead", "hit_time", "system_call", "copy_per_kib"] {
+        if draw.chance(40) {
+            keys.insert(key.into(), draw.time().into());
+        }
+    }
+    keys
+}

@@ -1,0 +1,188 @@
+//! What is read: trace files, generators, inline references; and the keys that all of them have.
+
+use std::fmt::Write as _;
+
+use headstart_trace::WORKLOADS;
+use toml::{Table, Value};
+
+use super::{Draw, Plan};
+
+/// Section `[workload]`, and the text of its trace.
+pub fn workload(draw: &mut Draw, plan: &Plan, path: &str) -> (Table, Option<String>) {
+    let mut table = Table::new();
+    let mut trace = None;
+    let mut generated = false;
+    match draw.upto(9) {
+        _ if plan.pattern => {}
+        0..=5 => {
+            table.insert("trace".into(), path.into());
+            trace = Some(csv(draw, plan));
+        }
+        6 => {
+            table.insert("trace".into(), path.into());
+            table.insert("format".into(), "lirs".into());
+            trace = Some((0..draw.count(40)).fold(String::new(), |text, _| format!("{text}{}\n", draw.upto(30))));
+        }
+        7 => {
+            let names = ["A", "b", "C", "d", "E", "F"];
+            let read: Vec<Value> = (0..draw.count(30)).map(|_| draw.one_of(&names).into()).collect();
+            table.insert("references".into(), read.into());
+        }
+        _ => generated = true,
+    }
+    common(draw, plan, &mut table);
+    if generated {
+        generator(draw, &mut table);
+    }
+    (table, trace)
+}
+
+/// Any generator; what would be long is made short.
+fn generator(draw: &mut Draw, table: &mut Table) {
+    let row = &WORKLOADS[draw.upto(WORKLOADS.len() as i64 - 1) as usize];
+    let defaults = (row.defaults)();
+    table.extend(draw.some_keys(&defaults));
+    let mut least = |key: &str, most| {
+        if defaults.contains_key(key) {
+            table.insert(key.into(), draw.count(most).into());
+        }
+    };
+    least("requests", 8);
+    least("passes", 2);
+    least("files", 5);
+    least("reads", 60);
+    least("headers", 20);
+    least("lists", 20);
+    if ["blocks", "clips"].iter().any(|key| defaults.contains_key(*key)) {
+        table.insert("blocks".into(), draw.count(60).into());
+        table.retain(|key, _| key != "blocks" || defaults.contains_key("blocks"));
+    }
+    for key in ["file_size", "size", "index_size"] {
+        if defaults.contains_key(key) {
+            table.insert(key.into(), draw.size().into());
+        }
+    }
+    table.insert("generator".into(), row.name.into());
+    table.insert("limit".into(), draw.count(60).into());
+}
+
+/// Keys that do not say what is read.
+fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
+    let mut set = |key: &str, value: Value| {
+        table.insert(key.to_owned(), value);
+    };
+    set("block_size", if draw.chance(2) { "object".into() } else { format!("{}B", plan.block).into() });
+    match draw.upto(4) {
+        0 => set("compute", "1ms".into()),
+        1 => set("compute", "exp:2ms".into()),
+        2 => set("compute", draw.time().into()),
+        _ => {}
+    }
+    if draw.chance(10) {
+        set("compute_scale", draw.one_of(&[0.0, 0.5, 3.0]).into());
+    }
+    if plan.pattern {
+        return;
+    }
+    if draw.chance(7) {
+        set("compute_total", draw.one_of(&["1ns", "1ms", "20s"]).into());
+    }
+    if plan.open {
+        set("arrival", "open".into());
+        if draw.chance(40) {
+            set("time_scale", draw.one_of(&[0.0, 0.1, 2.0, 1000.0]).into());
+        }
+    }
+    if plan.several {
+        set("processes", if plan.program && draw.chance(25) { "dealt" } else { "per-pid" }.into());
+    }
+    if draw.chance(40) {
+        set("issue", "whole".into());
+    }
+    if draw.chance(35) {
+        set("writes", draw.one_of(&["skip", "through", "back"]).into());
+    }
+    if draw.chance(50) {
+        set("placement", placement(draw));
+    }
+    if draw.chance(20) {
+        set("addresses", draw.one_of(&["compact", "compact-chunks"]).into());
+    }
+    if draw.chance(7) {
+        set("chunk_blocks", draw.count(9).into());
+    }
+    if draw.chance(10) {
+        set("limit", draw.count(20).into());
+    }
+}
+
+fn placement(draw: &mut Draw) -> Value {
+    let name = draw.one_of(&["address", "address", "table-order", "random-groups", "ffs"]);
+    if name != "ffs" || draw.chance(20) {
+        return name.into();
+    }
+    let mut keys = Table::from_iter([("name".to_owned(), Value::from("ffs"))]);
+    keys.insert("size".into(), format!("{}MiB", draw.count(60)).into());
+    keys.insert("cylinder_group".into(), "1MiB".into());
+    keys.insert("direct_blocks".into(), draw.upto(12).into());
+    keys.insert("opens".into(), draw.one_of(&["before", "read"]).into());
+    keys.insert("full".into(), draw.one_of(&[0.0, 0.3, 0.9]).into());
+    keys.into()
+}
+
+/// The columns of a trace.
+const COLUMNS: [&str; 7] = ["time", "op", "pid", "file", "offset", "size", "dur_us"];
+
+/// Requests of several processes for several files, many of them in order, many not aligned to blocks.
+fn csv(draw: &mut Draw, plan: &Plan) -> String {
+    let some = !plan.several && !plan.open && draw.chance(20);
+    let kept: Vec<&str> = COLUMNS.into_iter().filter(|name| !some || ["offset", "size"].contains(name)).collect();
+    let (processes, files, span) = (draw.count(4), draw.count(4), draw.count(40));
+    let mut text = kept.join(",");
+    let mut now = 0;
+    let mut last = (0, 0, 0);
+    for _ in 0..draw.count(draw_length(plan)) {
+        let (file, offset) = match draw.chance(50) {
+            true => (last.0, last.1 + last.2),
+            false => (draw.upto(files - 1), draw.upto(span) * plan.block as i64 + odd(draw, plan)),
+        };
+        let size = match draw.upto(3) {
+            0 => plan.block as i64,
+            1 => draw.count(4) * plan.block as i64,
+            2 => (plan.block as i64 - draw.upto(200)).max(1),
+            _ => draw.count(3 * plan.block as i64),
+        };
+        last = (file, offset, size);
+        now += draw.one_of(&[0, 1, 500, 20_000]);
+        let op = if draw.chance(25) { "W" } else { "R" };
+        let all = [
+            format!("{}.{:06}", now / 1_000_000, now % 1_000_000),
+            op.to_owned(),
+            draw.count(processes).to_string(),
+            file.to_string(),
+            offset.to_string(),
+            size.to_string(),
+            draw.upto(400).to_string(),
+        ];
+        let line: Vec<&str> =
+            COLUMNS.iter().zip(&all).filter(|(name, _)| kept.contains(name)).map(|(_, value)| value.as_str()).collect();
+        write!(text, "\n{}", line.join(",")).expect("a string takes all");
+    }
+    text + "\n"
+}
+
+fn draw_length(plan: &Plan) -> i64 {
+    if plan.several {
+        60
+    } else {
+        40
+    }
+}
+
+fn odd(draw: &mut Draw, plan: &Plan) -> i64 {
+    if draw.chance(30) {
+        draw.upto(plan.block as i64 - 1)
+    } else {
+        0
+    }
+}
