@@ -114,9 +114,7 @@ def test_what_is_mounted_on_it_stays(image: Path) -> None:
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, mounts_at(mount)) == (0, ["fuse", "tmpfs"])
         assert (mount / "kept").read_text() == "kept"
-        assert errors == (
-            f"{mount}: something else is mounted on it, which stays; umount that, then {mount} itself\n"
-        )
+        assert errors == (f"{mount}: something else is mounted on it, which stays; umount that, then {mount} itself\n")
 
 
 @mounts

@@ -28,7 +28,7 @@ pytestmark = [loops]
 @contextmanager
 def locked_by_nobody(*places: Path) -> Iterator[None]:
     """Any local user's locks on whatever of this may be opened."""
-    with_each: list[Sequence[str]] = [(*AS_NOBODY, "flock", str(place), "sh", "-c", "echo; cat") for place in places]
+    with_each: list[Sequence[str]] = [(*AS_NOBODY, "flock", "-n", str(place), "sh", "-c", "echo; cat") for place in places]
     processes = [
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         for words in with_each

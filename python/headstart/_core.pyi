@@ -40,7 +40,7 @@ def emulate(
     scheduler: str = "fcfs",
     on_progress: Callable[[str], object] | None = None,
 ) -> tuple[str, bool, bool]:
-    """Mount an emulated disk and stay until it is unmounted; return its statistics, whether it was in use, or covered."""
+    """Mount an emulated disk and stay until it is unmounted; return its statistics, if it was in use, if covered."""
 
 def tune(action: str, question: str) -> str:
     """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""

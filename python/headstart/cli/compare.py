@@ -12,6 +12,7 @@ from headstart import comparison
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.progress import watched
+from headstart.cli.shown import plain
 from headstart.report.comparison import comparison_page
 
 BAR_COLUMNS = 22
@@ -131,7 +132,8 @@ def show(console: Console, done: comparison.Comparison) -> None:
     blocks = first.levels[0]["blocks"]
     model = first.scenario["device"]["model"]["name"]
     console.print(
-        f"{done.workload()}: {first.references:,} references, cache of {blocks:,} blocks, {model}", markup=False
+        f"{plain(done.workload())}: {first.references:,} references, cache of {blocks:,} blocks, {plain(model)}",
+        markup=False,
     )
     with_bar = console.width >= WITHOUT_BAR
     for disks, rows in done.blocks():
@@ -144,7 +146,7 @@ def show(console: Console, done: comparison.Comparison) -> None:
         )
     console.print("[dim]* best on these disks; above bound: over the least time that any policy could take[/]")
     for note in done.notes():
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {plain(note)}", markup=False)
 
 
 def _block(disks: int, rows: list[comparison.Row], *, with_bar: bool) -> Table:

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from headstart import devices
@@ -13,6 +12,7 @@ from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.listing import keys_text
 from headstart.cli.progress import watched
+from headstart.cli.shown import plain, safe
 from headstart.comparison import toml_value
 from headstart.report import charts
 from headstart.report import device as report
@@ -61,7 +61,7 @@ def tell_written(*targets: str | None) -> None:
     """Say which files there are now."""
     for target in targets:
         if target is not None:
-            typer.echo(f"wrote {target}")
+            typer.echo(f"wrote {plain(target)}")
 
 
 @app.command("show")
@@ -84,16 +84,16 @@ TOLD = {"name", "rpm", "surfaces", "head_switch", "write_settle", "nominal_servi
 
 def print_device(console: Console, found: devices.Device) -> None:
     """Print a device for people."""
-    console.print(found.title, style="bold", markup=False)
-    console.print(f"{found.summary or found.profile or found.name}", markup=False)
+    console.print(plain(found.title), style="bold", markup=False)
+    console.print(plain(found.summary or found.profile or found.name), markup=False)
     if found.source:
-        console.print(f"source: {found.source}", markup=False, style="dim")
+        console.print(f"source: {plain(found.source)}", markup=False, style="dim")
     console.print()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in facts(found).items():
-        table.add_row(name, escape(value))
+        table.add_row(safe(name), safe(value))
     console.print(table)
     if found.mechanics is not None:
         console.print()
@@ -247,14 +247,14 @@ def replay(
 
 def print_replay(console: Console, done: devices.Replay) -> None:
     """Print a replay for people."""
-    console.print(report.replay_title(done), style="bold", markup=False)
+    console.print(plain(report.replay_title(done)), style="bold", markup=False)
     console.print(f"{done.requests:,} requests, issued {done.pace}", markup=False)
     console.print()
     table = Table(title="service times in ms", title_justify="left", title_style="dim", box=None, pad_edge=False)
     for index, column in enumerate(report.REPLAY_HEADER):
         table.add_column(column, justify="left" if index < 2 else "right", no_wrap=True)
     for row in report.replay_rows(done):
-        table.add_row(*row)
+        table.add_row(*map(safe, row))
     console.print(table)
     console.print()
     parts = ((part.removesuffix("_ns"), time) for part, time in done.parts_ns_mean.items())
@@ -280,7 +280,7 @@ def import_diskspecs(
     output.check_targets(out)
     imported = watched(f"reading {file}", lambda _: devices.import_diskspecs(file, disk=disk))
     for warning in imported.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {plain(warning)}", err=True)
     if out == "-":
         typer.echo(imported.profile, nl=False)
     else:

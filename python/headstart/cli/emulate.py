@@ -44,8 +44,8 @@ def emulate(
     """Show IMAGE as MOUNT/disk.img, a file whose reads take the time that the drive PROFILE needs for them.
 
     It can be read and not written. MOUNT/stats (JSON) and MOUNT/stats.openmetrics say what it has done. It stays until
-    it is unmounted, or until Ctrl-C, SIGTERM or SIGHUP, which unmount it: all of them are exit status 0. --json writes the
-    statistics at the end. Linux; needs root, or the program fusermount3. docs/emulate.md puts a file system on it.
+    it is unmounted, or until Ctrl-C, SIGTERM or SIGHUP, which unmount it: all of them are exit status 0. --json writes
+    the statistics at the end. Linux; needs root, or the program fusermount3. docs/emulate.md puts a file system on it.
 
     Example: headstart emulate ibm-36gb-10k disk.img /mnt/emulated
     """

@@ -9,6 +9,7 @@ from rich.table import Table
 from headstart import model
 from headstart.cli import options, output
 from headstart.cli.device import keys_of
+from headstart.cli.shown import plain
 
 
 def competitive(
@@ -64,7 +65,9 @@ def competitive(
 def print_competitive(console: Console, found: model.Competitive) -> None:
     """Print the answer for people."""
     average = found.average
-    console.print(f"competitive prefetching on {found.drive or 'a drive of these numbers'}", style="bold", markup=False)
+    console.print(
+        f"competitive prefetching on {plain(found.drive or 'a drive of these numbers')}", style="bold", markup=False
+    )
     spread = "" if found.dataset_bytes is None else f" within {found.dataset_bytes / 1e9:,.1f} GB"
     console.print(
         f"a switch between two random places{spread} takes {_ms(average.switch_ns)} ms: "

@@ -10,7 +10,6 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from headstart import devices, profiling
@@ -18,6 +17,7 @@ from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import facts, tell_written
 from headstart.cli.progress import watched
+from headstart.cli.shown import plain, safe
 from headstart.report import charts
 from headstart.report import device as report
 
@@ -120,7 +120,7 @@ def draw(found: profiling.Found, target: str | None) -> str | None:
 def print_found(console: Console, found: profiling.Found) -> None:
     """Print what was found for people."""
     seconds = output.seconds(found.elapsed_ns)
-    console.print(found.device, style="bold", markup=False)
+    console.print(plain(found.device), style="bold", markup=False)
     console.print(f"{found.capacity_bytes:,} bytes; {found.reads:,} reads in {seconds}", markup=False, style="dim")
     console.print()
     rows = latency(found) | (flat(found) if found.arm is None else moving(found.arm)) | together(found)
@@ -128,11 +128,11 @@ def print_found(console: Console, found: profiling.Found) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in rows.items():
-        table.add_row(name, escape(value))
+        table.add_row(name, safe(value))
     console.print(table)
     console.print()
     for note in found.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {plain(note)}", markup=False)
     if found.arm is not None:
         pages = found.arm.competitive_depth_pages
         depth = found.arm.competitive_depth_bytes / 1e3

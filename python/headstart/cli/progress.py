@@ -13,6 +13,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from headstart.cli.shown import plain
+
 PATIENCE_S = 1.0
 """Nobody needs a bar for less."""
 REFRESH_S = 0.1
@@ -72,9 +74,9 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
 
 
 def _show(state: _State, future: Future[T]) -> T:
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(state.text, total=None)
+        task = bar.add_task(plain(state.text), total=None)
         while True:
             try:
                 return future.result(timeout=REFRESH_S)
@@ -83,4 +85,4 @@ def _show(state: _State, future: Future[T]) -> T:
                     raise
             # Nothing told yet: the trace is being read, and the bar only moves.
             total = 1.0 if state.share > 0 else None
-            bar.update(task, description=state.text, completed=state.share, total=total)
+            bar.update(task, description=plain(state.text), completed=state.share, total=total)

@@ -17,6 +17,7 @@ from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.live import beside, check_options
 from headstart.cli.progress import Tell, watched
+from headstart.cli.shown import plain
 from headstart.live import play
 from headstart.simulation import Result
 
@@ -109,7 +110,7 @@ def _live(
     for name, title in (("without", "without prefetching"), ("prefetching", "with prefetching")):
         console.print(beside(title, expected[name], found[name]))
         for note in found[name].notes:
-            console.print(f"note: {note}", markup=False)
+            console.print(f"note: {plain(note)}", markup=False)
 
 
 def simulated(
@@ -147,7 +148,7 @@ def show(console: Console, without: Result, prefetching: Result) -> None:
     every = f" after {barrier['every']} reads" if barrier["scope"] in ("process", "all") else ""
     console.print(
         f"{len(prefetching.processes)} processes, {pattern}, barrier: {barrier['scope']}{every}, "
-        f"{device['count']} x {device['model']['name']}",
+        f"{device['count']} x {plain(device['model']['name'])}",
         markup=False,
     )
     console.print()
@@ -160,7 +161,7 @@ def show(console: Console, without: Result, prefetching: Result) -> None:
         if (more := len(prefetching.intervals) - INTERVALS) > 0:
             console.print(f"and {more} more; --json has them all")
     for note in dict.fromkeys((*without.notes, *prefetching.notes)):
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {plain(note)}", markup=False)
 
 
 def _whole(without: Result, prefetching: Result) -> Table:

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from headstart import simulation
 from headstart.cli import options, output
 from headstart.cli.progress import watched
+from headstart.cli.shown import plain, safe
 
 
 def simulate(
@@ -42,13 +42,13 @@ def simulate(
 def show(console: Console, result: simulation.Result) -> None:
     """Print a result for people."""
     device = result.scenario["device"]
-    machine = f"{device['count']} x {device['model']['name']}"
+    machine = safe(f"{device['count']} x {device['model']['name']}")
     levels = result.scenario.get("level", [])
     if levels:
         console.print(f"{len(levels)} levels, {machine}")
     else:
         frames = result.levels[0]["blocks"]
-        console.print(f"{_policy(result.scenario['policy'])}, {frames:,} blocks of cache, {machine}")
+        console.print(f"{safe(_policy(result.scenario['policy']))}, {frames:,} blocks of cache, {machine}")
     console.print(_times(result))
     console.print(_counts(result))
     if levels:
@@ -62,7 +62,7 @@ def show(console: Console, result: simulation.Result) -> None:
     )
     console.print(_devices(result.devices))
     for note in result.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {plain(note)}", markup=False)
 
 
 def _named(value: str | dict[str, Any]) -> str:
@@ -117,12 +117,12 @@ def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for level, tier in zip(levels, _tiers(keys), strict=True):
         coordinator = _named(tier.get("coordinator", "none"))
-        policy = escape(_policy(tier["policy"]) + (f", {coordinator}" if coordinator != "none" else ""))
+        policy = safe(_policy(tier["policy"]) + (f", {coordinator}" if coordinator != "none" else ""))
         prefetches = [level[f"prefetches_{name}"] for name in ("used", "wasted", "late")]
         counts = [level["blocks"], level["hits_ready"] + level["hits_unready"], level["misses"]]
         shares = [f"{level['accuracy']:.1%}" if level["prefetches"] else "", f"{level['coverage']:.1%}"]
         table.add_row(
-            escape(level["name"]),
+            safe(level["name"]),
             policy,
             *(f"{count:,}" for count in (*counts, *prefetches)),
             *shares,

@@ -9,6 +9,7 @@ from rich.table import Table
 from headstart import traces
 from headstart.cli import options, output
 from headstart.cli.progress import watched
+from headstart.cli.shown import safe
 from headstart.comparison import policy_keys
 
 app = typer.Typer(invoke_without_command=True)
@@ -103,7 +104,7 @@ def _give(facts: dict[str, Any], json: str | None) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts.items():
         if value is not None:
-            table.add_row(name.replace("_ns", "").replace("_", " "), _readable(name, value))
+            table.add_row(name.replace("_ns", "").replace("_", " "), safe(_readable(name, value)))
     output.console().print(table)
 
 
