@@ -51,11 +51,30 @@ def test_every_device_shows_what_it_is_made_of(run: Run, name: str) -> None:
         assert 0.95 * held < found.capacity_bytes <= held
         assert drive.revolution_ns == pytest.approx(60e9 / drive.rpm, abs=1)
         assert found.sequential_bytes_per_s["outer"] == drive.zones[0].bytes_per_s
+        of = [(zone, size) for size in (8_192, 2**20) for zone in ("outer", "inner")]
+        assert [(read.zone, read.bytes) for read in found.sequential_reads] == of
+        for each in found.sequential_reads:
+            assert each.limit in {"media", "interface", "overheads", "rotations"}
+            assert 0 < each.bytes_per_s < 1.02 * found.sequential_bytes_per_s[each.zone], "the media are the most"
         assert 0.3 * drive.revolution_ns < read.rotation_ns < 0.6 * drive.revolution_ns, "half a turn, about"
+    else:
+        assert found.sequential_reads == ()
     readable = run("device", "show", name, *words_for(name))
     assert (readable.returncode, readable.stderr) == (0, "")
     for text in (found.title, "random 8 KiB read", output.duration(read.mean_ns)):
         assert text in readable.stdout
+
+
+def test_what_limits_sequential_reads_is_shown(run: Run) -> None:
+    shown = run("device", "show", "seagate-cheetah-9lp").stdout
+    assert re.search(
+        r"sequential 1 MiB read +outer 4\.\d\d MB/s \(interface\), inner 4\.\d\d MB/s \(interface\)", shown
+    )
+    sheet = run("device", "show", "seagate-cheetah-9lp", "--set", "bus.rate=data-sheet").stdout
+    assert re.search(r"sequential 1 MiB read +outer 1\d\.\d\d MB/s \(media\)", sheet)
+    small = run("device", "show", "seagate-exos-x20").stdout
+    assert re.search(r"sequential 8 KiB read +outer 72\.\d\d MB/s \(overheads\)", small)
+    assert re.search(r"sequential 1 MiB read +outer 2\d\d\.\d\d MB/s \(media\)", small)
 
 
 @pytest.mark.parametrize("name", [entry["name"] for entry in CATALOG])

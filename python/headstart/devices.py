@@ -114,7 +114,7 @@ class Device:
     """`None` where nothing moves."""
     random_read_8kib: ServiceParts
     sequential_bytes_per_s: dict[str, int]
-    """As the media pass: `outer` and `inner` zone; without an arm, of 1 MiB reads `one_at_a_time`, `all_in_parallel`."""
+    """Of the media, `outer` and `inner` zone; without an arm, of 1 MiB reads, `one_at_a_time` and `all_in_parallel`."""
     sequential_reads: tuple[SequentialRead, ...]
     """As the host gets them, of 8 KiB and of 1 MiB; empty where nothing moves."""
 

@@ -122,9 +122,9 @@ def facts(found: devices.Device) -> dict[str, str]:
     rates = found.sequential_bytes_per_s.items()
     name = "sequential read" if found.mechanics is None else "media rate"
     told[name] = ", ".join(f"{end.replace('_', ' ')} {_rate(rate)}" for end, rate in rates)
-    for read in found.sequential_reads:
-        shown = f"{read.zone} {_rate(read.bytes_per_s)} ({read.limit})"
-        name = f"sequential {_size(read.bytes)} read"
+    for each in found.sequential_reads:
+        shown = f"{each.zone} {_rate(each.bytes_per_s)} ({each.limit})"
+        name = f"sequential {_size(each.bytes)} read"
         told[name] = f"{told[name]}, {shown}" if name in told else shown
     return told
 

@@ -74,6 +74,10 @@ VARIANTS: Final[dict[str, tuple[Change, tuple[Case, ...]]]] = {
         _device(buffer={"read_ahead": "none"}),
         (*SERVERS.values(), *DIFFS.values(), ARRAY),
     ),
+    "the drive reads on to what lies ahead": (
+        _device(buffer={"hit_ahead": True}),
+        (*SERVERS.values(), *DIFFS.values(), ARRAY),
+    ),
     "no limit of the bus": (_device(bus=FREE_BUS["bus"]), tuple(SERVERS.values())),
     "held to 37.5 MB/s": (_device(bus={"bytes_per_second": 37_500_000}), tuple(BELOW.values())),
     "files side by side": (_keys(apart="0B"), tuple(DIFFS.values())),
