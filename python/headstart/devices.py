@@ -12,10 +12,10 @@ sizes bytes, rates bytes a second. The core does the work without the GIL.
 import dataclasses
 import json
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Self
 
-from headstart import _core
+from headstart import _core, _input
 from headstart.simulation import Progress
 
 SCHEMA = 1
@@ -248,7 +248,7 @@ def device(name: str | PathLike[str], *, keys: Keys | None = None) -> Device:
     Raises:
         HeadstartError: No such device, or its profile or a key is at fault.
     """
-    return Device.from_json(_core.device_show(fspath(name), keys=_text(keys)))
+    return Device.from_json(_core.device_show(_device(name), keys=_text(keys)))
 
 
 def survey(name: str | PathLike[str], *, keys: Keys | None = None) -> Survey:
@@ -257,7 +257,7 @@ def survey(name: str | PathLike[str], *, keys: Keys | None = None) -> Survey:
     Raises:
         HeadstartError: As for `device`.
     """
-    found = json.loads(_core.device_survey(fspath(name), keys=_text(keys)))
+    found = json.loads(_core.device_survey(_device(name), keys=_text(keys)))
     found["zones"] = [Zone(**zone) for zone in found.get("zones", ())]
     return Survey(**{curve: tuple(points) for curve, points in found.items()})
 
@@ -286,7 +286,7 @@ def probe(
             )
     sectors = -(-request_bytes // 512)
     text = _core.device_probe(
-        fspath(name),
+        _device(name),
         keys=_text(keys),
         requests=requests,
         sectors=sectors,
@@ -318,12 +318,13 @@ def replay(
     Raises:
         HeadstartError: The device, its profile, a key or the trace is at fault; a request lies beyond the device.
     """
-    text = _core.device_replay(fspath(name), trace, keys=_text(keys), format=format, limit=limit, on_progress=progress)
+    device, path = _device(name), _input.name(trace, "trace")
+    text = _core.device_replay(device, path, keys=_text(keys), format=format, limit=limit, on_progress=progress)
     fields = json.loads(text)
     for side in ("modelled", "measured"):
         if fields[side] is not None:
             fields[side] = TimesByKind(**{kind: Times(**times) for kind, times in fields[side].items()})
-    return Replay(device=fspath(name), trace=fspath(trace), **fields)
+    return Replay(device=device, trace=path, **fields)
 
 
 def import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> Imported:
@@ -334,12 +335,17 @@ def import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> I
     Raises:
         HeadstartError: A file cannot be read or is wrong at a line; there are several disks and none is named.
     """
-    fields = json.loads(_core.device_import_diskspecs(path, disk=disk))
+    disk = None if disk is None else _input.name(disk, "disk")
+    fields = json.loads(_core.device_import_diskspecs(_input.name(path, "file"), disk=disk))
     return Imported(**{**fields, "warnings": tuple(fields["warnings"]), "files": tuple(fields["files"])})
+
+
+def _device(name: str | PathLike[str]) -> str:
+    return _input.name(name, "device")
 
 
 def _text(keys: Keys | None) -> str:
     try:
-        return json.dumps(dict(keys or {}), allow_nan=False)
+        return _input.name(json.dumps(dict(keys or {}), allow_nan=False, ensure_ascii=False), "keys")
     except (TypeError, ValueError) as error:
         raise _core.HeadstartError(f"keys: {error}; allowed: text, numbers, lists and tables") from error

@@ -35,7 +35,7 @@ pub use drive::{Drive, Finished, Started};
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::object_store::ObjectStore;
-pub use models::profile::overlay;
+pub use models::profile::{overlay, PROFILE_BYTES_MAX};
 pub use models::uniform::Uniform;
 pub use probe::{probe, Load, Pattern, Probed};
 pub use registry::{

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use headstart_device::diskspecs::{self, Imported};
 use headstart_device::{
     build_device, build_scheduler, model, overlay, probe, sequential_read, Band, Device, DeviceError, Load, Mechanics,
-    Pattern, Probed,
+    Pattern, Probed, PROFILE_BYTES_MAX,
 };
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{read_text, KeyError, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 use toml::Table;
@@ -55,7 +55,9 @@ pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
     // A profile that made a device is there and is TOML.
     let base = match row {
         Some(row) => (row.defaults)(),
-        None => std::fs::read_to_string(name).ok().and_then(|text| text.parse().ok()).unwrap_or_default(),
+        None => {
+            read_text(Path::new(name), PROFILE_BYTES_MAX).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+        }
     };
     Ok(Named {
         device,

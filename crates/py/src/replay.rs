@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_device::{rms_demerit, Device, Request, Service, SECTOR_BYTES};
 use headstart_trace::{open, Carries, Place, Record, RecordReader, TraceError};
-use headstart_types::Nanos;
+use headstart_types::{check_regular, system_says, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
@@ -124,6 +124,10 @@ pub fn device_replay(
     };
     let replayed = py.allow_threads(|| {
         let mut device = named(name, keys).map_err(to_python)?.device;
+        // A pipe without a writer would be waited for without end, and a device such as /dev/zero has none.
+        check_regular(&trace).map_err(|error| {
+            bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
+        })?;
         let mut reader = open(&trace, format).map_err(to_python)?;
         let carries = reader.carries();
         if !carries.addresses {

@@ -5,6 +5,7 @@
 
 mod drive;
 mod error;
+mod files;
 mod ids;
 mod index_set;
 mod keys;
@@ -18,6 +19,7 @@ mod units;
 
 pub use drive::{DriveFacts, RateBand, SECTOR_BYTES};
 pub use error::{system_says, KeyError};
+pub use files::{check_regular, read_bytes, read_text, TEXT_BYTES_MAX};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::typed_keys;

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import devices
+from headstart import _input, devices
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.listing import keys_text
@@ -44,6 +44,7 @@ def keys_of(settings: list[str] | None) -> dict[str, Any]:
     """Return the keys that "a.b=value" settings stand for, nested."""
     keys: dict[str, Any] = {}
     for setting in settings or []:
+        _input.name(setting, "setting")
         path, equals, value = setting.partition("=")
         *tables, last = (part.strip() for part in path.split("."))
         if not equals or not value.strip() or not last or not all(tables):
@@ -70,6 +71,7 @@ def show(name: Name, settings: Set = None, json: options.Json = None) -> None:
 
     Example: headstart device show hp97560 --json -
     """
+    _input.name(name, "device")
     output.check_targets(json)
     found = watched(f"looking at {name}", lambda _: devices.device(name, keys=keys_of(settings)))
     if json is not None:
@@ -192,6 +194,7 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
         raise HeadstartError("device plot: nothing to write; allowed: --png FILE, --html FILE, or both")
     output.check_targets(png, html)
     charts.altair("device plot")
+    _input.name(name, "device")
     keys = keys_of(settings)
 
     def draw(_: object) -> None:
@@ -224,6 +227,8 @@ def replay(
 
     Example: headstart device replay seagate-cheetah-9lp cheetah9LP.trace.xz --png cheetah9LP.png
     """
+    _input.name(name, "device")
+    _input.name(trace, "trace")
     output.check_targets(json, png, html)
     if png is not None or html is not None:
         charts.altair("device replay")
@@ -277,6 +282,7 @@ def import_diskspecs(
 
     Example: headstart device import-diskspecs cheetah9LP.parv --out cheetah9LP.toml
     """
+    _input.name(file, "file")
     output.check_targets(out)
     imported = watched(f"reading {file}", lambda _: devices.import_diskspecs(file, disk=disk))
     for warning in imported.warnings:

@@ -12,6 +12,9 @@ from headstart.cli import options, output
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
 
+DISKS_SHOWN = 64
+"""Rows of the table of disks: more fill screens, and 100,000 take a minute to lay out."""
+
 
 def simulate(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="What to run; see docs/scenario.md.")],
@@ -154,7 +157,7 @@ def _devices(devices: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("disk", "requests", "busy", "service", "response", "buffer hits"):
         table.add_column(name, justify="right")
-    for index, device in enumerate(devices):
+    for index, device in enumerate(devices[:DISKS_SHOWN]):
         table.add_row(
             str(index),
             f"{device['requests']:,}",
@@ -163,4 +166,7 @@ def _devices(devices: list[dict[str, Any]]) -> Table:
             output.seconds(device["response_ns_mean"]),
             f"{device['buffer_hits']:,}",
         )
+    if len(devices) > DISKS_SHOWN:
+        table.caption = f"and {len(devices) - DISKS_SHOWN:,} more disks: --json has all"
+        table.caption_justify = "left"
     return table

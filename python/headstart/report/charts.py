@@ -4,11 +4,13 @@ Both belong to the extra `headstart[report]`. Colours are those of Okabe and Ito
 series differ in their dashes too, so that they survive a printer without colours.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headstart._core import HeadstartError
+from headstart._input import visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -84,7 +86,7 @@ def png(chart: "Chart") -> bytes:
     """Return the chart as PNG."""
     import vl_convert
 
-    drawn: bytes = vl_convert.vegalite_to_png(chart.to_json(), scale=SCALE)
+    drawn: bytes = vl_convert.vegalite_to_png(_specification(chart), scale=SCALE)
     return drawn
 
 
@@ -92,5 +94,18 @@ def svg(chart: "Chart") -> str:
     """Return the chart as SVG that stands in a page of its own."""
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
+    drawn: str = vl_convert.vegalite_to_svg(_specification(chart))
     return drawn
+
+
+def _specification(chart: "Chart") -> str:
+    """Return the chart in JSON; a control character, from the name of a file say, would end the process in vl-convert."""
+    return json.dumps(_visible(json.loads(chart.to_json())))
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_visible(key): _visible(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_visible(each) for each in value]
+    return visible(value) if isinstance(value, str) else value

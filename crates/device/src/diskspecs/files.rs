@@ -1,8 +1,10 @@
 //! Where the importer gets its files: the disk, or a table in memory for tests and fuzzing.
 
 use std::collections::BTreeMap;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
+
+use headstart_types::read_bytes;
 
 /// No file of parameters is larger; the largest of the validation set has 30 KB.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -11,6 +13,9 @@ pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 pub(crate) trait Files {
     /// All bytes of a file of at most [`FILE_BYTES_MAX`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error>;
+
+    /// The path without links and `..`, of a file that is there.
+    fn resolved(&self, path: &Path) -> Result<PathBuf, Error>;
 }
 
 /// The file system. Only regular files, so that a path cannot make the import wait for ever.
@@ -18,16 +23,11 @@ pub(crate) struct OnDisk;
 
 impl Files for OnDisk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
-        }
-        let mut bytes = Vec::new();
-        std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            let most = FILE_BYTES_MAX >> 20;
-            return Err(Error::new(ErrorKind::InvalidData, format!("larger than {most} MiB, no parameter file is")));
-        }
-        Ok(bytes)
+        read_bytes(path, FILE_BYTES_MAX)
+    }
+
+    fn resolved(&self, path: &Path) -> Result<PathBuf, Error> {
+        std::fs::canonicalize(path)
     }
 }
 
@@ -39,10 +39,16 @@ impl Files for InMemory {
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         self.0.get(path).cloned().ok_or_else(|| Error::new(ErrorKind::NotFound, "no such file"))
     }
+
+    fn resolved(&self, path: &Path) -> Result<PathBuf, Error> {
+        self.read(path).map(|_| path.to_owned())
+    }
 }
 
 /// `name` as written in the file `by`: beside that file, else beside the file that the import began with.
-/// DiskSim searches in the same order, then in the folders of a variable of the environment, which we leave out.
+/// DiskSim searches in the same order, then in the folders of a variable of the environment, which we leave out. What
+/// does not lie below the folder of that first file, links resolved, is not read: parameters that came from elsewhere
+/// do not make the import show other files.
 pub(crate) fn find(
     files: &dyn Files,
     by: &Path,
@@ -51,14 +57,25 @@ pub(crate) fn find(
 ) -> Result<(PathBuf, Vec<u8>), (PathBuf, Error)> {
     let beside = |file: &Path| tidy(&file.parent().unwrap_or(Path::new("")).join(name));
     let (near, far) = (beside(by), beside(first));
-    match files.read(&near) {
+    let below = |path: &Path| read_below(files, first, path);
+    match below(&near) {
         Ok(bytes) => Ok((near, bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound && far != near => match files.read(&far) {
+        Err(error) if error.kind() == ErrorKind::NotFound && far != near => match below(&far) {
             Ok(bytes) => Ok((far, bytes)),
             Err(_) => Err((near, error)),
         },
         Err(error) => Err((near, error)),
     }
+}
+
+/// Reads `path`, if it lies below the folder of the file `first`.
+fn read_below(files: &dyn Files, first: &Path, path: &Path) -> Result<Vec<u8>, Error> {
+    let folder = files.resolved(first)?.parent().map_or_else(PathBuf::new, Path::to_owned);
+    if !files.resolved(path)?.starts_with(folder) {
+        let problem = "it lies outside the folder of the file that was named";
+        return Err(Error::new(ErrorKind::PermissionDenied, problem));
+    }
+    files.read(path)
 }
 
 /// The path without `.` components, so that a file that sources itself is recognised. `..` stays: it may lead

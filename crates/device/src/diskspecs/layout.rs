@@ -11,6 +11,7 @@ use super::error::{ImportError, Place};
 use super::params::{naturals, Notes, Params};
 use super::parser::{Document, Kind, Value};
 use super::profile::write_list;
+use crate::models::profile::ZONES_MAX;
 
 const MAPPINGS: [&str; 3] = ["forward", "serpentine", "serpentine-cylinder"];
 const SPARINGS: [&str; 11] = [
@@ -74,6 +75,10 @@ impl Layout {
         let revolutions = in_revolutions(params)?;
         let list = params.get("Zones").ok_or_else(|| params.missing("Zones"))?;
         let Kind::List(values) = &list.kind else { return Err(super::params::wrong("Zones", list, "a list of zones")) };
+        if values.len() > ZONES_MAX {
+            let problem = format!("{} zones", values.len());
+            return Err(ImportError::at(&list.at, problem, format!("at most {ZONES_MAX} zones")));
+        }
         let mut layout = Self { mapping, sparing, range, zones: Vec::with_capacity(values.len()) };
         for value in values {
             let zone = zone(document, value, (surfaces, rpm), (sparing, revolutions), notes)?;

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{read_text, KeyError, Nanos};
 use toml::{Table, Value};
 
 use super::arm::Arm;
@@ -32,6 +32,15 @@ const SECTORS_PER_MINUTE_MAX: u64 = 300_000_000;
 
 /// Most cylinders of a drive.
 const CYLINDERS_MAX: u64 = 10_000_000;
+
+/// Most zones of a drive: real ones have up to some dozens. Every zone is looked through by some requests and shown.
+pub(crate) const ZONES_MAX: usize = 1_000;
+
+/// Largest profile in bytes: 400 times the largest of those that are shipped or imported from the measured set.
+pub const PROFILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Longest name of a drive.
+const NAME_CHARACTERS_MAX: usize = 200;
 
 /// Shipped profiles by the names of their models, in the registry's order.
 const SHIPPED: &[(&str, &str)] = &[
@@ -88,7 +97,8 @@ fn excludes(table: &str, above: &Table, below: &Table) -> bool {
 /// The file, and the line or key in it.
 pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| DeviceError::Read { path: shown.clone(), source })?;
+    let text =
+        read_text(path, PROFILE_BYTES_MAX).map_err(|source| DeviceError::Read { path: shown.clone(), source })?;
     let profile: Table = text.parse().map_err(|error: toml::de::Error| DeviceError::Syntax {
         path: shown.clone(),
         line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
@@ -119,7 +129,7 @@ impl Mechanical {
             "controller",
         ];
         let mut keys = Keys::new(profile);
-        keys.text("name", "the drive's name")?;
+        name_of(&mut keys)?;
         let nominal_service = keys.time("nominal_service")?;
         let arm = arm_of(&mut keys)?;
         let overheads = Overheads::from_keys(keys.table("controller")?).map_err(|error| error.within("controller"))?;
@@ -129,6 +139,19 @@ impl Mechanical {
         let bus_sector = [bus.time(1, false), bus.time(1, true)];
         Ok(Self::new(Parameters { arm, overheads, bus, bus_sector, nominal_service }, cache))
     }
+}
+
+/// The drive's name: a line that can be shown anywhere.
+fn name_of(keys: &mut Keys) -> Result<String, KeyError> {
+    let name = keys.text("name", "the drive's name")?;
+    let problem = match name.chars().find(|character| character.is_control()) {
+        Some(control) => format!("holds the control character {}", control.escape_unicode()),
+        None if name.chars().count() > NAME_CHARACTERS_MAX => format!("has {} characters", name.chars().count()),
+        None if name.trim().is_empty() => "is empty".to_owned(),
+        None => return Ok(name),
+    };
+    let allowed = format!("a line of at most {NAME_CHARACTERS_MAX} characters, none of them a control character");
+    Err(KeyError::new("name", problem, allowed))
 }
 
 /// What moves and turns.
@@ -190,6 +213,9 @@ fn cache_of(mut keys: Keys, zones: &[Zone]) -> Result<Cache, KeyError> {
 }
 
 fn zone_shapes(list: Vec<Keys>, rpm: u32, sparing: Scheme) -> Result<Vec<ZoneShape>, KeyError> {
+    if list.len() > ZONES_MAX {
+        return Err(KeyError::new("zones", format!("{} zones", list.len()), format!("at most {ZONES_MAX}")));
+    }
     let most = (SECTORS_PER_MINUTE_MAX / u64::from(rpm)).min(1_000_000);
     let mut shapes: Vec<ZoneShape> = Vec::with_capacity(list.len());
     for (index, keys) in list.into_iter().enumerate() {

@@ -1,0 +1,106 @@
+//! Profiles and parameter files that no drive can have, or that would not end: refused in a line, never waited for.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use headstart_device::diskspecs::import;
+use headstart_device::{build_device, Mechanical, PROFILE_BYTES_MAX};
+use toml::{Table, Value};
+
+const PROFILE: &str = "rpm = 6000\nsurfaces = 1\nhead_switch = '0.1ms'\nnominal_service = '8ms'
+    seek = {form = 'constant', time = '1ms'}\nbus = {sector_time = '0.02ms'}\ncontroller = {overhead = '1ms'}
+    buffer = {size = '0B', read_ahead = false}\n";
+const ZONE: &str = "[[zones]]\ncylinders = 1\nsectors_per_track = 100\ntrack_skew = 1\ncylinder_skew = 1\n";
+
+/// A folder of this test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("profile_input_{name}"));
+    _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn error_of(path: &Path) -> String {
+    build_device(path.to_str().unwrap(), Table::new()).err().unwrap().to_string()
+}
+
+#[test]
+fn a_name_is_a_line_that_can_be_shown() {
+    let named = |name: &str| {
+        let mut table: Table = format!("{PROFILE}{ZONE}").parse().unwrap();
+        table.insert("name".to_owned(), Value::from(name));
+        Mechanical::from_table(table)
+    };
+    assert!(named("Barracuda, 2 GB: \u{e9}\u{4e00}").is_ok());
+    assert!(named(&"n".repeat(200)).is_ok());
+    let allowed = "; allowed: a line of at most 200 characters, none of them a control character";
+    for (name, problem) in [
+        ("a\u{1}b", "name: holds the control character \\u{1}"),
+        ("a\nb", "name: holds the control character \\u{a}"),
+        ("\u{9b}31m", "name: holds the control character \\u{9b}"),
+        (&"n".repeat(201), "name: has 201 characters"),
+        (" ", "name: is empty"),
+    ] {
+        assert_eq!(named(name).unwrap_err().to_string(), format!("{problem}{allowed}"));
+    }
+}
+
+#[test]
+fn a_profile_has_a_bounded_size_and_a_bounded_number_of_zones() {
+    let folder = folder("size");
+    let path = folder.join("zones.toml");
+    std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(1_000))).unwrap();
+    assert!(build_device(path.to_str().unwrap(), Table::new()).is_ok());
+    std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(1_001))).unwrap();
+    assert!(error_of(&path).ends_with("zones.toml: zones: 1001 zones; allowed: at most 1000"));
+    // 200,000 zones are 15 MB: no more than the bound of it is read.
+    std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(200_000))).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() > PROFILE_BYTES_MAX);
+    assert!(error_of(&path).contains("zones.toml: larger than 4 MiB; allowed: "), "{}", error_of(&path));
+}
+
+#[test]
+fn pipes_devices_and_folders_are_no_profiles() {
+    let folder = folder("kinds");
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let began = Instant::now();
+    for path in [&pipe, Path::new("/dev/zero")] {
+        assert!(error_of(path).contains(": not a regular file; allowed: "), "{}", error_of(path));
+        assert!(import(path).unwrap_err().to_string().contains(": not a regular file; allowed: "));
+    }
+    assert!(error_of(&folder).contains(": is a folder, not a regular file; allowed: "), "{}", error_of(&folder));
+    // Not a measure of speed: whoever opens the pipe waits for ever.
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn parameters_source_files_below_their_own_folder_only() {
+    let folder = folder("source");
+    let (drives, deep) = (folder.join("drives"), folder.join("drives/deep"));
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(folder.join("secret"), "secret words").unwrap();
+    std::fs::write(deep.join("inner"), "dm_disk INNER { a = 1 }").unwrap();
+    std::os::unix::fs::symlink("../secret", drives.join("link")).unwrap();
+    std::os::unix::fs::symlink("deep/inner", drives.join("good")).unwrap();
+    let said = |source: &str| {
+        let path = drives.join("t.parv");
+        std::fs::write(&path, format!("source {source}\n")).unwrap();
+        import(&path).unwrap_err().to_string()
+    };
+    let outside = "it lies outside the folder of the file that was named";
+    for source in ["../secret", "/etc/passwd", "link", "deep/../../secret", "deep/../link"] {
+        let said = said(source);
+        assert!(said.contains("t.parv:1: cannot read ") && said.contains(outside), "{source}: {said}");
+        assert!(!said.contains("words"), "{said}");
+    }
+    // What lies below is read, through links and `..` too: the block lacks its parameters, not its file.
+    for source in ["deep/inner", "good", "deep/../good"] {
+        assert!(!said(source).contains("cannot read"), "{source}: {}", said(source));
+    }
+    // A file that is named through a link brings the folder that it lies in, not that of the link.
+    std::os::unix::fs::symlink("drives/t.parv", folder.join("t.parv")).unwrap();
+    std::fs::write(drives.join("t.parv"), "source secret\n").unwrap();
+    assert!(import(&folder.join("t.parv")).unwrap_err().to_string().contains(outside));
+}

@@ -1,0 +1,84 @@
+//! Reading a whole file that a user named, with a bound: one place for profiles, parameter files, scenarios and the like.
+//!
+//! Only regular files are read: a pipe may never end, or never begin, and a device such as `/dev/zero` has no end.
+//! Traces are not read whole; those that may be anything but a regular file have bounds of their own.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::Path;
+
+/// For texts that people write or that tools export, where nothing says a smaller bound.
+pub const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// Checks that `path` is a regular file, without opening it: opening a pipe waits for its other end.
+///
+/// # Errors
+/// There is no such file, it may not be looked at, or it is a folder, a pipe, a socket or a device.
+pub fn check_regular(path: &Path) -> Result<()> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let what = if kind.is_dir() { "is a folder, not a regular file" } else { "not a regular file" };
+    Err(Error::new(ErrorKind::InvalidInput, what))
+}
+
+/// All bytes of a regular file of at most `bytes_max`.
+///
+/// # Errors
+/// As [`check_regular`], and for a larger file, of which no more than that is read.
+pub fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    check_regular(path)?;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(Error::new(ErrorKind::InvalidData, format!("larger than {}", size(bytes_max))));
+    }
+    Ok(bytes)
+}
+
+/// All of a regular text file of at most `bytes_max`, such as [`TEXT_BYTES_MAX`].
+///
+/// # Errors
+/// As [`read_bytes`], and for what is no UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
+    let bytes = read_bytes(path, bytes_max)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let read = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error::new(ErrorKind::InvalidData, format!("no text in UTF-8 at line {line}"))
+    })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes >> 20 {
+        0 => format!("{bytes} bytes"),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_that_size() {
+        let folder = std::env::temp_dir().join(format!("headstart-types-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("text");
+        let says = |result: Result<Vec<u8>>| result.unwrap_err().to_string();
+        std::fs::write(&path, b"one\ntwo").unwrap();
+        assert_eq!(read_bytes(&path, 7).unwrap(), b"one\ntwo");
+        assert_eq!(says(read_bytes(&path, 6)), "larger than 6 bytes");
+        assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap(), "one\ntwo");
+        std::fs::write(&path, b"one\ntwo\n\xff").unwrap();
+        assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap_err().to_string(), "no text in UTF-8 at line 3");
+        let whole = File::create(&path).unwrap();
+        whole.set_len(TEXT_BYTES_MAX + 1).unwrap();
+        assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap_err().to_string(), "larger than 16 MiB");
+        assert_eq!(says(read_bytes(&folder, 7)), "is a folder, not a regular file");
+        assert_eq!(says(read_bytes(Path::new("/dev/zero"), 7)), "not a regular file");
+        assert!(read_bytes(&folder.join("none"), 7).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
