@@ -99,7 +99,7 @@ def svg(chart: "Chart") -> str:
 
 
 def _specification(chart: "Chart") -> str:
-    """Return the chart in JSON; a control character, from the name of a file say, would end the process in vl-convert."""
+    """Return the chart in JSON: a control character, from a file's name say, would end the process in vl-convert."""
     return json.dumps(_visible(json.loads(chart.to_json())))
 
 
