@@ -1,4 +1,4 @@
-"""Writes what the docs repeat: docs/registry.md, the table of policies in README.md, and the tables of results.
+"""Writes what the docs repeat: the registries, the tables of results, and what the shipped devices give.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import plausibility
 import results
 from tables import table
 
@@ -15,6 +16,7 @@ from headstart.cli.listing import keys_text
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- policies: written by make docs -->\n", "<!-- end of policies -->\n"
+BEGIN_READS, END_READS = "<!-- reads: written by make docs -->\n", "<!-- end of reads -->\n"
 TITLES = {
     "policies": "Policies",
     "replacements": "Replacement, where a policy leaves it open",
@@ -57,14 +59,23 @@ def readme(text: str, catalog: dict[str, list[dict[str, Any]]]) -> str:
     return f"{before}{BEGIN}{table(('policy', 'family', 'what it does', 'source'), rows)}{END}{after}"
 
 
+def devices(text: str) -> str:
+    """Return docs/devices.md with its table of plain reads."""
+    before, rest = text.split(BEGIN_READS)
+    _, after = rest.split(END_READS)
+    rows = (plausibility.cells(row) for row in plausibility.measured())
+    return f"{before}{BEGIN_READS}{table(plausibility.HEADER, rows)}{END_READS}{after}"
+
+
 def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
-    front = ROOT / "README.md"
+    front, reads = ROOT / "README.md", ROOT / "docs" / "devices.md"
     wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
     wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
         front: readme(wanted[front], catalog),
+        reads: devices(wanted[reads]),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
