@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
+use crate::lists::Lists;
 use crate::readahead::{Asked, Cached, Found, Integrated, Run};
 use crate::{Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
 
@@ -91,8 +92,9 @@ pub struct Asking {
     frames: u32,
     /// Missed blocks that found no frame (all in flight or pinned): asked for again at every decision.
     owed: VecDeque<Block>,
-    /// Resident blocks that a coordinator has made the first victims, the last one first; some may be so no more.
-    first_victims: Vec<Block>,
+    /// Blocks that a coordinator has made the first victims, the last one at the back: it goes first. None has been
+    /// asked for since.
+    first_victims: Lists<1>,
     prefetch: Vec<Run>,
 }
 
@@ -114,14 +116,14 @@ impl Asking {
     /// In a cache of `frames` frames.
     #[must_use]
     pub fn new(parts: Box<dyn Integrated>, frames: u32) -> Self {
-        Self { parts, frames, owed: VecDeque::new(), first_victims: Vec::new(), prefetch: Vec::new() }
+        Self { parts, frames, owed: VecDeque::new(), first_victims: Lists::new(), prefetch: Vec::new() }
     }
 
     /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice.
     fn victim(&mut self, incoming: Block, round: &Round<'_>) -> Option<Block> {
-        while let Some(block) = self.first_victims.pop() {
-            let taken = || round.fetches.iter().any(|fetch| fetch.victim == Some(block));
-            if round.view.state(block).is_evictable() && !taken() {
+        while let Some(block) = self.first_victims.back(0) {
+            self.first_victims.remove(block);
+            if round.view.state(block).is_evictable() {
                 self.parts.removed(block);
                 return Some(block);
             }
@@ -191,6 +193,14 @@ impl Asking {
         }
     }
 
+    /// Takes `block` from the first victims, if it is one of them.
+    fn unmark(&mut self, block: Block) {
+        if self.first_victims.len(0) > 0 {
+            self.first_victims.grow(block.index() + 1);
+            self.first_victims.remove(block);
+        }
+    }
+
     /// Fetches what waits for a frame, as far as there are frames by now.
     fn retry_owed(&mut self, round: &mut Round<'_>) {
         while let Some(block) = self.owed.front().copied() {
@@ -244,10 +254,8 @@ impl Policy for Asking {
         let mut round = Round { free: view.free, view, fetches };
         match event {
             Event::Served { position, block, outcome, process, .. } => {
-                if !self.first_victims.is_empty() {
-                    // Asked for again: it is a victim like others.
-                    self.first_victims.retain(|other| *other != block);
-                }
+                // Asked for again: it is a victim like others.
+                self.unmark(block);
                 self.parts.referenced_by(process, position, block, outcome);
             }
             Event::Miss { block, .. } => {
@@ -289,10 +297,12 @@ impl Policy for Asking {
     }
 
     fn first_victim(&mut self, block: Block) {
-        self.first_victims.push(block);
+        self.first_victims.grow(block.index() + 1);
+        self.first_victims.move_to_back(0, block);
     }
 
     fn removed(&mut self, block: Block) {
+        self.unmark(block);
         self.parts.removed(block);
     }
 }

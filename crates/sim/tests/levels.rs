@@ -74,6 +74,21 @@ fn read_ahead_joins_the_demand() {
 }
 
 #[test]
+fn a_level_may_keep_its_prefetches_apart() {
+    // Below, `ra` of degree 2: 0 brings 1 and 2. As one request of the disk the reply waits for all of it; kept apart the
+    // demand is one request and the rest another, and so it is for 10.
+    let trace = common::Trace::new("apart-below", &[(false, 0), (false, 10)], 1);
+    let run = |keys: &str| {
+        let levels = format!(
+            "[[level]]\nblocks = 1\n[[level]]\nblocks = 8\npolicy = {{name = \"ra\", degree = 2}}\n{keys}\n\
+             [device]\nmodel = \"uniform\"\nfetch_time = \"2ms\"\n"
+        );
+        common::run(&trace.scenario("as-read", &levels)).devices[0].requests
+    };
+    assert_eq!((run(""), run("separate_prefetch = false"), run("separate_prefetch = true")), (2, 2, 4));
+}
+
+#[test]
 fn what_was_sent_up_goes_first_under_du() {
     // Below, four frames and one block of read-ahead: 0 brings 1, 10 brings 11. For 20 and 21 LRU gives 0 and 1, DU the
     // two that were sent up, 0 and 10. Then 1 is there under DU alone.
@@ -87,6 +102,37 @@ fn what_was_sent_up_goes_first_under_du() {
         (counts.hits_ready, counts.misses, counts.prefetches_used)
     };
     assert_eq!((run("none"), run("du")), ((0, 4, 0), (1, 3, 1)));
+}
+
+#[test]
+fn of_what_was_sent_up_the_last_goes_first_under_du() {
+    // Below, three frames. 0, 1 and 2 have been sent up when 3 comes: DU gives it the frame of 2, sent up last, so that 0
+    // is there when it is asked for again; LRU gives it that of 0.
+    let trace = common::Trace::new("du-order", &[(false, 0), (false, 1), (false, 2), (false, 3), (false, 0)], 1);
+    let run = |coordinator: &str| {
+        let levels = format!(
+            "[[level]]\nblocks = 1\n[[level]]\nblocks = 3\ncoordinator = \"{coordinator}\"\n\
+             [device]\nmodel = \"uniform\"\nfetch_time = \"2ms\"\n"
+        );
+        let counts = common::run(&trace.scenario("as-read", &levels)).levels[1].counts.clone();
+        (counts.hits_ready, counts.misses)
+    };
+    assert_eq!((run("none"), run("du")), ((0, 5), (1, 4)));
+}
+
+#[test]
+fn random_requests_of_which_a_part_bypasses_are_not_sequential_for_amp() {
+    // PFC lets 1, 2 and 3 blocks of the requests bypass, and AMP sees the rest: blocks whose predecessor passes, and is
+    // not cached. All places are far apart: nothing is to be prefetched.
+    let trace = common::Trace::new("passing", &[(false, 0), (false, 40), (false, 80)], 4);
+    let text = trace.scenario(
+        "as-read",
+        "[[level]]\nblocks = 4\n[[level]]\nblocks = 40\npolicy = \"amp\"\n\
+         coordinator = {name = \"pfc\", actions = \"bypass\"}\n\
+         [device]\nmodel = \"uniform\"\nfetch_time = \"2ms\"\n",
+    );
+    let level = &common::run(&text.replace("\"as-read\"", "\"as-read\", issue = \"whole\"")).levels[1];
+    assert_eq!((level.bypass_blocks, level.counts.misses, level.counts.prefetches), (6, 12, 0));
 }
 
 #[test]
@@ -319,6 +365,10 @@ fn contradictions_are_refused() {
     refused(&lower("blocks = 1\nlink = {gamma = \"1ms\"}"), "level[1].link.gamma: unknown key");
     refused(&lower("blocks = 1\nname = \"L1\""), "level[1].name");
     refused(&lower("blocks = 1\ncoordinator = \"boss\""), "unknown coordinator \"boss\"");
+    refused(
+        &lower("blocks = 1\nseparate_prefetch = 1"),
+        "level[1].separate_prefetch: 1 is neither true nor false; allowed: true or false",
+    );
     refused(&lower("blocks = 1\nclients = 3"), "workload.processes: several first levels");
     refused(&lower("size = {level = \"L9\", ratio = 0.5}"), "level[1].size.level: unknown level above \"L9\"");
     let one = |more: &str| format!("workload = {{references = [\"A\"]{more}}}\npolicy = \"forestall\"\n");

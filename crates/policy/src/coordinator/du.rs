@@ -5,9 +5,12 @@
 //! level marks the blocks that it sends up with the highest priority for eviction. It needs nothing from the level
 //! above, and changes neither what is prefetched nor when.
 //!
-//! Readings: the mark stands above every replacement, so that DU works with any of them; of several marked blocks
-//! the one sent up first goes first; a block that is asked for again while marked is sent up again. The host carries
-//! it out ([`SentUp::FirstVictims`]); nothing leaves before its frame is needed, which is what differs from `demote`.
+//! Readings: the mark stands above every replacement, so that DU works with any of them. Of several marked blocks the
+//! one sent up last goes first: zhang-pfc gives the highest priority to those that "have just been sent", and a block
+//! that is put at the end of an LRU list from which victims are taken goes before those that were put there earlier. The
+//! text of Chen et al. could not be had, so that this order is not checked there. A block that is asked for again while
+//! marked loses the mark, and gets it anew when it has been sent up. The host carries it out ([`SentUp::FirstVictims`]);
+//! nothing leaves before its frame is needed, which is what differs from `demote`.
 //! Cost: none here; no state. Not for a level whose clients share blocks: what one has, another will not find.
 
 use headstart_types::Nanos;
