@@ -77,6 +77,7 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
         assert row.verdict in VERDICTS
+        assert row.basis == ("calibrated" if row.quantity == "hit ratio of L2" else "predicted")
         assert row.verdict == "not published" if row.item != "findings" else row.verdict != "not published"
         assert row.published is None or row.item == "findings"
         assert row.note and "SKIPPED" not in row.note
@@ -97,7 +98,8 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     readings = [row.quantity.split(":")[0] for row in by_item(rows, "sensitivity")]
     known: list[dict[str, Any]] = [_sensitivity.READINGS, _sensitivity.ALGORITHM_KEYS]
     known += [_sensitivity.SCHEDULERS, _sensitivity.WORKLOADS]
-    assert readings == [name for each in known for name in each]
+    every = [name for name in _sensitivity.EVERY_CASE for _ in range(3)]
+    assert readings == every + [name for each in known for name in each]
     # The same case has the same figure in both items.
     ours = {row.quantity: row.ours for row in cases}
     assert all(ours[row.quantity] == row.ours for row in cells)
@@ -281,17 +283,26 @@ def test_findings_by_hand() -> None:
     assert (row.verdict, row.ours) == ("differs", "improves it in 1 of 2")
     row = _findings.size([good, bad])
     assert (row.verdict, row.ours) == ("differs", "up to 30.0 %, on average 10.0 %"), "three quarters of 14.6 are 10.95"
+    row = _findings.size([runs({"PFC": 6.6}), runs({"PFC": 10.4})])
+    assert (row.verdict, row.ours) == ("agrees", "up to 34.0 %, on average 15.0 %")
     row = _findings.size([good, runs({"PFC": 9.8})])
-    assert (row.verdict, row.ours) == ("agrees", "up to 30.0 %, on average 16.0 %")
+    assert (row.verdict, row.ours) == ("differs", "up to 30.0 %, on average 16.0 %"), "nine tenths of 35 are 31.5"
     assert _findings.size([good]).verdict == "differs", "30 % on average is too much"
     assert _findings.beats_du([good, bad]).verdict == "differs", "one of two is no majority"
-    assert _findings.speed([good]).verdict == "agrees"
+    assert _findings.beats_du([good, good, bad]).verdict == "differs", "a majority, but not around 77 %"
+    assert _findings.beats_du([good, good, good, bad]).verdict == "agrees", "75 % is"
+    faster = runs({}, pfc=dataclasses.replace(BASE, l2_prefetches=BASE.l2_prefetches + 1))
+    assert _findings.speed([*[good] * 9, faster]).verdict == "agrees", "9 and 1 of 10 are like 87 and 9 of 96"
+    assert _findings.speed([good]).verdict == "differs", "none is sped up"
+    assert _findings.speed([*[good] * 9, bad]).verdict == "differs", "nor here"
     assert _findings.speed([good, bad]).ours == "sped up in 0, slowed down in 1 of 2"
-    assert _findings.hit_ratio([good, bad]).verdict == "agrees", "falls in one of two"
+    assert _findings.hit_ratio([good, bad]).verdict == "agrees", "falls in one of two, which improves"
     assert _findings.hit_ratio([good]).verdict == "differs", "falls in all"
+    assert _findings.hit_ratio([good, bad, bad]).verdict == "differs", "a third is not about half"
+    assert _findings.hit_ratio([runs({"PFC": 11.0}, pfc=fewer), bad]).verdict == "differs", "nor does it improve"
     assert _findings.upper_hit_ratio([good, bad]).verdict == "agrees"
     moved = dataclasses.replace(BASE, l1_hit_ratio=0.7)
-    assert _findings.upper_hit_ratio([runs({}, pfc=moved)]).verdict == "differs"
+    assert _findings.upper_hit_ratio([good, good, good, runs({}, pfc=moved)]).verdict == "differs", "in one it moves"
     wasteful = runs({}, pfc=dataclasses.replace(BASE, l2_unused=21))
     assert _findings.unused_sequential([wasteful, runs({})]).verdict == "differs", "one of two is no majority"
     assert _findings.unused_sequential([wasteful]).ours == "more in 1, less in 0 of 1"
@@ -303,17 +314,21 @@ def test_findings_by_hand() -> None:
     assert _findings.unused_random([thrifty, small]).verdict == "agrees"
     assert _findings.disk_work([good]).verdict == "differs", "as many requests, as long"
     shorter = dataclasses.replace(fewer, disk_blocks=399)
-    assert _findings.disk_work([runs({"PFC": 7.0}, pfc=shorter)]).verdict == "agrees"
+    lighter = runs({"PFC": 7.0}, pfc=shorter)
+    assert _findings.disk_work([lighter]).verdict == "agrees"
+    assert _findings.disk_work([lighter, lighter, lighter, good]).verdict == "differs", "not in all"
     assert "SKIPPED" in _findings.disk_work([bad]).note, "nowhere better with fewer hits"
     assert "SKIPPED" in _findings.amp([good]).note
-    assert "SKIPPED" in _findings.single_actions([bad]).note
+    assert "SKIPPED" in _findings.single_actions([runs({}, name="Multi")]).note
     assert _findings.gains_most([good, bad]).verdict == "agrees"
-    assert (
-        _findings.gains_most([dataclasses.replace(good, case=dataclasses.replace(good.case, algorithm="SARC"))]).ours
-        == "SARC"
-    )
-    assert _findings.single_actions([good, bad]).ours == "better than either alone in 1 of 1"
+    row = _findings.gains_most([good, bad, runs({"PFC": 5.0}, algorithm="SARC", name="Web")])
+    assert (row.verdict, row.ours) == ("differs", "RA on OLTP, SARC on Web"), "RA on all traces"
+    row = _findings.single_actions([good, bad])
+    assert (row.verdict, row.ours) == ("differs", "better than either alone in 1 of 2"), "AMP's are cases too"
+    assert _findings.single_actions([good, good, bad]).verdict == "agrees"
     assert _findings.amp([good, bad]).verdict == "agrees"
+    worse_alone = runs({"PFC": 9.0}, algorithm="AMP")
+    assert _findings.amp([bad, bad, bad, worse_alone]).verdict == "differs", "three of four are not consistently"
     # RA 10 to 7 ms and AMP 12 to 11: the same order. SARC 11 to 6: still before AMP, but now before RA too.
     amp = runs({"none": 12.0, "PFC": 11.0}, algorithm="AMP")
     sarc = runs({"none": 11.0, "PFC": 6.0}, algorithm="SARC")
@@ -378,6 +393,8 @@ def keys_of(case: _matrix.Case) -> list[Any]:
 def test_keys_are_laid_over_the_algorithm() -> None:
     workload = _workloads.Workload("OLTP", "OLTP", {})
     assert keys_of(_matrix.Case(workload, "Linux", "H", 2.0)) == ["linux-2.6", "linux-2.6"]
+    apart = dataclasses.replace(_matrix.Case(workload, "RA", "H", 2.0), separate=True).scenario({"name": "none"})
+    assert ["separate_prefetch" in level for level in apart["level"]] == [False, True], "a disk request is L2's"
     changed = _matrix.Case(workload, "Linux", "H", 2.0, {"trigger": "window"})
     assert keys_of(changed) == [{"name": "linux-2.6", "trigger": "window"}] * 2
     assert keys_of(_matrix.Case(workload, "RA", "H", 2.0, {"degree": 8})) == [{"name": "ra", "degree": 8}] * 2

@@ -93,6 +93,8 @@ pub(crate) struct Requests {
     /// An order of so many blocks leaves.
     pub order_max: usize,
     order_kind: Option<Kind>,
+    /// Demands and prefetches leave in orders of their own.
+    separate: bool,
     /// Blocks evicted since the host last asked, if it wants to know.
     evicted: Option<Vec<Block>>,
 }
@@ -146,8 +148,9 @@ impl Requests {
         }
     }
 
-    /// Adds a fetch to the order under construction, which leaves first where it is full or the block does not follow
-    /// it. A demand makes the whole order one. Returns how many orders have left.
+    /// Adds a fetch to the order under construction, which leaves first where it is full, the block does not follow it,
+    /// or (if those are kept apart) it is of another kind. A demand makes the whole order one. Returns how many orders
+    /// have left.
     pub fn add_to_order(
         &mut self,
         now: Nanos,
@@ -159,7 +162,8 @@ impl Requests {
     ) -> u32 {
         let follows = self.order.last().is_some_and(|last| {
             let (file, index) = space.place(*last);
-            self.order.len() < self.order_max && space.place(block) == (file, index + 1)
+            let joins = !self.separate || self.order_kind == Some(kind);
+            joins && self.order.len() < self.order_max && space.place(block) == (file, index + 1)
         });
         let left = if follows { 0 } else { self.close_order(now, disk_of, backend) };
         self.order.push(block);
@@ -394,6 +398,11 @@ impl<S: Space> Level<S> {
     /// Gives the requests that have been done since it was last asked, in order.
     pub fn take_done(&mut self, into: &mut Vec<u64>) {
         into.append(&mut self.requests.done);
+    }
+
+    /// From now on a prefetch does not leave in the order of the demand that it follows, but in one of its own.
+    pub fn separate_prefetches(&mut self) {
+        self.requests.separate = true;
     }
 
     /// From now on [`Level::take_evicted`] tells what has been evicted.

@@ -220,3 +220,15 @@ fn a_request_that_waits_for_a_frame_goes_on_waiting_when_its_block_passes() {
     let counts = host.level.counts();
     assert_eq!((counts.misses, counts.demand_fetches, counts.bypass_fetches), (3, 3, 1));
 }
+
+#[test]
+fn prefetches_may_leave_apart_from_demands() {
+    // A request for 0 and 1 and what is read ahead of it, 2, are one order, or one for each kind.
+    for (separate, orders) in [(false, vec!["demand 0..3"]), (true, vec!["demand 0..2", "prefetch 2..3"])] {
+        let (mut host, _) = Host::watched(10);
+        if separate {
+            host.level.separate_prefetches();
+        }
+        assert_eq!(host.request(0, 2), orders);
+    }
+}

@@ -233,7 +233,10 @@ fn tiers(
         for _ in 0..count {
             let policy = policy(&lower.policy, &context, surroundings, true);
             let policy = policy.map_err(|error| within(error.within("policy")))?;
-            let level = Level::new(policy, frames, &[], &context.disk_of, disks).in_space(places.clone());
+            let mut level = Level::new(policy, frames, &[], &context.disk_of, disks).in_space(places.clone());
+            if lower.separate_prefetch {
+                level.separate_prefetches();
+            }
             let mut tier = tier(level, frames > 0);
             tier.link = lower.link;
             let (name, keys) = &lower.coordinator;

@@ -22,6 +22,8 @@ pub struct LowerKeys {
     pub size: LowerSize,
     /// Its policy.
     pub policy: PolicyKeys,
+    /// Whether what is prefetched leaves in requests of its own, and not in that of the demand before it.
+    pub separate_prefetch: bool,
     /// To the level above.
     pub link: Link,
     /// The name of the coordinator between it and the levels above, and its keys.
@@ -41,8 +43,18 @@ pub enum LowerSize {
 const CLIENTS_MAX: i64 = 10_000;
 
 /// Keys of a level.
-const KEYS: [&str; 9] =
-    ["name", "clients", "blocks", "size", "footprint", "policy", "replacement", "link", "coordinator"];
+const KEYS: [&str; 10] = [
+    "name",
+    "clients",
+    "blocks",
+    "size",
+    "footprint",
+    "policy",
+    "replacement",
+    "separate_prefetch",
+    "link",
+    "coordinator",
+];
 
 /// Reads the levels below the first, whose name is `first`; returns them with all defaults as tables too.
 pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
@@ -83,6 +95,13 @@ fn read_one(
         let problem = "the future of a lower level is not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }
+    let separate_prefetch = match table.remove("separate_prefetch") {
+        None => false,
+        Some(Value::Boolean(separate)) => separate,
+        Some(other) => {
+            return Err(KeyError::new("separate_prefetch", format!("{other} is neither true nor false"), "true or false"))
+        }
+    };
     let (link, link_table) = read_link(table.remove("link"))?;
     let coordinator = named_table(&mut table, "coordinator", "none")?;
     let row = coordinators::coordinator(&coordinator.0).map_err(|error| error.within("coordinator"))?;
@@ -95,12 +114,13 @@ fn read_one(
     resolved.insert("clients".into(), i64::from(clients).into());
     resolved.extend(size_keys);
     resolved.insert("policy".into(), policy_table.into());
+    resolved.insert("separate_prefetch".into(), separate_prefetch.into());
     resolved.insert("link".into(), link_table.into());
     let mut coordinator_table = Table::from_iter([("name".to_owned(), Value::from(row.name))]);
     coordinator_table.extend(coordinator_keys.clone());
     resolved.insert("coordinator".into(), coordinator_table.into());
     let coordinator = (row.name, coordinator_keys);
-    Ok((LowerKeys { name, clients, size, policy, link, coordinator }, resolved))
+    Ok((LowerKeys { name, clients, size, policy, separate_prefetch, link, coordinator }, resolved))
 }
 
 /// Takes the policy of a level, with the replacement that may stand beside it.

@@ -1,4 +1,8 @@
-"""What the paper finds on its traces, checked on ours. A finding may agree or differ; no figure of a stand-in may."""
+"""What the paper finds on its traces, checked on ours. A finding may agree or differ; no figure of a stand-in may.
+
+No parameter was fitted to a finding. But PFC's `update` was decided by the paper's text after both readings had been
+run: the finding whose verdict depends on it counts as calibrated, the others as predicted.
+"""
 
 import itertools
 
@@ -15,10 +19,16 @@ POINTS = 1.0
 """Hit ratios that differ by less than this many percentage points count as unaffected."""
 
 MOST = 0.75
-"""The share of cases for which "under most circumstances" or "consistently" is granted."""
+"""The share of cases for which "most" is granted. "All", "consistently" and what has no such word is every case."""
 
-CLOSE = 0.25
+CLOSE = 0.1
 """Gains on other traces that differ from the paper's by no more than this share of them count as its size."""
+
+AROUND = 0.05
+"""A share of the cases that differs from a printed one ("around 77 %", "9 test cases") by no more than this is that."""
+
+HALF = (0.4, 0.6)
+"""The shares of the cases for which "about half" is granted."""
 
 
 def findings(study: Study) -> Steps:
@@ -77,9 +87,9 @@ def beats_du(runs: list[Runs]) -> Row:
         "PFC against DU",
         published=f"better in the majority of the cases (around {100 * paper.BETTER_THAN_DU:.0f} %)",
         ours=f"better in {held} of {len(runs)}",
-        holds=share > 0.5,
-        tolerance="more than half",
-        note=f"{100 * share:.0f} %; gain over DU (%): {spread([each.gain('PFC', 'DU') for each in runs])}",
+        holds=abs(share - paper.BETTER_THAN_DU) <= AROUND,
+        tolerance=f"within {100 * AROUND:.0f} points",
+        note=f"{100 * share:.1f} %; gain over DU (%): {spread([each.gain('PFC', 'DU') for each in runs])}",
     )
 
 
@@ -92,8 +102,11 @@ def speed(runs: list[Runs]) -> Row:
         "L2 prefetching under PFC",
         published=f"sped up in {paper.SPED_UP} cases, slowed down in {paper.IMPROVED_CASES - paper.SPED_UP}",
         ours=f"sped up in {up}, slowed down in {down} of {len(runs)}",
-        holds=down >= MOST * len(runs),
-        tolerance=f"slowed in {100 * MOST:.0f} % at least",
+        holds=all(
+            abs(ours / len(runs) - theirs / paper.IMPROVED_CASES) <= AROUND
+            for ours, theirs in ((up, paper.SPED_UP), (down, paper.IMPROVED_CASES - paper.SPED_UP))
+        ),
+        tolerance=f"both within {100 * AROUND:.0f} points",
         note="counted: pages that L2 prefetches in the run, those of readmore among them",
     )
 
@@ -112,6 +125,7 @@ def _unused(runs: list[Runs], name: str, ratios: tuple[float, float], *, more: b
     group = [each for each in runs if each.case.workload.name == name and each.case.ratio in ratios]
     quantity = f"unused prefetch of L2, {name}, L2 of {100 * ratios[0]:g} and {100 * ratios[1]:g} % of L1"
     published = "more of it under PFC" if more else "less of it under PFC in most cases"
+    least = len(group) if more else MOST * len(group)
     if not group:
         return unjudged(quantity, published)
     changes = [each["PFC"].l2_unused - each["none"].l2_unused for each in group]
@@ -122,26 +136,28 @@ def _unused(runs: list[Runs], name: str, ratios: tuple[float, float], *, more: b
         quantity,
         published=published,
         ours=f"more in {rising}, less in {falling} of {len(group)}",
-        holds=(rising if more else falling) > len(group) / 2,
-        tolerance="more than half",
+        holds=(rising if more else falling) >= least,
+        tolerance="all of them" if more else f"{100 * MOST:.0f} % of them",
         note=f"pages unused in all of them: {before} without, {after} with PFC",
     )
 
 
 def hit_ratio(runs: list[Runs]) -> Row:
-    """L2's hit ratio falls in about half of the cases although the response time does not grow."""
+    """L2's hit ratio falls in about half of the cases, while the response time improves."""
     fell = [each for each in runs if each["PFC"].l2_hit_ratio < each["none"].l2_hit_ratio]
-    share = len(fell) / len(runs)
+    improved = sum(better(each) for each in fell)
+    share = improved / len(runs)
     native = sum(each["PFC"].l2_native_hit_ratio < each["none"].l2_native_hit_ratio for each in runs)
     return finding(
         ITEM,
         "hit ratio of L2",
         published="falls in about half of the cases, while the response time improves",
-        ours=f"falls in {len(fell)} of {len(runs)}",
-        holds=0.3 <= share <= 0.7,
-        tolerance="30 to 70 %",
-        note=f"in {sum(better(each) for each in fell)} of those the response time improves; silent hits count as hits, "
-        f"bypassed blocks that are fetched as misses; of the blocks that do not bypass, it falls in {native}",
+        ours=f"falls in {len(fell)} of {len(runs)}, of which {improved} improve",
+        holds=HALF[0] <= share <= HALF[1],
+        tolerance=f"both in {100 * HALF[0]:.0f} to {100 * HALF[1]:.0f} % of the cases",
+        basis="calibrated",
+        note="depends on the reading of update (item sensitivity); silent hits count as hits, bypassed blocks that are "
+        f"fetched as misses; of the blocks that do not bypass, it falls in {native}",
     )
 
 
@@ -163,8 +179,8 @@ def disk_work(runs: list[Runs]) -> Row:
         quantity,
         published=published,
         ours=f"in {either} of {len(fell)}",
-        holds=either >= MOST * len(fell),
-        tolerance=f"{100 * MOST:.0f} % of those cases",
+        holds=either == len(fell),
+        tolerance="all of those cases",
         note=f"fewer requests in {fewer}, shorter ones in {shorter}",
     )
 
@@ -178,8 +194,8 @@ def upper_hit_ratio(runs: list[Runs]) -> Row:
         "hit ratio of L1",
         published="little impact",
         ours=f"less than {POINTS:g} percentage point in {held} of {len(runs)}",
-        holds=held >= MOST * len(runs),
-        tolerance=f"{100 * MOST:.0f} % of the cases",
+        holds=held == len(runs),
+        tolerance="all cases",
         note=f"mean change {mean(changes):.2f}, greatest {max(changes):.2f} points",
     )
 
@@ -207,23 +223,29 @@ def order(runs: list[Runs]) -> Row:
 
 
 def gains_most(runs: list[Runs]) -> Row:
-    """RA gains most."""
-    by_name = {name: mean(each.gain() for each in runs if each.case.algorithm == name) for name in ALGORITHMS}
-    best = max(by_name, key=lambda name: by_name[name])
+    """RA gains most, on every trace."""
+    best, notes = {}, []
+    for workload in dict.fromkeys(each.case.workload.name for each in runs):
+        group = [each for each in runs if each.case.workload.name == workload]
+        names = dict.fromkeys(each.case.algorithm for each in group)
+        gains = {name: mean(each.gain() for each in group if each.case.algorithm == name) for name in names}
+        best[workload] = max(gains, key=lambda name: gains[name])
+        notes.append(f"{workload}: " + ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items()))
     return finding(
         ITEM,
         "algorithm that gains most",
-        published="RA",
-        ours=best,
-        holds=best == "RA",
-        note="mean gain (%): " + ", ".join(f"{name} {gain:.2f}" for name, gain in by_name.items()),
+        published="RA, on all traces",
+        ours=", ".join(f"{name} on {workload}" for workload, name in best.items()),
+        holds=set(best.values()) == {"RA"},
+        tolerance="on each trace",
+        note=f"mean gain (%): {'; '.join(notes)}",
     )
 
 
 def single_actions(runs: list[Runs]) -> Row:
-    """Both actions together beat each alone in the majority of the cases, AMP's aside."""
-    others = [each for each in runs if each.case.algorithm != "AMP" and each.case.workload.name in ("OLTP", "Web")]
-    quantity = "both actions against one alone, OLTP and Web, without AMP"
+    """Both actions together beat each alone in the majority of the cases."""
+    others = [each for each in runs if each.case.workload.name in ("OLTP", "Web")]
+    quantity = "both actions against one alone, OLTP and Web"
     published = "together better in the majority of the cases"
     if not others:
         return unjudged(quantity, published)
@@ -252,8 +274,8 @@ def amp(runs: list[Runs]) -> Row:
         quantity,
         published=published,
         ours=f"better in {held} of {len(amps)}",
-        holds=held >= MOST * len(amps),
-        tolerance=f"{100 * MOST:.0f} % of the cases",
+        holds=held == len(amps),
+        tolerance="all cases",
         note=f"mean gain over PFC {mean(each.gain('readmore only', 'PFC') for each in amps):.2f} %",
     )
 

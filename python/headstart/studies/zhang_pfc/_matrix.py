@@ -52,6 +52,8 @@ class Case:
     """Of the algorithm's policy, beyond those of `ALGORITHMS`."""
     scheduler: str | Mapping[str, Any] = dataclasses.field(default="deadline", hash=False, compare=False)
     """In place of the paper's own imitation of Linux 2.6: our choice."""
+    separate: bool = dataclasses.field(default=False, hash=False, compare=False)
+    """Whether what L2 prefetches behind a demand is a disk request of its own."""
 
     @property
     def label(self) -> str:
@@ -66,6 +68,8 @@ class Case:
             algorithm["policy"] = ({"name": policy} if isinstance(policy, str) else policy) | dict(self.keys)
         size = {"level": "L1", "ratio": self.ratio}
         lower = {"name": "L2", "size": size, "link": dict(paper.LINK), "coordinator": dict(coordinator), **algorithm}
+        if self.separate:
+            lower["separate_prefetch"] = True
         return {
             "workload": dict(self.workload.section),
             "level": [{"name": "L1", "footprint": paper.SHARES[self.setting], **algorithm}, lower],

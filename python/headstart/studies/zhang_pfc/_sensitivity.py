@@ -1,4 +1,4 @@
-"""How much the readings matter: one at a time, on a subset of the matrix.
+"""How much the readings matter, one at a time: the weightiest on all cases, the others on a subset of the matrix.
 
 Those of PFC that the paper leaves open, of the algorithms, of the scheduler, and of the workloads: among these our own
 choices of Web's clock and chunks.
@@ -9,7 +9,8 @@ from typing import Any
 
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row
-from headstart.studies.zhang_pfc._matrix import ALGORITHMS, COORDINATORS, Case, Runs, Study
+from headstart.studies.zhang_pfc._causes import better
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, COORDINATORS, Case, Runs, Study, cases
 from headstart.studies.zhang_pfc._tables import mean
 from headstart.studies.zhang_pfc._workloads import Workload, variant
 
@@ -18,13 +19,26 @@ ITEM = "sensitivity"
 SUBSET = (("H", 2.0), ("H", 0.1))
 """Settings of the subset: a large and a small L2, with every workload and algorithm."""
 
+EVERY_CASE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "as pinned": ({}, {}),
+    "queues of 5 % of L2": ({"queue": 0.05}, {}),
+    "readmore update only without a cache hit": ({"update": "miss"}, {}),
+    "demand and prefetch as separate disk requests, not merged": (
+        {},
+        {"separate": True, "scheduler": {"name": "deadline", "merge": False}},
+    ),
+}
+"""Keys of the coordinator, and fields of each case."""
+
+ACTIONS = ("none", "PFC", "bypass only")
+"""What each of `EVERY_CASE` runs with: what PFC gains, and whether both actions do better than the one."""
+
 READINGS: dict[str, dict[str, Any]] = {
     "as pinned": {},
     "large from 0.5 of the average, as the text has it": {"large": 0.5},
     "ahead test from end_u + 1": {"ahead": "next"},
     "readmore window from end_pfc + 1": {"window": "next"},
-    "readmore update on every request": {"update": "always"},
-    "queues of 5 % of L2": {"queue": 0.05},
+    "readmore update only without a cache hit, large from 0.5 of the average": {"update": "miss", "large": 0.5},
     "queues of 20 % of L2": {"queue": 0.2},
     "lengths and queues for each file": {"context": "file"},
 }
@@ -58,7 +72,12 @@ WORKLOADS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def sensitivity(study: Study) -> Steps:
-    """How much each reading and choice of ours matters, one at a time, on 24 of the cases."""
+    """How much each reading and choice of ours matters, one at a time: on all cases, or on 24 of them."""
+    every: dict[str, list[Runs]] = {}
+    for name, (keys, fields) in EVERY_CASE.items():
+        coordinators = {each: COORDINATORS[each] | (keys if each != "none" else {}) for each in ACTIONS}
+        changed_cases = [dataclasses.replace(case, **fields) for case in cases(study.workloads.found)]
+        every[name] = [study.runs(case, coordinators) for case in changed_cases]
     pair = {name: COORDINATORS[name] for name in ("none", "PFC")}
     asked: dict[str, list[Runs]] = {}
     for name, keys in READINGS.items():
@@ -71,8 +90,8 @@ def sensitivity(study: Study) -> Steps:
             if case.algorithm == algorithm
         ]
     for name, scheduler in SCHEDULERS.items():
-        cases = [dataclasses.replace(case, scheduler=scheduler) for case in _subset(study.workloads.found)]
-        asked[name] = [study.runs(case, pair) for case in cases]
+        scheduled = [dataclasses.replace(case, scheduler=scheduler) for case in _subset(study.workloads.found)]
+        asked[name] = [study.runs(case, pair) for case in scheduled]
     for name, by_workload in WORKLOADS.items():
         changed = [
             variant(each, **by_workload[each.name]) for each in study.workloads.found if each.name in by_workload
@@ -81,7 +100,33 @@ def sensitivity(study: Study) -> Steps:
     yield
     rows = study.skipped(ITEM)
     pinned = {_key(each.case): each.gain() for each in asked["as pinned"]}
+    rows += [row for name, runs in every.items() if runs for row in _of_every_case(name, runs)]
     return rows + [_row(name, runs, pinned) for name, runs in asked.items() if runs]
+
+
+def _of_every_case(name: str, runs: list[Runs]) -> list[Row]:
+    """Return in how many cases PFC helps, by how much, and in how many L2's hit ratio falls."""
+    gains = [each.gain() for each in runs]
+    both = sum(each.gain("PFC", "bypass only") > 0 for each in runs)
+    fell = [each for each in runs if each["PFC"].l2_hit_ratio < each["none"].l2_hit_ratio]
+    figures: dict[str, tuple[float, str]] = {
+        f"cases of {len(runs)} in which PFC beats none": (
+            sum(map(better, runs)),
+            f"both actions beat bypass alone in {both}",
+        ),
+        f"mean gain of PFC over none, {len(runs)} cases (%)": (
+            round(mean(gains), 2),
+            f"least {min(gains):.2f}, greatest {max(gains):.2f}",
+        ),
+        f"cases of {len(runs)} in which L2's hit ratio falls": (
+            len(fell),
+            f"the response time improves in {sum(map(better, fell))} of them",
+        ),
+    }
+    return [
+        Row(item=ITEM, quantity=f"{name}: {quantity}", published=None, ours=ours, note=note)
+        for quantity, (ours, note) in figures.items()
+    ]
 
 
 def _subset(workloads: list[Workload]) -> list[Case]:
