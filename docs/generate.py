@@ -71,7 +71,11 @@ def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
     front, reads = ROOT / "README.md", ROOT / "docs" / "devices.md"
-    wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
+    try:
+        wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
+    except headstart.HeadstartError as error:
+        print(error, file=sys.stderr)
+        return 2
     wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
         front: readme(wanted[front], catalog),

@@ -14,7 +14,6 @@ runs the studies (all if none is named) and writes the rows that have a verdict 
 A row without a verdict is kept only if a mark names its item.
 """
 
-import argparse
 import json
 import re
 import sys
@@ -84,7 +83,13 @@ def _block(kind: str, study: str, *items: str) -> str:
     rows = [row for row in held["rows"] if not items or row.item in items]
     judged = [row for row in rows if row.verdict != "not published"]
     if kind == "figures":
-        body = table(("quantity", "ours"), ((row.quantity, value_text(row.ours)) for row in rows if row not in judged))
+        unjudged = [row for row in rows if row.verdict == "not published"]
+        if not items or {row.item for row in unjudged} != set(items):
+            what = " ".join((study, *items))
+            raise HeadstartError(
+                f"{what}: no rows; allowed: items that have rows without a verdict, after make results"
+            )
+        body = table(("quantity", "ours"), ((row.quantity, value_text(row.ours)) for row in unjudged))
     else:
         header = ("item", "quantity", "published", "ours", "verdict", "basis")
         body = table(header, (_cells(row) for row in judged))
@@ -133,7 +138,7 @@ def kept(study: str, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def compute(name: str) -> str:
-    """Run a study and return the text of its file, one row a line.
+    """Run a study and return the text of its file.
 
     Raises:
         HeadstartError: A trace that it needs is absent: its file would lose rows.
@@ -149,6 +154,12 @@ def compute(name: str) -> str:
         raise HeadstartError(
             f"{name}: traces are absent for {few}; allowed: all of them in the folder $HEADSTART_TRACES"
         )
+    return file_text(name, rows)
+
+
+def file_text(name: str, rows: list[Row]) -> str:
+    """Return the text of a study's file, one row a line."""
+    study = studies.load(name)
     head = {
         "study": name,
         "title": study.TITLE,
@@ -163,10 +174,8 @@ def compute(name: str) -> str:
 
 def main() -> int:
     """Run the studies named, or all; a study that fails leaves its file alone and the others run."""
-    parser = argparse.ArgumentParser(description="Run studies and write docs/results; then run docs/generate.py.")
-    parser.add_argument("study", nargs="*", choices=[[], *studies.names()], default=[])
     failed = False
-    for name in parser.parse_args().study or studies.names():
+    for name in sys.argv[1:] or studies.names():
         try:
             text = compute(name)
         except HeadstartError as error:

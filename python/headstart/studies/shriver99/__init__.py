@@ -3,8 +3,8 @@
 Source: E. Shriver, C. Small and K. A. Smith, Why does file system prefetching work?, USENIX 1999: Tables 3 to 5,
 Figures 1 to 6, the summary of section 5 and the proposals of section 6. Each table's row is held against both of our
 halves: the model against the paper's computed column, whose form was fitted to these very columns, and the simulated
-file system against the measured one. There the disk overhead, the bus rate and the processor's costs are the paper's,
-all else is the drive's extracted file, and nothing is fitted to a row.
+file system against the measured one. There the disk overhead, the bus rate and the processor's costs are the paper's
+and all else is the drive's extracted file; one reading, and one overhead, was settled by the tables (`_tables._basis`).
 """
 
 import os
