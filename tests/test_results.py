@@ -118,8 +118,6 @@ def test_absent_traces_leave_a_file_alone(
 def test_every_study_has_a_file_of_its_items(results: ModuleType) -> None:
     assert set(QUICK) == set(studies.names())
     for name in studies.names():
-        if not (results.FOLDER / f"{name}.json").is_file():
-            continue  # The docs show none of its results, or docs/generate.py --check fails.
         held = results.load(name)
         study = studies.load(name)
         assert (held["title"], held["seeds"], held["items"]) == (study.TITLE, study.SEEDS, study.ITEMS), name
@@ -131,8 +129,6 @@ def test_files_hold_what_the_studies_compute(
     results: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each row as it was computed when the file was written, to the last digit; see `make results`."""
-    if not (results.FOLDER / f"{name}.json").is_file():
-        pytest.skip(f"{name}: no docs/results/{name}.json: make results ARGS={name}")
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     fresh = studies.load(name).run(QUICK[name], lambda _text, _share: None)
     if absent := [row.quantity for row in fresh if row.note.startswith(results.SKIPPED)]:
