@@ -4,11 +4,12 @@
     result.elapsed_ns, result.stall_ns, result.to_dict()
     frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
 
-Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line.
+Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line. A fault of headstart itself is
+an `InternalError`, which is one too.
 """
 
 from headstart import model, tuning
-from headstart._core import HeadstartError, __version__
+from headstart._core import HeadstartError, InternalError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
 from headstart.emulation import emulate
@@ -21,6 +22,7 @@ from headstart.traces import trace_convert, trace_generate, trace_info
 __all__ = [
     "Device",
     "HeadstartError",
+    "InternalError",
     "Result",
     "__version__",
     "catalog",

@@ -9,6 +9,18 @@ TUNE_STATE: str
 class HeadstartError(ValueError):
     """A mistake in a scenario, a trace or an argument, in one line."""
 
+class InternalError(HeadstartError):
+    """A fault of headstart itself, in one line."""
+
+def panic_for_tests(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    on_progress: Callable[[float, int], object] | None = None,
+) -> str:
+    """Fail as a fault of headstart in a run would."""
+
 def catalog() -> str:
     """Return the rows of every registry."""
 

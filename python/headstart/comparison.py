@@ -5,15 +5,16 @@ of the cases, whichever ends first. Beside them stands a lower bound for each nu
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import threading
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
-from headstart._core import HeadstartError, __version__
+from headstart._core import HeadstartError, InternalError, __version__
 from headstart.registry import catalog
 from headstart.simulation import Result, explain, lower_bound, simulate
 
@@ -60,19 +61,45 @@ class Row:
             "lower_bound_ns": self.lower_bound_ns,
             "above_bound": self.above_bound,
             "best": self.best,
+            "error": None,
         }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """All rows, disk count by disk count, policies in the caller's order."""
+class Refusal:
+    """One policy that does not run on these disks or this trace, while others do."""
 
-    rows: tuple[Row, ...]
+    policy: str
+    disks: int
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a row without figures, and with the reason."""
+        figures = dict.fromkeys((*COPIED, "utilization", "lower_bound_ns", "above_bound"))
+        return {"policy": self.policy, "disks": self.disks, **figures, "best": False, "error": self.reason}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All cases, disk count by disk count, policies in the caller's order. At least one has run."""
+
+    cases: tuple[Row | Refusal, ...]
+    plan_notes: tuple[str, ...] = ()
+    """What one must know of the comparison itself, beside the notes of its runs."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The cases that have run."""
+        return tuple(case for case in self.cases if isinstance(case, Row))
 
     def blocks(self) -> list[tuple[int, list[Row]]]:
         """Return the rows of each number of disks."""
         grouped = itertools.groupby(self.rows, key=lambda row: row.disks)
         return [(disks, list(rows)) for disks, rows in grouped]
+
+    def refusals(self, disks: int) -> list[Refusal]:
+        """Return the policies that do not run on so many disks."""
+        return [case for case in self.cases if isinstance(case, Refusal) and case.disks == disks]
 
     def workload(self) -> str:
         """Return what was run, in a word: the trace's path or the generator's name."""
@@ -80,8 +107,10 @@ class Comparison:
         return str(keys.get("trace") or keys.get("generator") or "inline references")
 
     def notes(self) -> list[str]:
-        """Return the notes of all runs, each once."""
-        return list(dict.fromkeys(note for row in self.rows for note in row.result.notes))
+        """Return the notes of the comparison, of all runs, and of policies that do not run, each once."""
+        of_runs = (note for row in self.rows for note in row.result.notes)
+        refused = (f"{case.policy} does not run: {case.reason}" for case in self.cases if isinstance(case, Refusal))
+        return list(dict.fromkeys((*self.plan_notes, *of_runs, *refused)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as `headstart compare --json` prints it."""
@@ -94,7 +123,7 @@ class Comparison:
             "scenario": {**scenario, "device": device},
             "trace_sha256": first.trace_sha256,
             "notes": self.notes(),
-            "rows": [row.to_dict() for row in self.rows],
+            "rows": [case.to_dict() for case in self.cases],
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -103,7 +132,7 @@ class Comparison:
         Raises:
             HeadstartError: pandas is not installed.
         """
-        frame: pd.DataFrame = _pandas().DataFrame([row.to_dict() for row in self.rows])
+        frame: pd.DataFrame = _pandas().DataFrame([case.to_dict() for case in self.cases])
         return frame
 
 
@@ -130,6 +159,17 @@ def policy_keys(text: str) -> dict[str, Any]:
             raise HeadstartError(f'policies: "{text}"; allowed: NAME, NAME:REPLACEMENT, NAME:key=value')
         keys[key.strip()] = toml_value(value.strip())
     return keys
+
+
+def kind(policy: str) -> str:
+    """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"."""
+    keys = policy_keys(policy)
+    rows = catalog()
+    families = {entry["name"]: entry["family"] for entry in rows["policies"]}
+    family = str(families.get(keys["name"], "demand"))
+    replacement = keys.get("replacement")
+    hinted = {entry["name"] for entry in rows["replacements"] if entry["hinted"]}
+    return "hinted" if family == "demand" and replacement in hinted else family
 
 
 def toml_value(text: str) -> object:
@@ -166,7 +206,34 @@ class Plan:
     def case(self, disks: int, policy: str) -> tuple[dict[str, Any], list[str]]:
         """Return the scenario of one case, and what is laid over it."""
         scenario = {**self.scenario, "policy": policy_keys(policy)}
-        return scenario, [*self.overrides, f"device.count={disks}"]
+        overrides = [*self.overrides, f"device.count={disks}"]
+        if self.issue is not None and kind(policy) == "demand":
+            overrides.insert(0, f"workload.issue={self.issue}")
+        return scenario, overrides
+
+    @functools.cached_property
+    def issue(self) -> str | None:
+        """How requests are issued where a read-ahead is compared: as the core issues those of the read-ahead.
+
+        `None` if there is no read-ahead, or if the caller says how.
+        """
+        read_ahead = next((policy for policy in self.policies if kind(policy) == "read-ahead"), None)
+        given = any(each.partition("=")[0].strip() == "workload.issue" for each in self.overrides)
+        if read_ahead is None or given or "issue" in self.scenario["workload"]:
+            return None
+        scenario, overrides = {**self.scenario, "policy": policy_keys(read_ahead)}, self.overrides
+        issue = tomllib.loads(explain(scenario, overrides=overrides))["workload"].get("issue")
+        return None if issue is None else str(issue)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what one must know to read the comparison."""
+        if self.issue != "whole":
+            return ()
+        hinted = [policy for policy in self.policies if kind(policy) == "hinted"]
+        notes = ["a read-ahead is compared: requests are issued whole; --issue blocks issues them block by block"]
+        if hinted:
+            notes.append(f"hinted policies take requests block by block: {', '.join(hinted)}")
+        return tuple(notes)
 
     def check(self) -> None:
         """Find mistakes in any case before the first one runs; traces are not read."""
@@ -180,9 +247,8 @@ class Plan:
 
     def _kinds(self) -> list[str]:
         """Return a policy's name for each kind of policy, block by block or read-ahead, that is compared."""
-        read_aheads = {entry["name"] for entry in catalog()["policies"] if entry["family"] == "read-ahead"}
-        names = (policy_keys(policy)["name"] for policy in self.policies)
-        return list({name in read_aheads: name if name in read_aheads else "demand" for name in names}.values())
+        families = [(kind(policy) == "read-ahead", policy_keys(policy)["name"]) for policy in self.policies]
+        return list({reads_ahead: name if reads_ahead else "demand" for reads_ahead, name in families}.values())
 
     def _bound(self, disks: int, policy: str) -> int:
         scenario, overrides = self.case(disks, policy)
@@ -195,14 +261,14 @@ class Plan:
         `progress(share)` is called from the threads that run; if it raises, all of them stop.
 
         Raises:
-            HeadstartError: The first case, in order, that is at fault.
+            HeadstartError: A mistake in a key of any case, or that no case can run: the reason of the first.
         """
         self.check()
         pairs = list(itertools.product(self.disks, self.policies))
         shares = [0.0] * len(pairs)
         stop = threading.Event()
 
-        def run_case(index: int) -> Result:
+        def run_case(index: int) -> Result | HeadstartError:
             def tell(share: float, _references: int = 0) -> None:
                 if stop.is_set():
                     raise InterruptedError("another case has failed")
@@ -212,7 +278,14 @@ class Plan:
 
             tell(0.0)
             scenario, overrides = self.case(*pairs[index])
-            result = simulate(scenario, overrides=overrides, progress=tell)
+            result: Result | HeadstartError
+            try:
+                result = simulate(scenario, overrides=overrides, progress=tell)
+            except InternalError:
+                raise
+            except HeadstartError as error:
+                # It may be this policy's alone: the others go on.
+                result = error
             tell(1.0)
             return result
 
@@ -223,28 +296,32 @@ class Plan:
 
         with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
             futures = [pool.submit(run_case, index) for index in range(len(pairs))]
-            bounds = [pool.submit(bound, disks) for disks in self.disks]
             try:
-                results = [future.result() for future in futures]
-                bound_of = {disks: each.result() for disks, each in zip(self.disks, bounds, strict=True)}
+                outcomes = [future.result() for future in futures]
+                errors = [outcome for outcome in outcomes if isinstance(outcome, HeadstartError)]
+                if len(errors) == len(outcomes):
+                    raise errors[0]
+                bounds = dict(zip(self.disks, pool.map(bound, self.disks), strict=True))
             except BaseException:
                 stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        fastest: dict[int, int] = {}
-        for (disks, _), result in zip(pairs, results, strict=True):
-            fastest[disks] = min(result.elapsed_ns, fastest.get(disks, result.elapsed_ns))
-        rows = (
-            Row(
-                policy=policy,
-                disks=disks,
-                result=result,
-                lower_bound_ns=bound_of[disks],
-                best=result.elapsed_ns == fastest[disks],
-            )
-            for (disks, policy), result in zip(pairs, results, strict=True)
-        )
-        return Comparison(rows=tuple(rows))
+        return Comparison(cases=tuple(_cases(pairs, outcomes, bounds)), plan_notes=self.notes())
+
+
+def _cases(
+    pairs: Sequence[tuple[int, str]], outcomes: Sequence[Result | HeadstartError], bounds: Mapping[int, int]
+) -> Iterator[Row | Refusal]:
+    fastest: dict[int, int] = {}
+    for (disks, _), outcome in zip(pairs, outcomes, strict=True):
+        if isinstance(outcome, Result):
+            fastest[disks] = min(outcome.elapsed_ns, fastest.get(disks, outcome.elapsed_ns))
+    for (disks, policy), outcome in zip(pairs, outcomes, strict=True):
+        if isinstance(outcome, HeadstartError):
+            yield Refusal(policy=policy, disks=disks, reason=str(outcome))
+        else:
+            best = outcome.elapsed_ns == fastest[disks]
+            yield Row(policy=policy, disks=disks, result=outcome, lower_bound_ns=bounds[disks], best=best)
 
 
 def plan(
@@ -255,7 +332,8 @@ def plan(
     cache: str | int = "10MiB",
     device: str = "hp97560",
     scheduler: str | None = None,
-    driver_overhead: str = "0.5ms",
+    driver_overhead: str | None = None,
+    issue: str | None = None,
     workload: Mapping[str, Any] | None = None,
     seed: int = 1,
     overrides: Sequence[str] = (),
@@ -265,12 +343,13 @@ def plan(
     devices: dict[str, Any] = {"model": device}
     if scheduler is not None:
         devices["scheduler"] = scheduler
+    given = {} if issue is None else {"issue": issue}
     scenario = {
         "seed": seed,
-        "workload": {**source, **(workload or {})},
+        "workload": {**source, **given, **(workload or {})},
         "cache": cache_keys(cache),
         "device": devices,
-        "host": {"driver_overhead": driver_overhead},
+        "host": {} if driver_overhead is None else {"driver_overhead": driver_overhead},
     }
     unique = (tuple(dict.fromkeys(policies)), tuple(dict.fromkeys(disks)))
     return Plan(scenario=scenario, policies=unique[0], disks=unique[1], overrides=tuple(overrides))
@@ -284,7 +363,8 @@ def compare(
     cache: str | int = "10MiB",
     device: str = "hp97560",
     scheduler: str | None = None,
-    driver_overhead: str = "0.5ms",
+    driver_overhead: str | None = None,
+    issue: str | None = None,
     workload: Mapping[str, Any] | None = None,
     seed: int = 1,
     overrides: Sequence[str] = (),
@@ -300,7 +380,8 @@ def compare(
         cache: A size ("10MiB"), a number of blocks (1280), or a share of the distinct blocks ("5%").
         device: Name of a device, or path of a profile.
         scheduler: Name of a scheduler; the device's default if `None`.
-        driver_overhead: Processor time of each device request.
+        driver_overhead: Processor time of each device request; by the device's class if `None`.
+        issue: "whole" or "blocks"; if `None`, whole where a read-ahead is compared, else block by block.
         workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
         seed: Seed of everything random.
         overrides: "a.b=value", laid over every case.
@@ -319,6 +400,7 @@ def compare(
         device=device,
         scheduler=scheduler,
         driver_overhead=driver_overhead,
+        issue=issue,
         workload=workload,
         seed=seed,
         overrides=overrides,

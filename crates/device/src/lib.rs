@@ -18,6 +18,7 @@ mod commands;
 mod device;
 pub mod diskspecs;
 mod drive;
+mod driver_cost;
 mod keys;
 mod models;
 mod probe;
@@ -32,6 +33,7 @@ pub use arrays::{array, build_array, build_layout, ArrayKind, ArrayRow, JoinDisk
 pub use commands::CommandQueue;
 pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
 pub use drive::{Drive, Finished, Started};
+pub use driver_cost::DriverCost;
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::object_store::ObjectStore;
@@ -39,7 +41,7 @@ pub use models::profile::{overlay, PROFILE_BYTES_MAX};
 pub use models::uniform::Uniform;
 pub use probe::{probe, Load, Pattern, Probed};
 pub use registry::{
-    build_device, build_scheduler, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
+    build_device, build_scheduler, driver_cost, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
 };
 pub use replay::{replay, rms_demerit, Timed};
 pub use schedulers::anticipatory::Anticipatory;

@@ -5,6 +5,7 @@ use std::path::Path;
 use headstart_types::{system_says, KeyError};
 use toml::Table;
 
+use crate::driver_cost::{self, DriverCost};
 use crate::keys::Keys;
 use crate::models::{flash_keys, object_store, profile, uniform::Uniform};
 use crate::schedulers::{
@@ -16,6 +17,8 @@ use crate::{Device, Flash, Mechanical, ObjectStore, Scheduler};
 pub struct Model {
     /// The name.
     pub name: &'static str,
+    /// What a request costs the host, where a scenario does not say.
+    pub driver_cost: DriverCost,
     /// What it is, in a line.
     pub summary: &'static str,
     /// Where its numbers come from.
@@ -30,6 +33,7 @@ pub struct Model {
 pub static MODELS: &[Model] = &[
     Model {
         name: "uniform",
+        driver_cost: driver_cost::THEORETICAL,
         summary: "every request takes the same time: key fetch_time",
         source: "kimbrel96 section 2.1, the theoretical model",
         defaults: Table::new,
@@ -37,6 +41,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "hp97560",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "HP 97560, 1.3 GB, 4002 rpm, 128 KB read-ahead buffer",
         source: "Ruemmler and Wilkes 1994; Kotz, Toh, Radhakrishnan 1994; kimbrel96 Table 1",
         defaults: || profile::shipped("hp97560"),
@@ -44,6 +49,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "seagate-cheetah-9lp",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "Seagate Cheetah 9LP ST39102LW, 9.1 GB, 10,045 rpm, 3 segments, writes reported from the buffer",
         source: "extracted by DiskSim's authors (CMU), as measured",
         defaults: || profile::shipped("seagate-cheetah-9lp"),
@@ -51,6 +57,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "seagate-cheetah-4lp",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "Seagate Cheetah 4LP ST34501N, 4.5 GB, 10,033 rpm, 3 segments, writes reported from the buffer",
         source: "extracted by DiskSim's authors (CMU), as measured",
         defaults: || profile::shipped("seagate-cheetah-4lp"),
@@ -58,6 +65,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "seagate-barracuda-st32171w",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "Seagate Barracuda ST32171W, 2.1 GB, 7200 rpm, 3 segments, writes reported from the buffer",
         source: "extracted by DiskSim's authors (CMU), as measured",
         defaults: || profile::shipped("seagate-barracuda-st32171w"),
@@ -65,6 +73,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "quantum-atlas-10k",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "Quantum Atlas 10K, 9.1 GB, 10,025 rpm, 10 segments, reads the track round, writes from the buffer",
         source: "extracted by DiskSim's authors (CMU), as measured",
         defaults: || profile::shipped("quantum-atlas-10k"),
@@ -72,6 +81,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "ibm-0661",
+        driver_cost: driver_cost::DISK_1990S,
         summary: "IBM 0661 Lightning, 320 MB, 4316 rpm, no buffer",
         source: "Holland and Gibson 1992, from memory; curve as in RAIDframe; overhead and bus guessed",
         defaults: || profile::shipped("ibm-0661"),
@@ -79,6 +89,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "ibm-36gb-10k",
+        driver_cost: driver_cost::DISK_2000S,
         summary: "IBM 36.4 GB, 10,000 rpm, 37.3 MB/s as measured through Linux 2.6.10",
         source: "averages of Li, Shen and Papathanasiou 2007; the rest guessed",
         defaults: || profile::shipped("ibm-36gb-10k"),
@@ -86,6 +97,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "seagate-146gb-10k",
+        driver_cost: driver_cost::DISK_2000S,
         summary: "Seagate 146 GB, 10,000 rpm, 55.8 MB/s on average",
         source: "averages of Li, Shen and Papathanasiou 2007; the rest guessed",
         defaults: || profile::shipped("seagate-146gb-10k"),
@@ -93,6 +105,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "seagate-exos-x20",
+        driver_cost: driver_cost::SCSI,
         summary: "Seagate Exos X20, 20 TB, 7200 rpm, 285 MB/s, 256 MB of cache",
         source: "data sheet; zones, seek curve and cache management guessed",
         defaults: || profile::shipped("seagate-exos-x20"),
@@ -100,6 +113,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "nvme",
+        driver_cost: driver_cost::NVME,
         summary:
             "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
         source: "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
@@ -108,6 +122,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "sata-ssd",
+        driver_cost: driver_cost::SCSI,
         summary: "SATA solid-state drive, 1 TB: as nvme, with command queueing 32 deep and a link of 550 MB/s",
         source: "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
         defaults: flash_keys::sata_ssd,
@@ -115,6 +130,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "object-store",
+        driver_cost: driver_cost::HTTP,
         summary: "object store over the network: random time to the first byte, then a rate, on parallel connections",
         source: "Amazon S3 User Guide, performance; guesses named in profiles/remote/object-store.toml",
         defaults: object_store::object_store,
@@ -271,6 +287,13 @@ pub enum DeviceError {
 #[must_use]
 pub fn model(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|row| row.name == name)
+}
+
+/// What a request to a device costs the host, by its model's name or the path of a profile: a profile of the user's
+/// own counts as a SATA or SAS drive of today.
+#[must_use]
+pub fn driver_cost(name_or_profile_path: &str) -> DriverCost {
+    model(name_or_profile_path).map_or(driver_cost::SCSI, |row| row.driver_cost)
 }
 
 /// The row of a scheduler.

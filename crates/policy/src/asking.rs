@@ -96,6 +96,60 @@ pub struct Asking {
     /// asked for since.
     first_victims: Lists<1>,
     prefetch: Vec<Run>,
+    named: Named,
+}
+
+/// The blocks that the fetches of a decision name, so that a look at one takes the same time however many there are.
+#[derive(Debug, Default)]
+struct Named {
+    /// By block: the decision that named it last.
+    decision_of: Vec<u32>,
+    /// From 1.
+    decision: u32,
+    /// Fetches of this decision that have been looked at.
+    seen: usize,
+    /// Fetches and blocks looked at so far.
+    #[cfg(test)]
+    steps: std::cell::Cell<usize>,
+}
+
+impl Named {
+    /// Another decision begins where the fetches of the last one have been carried out.
+    fn restart(&mut self, fetches: &[Fetch]) {
+        if !fetches.is_empty() && fetches.len() >= self.seen {
+            return;
+        }
+        self.seen = 0;
+        if self.decision == u32::MAX {
+            self.decision_of.fill(0);
+            self.decision = 0;
+        }
+        self.decision += 1;
+    }
+
+    /// Takes in what has been added to `fetches` since the last look.
+    fn follow(&mut self, fetches: &[Fetch]) {
+        for fetch in &fetches[self.seen..] {
+            self.step();
+            let at = fetch.block.index();
+            if at >= self.decision_of.len() {
+                self.decision_of.resize(at + 1, 0);
+            }
+            self.decision_of[at] = self.decision;
+        }
+        self.seen = fetches.len();
+    }
+
+    fn holds(&self, block: Block) -> bool {
+        self.step();
+        self.decision_of.get(block.index()).is_some_and(|decision| *decision == self.decision)
+    }
+
+    #[inline]
+    fn step(&self) {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
+    }
 }
 
 /// Frames and fetches of the decision under way.
@@ -105,18 +159,27 @@ struct Round<'a> {
     fetches: &'a mut Vec<Fetch>,
 }
 
-impl Round<'_> {
-    /// Whether `block` could be fetched: absent, and not fetched in this very round.
-    fn lacks(&self, block: Block) -> bool {
-        self.view.state(block).is_absent() && !self.fetches.iter().any(|fetch| fetch.block == block)
-    }
-}
-
 impl Asking {
     /// In a cache of `frames` frames.
     #[must_use]
     pub fn new(parts: Box<dyn Integrated>, frames: u32) -> Self {
-        Self { parts, frames, owed: VecDeque::new(), first_victims: Lists::new(), prefetch: Vec::new() }
+        Self {
+            parts,
+            frames,
+            owed: VecDeque::new(),
+            first_victims: Lists::new(),
+            prefetch: Vec::new(),
+            named: Named::default(),
+        }
+    }
+
+    /// Whether `block` could be fetched: absent, and not fetched in this very round.
+    fn lacks(&mut self, block: Block, round: &Round<'_>) -> bool {
+        if !round.view.state(block).is_absent() {
+            return false;
+        }
+        self.named.follow(round.fetches);
+        !self.named.holds(block)
     }
 
     /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice.
@@ -149,6 +212,7 @@ impl Asking {
 
     /// Fetches `block`, absent, ahead of its reference; false, and nothing, where no frame is to be had.
     pub(crate) fn prefetch(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
+        self.named.restart(fetches);
         let mut round = Round { free: view.free, view, fetches };
         self.owed.is_empty() && self.fetch(block, view.space.place(block), &mut round)
     }
@@ -162,7 +226,7 @@ impl Asking {
             }
             let Some(block) = view.space.block(asked.file, index) else { continue };
             self.parts.awaited_by(asked.client, block);
-            if *found == Found::Absent && round.lacks(block) && !self.fetch(block, (asked.file, index), round) {
+            if *found == Found::Absent && self.lacks(block, round) && !self.fetch(block, (asked.file, index), round) {
                 self.owed.push_back(block);
             }
         }
@@ -187,7 +251,7 @@ impl Asking {
         }
         for index in run.first..run.end() {
             let Some(block) = round.view.space.block(run.file, index) else { return };
-            if round.lacks(block) && !self.fetch(block, (run.file, index), round) {
+            if self.lacks(block, round) && !self.fetch(block, (run.file, index), round) {
                 return;
             }
         }
@@ -205,7 +269,7 @@ impl Asking {
     fn retry_owed(&mut self, round: &mut Round<'_>) {
         while let Some(block) = self.owed.front().copied() {
             // It may have come another way: as a prefetch, or for another request.
-            if round.lacks(block) && !self.fetch(block, round.view.space.place(block), round) {
+            if self.lacks(block, round) && !self.fetch(block, round.view.space.place(block), round) {
                 return;
             }
             self.owed.pop_front();
@@ -251,6 +315,8 @@ impl Cached for CachedIn<'_> {
 
 impl Policy for Asking {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        // Fetches of the decision before may be gone without a look in between.
+        self.named.restart(fetches);
         let mut round = Round { free: view.free, view, fetches };
         match event {
             Event::Served { position, block, outcome, process, .. } => {

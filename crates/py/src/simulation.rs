@@ -6,7 +6,7 @@ use headstart_sim::{Error, Progress, Scenario, Source};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
+use crate::errors::{guarded, to_python};
 
 /// Where a scenario comes from.
 pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
@@ -14,6 +14,34 @@ pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
         (Some(path), _) => Source::File(path),
         (None, json) => Source::Json(json.unwrap_or_else(|| "{}".to_owned())),
     }
+}
+
+/// What a report of an internal error says of a run: the scenario and its seed.
+pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce() -> String + 'a {
+    move || {
+        let seed =
+            Scenario::read(source, overrides).map_or_else(|_| "unknown".to_owned(), |read| read.seed.to_string());
+        let text = match source {
+            Source::File(path) => path.display().to_string(),
+            Source::Json(text) => text.clone(),
+        };
+        let set: String = overrides.iter().map(|each| format!(" --set {each}")).collect();
+        format!("scenario {text}{set}, seed {seed}")
+    }
+}
+
+/// Fails as a fault of headstart in a run would, so that tests see what becomes of it.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None))]
+pub fn panic_for_tests(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let (source, _) = (source(path, json), on_progress);
+    py.allow_threads(|| guarded(described(&source, &overrides), || panic!("planted\nby a test")))
 }
 
 /// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
@@ -31,13 +59,15 @@ pub fn simulate(
     let source = source(path, json);
     let mut raised: Option<PyErr> = None;
     let result = py.allow_threads(|| {
-        let scenario = Scenario::read(&source, &overrides)?;
-        headstart_sim::simulate(&scenario, &mut |progress| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
-            raised = outcome.err();
-            raised.is_none()
+        guarded(described(&source, &overrides), || {
+            let scenario = Scenario::read(&source, &overrides)?;
+            headstart_sim::simulate(&scenario, &mut |progress| {
+                let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
+                raised = outcome.err();
+                raised.is_none()
+            })
         })
-    });
+    })?;
     match (result, raised) {
         (_, Some(raised)) => Err(raised),
         (Ok(report), None) => serde_json::to_string(&report).map_err(to_python),
@@ -59,7 +89,12 @@ pub fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress)
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
 pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<String>) -> PyResult<String> {
-    let scenario = Scenario::read(&source(path, json), &overrides).map_err(to_python)?;
+    let source = source(path, json);
+    let scenario = guarded(described(&source, &overrides), || {
+        let scenario = Scenario::read(&source, &overrides)?;
+        scenario.check_keys().map(|()| scenario)
+    })?
+    .map_err(to_python)?;
     let mut text = toml::to_string(&scenario.resolved).map_err(to_python)?;
     for (key, default) in scenario.computed_defaults() {
         text.push_str(&format!("# {key}: {default}\n"));
@@ -77,6 +112,8 @@ pub fn lower_bound(
     overrides: Vec<String>,
 ) -> PyResult<String> {
     let source = source(path, json);
-    let bound = py.allow_threads(|| headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?));
+    let bound = py.allow_threads(|| {
+        guarded(described(&source, &overrides), || headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?))
+    })?;
     serde_json::to_string(&bound.map_err(to_python)?).map_err(to_python)
 }

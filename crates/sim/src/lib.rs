@@ -7,6 +7,7 @@ mod action;
 mod build;
 mod error;
 mod flow;
+mod key_check;
 mod known;
 mod limits;
 mod link;

@@ -22,11 +22,11 @@ use crate::process::Process;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::scenario::{
-    Arrival, CacheSegments, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys,
+    Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys,
 };
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
-use crate::workload::References;
+use crate::workload::{RecordedThink, References};
 use crate::Error;
 
 /// Runs a scenario.
@@ -38,6 +38,7 @@ pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Repo
 }
 
 fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
+    scenario.check_keys()?;
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
         Input::Trace(path, _) => {
@@ -109,6 +110,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     for at in 0..count {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
+    let any_order = in_any_order(scenario, &chunk);
     let blocks: Arc<[Block]> = chunk.blocks.into();
     let drive = &storage.drives()[0];
     // A merged request brings several blocks, and takes no less than one of them would.
@@ -121,7 +123,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let universe = references.places.universe();
     let bound = elapsed_lower_bound(&Work {
         references: &blocks,
-        frames: references.frames,
+        frames: references.frames.saturating_add(any_order),
         initial: &references.initial,
         disk_of: &universe.disk_of,
         disks: scenario.device.disks() as usize,
@@ -131,6 +133,23 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         at_once: drive.device().concurrency().saturating_mul(together),
     });
     Ok(bound)
+}
+
+/// The blocks of a request that is issued whole are served in any order. Whatever order that is, a cache with room for
+/// one more request can serve them in the trace's order with the same fetches: so many blocks is its largest request.
+fn in_any_order(scenario: &Scenario, chunk: &Chunk) -> u32 {
+    if scenario.workload.issue != Issue::Whole {
+        return 0;
+    }
+    let (mut largest, mut blocks) = (0u32, 0u32);
+    for at in 0..chunk.blocks.len() {
+        blocks += 1;
+        largest = largest.max(blocks);
+        if chunk.ends_request(at) {
+            blocks = 0;
+        }
+    }
+    largest
 }
 
 /// What a block costs at least in a request of up to `blocks` of them: service time over blocks, which is rounded down.
@@ -234,20 +253,33 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
     let mut notes = references.notes.clone();
-    let carries = references.carries;
-    let recorded = scenario.workload.compute == crate::scenario::ComputeKey::Trace;
-    if recorded
-        && !carries.time
-        && !carries.think
-        && !matches!(scenario.workload.input, Input::References(_) | Input::Pattern)
-    {
-        notes.push("the trace carries no times: think times are zero; set workload.compute".to_owned());
-    }
+    notes.extend(note_of_think_times(scenario, references));
     if hinted && scenario.policy.hints.is_none() {
         let what = if scenario.workload.writes.reach_devices() { "read" } else { "reference" };
         notes.push(format!("every {what} is disclosed in advance"));
     }
     notes
+}
+
+/// What one must know of recorded think times that are none.
+fn note_of_think_times(scenario: &Scenario, references: &References) -> Option<String> {
+    let Scenario { workload, .. } = scenario;
+    let recorded = matches!(workload.compute, ComputeKey::Trace | ComputeKey::Gaps);
+    let of_a_trace = !matches!(workload.input, Input::References(_) | Input::Pattern);
+    if !recorded || !of_a_trace || workload.arrival != Arrival::Closed {
+        return None;
+    }
+    let carries = references.carries;
+    let note = match references.recorded {
+        RecordedThink::Own | RecordedThink::Rests => return None,
+        RecordedThink::Gaps => "think times are whole gaps between requests, waits for I/O included",
+        RecordedThink::Nothing if carries.time => {
+            "the trace says when requests began, not how long they took: think times cannot be told from waits for I/O \
+             and are zero; set workload.compute to a time, or to \"gaps\" for all of the time between requests"
+        }
+        RecordedThink::Nothing => "the trace carries no times: think times are zero; set workload.compute",
+    };
+    Some(note.to_owned())
 }
 
 fn mean_think(chunk: &Chunk) -> Nanos {

@@ -45,10 +45,17 @@ const STREAMS: [(&str, &str, &str); 2] = [
     ),
     (
         "uniform",
-        "seed = 7\nworkload = {generator = \"synth\", blocks = 300, passes = 4, request_blocks = 3, compute = \"1ms\"}\n",
+        "seed = 7\nworkload = {generator = \"synth\", blocks = 300, passes = 4, request_blocks = 3, compute = \"1ms\", \
+         issue = \"blocks\"}\n",
         "device = {model = \"uniform\", fetch_time = \"7ms\", count = 3, scheduler = \"fcfs\"}\n",
     ),
 ];
+
+/// What policies for parallel programs run on: processes that read portions of one file, meet and prefetch meanwhile.
+const PROGRAM: &str = "seed = 7\nworkload = {compute = \"exp:20ms\", block_size = \"1KiB\"}\n\
+    process = {count = 5, pattern = \"gw\", barrier = {scope = \"process\", every = 10}, min_lead = 2}\n\
+    cache = {blocks = 20}\n\
+    device = {model = \"uniform\", fetch_time = \"30ms\", count = 5, stripe_unit = \"1KiB\", scheduler = \"fcfs\"}\n";
 
 /// Two levels with a read-ahead on each, and a coordinator between them.
 fn two_levels(coordinator: &str) -> String {
@@ -72,6 +79,10 @@ fn cases() -> Vec<(String, String)> {
             let scenario = format!("{workload}{machine}{}", two_levels(row.name));
             cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
         }
+    }
+    for row in POLICIES.iter().filter(|row| row.parallel) {
+        let policy = format!("policy = {{name = \"{}\"}}\n", row.name);
+        cases.push((format!("{}.uniform.json", row.name), format!("{PROGRAM}{policy}")));
     }
     for row in POLICIES.iter().filter(|row| !row.parallel) {
         let systems = if row.name == "optimum" { vec![("uniform", FIGURE_1)] } else { SYSTEMS.to_vec() };

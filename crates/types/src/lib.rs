@@ -22,7 +22,7 @@ pub use error::{system_says, KeyError};
 pub use files::{check_regular, read_bytes, read_text, TEXT_BYTES_MAX};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
-pub use keys::typed_keys;
+pub use keys::{toml_problem, typed_keys};
 pub use printable::{printable, printable_path};
 pub use program::Program;
 pub use reference::{Chunk, Outcome, Think};

@@ -1,6 +1,6 @@
 """The command tree, and the one place where an outcome becomes an exit status.
 
-0 done; 2 the user's mistake, with one line on stderr; 130 stopped by Ctrl-C; 141 nobody reads our output.
+0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, with one line on stderr; 130 stopped by Ctrl-C; 141 nobody reads our output.
 """
 
 import os
@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from headstart._core import HeadstartError, __version__
+from headstart._core import HeadstartError, InternalError, __version__
 from headstart.cli import compare, device, emulate, listing, model, profile, rapid, reproduce, simulate, trace, tune
 from headstart.cli.shown import plain
 from headstart.cli.usage import usage_line
 
-DONE, MISTAKE, STOPPED, PIPE_CLOSED = 0, 2, 130, 141
+DONE, MISTAKE, FAULT, STOPPED, PIPE_CLOSED = 0, 2, 70, 130, 141
 
 app = typer.Typer(
     name="headstart",
@@ -58,6 +58,9 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
     try:
         status = commands(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
+    except InternalError as error:
+        _mistake(f"headstart: {error}")
+        return FAULT
     except HeadstartError as error:
         return _mistake(f"headstart: {error}")
     except (BrokenPipeError, SystemExit):

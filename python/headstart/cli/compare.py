@@ -58,14 +58,25 @@ def compare(
         str | None, typer.Option(help="Beyond the device: error, compact or compact-chunks.", rich_help_panel=WORKLOAD)
     ] = None,
     writes: Annotated[str, typer.Option(help="as-read or skip.", rich_help_panel=WORKLOAD)] = "as-read",
+    issue: Annotated[
+        str | None,
+        typer.Option(
+            help="whole or blocks: how requests are issued. Default: whole where a read-ahead is compared.",
+            rich_help_panel=WORKLOAD,
+        ),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Requests at most.", rich_help_panel=WORKLOAD)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=WORKLOAD)] = 1,
     scheduler: Annotated[
         str | None, typer.Option(help="A name of `headstart list schedulers`.", rich_help_panel=MACHINE)
     ] = None,
     driver_overhead: Annotated[
-        str, typer.Option(help="Processor time of each device request.", rich_help_panel=MACHINE)
-    ] = "0.5ms",
+        str | None,
+        typer.Option(
+            help="Processor time of each device request; by default that of the device's class.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, help="Cases that run at a time; one for each processor.", rich_help_panel=MACHINE),
@@ -101,6 +112,7 @@ def compare(
         device=device,
         scheduler=scheduler,
         driver_overhead=driver_overhead,
+        issue=issue,
         workload=workload,
         seed=seed,
         overrides=overrides or [],
@@ -138,7 +150,7 @@ def show(console: Console, done: comparison.Comparison) -> None:
     with_bar = console.width >= WITHOUT_BAR
     for disks, rows in done.blocks():
         console.print()
-        console.print(_block(disks, rows, with_bar=with_bar))
+        console.print(_block(disks, rows, done.refusals(disks), with_bar=with_bar))
     console.print()
     if with_bar:
         console.print(
@@ -149,14 +161,16 @@ def show(console: Console, done: comparison.Comparison) -> None:
         console.print(f"note: {plain(note)}", markup=False)
 
 
-def _block(disks: int, rows: list[comparison.Row], *, with_bar: bool) -> Table:
+def _block(
+    disks: int, rows: list[comparison.Row], refusals: list[comparison.Refusal], *, with_bar: bool
+) -> Table:
     bound = f"{rows[0].lower_bound_ns / 1e9:,.3f}"
     title = f"{disks} disk{'s' if disks > 1 else ''} (times in s, lower bound {bound})"
     table = Table(
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
     )
     table.add_column("", width=1)
-    table.add_column("policy", no_wrap=True, min_width=max(len(row.policy) for row in rows))
+    table.add_column("policy", no_wrap=True, min_width=max(len(case.policy) for case in (*rows, *refusals)))
     for name in ("elapsed", "compute", "driver", "stall"):
         table.add_column(name, justify="right", no_wrap=True)
     if with_bar:
@@ -172,6 +186,9 @@ def _block(disks: int, rows: list[comparison.Row], *, with_bar: bool) -> Table:
         tail = [f"{result.fetches:,}", f"{result.utilization:.0%}", f"{row.above_bound:+.1%}"]
         mark, style = ("*", "bold") if row.best else ("", None)
         table.add_row(mark, escape(row.policy), *cells, *bar, *tail, style=style)
+    for refusal in refusals:
+        # Its reason is one of the notes.
+        table.add_row("", escape(refusal.policy), "see note", style="dim")
     return table
 
 

@@ -75,7 +75,12 @@ def scenario(trace: Path, profile: str, policy: dict[str, Any], host: Host) -> d
             {"name": "way to the drive", "blocks": 0, "link": {"alpha": f"{host.request_ns}ns", "beta": "0us"}},
         ],
         "device": {"model": profile, "scheduler": "fcfs"},
-        "host": {"system_call": f"{host.system_call_ns}ns", "copy_per_kib": f"{host.copy_per_kib_ns}ns"},
+        "host": {
+            # It is part of the way to the drive.
+            "driver_overhead": "0s",
+            "system_call": f"{host.system_call_ns}ns",
+            "copy_per_kib": f"{host.copy_per_kib_ns}ns",
+        },
     }
 
 

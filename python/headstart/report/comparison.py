@@ -3,7 +3,7 @@
 import json
 from html import escape
 
-from headstart.comparison import Comparison, Row
+from headstart.comparison import Comparison, Refusal, Row
 from headstart.report.page import page, table
 
 PARTS = ("compute", "driver", "overhead", "stall")
@@ -26,7 +26,7 @@ def comparison_page(done: Comparison) -> str:
         name = f"{disks} disk{'s' if disks > 1 else ''}"
         body.append(f"<h2>{name}</h2>")
         body.append(_chart(name, rows, longest))
-        body.append(_figures(rows))
+        body.append(_figures(rows, done.refusals(disks)))
     body.extend(f"<p>Note: {escape(note)}.</p>" for note in done.notes())
     scenario = json.dumps(done.to_dict()["scenario"], indent=2, ensure_ascii=False)
     body.append(f"<details><summary>Scenario, with every default</summary><pre>{escape(scenario)}</pre></details>")
@@ -60,7 +60,7 @@ def _chart(name: str, rows: list[Row], longest_ns: int) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height}" {label}>{"".join(shapes)}</svg>'
 
 
-def _figures(rows: list[Row]) -> str:
+def _figures(rows: list[Row], refusals: list[Refusal]) -> str:
     header = ("policy", "elapsed s", "compute s", "driver s", "stall s", "fetches", "wasted", "disk use", "above bound")
     lines = []
     for row in rows:
@@ -69,4 +69,6 @@ def _figures(rows: list[Row]) -> str:
         cells = [escape(row.policy), *(f"{time / 1e9:,.3f}" for time in times)]
         cells += [f"{result.fetches:,}", f"{result.prefetches_wasted:,}", f"{result.utilization:.0%}"]
         lines.append(("best" if row.best else "", [*cells, f"{row.above_bound:+.1%}"]))
+    for refusal in refusals:
+        lines.append(("", [escape(refusal.policy), "see note", *[""] * (len(header) - 2)]))
     return table(header, lines)

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use headstart_types::{read_text, KeyError, Nanos};
+use headstart_types::{read_text, toml_problem, KeyError, Nanos};
 use toml::{Table, Value};
 
 use super::arm::Arm;
@@ -99,10 +99,9 @@ pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
     let shown = path.display().to_string();
     let text =
         read_text(path, PROFILE_BYTES_MAX).map_err(|source| DeviceError::Read { path: shown.clone(), source })?;
-    let profile: Table = text.parse().map_err(|error: toml::de::Error| DeviceError::Syntax {
-        path: shown.clone(),
-        line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
-        problem: error.message().replace('\n', ", "),
+    let profile: Table = text.parse().map_err(|error| {
+        let (line, problem) = toml_problem(&text, &error);
+        DeviceError::Syntax { path: shown.clone(), line, problem }
     })?;
     Mechanical::from_table(overlay(profile, keys)).map_err(|error| DeviceError::Profile { path: shown, error })
 }

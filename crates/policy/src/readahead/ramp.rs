@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub enum Version {
     /// Windows as long as they may be.
     #[default]
@@ -12,6 +13,30 @@ pub enum Version {
     /// 6.17 and 6.18: windows end where their folios end.
     #[serde(rename = "6.17")]
     V6_17,
+}
+
+/// A version as it may be written: on a command line 6.17 is a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Number(f64),
+}
+
+impl TryFrom<Written> for Version {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let text = match written {
+            Written::Text(text) => text,
+            Written::Number(number) => number.to_string(),
+        };
+        match text.as_str() {
+            "6.12" => Ok(Version::V6_12),
+            "6.17" => Ok(Version::V6_17),
+            other => Err(format!("\"{other}\" is no version that is modelled; allowed: \"6.12\" or \"6.17\"")),
+        }
+    }
 }
 
 /// How large windows are: the kernel's way, or another one within the same detection of streams.

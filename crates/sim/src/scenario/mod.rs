@@ -112,9 +112,11 @@ impl Scenario {
         };
         let (process, process_table) = process.unzip();
         let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
-        let (workload, workload_table) = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
-        let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
         let (mut policy, mut policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+        let whole = !policy.needs_hints() && (policy.asks() || lower.iter().any(has_read_ahead));
+        let (workload, workload_table) =
+            workload::read(workload, pattern, whole).map_err(|error| error.within("workload"))?;
+        let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
         if let (true, Some(process)) = (policy.parallel(), &process) {
             policy.keys.extend(process.policy_keys());
             POLICY_KEYS.iter().for_each(|key| {
@@ -124,7 +126,7 @@ impl Scenario {
         let lower = level::read(lower, &cache.name, &workload)?;
         let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
-        let host = host::read(host).map_err(|error| error.within("host"))?;
+        let host = host::read(host, &workload, &device).map_err(|error| error.within("host"))?;
         let mut resolved = Table::new();
         resolved.insert("seed".into(), Value::Integer(seed as i64));
         resolved.insert("workload".into(), workload_table.into());
@@ -230,6 +232,13 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Whether the policy of a level below the first is a read-ahead.
+fn has_read_ahead(level: &Value) -> bool {
+    let policy = level.get("policy");
+    let name = policy.and_then(|policy| policy.as_str().or_else(|| policy.get("name")?.as_str()));
+    name.is_some_and(policy::is_read_ahead)
 }
 
 /// Keys of `[process]` that are its policy's.

@@ -55,6 +55,11 @@ pub fn is_parallel(name: &str) -> bool {
     registry::POLICIES.iter().any(|row| row.name == name && row.parallel)
 }
 
+/// Whether the policy of this name is a read-ahead, which is asked about whole requests.
+pub fn is_read_ahead(name: &str) -> bool {
+    READ_AHEADS.iter().any(|row| row.name == name)
+}
+
 /// Partial disclosure of the references.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HintsKeys {

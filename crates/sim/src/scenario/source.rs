@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use headstart_types::system_says;
+use headstart_types::{system_says, toml_problem};
 use toml::Table;
 
 use crate::Error;
@@ -30,15 +30,14 @@ impl Source {
                     |line: String, problem: String| Error::Scenario { path: name.clone(), line, problem, allowed };
                 let text = std::fs::read_to_string(path).map_err(|error| fail(String::new(), system_says(&error)))?;
                 text.parse::<Table>().map_err(|error| {
-                    let at = error.span().map_or(0, |span| span.start);
-                    let line = text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
-                    fail(format!(", line {line}"), error.message().replace('\n', "; "))
+                    let (line, problem) = toml_problem(&text, &error);
+                    fail(format!(", line {line}"), problem)
                 })
             }
-            Source::Json(text) => serde_json::from_str(text).map_err(|error| Error::Scenario {
+            Source::Json(text) => serde_json::from_str(text).map_err(|_| Error::Scenario {
                 path: "scenario".into(),
                 line: String::new(),
-                problem: error.to_string(),
+                problem: "is no table of keys, or holds a value that no key takes, such as null".into(),
                 allowed: "a JSON object of the shape of a scenario",
             }),
         }

@@ -36,6 +36,8 @@ pub enum BlockSize {
 pub enum ComputeKey {
     /// As recorded.
     Trace,
+    /// All of the time between two requests of the trace, waits for I/O included.
+    Gaps,
     /// The same after each reference.
     Constant(Nanos),
     /// Exponential, with this mean, after each reference.
@@ -326,8 +328,8 @@ fn defaults() -> Table {
 }
 
 /// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
-/// no input.
-pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
+/// no input. `whole`: requests are issued whole by default, unless a file system cuts them into blocks.
+pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Table), KeyError> {
     let defaults_of_all = defaults();
     let other = |key: &&&str| user.get(**key).is_some_and(|value| defaults_of_all.get(**key) != Some(value));
     if let (true, Some(key)) = (pattern, NOT_OF_PATTERNS.iter().find(other)) {
@@ -345,8 +347,11 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         })
         .collect();
     let (mut common, mut own) = (defaults(), Table::new());
-    if user.get("arrival").and_then(Value::as_str) == Some("open") {
-        // Requests that arrive by the clock arrive as wholes.
+    let placement =
+        user.get("placement").and_then(|placement| placement.as_str().or_else(|| placement.get("name")?.as_str()));
+    let by_clock = user.get("arrival").and_then(Value::as_str) == Some("open");
+    if by_clock || (whole && !pattern && placement != Some("ffs")) {
+        // Requests that arrive by the clock arrive as wholes, and a read-ahead sees requests.
         common.insert("issue".into(), "whole".into());
     }
     let given_compute = user.get("compute").cloned();
@@ -468,10 +473,11 @@ fn block_size(text: &str) -> Result<BlockSize, KeyError> {
 }
 
 fn compute(text: &str) -> Result<ComputeKey, KeyError> {
-    let allowed = "\"trace\", a time such as \"1ms\", or \"exp:1ms\"";
+    let allowed = "\"trace\", \"gaps\", a time such as \"1ms\", or \"exp:1ms\"";
     let time = |text: &str| text.parse::<Nanos>().map_err(|problem| KeyError::new("compute", problem, allowed));
     match text.strip_prefix("exp:") {
         _ if text == "trace" => Ok(ComputeKey::Trace),
+        _ if text == "gaps" => Ok(ComputeKey::Gaps),
         Some(mean) => time(mean).map(ComputeKey::Exponential),
         None => time(text).map(ComputeKey::Constant),
     }

@@ -4,7 +4,7 @@ use headstart_trace::{Carries, Record};
 use headstart_types::Nanos;
 
 use super::records::Records;
-use crate::scenario::{BlockSize, WorkloadKeys};
+use crate::scenario::{BlockSize, ComputeKey, WorkloadKeys};
 use crate::Error;
 
 /// More blocks than any application asks for at once; keeps one wrong record from filling the memory.
@@ -29,7 +29,36 @@ pub struct Cutter {
     /// Every record is one block.
     pub objects: bool,
     tell_files: bool,
-    carries: Carries,
+    /// What recorded think times are made of.
+    recorded: RecordedThink,
+}
+
+/// What recorded think times are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedThink {
+    /// Nothing: the trace does not say, so that they are zero.
+    Nothing,
+    /// The trace's own think times.
+    Own,
+    /// Gaps between requests, less the time that requests took.
+    Rests,
+    /// Whole gaps, waits for I/O included.
+    Gaps,
+}
+
+impl RecordedThink {
+    /// Of a trace that carries `carries`. Times without durations do not tell thinking from waiting for I/O: they count
+    /// only where the user asks for whole gaps, or gives the sum of what is thought.
+    #[must_use]
+    pub fn of(keys: &WorkloadKeys, carries: Carries) -> Self {
+        match keys.compute {
+            ComputeKey::Gaps if carries.time => RecordedThink::Gaps,
+            _ if carries.think => RecordedThink::Own,
+            _ if carries.time && carries.duration => RecordedThink::Rests,
+            _ if carries.time && keys.compute_total.is_some() => RecordedThink::Gaps,
+            _ => RecordedThink::Nothing,
+        }
+    }
 }
 
 impl Cutter {
@@ -41,7 +70,7 @@ impl Cutter {
             block_bytes: keys.block_bytes(),
             objects: carries.objects,
             tell_files,
-            carries,
+            recorded: RecordedThink::of(keys, carries),
         }
     }
 
@@ -102,11 +131,11 @@ impl Cutter {
     #[inline]
     #[must_use]
     pub fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
-        if self.carries.think {
-            return record.think;
-        }
-        match next {
-            Some(next) if self.carries.time => next.time.saturating_sub(record.time).saturating_sub(record.duration),
+        let gap = |next: &Record| next.time.saturating_sub(record.time);
+        match (self.recorded, next) {
+            (RecordedThink::Own, _) => record.think,
+            (RecordedThink::Rests, Some(next)) => gap(next).saturating_sub(record.duration),
+            (RecordedThink::Gaps, Some(next)) => gap(next),
             _ => Nanos::ZERO,
         }
     }

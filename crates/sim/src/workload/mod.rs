@@ -21,6 +21,7 @@ mod survey;
 mod thinking;
 
 pub use cursor::Cursor;
+pub use cutting::RecordedThink;
 pub use ffs::group_header;
 pub use places::Places;
 pub use references::{References, KNOWN_REFERENCES_MAX};

@@ -8,7 +8,7 @@ use headstart_device::Device;
 use headstart_trace::{Carries, Record, RecordReader};
 use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
 
-use super::cutting::Cutter;
+use super::cutting::{Cutter, RecordedThink};
 use super::filling::{Filling, Trail};
 use super::fitting::fitting;
 use super::inline::Inline;
@@ -19,7 +19,9 @@ use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{pids, survey, Survey};
 use super::thinking::{factor, thinking, Factor, Thinking};
-use crate::scenario::{Addresses, Arrival, BlockSize, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys};
+use crate::scenario::{
+    Addresses, Arrival, BlockSize, ComputeKey, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys,
+};
 use crate::Error;
 
 /// References that can be known in advance. Each costs a run some 20 bytes, which makes 2.7 GB. A guess at what a large
@@ -40,6 +42,8 @@ pub struct References {
     pub placement: Option<Placement>,
     /// What the trace says of itself.
     pub carries: Carries,
+    /// What recorded think times are made of.
+    pub recorded: RecordedThink,
     /// What a user must know of the trace and of what was made of it.
     pub notes: Vec<String>,
     /// Processes in order of their first requests, where each asks for its own.
@@ -98,6 +102,7 @@ impl References {
             initial: Vec::new(),
             placement: Some(Placement::Address),
             carries: Carries::default(),
+            recorded: RecordedThink::Nothing,
             notes: Vec::new(),
             pids: Vec::new(),
             program: Some(Arc::new(program)),
@@ -126,6 +131,7 @@ impl References {
             initial,
             placement: None,
             carries: Carries::default(),
+            recorded: RecordedThink::Nothing,
             notes: Vec::new(),
             pids: Vec::new(),
             program: None,
@@ -148,6 +154,10 @@ impl References {
         if keys.block_size == BlockSize::Object && !carries.objects {
             let allowed = "a size such as \"8KiB\"";
             return Err(KeyError::new("workload.block_size", "the trace has no objects of its own", allowed).into());
+        }
+        if keys.compute == ComputeKey::Gaps && !carries.time {
+            let allowed = "a time such as \"1ms\", or a trace with times";
+            return Err(KeyError::new("workload.compute", "the trace carries no times", allowed).into());
         }
         if !scenario.cache.initial.is_empty() {
             let problem = "names blocks, which only inline references have";
@@ -190,6 +200,7 @@ impl References {
             initial: Vec::new(),
             placement: Some(placement),
             carries,
+            recorded: RecordedThink::of(keys, carries),
             notes,
             pids,
             program: None,
@@ -222,6 +233,7 @@ impl References {
             initial: Vec::new(),
             placement: self.placement,
             carries: self.carries,
+            recorded: self.recorded,
             notes: Vec::new(),
             pids: Vec::new(),
             program: None,
@@ -243,7 +255,7 @@ impl References {
         match (&self.thinking, &self.supply) {
             (Thinking::Constant(think), _) => Some(self.factor.of(*think)),
             (Thinking::Recorded, Supply::Inline(_)) => Some(Nanos::ZERO),
-            (Thinking::Recorded, _) if !self.carries.think && !self.carries.time => Some(Nanos::ZERO),
+            (Thinking::Recorded, _) if self.recorded == RecordedThink::Nothing => Some(Nanos::ZERO),
             _ => None,
         }
     }

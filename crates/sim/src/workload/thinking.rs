@@ -44,7 +44,7 @@ pub enum Thinking {
 #[must_use]
 pub fn thinking(compute: ComputeKey, seed: u64, process: u32) -> Thinking {
     match compute {
-        ComputeKey::Trace => Thinking::Recorded,
+        ComputeKey::Trace | ComputeKey::Gaps => Thinking::Recorded,
         ComputeKey::Constant(think) => Thinking::Constant(think),
         ComputeKey::Exponential(mean) => {
             Thinking::Drawn(Box::new(Compute::Exponential(mean).sampler(seed, process.into())))

@@ -88,6 +88,7 @@ def table1(study: Study) -> Steps:
             "cache": {"blocks": 1},
             "policy": "demand",
             "device": {"model": "hp97560", "count": 1},
+            "host": {"driver_overhead": "0s"},
         }
     )
     yield

@@ -88,6 +88,8 @@ class Case:
             "cache": {"size": CACHE},
             "policy": dict(policy),
             "device": {**self.device, "scheduler": self.scheduler},
+            # The paper names no cost of the driver.
+            "host": {"driver_overhead": "0s"},
         }
 
 

@@ -1,0 +1,97 @@
+//! Wrong keys are found before a trace is read: the device, and the policy of every level, are built once for nothing.
+//!
+//! A policy's keys are known to its constructor alone. It gets a workload of no references here, and the facts of some
+//! drive, so that only its keys can be at fault: whether it fits the device and the trace shows when they are known.
+
+use std::sync::Arc;
+
+use headstart_device::build_device;
+use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
+use headstart_policy::registry::{self, Context};
+use headstart_policy::{Disclosure, Hints};
+use headstart_types::{KeyError, Nanos, Program};
+use toml::Table;
+
+use crate::build;
+use crate::scenario::{CacheSegments, CacheSize, DeviceKeys, LowerSize, PolicyKeys, Scenario};
+use crate::storage::Storage;
+use crate::surroundings::Surroundings;
+use crate::Error;
+
+/// Disks built for a look at most: all are alike.
+const DISKS_MAX: u32 = 4;
+
+/// Blocks of a cache whose size depends on the trace: any number that is large enough for every policy's keys.
+const FRAMES: u32 = 1 << 14;
+
+impl Scenario {
+    /// Finds wrong keys and values of the device and of the policies. The trace is not read.
+    ///
+    /// # Errors
+    /// The key at fault.
+    pub fn check_keys(&self) -> Result<(), Error> {
+        self.keys_are_right().map_err(|error| self.as_written(error))
+    }
+
+    fn keys_are_right(&self) -> Result<(), Error> {
+        let count = match self.device.array.is_independent() {
+            true => self.device.count.min(DISKS_MAX),
+            false => self.device.count,
+        };
+        let device = DeviceKeys { count, ..self.device.clone() };
+        let mut storage = Storage::try_new(&device, self.workload.block_bytes(), self.seed)?;
+        if let Some(CacheSegments::Count(segments)) = self.device.cache_segments {
+            storage.divide_buffers(segments)?;
+        }
+        let frames = match self.cache.size {
+            CacheSize::Blocks(blocks) => blocks,
+            CacheSize::Footprint(_) => FRAMES,
+        };
+        self.policy_is_right(&self.policy, frames, self.is_flow()).map_err(|error| error.within("policy"))?;
+        for (at, lower) in self.lower.iter().enumerate() {
+            let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
+            let frames = match &lower.size {
+                LowerSize::Own(CacheSize::Blocks(blocks)) => (*blocks).max(1),
+                _ => FRAMES,
+            };
+            let right = self.policy_is_right(&lower.policy, frames, true);
+            right.map_err(|error| within(error.within("policy")))?;
+            let (name, keys) = &lower.coordinator;
+            let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
+            made.map_err(|error| within(error.within("coordinator")))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the policy can be built, given all that it could want to know.
+    fn policy_is_right(&self, keys: &PolicyKeys, frames: u32, asking: bool) -> Result<(), KeyError> {
+        let program = Program {
+            blocks: Arc::new([]),
+            string_ends: Arc::new([0]),
+            portion_ends: Arc::new([0]),
+            string_of: Arc::new([0]),
+            regular: true,
+        };
+        let context = Context {
+            frames,
+            initial: Vec::new(),
+            disks: self.device.disks() as usize,
+            disk_of: Arc::new([]),
+            replacement: registry::replacement(keys.replacement)?,
+            replacement_keys: keys.replacement_keys.clone(),
+            hints: Some(Arc::new(Hints { blocks: Arc::new([]), disclosure: Disclosure::All })),
+            program: Some(Arc::new(program)),
+            nominal_service: Nanos(1_000_000),
+            uniform: true,
+            mean_compute: Nanos(1_000_000),
+            constant_compute: true,
+        };
+        let drive = build_device("hp97560", Table::new()).ok().and_then(|device| device.drive_facts());
+        let surroundings = Surroundings {
+            block_bytes: self.workload.block_bytes(),
+            drive: drive.map(Arc::new),
+            future: Some(Arc::new([Vec::new()])),
+        };
+        build::policy(keys, &context, &surroundings, asking).map(drop)
+    }
+}
