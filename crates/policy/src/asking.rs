@@ -372,3 +372,33 @@ impl Policy for Asking {
         self.parts.removed(block);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replacement::Lru;
+    use crate::{BlockState, NoSpace};
+
+    /// Marks `blocks` blocks as first victims and then has each asked for again; the steps of its list of marks.
+    fn steps(blocks: u32) -> u64 {
+        let states = vec![BlockState::resident(); blocks as usize];
+        let parts = Apart(Box::new(Lru::new(&[], blocks as usize)), None);
+        let mut policy = Asking::new(Box::new(parts), blocks);
+        let view =
+            View { cursor: 0, free: 0, blocks: &states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] };
+        (0..blocks).for_each(|block| policy.first_victim(Block(block)));
+        for block in (0..blocks).map(Block) {
+            let (outcome, compute) = (Outcome::HitReady, Nanos::ZERO);
+            let served = Event::Served { position: 0, block, outcome, compute, process: 0 };
+            policy.on(Nanos::ZERO, served, &view, &mut Vec::new());
+        }
+        assert_eq!(policy.first_victims.len(0), 0);
+        policy.first_victims.steps
+    }
+
+    #[test]
+    fn a_reference_to_a_marked_block_costs_the_same_however_many_are_marked() {
+        // One link and one unlink for each block. It was a look at each mark: 10,000 times as much for 100 times as many.
+        assert_eq!((steps(100), steps(10_000)), (200, 20_000));
+    }
+}

@@ -29,6 +29,9 @@ pub(crate) struct Lists<const LISTS: usize> {
     front: [u32; LISTS],
     back: [u32; LISTS],
     len: [usize; LISTS],
+    /// Nodes linked and unlinked so far: what tests count work by.
+    #[cfg(test)]
+    pub steps: u64,
 }
 
 impl<const LISTS: usize> Lists<LISTS> {
@@ -40,6 +43,8 @@ impl<const LISTS: usize> Lists<LISTS> {
             front: [NONE; LISTS],
             back: [NONE; LISTS],
             len: [0; LISTS],
+            #[cfg(test)]
+            steps: 0,
         }
     }
 
@@ -206,6 +211,10 @@ impl<const LISTS: usize> Lists<LISTS> {
 
     #[inline]
     fn link_back(&mut self, list: usize, at: u32) {
+        #[cfg(test)]
+        {
+            self.steps += 1;
+        }
         let back = self.back[list];
         let node = &mut self.nodes[at as usize];
         (node.previous, node.next, node.list) = (back, NONE, list as u16);
@@ -219,6 +228,10 @@ impl<const LISTS: usize> Lists<LISTS> {
 
     #[inline]
     fn unlink(&mut self, at: u32) -> usize {
+        #[cfg(test)]
+        {
+            self.steps += 1;
+        }
         let Node { previous, next, list, .. } = self.nodes[at as usize];
         let list = list as usize;
         match previous {

@@ -99,7 +99,11 @@ fn read_one(
         None => false,
         Some(Value::Boolean(separate)) => separate,
         Some(other) => {
-            return Err(KeyError::new("separate_prefetch", format!("{other} is neither true nor false"), "true or false"))
+            return Err(KeyError::new(
+                "separate_prefetch",
+                format!("{other} is neither true nor false"),
+                "true or false",
+            ))
         }
     };
     let (link, link_table) = read_link(table.remove("link"))?;
