@@ -44,14 +44,22 @@ pub fn policy(
     if !keys.asks() {
         return Ok(Box::new(Asking::new(Box::new(Apart(replacement()?, None)), frames)));
     }
-    let Surroundings { block_bytes, drive, future } = surroundings.clone();
+    let Surroundings { block_bytes, drive, future, initial_places } = surroundings.clone();
     let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
     let parts: Box<dyn headstart_policy::readahead::Integrated> = match read_ahead(keys.name)?.build {
         BuildReadAhead::Apart(make) => {
             let read_ahead = make(keys.keys.clone(), &read_ahead_context)?;
             Box::new(Apart(replacement()?, Some(read_ahead)))
         }
-        BuildReadAhead::WithReplacement(make) => make(keys.keys.clone(), &read_ahead_context)?,
+        BuildReadAhead::WithReplacement(make) => {
+            let mut parts = make(keys.keys.clone(), &read_ahead_context)?;
+            // A replacement of a row of its own has learnt of them from the context.
+            for (block, (file, index)) in context.initial.iter().zip(&*initial_places) {
+                parts.placed(*block, *file, *index);
+                parts.inserted(*block);
+            }
+            parts
+        }
     };
     Ok(Box::new(Asking::new(parts, frames)))
 }

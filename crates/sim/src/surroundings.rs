@@ -19,6 +19,8 @@ pub struct Surroundings {
     pub drive: Option<Arc<DriveFacts>>,
     /// By process: the streams that it will read; `None` where the first level's policy does not ask for it.
     pub future: Option<Arc<[Vec<Stream>]>>,
+    /// Files and indexes of the blocks that are in the first level from the start, in the order of its context.
+    pub initial_places: Arc<[(u32, u64)]>,
 }
 
 impl Surroundings {
@@ -31,7 +33,8 @@ impl Surroundings {
         let frames = references.frames;
         let each = |chunk: &Chunk| streams_of(chunk, &references.places, frames);
         let future = foretells(scenario).then(|| chunks.iter().map(each).collect());
-        Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future }
+        let initial_places = references.initial.iter().map(|block| references.places.place(*block)).collect();
+        Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future, initial_places }
     }
 }
 

@@ -101,3 +101,19 @@ fn read_ahead_finds_the_neighbours_in_a_chunk() {
     // A chunk as large as the default holds all six, and the seventh after 1.
     assert_eq!(read_ahead(&far, "addresses = \"compact-chunks\""), (13, 1));
 }
+
+#[test]
+fn think_times_follow_requests_that_are_not_whole_blocks() {
+    // One part of the trace has a block of which only a part is asked for and whose bytes are kept, another has none: the
+    // think times of both parts must be as many as their references.
+    let trace = common::Trace::of_text("unaligned", "offset,size\n57344,3996\n61440,4096\n65536,4096\n");
+    let policies = ["fixed-horizon", "aggressive", "reverse-aggressive", "forestall", "demand\", replacement = \"min"];
+    for policy in policies {
+        let report = common::run(&format!(
+            "workload = {{trace = \"{}\", compute = \"1ms\", block_size = \"4KiB\"}}\npolicy = {{name = \"{policy}\"}}\n\
+             host = {{hit_time = \"10us\"}}\n",
+            trace.path()
+        ));
+        assert_eq!((report.counts.references, report.compute_ns), (3, 3_000_000), "{policy}");
+    }
+}

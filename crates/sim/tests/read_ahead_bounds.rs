@@ -90,3 +90,17 @@ fn no_read_ahead_beats_the_lower_bound_of_interleaved_streams() {
         holds(&scenario, seed);
     }
 }
+
+#[test]
+fn blocks_that_are_there_from_the_start_can_be_evicted() {
+    // SARC chooses its victims itself, and was not told of them: with a cache full of blocks that are never read, nothing
+    // could ever be fetched.
+    for row in READ_AHEADS.iter().filter(|row| row.needs == Needs::Nothing) {
+        let report = common::run(&format!(
+            "workload = {{references = [\"A\", \"b\", \"C\", \"d\"]}}\ncache = {{blocks = 2, initial = [\"C\", \"d\"]}}\n\
+             policy = \"{}\"\n",
+            row.name
+        ));
+        assert_eq!(report.counts.references, 4, "{}", row.name);
+    }
+}

@@ -164,3 +164,23 @@ fn keys_that_do_not_fit_are_refused() {
     let error = common::try_run(common::table(&trace.scenario("back", window))).expect_err("a window");
     assert!(error.contains("policy.hints.window"), "{error}");
 }
+
+#[test]
+fn a_block_whose_frame_another_process_takes_is_written_all_the_same() {
+    // One frame, two processes that write a block each, again and again: each takes the other's frame.
+    let lines: Vec<String> =
+        (0..8).map(|at| format!("0.{at:06},W,{},1,{},8192,0", 1 + at % 2, at % 2 * 8192)).collect();
+    let text = format!("time,op,pid,file,offset,size,dur_us\n{}\n", lines.join("\n"));
+    let trace = common::Trace::of_text("frame", &text);
+    for (writes, hit_time) in [("through", "0s"), ("through", "1ms"), ("back", "0s"), ("back", "1ms")] {
+        let report = common::run(&format!(
+            "workload = {{trace = \"{}\", processes = \"per-pid\", writes = \"{writes}\", placement = \"address\"}}\n\
+             cache = {{blocks = 1}}\nhost = {{hit_time = \"{hit_time}\"}}\n\
+             device = {{model = \"uniform\", fetch_time = \"2ms\"}}\n",
+            trace.path()
+        ));
+        assert_eq!(report.counts.writes, 8, "{writes}");
+        let dirty = report.levels[0].dirty_blocks;
+        assert!(report.counts.blocks_written + dirty >= 2 && (writes == "back" || report.counts.blocks_written == 8));
+    }
+}

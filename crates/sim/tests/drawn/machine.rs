@@ -13,19 +13,24 @@ use super::{named, Draw, Plan};
 pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
     let hinted: Vec<_> = POLICIES.iter().filter(|row| row.hinted).collect();
     let mut keys;
+    let by_blocks = !plan.whole || draw.chance(2);
     let name = match draw.upto(9) {
-        0..=3 if plan.program => {
+        0..=5 if plan.pattern => {
             keys = Table::new();
             "rapid-transit"
         }
-        0..=2 if !plan.pattern && !plan.open => {
+        0 | 1 if plan.program => {
+            keys = Table::new();
+            "rapid-transit"
+        }
+        0..=4 if !plan.pattern && !plan.open && by_blocks => {
             let row = hinted[draw.upto(hinted.len() as i64 - 1) as usize];
             keys = draw.some_keys(&(row.defaults)());
             draw.computed_keys(row.computed, &mut keys);
             hints(draw, &mut keys);
             row.name
         }
-        3..=7 if !plan.pattern || draw.chance(10) => {
+        2..=8 if !plan.pattern || draw.chance(3) => {
             let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
             keys = draw.some_keys(&(row.defaults)());
             row.name
@@ -35,7 +40,8 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
             "demand"
         }
     };
-    if draw.chance(60) {
+    let chooses = hinted.iter().any(|row| row.name == name) || name == "sarc";
+    if draw.chance(if chooses { 2 } else { 60 }) {
         let (replacement, value) = replacement(draw);
         if replacement == "min" {
             hints(draw, &mut keys);
@@ -75,10 +81,10 @@ pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
         2 => drop(first.insert("blocks".into(), draw.count(3).into())),
         _ => drop(first.insert("blocks".into(), draw.count(40).into())),
     }
-    if draw.chance(12) {
+    if draw.chance(if plan.dirty { 60 } else { 1 }) {
         first.insert("write_delay".into(), draw.time().into());
     }
-    if draw.chance(10) {
+    if draw.chance(if plan.named { 50 } else { 1 }) {
         first.insert("initial".into(), vec![Value::from("A"), Value::from("b")].into());
     }
     if draw.chance(65) {
@@ -111,7 +117,8 @@ fn lower(draw: &mut Draw, plan: &Plan) -> Table {
     if draw.chance(60) {
         level.insert("policy".into(), named(draw.some_keys(&(row.defaults)()), row.name));
     }
-    if draw.chance(40) {
+    let policy = level.get("policy").and_then(|policy| policy.as_str().or(policy.get("name")?.as_str()));
+    if draw.chance(if policy == Some("sarc") { 2 } else { 40 }) {
         level.insert("replacement".into(), replacement(draw).1);
     }
     if draw.chance(60) {
@@ -136,10 +143,10 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
         pattern.insert("blocks".into(), draw.count(60).into());
         keys.insert("pattern".into(), named(pattern, row.name));
         keys.insert("count".into(), count.into());
-    } else if plan.several && draw.chance(30) {
+    } else if plan.dealt || draw.chance(2) {
         keys.insert("count".into(), draw.count(4).into());
     }
-    let every = draw.count(6);
+    let every = draw.count(4);
     let barrier = match draw.upto(4) {
         0 => Value::from("none"),
         1 if plan.pattern => "portion".into(),
@@ -187,11 +194,11 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
         _ => MODELS[draw.upto(MODELS.len() as i64 - 1) as usize].name,
     };
     keys.insert("model".into(), model.into());
-    if model == "uniform" && draw.chance(80) {
+    if model == "uniform" && draw.chance(99) {
         keys.insert("fetch_time".into(), format!("{}us", draw.count(20_000)).into());
     }
     keys.insert("count".into(), draw.count(5).into());
-    if draw.chance(30) {
+    if draw.chance(25) {
         let row = &ARRAYS[draw.upto(ARRAYS.len() as i64 - 1) as usize];
         keys.insert("array".into(), row.name.into());
     }
@@ -207,7 +214,7 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
     }
     if draw.chance(20) {
         keys.insert("queue_depth".into(), draw.count(40).into());
-        if draw.chance(50) {
+        if draw.chance(if keys.contains_key("array") { 3 } else { 50 }) {
             keys.insert("drive_scheduler".into(), scheduler(draw));
         }
     }

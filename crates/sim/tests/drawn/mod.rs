@@ -30,6 +30,14 @@ struct Plan {
     several: bool,
     /// There is a section `[process]`.
     program: bool,
+    /// Files are dealt out to processes.
+    dealt: bool,
+    /// Requests are asked for as wholes.
+    whole: bool,
+    /// Written blocks stay dirty for a time.
+    dirty: bool,
+    /// Blocks have names.
+    named: bool,
     /// Bytes of a block.
     block: u64,
 }
@@ -39,11 +47,18 @@ pub fn scenario(seed: u64, path: &str) -> Drawn {
     let mut draw = Draw::new(seed);
     let pattern = draw.chance(12);
     let open = !pattern && draw.chance(12);
+    let named = !pattern && !open && draw.chance(10);
+    let several = !pattern && !named && draw.chance(45);
+    let program = pattern || (!open && draw.chance(35));
     let plan = Plan {
         pattern,
         open,
-        several: !pattern && draw.chance(45),
-        program: pattern || (!open && draw.chance(35)),
+        several,
+        program,
+        dealt: several && program && draw.chance(25),
+        whole: !pattern && draw.chance(40),
+        dirty: !pattern && draw.chance(12),
+        named,
         block: draw.one_of(&[512, 1024, 4096, 4096, 8192, 8192, 8192]),
     };
     let mut root = Table::new();

@@ -14,19 +14,19 @@ pub fn workload(draw: &mut Draw, plan: &Plan, path: &str) -> (Table, Option<Stri
     let mut generated = false;
     match draw.upto(9) {
         _ if plan.pattern => {}
-        0..=5 => {
-            table.insert("trace".into(), path.into());
-            trace = Some(csv(draw, plan));
-        }
-        6 => {
-            table.insert("trace".into(), path.into());
-            table.insert("format".into(), "lirs".into());
-            trace = Some((0..draw.count(40)).fold(String::new(), |text, _| format!("{text}{}\n", draw.upto(30))));
-        }
-        7 => {
+        _ if plan.named => {
             let names = ["A", "b", "C", "d", "E", "F"];
             let read: Vec<Value> = (0..draw.count(30)).map(|_| draw.one_of(&names).into()).collect();
             table.insert("references".into(), read.into());
+        }
+        0..=6 => {
+            table.insert("trace".into(), path.into());
+            trace = Some(csv(draw, plan));
+        }
+        7 if !plan.several && !plan.open => {
+            table.insert("trace".into(), path.into());
+            table.insert("format".into(), "lirs".into());
+            trace = Some((0..draw.count(40)).fold(String::new(), |text, _| format!("{text}{}\n", draw.upto(30))));
         }
         _ => generated = true,
     }
@@ -78,13 +78,14 @@ fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
         2 => set("compute", draw.time().into()),
         _ => {}
     }
-    if draw.chance(10) {
+    let total = draw.chance(7) && !plan.pattern;
+    if draw.chance(if total { 1 } else { 10 }) {
         set("compute_scale", draw.one_of(&[0.0, 0.5, 3.0]).into());
     }
     if plan.pattern {
         return;
     }
-    if draw.chance(7) {
+    if total {
         set("compute_total", draw.one_of(&["1ns", "1ms", "20s"]).into());
     }
     if plan.open {
@@ -94,22 +95,25 @@ fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
         }
     }
     if plan.several {
-        set("processes", if plan.program && draw.chance(25) { "dealt" } else { "per-pid" }.into());
+        set("processes", if plan.dealt { "dealt" } else { "per-pid" }.into());
     }
-    if draw.chance(40) {
+    if plan.whole {
         set("issue", "whole".into());
     }
-    if draw.chance(35) {
-        set("writes", draw.one_of(&["skip", "through", "back"]).into());
+    if plan.dirty {
+        set("writes", "back".into());
+    } else if draw.chance(25) {
+        set("writes", draw.one_of(&["skip", "through"]).into());
     }
-    if draw.chance(50) {
+    if draw.chance(if plan.named { 2 } else { 50 }) {
         set("placement", placement(draw));
     }
     if draw.chance(20) {
-        set("addresses", draw.one_of(&["compact", "compact-chunks"]).into());
-    }
-    if draw.chance(7) {
-        set("chunk_blocks", draw.count(9).into());
+        let addresses = draw.one_of(&["compact", "compact-chunks"]);
+        set("addresses", addresses.into());
+        if draw.chance(if addresses == "compact" { 2 } else { 50 }) {
+            set("chunk_blocks", draw.count(9).into());
+        }
     }
     if draw.chance(10) {
         set("limit", draw.count(20).into());
@@ -124,7 +128,8 @@ fn placement(draw: &mut Draw) -> Value {
     let mut keys = Table::from_iter([("name".to_owned(), Value::from("ffs"))]);
     keys.insert("size".into(), format!("{}MiB", draw.count(60)).into());
     keys.insert("cylinder_group".into(), "1MiB".into());
-    keys.insert("direct_blocks".into(), draw.upto(12).into());
+    keys.insert("direct_blocks".into(), draw.count(12).into());
+    keys.insert("fragment".into(), "512B".into());
     keys.insert("opens".into(), draw.one_of(&["before", "read"]).into());
     keys.insert("full".into(), draw.one_of(&[0.0, 0.3, 0.9]).into());
     keys.into()
