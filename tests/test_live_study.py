@@ -51,8 +51,9 @@ def test_workloads_read_what_they_say() -> None:
         ("random 4 KiB", 300, 300 * 4 * KIB),
         ("random 64 KiB", 300, 300 * 64 * KIB),
         ("short runs", 150 * 4, 150 * 256 * KIB),
+        ("random faults", 100, 100 * 4 * KIB),
     ]
-    assert [len(found.readers) for found in each.values()] == [1, 4, 1, 1, 1, 1]
+    assert [len(found.readers) for found in each.values()] == [1, 4, 1, 1, 1, 1, 1]
     for workload in each.values():
         for reads in workload.readers:
             seen: dict[str, set[int]] = {}
@@ -67,6 +68,21 @@ def test_workloads_read_what_they_say() -> None:
         Read("one", 64 * KIB, 64 * KIB),
     )
     assert workloads.workloads(planned) == list(each.values())
+
+
+def test_what_is_read_around_faults_holds_no_other() -> None:
+    (workload,) = (each for each in workloads.workloads(workloads.files()) if each.mapped)
+    faults = workload.readers[0]
+    for kb in (128, 384, 3384):
+        (windows,) = workloads.around(workload, kb, 12_000 * MB).readers
+        assert all(window.size == kb * KIB for window in windows)
+        for fault, window in zip(faults, windows, strict=True):
+            assert window.offset <= fault.offset < window.offset + window.size
+            assert fault.offset - window.offset == kb * KIB // 2 // 4096 * 4096
+        ends = sorted((window.offset, window.offset + window.size) for window in windows)
+        assert all(one[1] <= other[0] for one, other in zip(ends, ends[1:], strict=False))
+    start = Workload("start", "", ((Read("a", 8192, 4096),),), mapped=True)
+    assert workloads.around(start, 128, 100_000).readers == ((Read("a", 0, 100_000),),)
 
 
 def test_the_trace_has_the_same_reads_where_the_files_lie(tmp_path: Path) -> None:
@@ -114,6 +130,7 @@ def test_depths_and_kernels() -> None:
         ("tune --watch", None),
     ]
     assert settings(watch=False) == settings(watch=True)[:3]
+    assert [each.name for each in settings(watch=False, mapped=True)][-1] == "3,384 KiB"
     versions = [predict.read_ahead(128, kernel, 1280)["version"] for kernel in ((6, 12), (6, 16), (6, 17), (7, 0))]
     assert versions == ["6.12", "6.12", "6.17", "6.17"]
 

@@ -56,17 +56,28 @@ def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
 
 
 @mounts
-def test_a_device_without_an_arm_gets_no_profile(run: Run, tmp_path: Path) -> None:
+def test_a_device_without_an_arm_gets_a_profile_for_tune_alone(run: Run, tmp_path: Path) -> None:
     with emulated(sparse(tmp_path / "image", 1 << 28), "uniform", "--set", "fetch_time=1ms") as (_, mount):
         done = run("profile", mount / "disk.img", "--time", "4", "--output", "found.toml", "--json", "found.json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert files(tmp_path) == {"found.json"}
+    assert files(tmp_path) == {"found.json", "found.toml"}
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
-    assert (found["arm"], found["profile"]) == (None, None)
+    assert (found["arm"], found["profile"]) == (None, (tmp_path / "found.toml").read_text(encoding="utf-8"))
     # One at a time; with a second one outstanding the way there and back is hidden.
     assert found["saturating_depth"] <= 4
     assert found["saturating_bytes"] >= 1 << 20
-    assert "no seeks: no profile" in done.stdout
+    assert "no seeks: the profile is one for headstart tune alone" in done.stdout
+    one_line(
+        run("device", "show", "found.toml"), 'found.toml: form: "no-arm" is the profile of a device without an arm'
+    )
+    words = ("tune", "/", "--state", "tune.json", "--profile", "found.toml")
+    shown = run(*words, "--force", "--json", "-")
+    if shown.returncode == 0:
+        proposed = json.loads(shown.stdout)["proposed"]
+        assert (proposed["saturating_bytes"], proposed["seek_ns"]) == (found["saturating_bytes"], None)
+        assert proposed["kb"] * 1024 == found["saturating_bytes"]
+    one_line(run(*words, "--set", "rpm=1"), "set: the profile of a device without an arm has no keys to lay over")
+    one_line(run(*words, "--watch"), 'form: "no-arm" is the profile of a device without an arm')
 
 
 @mounts

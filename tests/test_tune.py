@@ -111,7 +111,8 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         ((".", "--profile", "uniform", "--depth", "1MiB"), "depth: there is a profile too; allowed: one of the two"),
         ((".", "--depth", "1MiB", "--set", "rpm=1"), "set: a depth has no keys; allowed: --set with --profile"),
         ((".", "--depth", "400"), 'depth: "400" has no unit; allowed: a size with a unit'),
-        ((".", "--depth", "2GiB"), "depth: 2GiB; allowed: 1B to 1GiB"),
+        ((".", "--depth", "1GiB"), "depth: a depth of 1GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
+        ((".", "--depth", "2GiB", "--force"), "depth: a depth of 2GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
         ((".", "--watch"), "profile: is missing: to follow an arm takes its seek curve; allowed: --profile NAME of"),
         ((".", "--watch", "--depth", "1MiB"), "--depth: means nothing with --watch"),
         ((".", "--apply", "--for", "1s"), "--for: means nothing with --apply"),
@@ -126,7 +127,6 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         (("/proc", "--depth", "1MiB"), "/proc: has no read-ahead: there is no backing device 0:"),
         ((".", "--apply", "--restore"), "--restore: stands beside --apply; allowed: one of --dry-run, --apply"),
         ((".", "--restore", "--depth", "1MiB"), "--depth: means nothing with --restore"),
-        ((".", "--depth", "1MiB", "--force"), "--force: means nothing with --dry-run"),
         ((".", "--depth", "1MiB", "--json", "missing/x"), "missing/x: cannot be written"),
     ],
 )

@@ -28,7 +28,8 @@ pytestmark = [loops]
 @contextmanager
 def locked_by_nobody(*places: Path) -> Iterator[None]:
     """Any local user's locks on whatever of this may be opened."""
-    with_each: list[Sequence[str]] = [(*AS_NOBODY, "flock", "-n", str(place), "sh", "-c", "echo; cat") for place in places]
+    held = ("sh", "-c", "echo; cat")
+    with_each: list[Sequence[str]] = [(*AS_NOBODY, "flock", "-n", str(place), *held) for place in places]
     processes = [
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         for words in with_each
@@ -103,7 +104,7 @@ def test_what_it_keeps_is_for_root_alone_whatever_the_umask(loop: Loop, umask: s
     found = {path: mode(path) for path in (state.parent, state, RUN, lock, RUN / "state.lock")}
     assert found == {state.parent: "0o700", state: "0o600", RUN: "0o700", lock: "0o600", RUN / "state.lock": "0o600"}
     if nobody_may():
-        line = [*AS_NOBODY, str(COMMAND), "tune", loop.path, "--depth", "1MiB", "--state", str(state), "--json", "-"]
+        line = [*AS_NOBODY, str(COMMAND), "tune", loop.path, "--depth", "256KiB", "--state", str(state), "--json", "-"]
         shown = reported(subprocess.run(line, capture_output=True, text=True, check=False))
         assert shown["notes"] == [f"{state} is for root to read: whether something has been applied is not known"]
     done = subprocess.run(

@@ -42,6 +42,12 @@ class Device:
     size_bytes: int | None
     identity: str | None
     """A serial number or the like; of a loop device its file; of FUSE and NFS what is mounted."""
+    rotational: bool | None
+    """What it says of rotation; `None` where it says nothing."""
+    maker: str | None
+    """Maker and model, as far as it says."""
+    part_of: list[str]
+    """The devices that are made of it, or of a partition of it."""
     sequence: int | None
     """Counts media since the boot."""
 
@@ -62,6 +68,8 @@ class Depth:
     half_turn_ns: int | None
     bytes_per_second: float | None
     profile_bytes: int | None
+    saturating_bytes: int | None
+    """Of a device without an arm: from this size on one read at a time transfers within 5 % of the most."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,17 +154,19 @@ def show(
     profile: str | None = None,
     keys: Keys | None = None,
     depth: str | None = None,
+    force: bool = False,
     state: Path | None = None,
 ) -> Report:
     """Return a device's read-ahead beside the competitive depth of `profile`, or beside `depth` ("400KiB").
 
     `device` is a block device, or a path on the file system whose backing device it is. `profile` is a name of
-    `headstart list devices` or the path of a profile, `keys` are laid over its own. Nothing is changed; needs no root.
+    `headstart list devices` or the path of a profile, `keys` are laid over its own. More than 16 MiB is a slip most
+    likely, and takes `force`. Nothing is changed; needs no root.
 
     Raises:
         HeadstartError: A mistake of the caller, or there is no such device.
     """
-    return _tune("dry-run", device, profile=profile, keys=keys, depth=depth, state=state)
+    return _tune("dry-run", device, profile=profile, keys=keys, depth=depth, force=force, state=state)
 
 
 def apply(
@@ -165,6 +175,7 @@ def apply(
     profile: str | None = None,
     keys: Keys | None = None,
     depth: str | None = None,
+    force: bool = False,
     state: Path | None = None,
 ) -> Report:
     """Write what `show` proposes; `state` keeps what was found before the first time.
@@ -172,7 +183,7 @@ def apply(
     Raises:
         HeadstartError: As `show`; not root; the device is watched. Then the number is as it was.
     """
-    return _tune("apply", device, profile=profile, keys=keys, depth=depth, state=state)
+    return _tune("apply", device, profile=profile, keys=keys, depth=depth, force=force, state=state)
 
 
 def restore(device: Path, *, force: bool = False, state: Path | None = None) -> Report:
@@ -191,6 +202,7 @@ def watch(
     keys: Keys | None = None,
     duration: str | None = None,
     openmetrics: Path | None = None,
+    force: bool = False,
     state: Path | None = None,
     progress: Callable[[Status], object] | None = None,
 ) -> Status:
@@ -205,7 +217,8 @@ def watch(
     """
     tell = None if progress is None else lambda text: progress(Status.from_json(text))
     metrics = None if openmetrics is None else os.fspath(openmetrics)
-    asked = question(device, keys=keys, state=state, profile=profile, duration=duration, openmetrics=metrics)
+    more = {"profile": profile, "duration": duration, "openmetrics": metrics, "force": force}
+    asked = question(device, keys=keys, state=state, **more)
     return Status.from_json(_core.tune_watch(asked, on_progress=tell))
 
 

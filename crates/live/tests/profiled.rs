@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_device::{build_device, build_scheduler, Device, Drive, Mechanical, MODELS};
 use headstart_live::profile::{
-    facts, measure, profile, DirectProbe, Error, Probe, Profile, Read, Settings, SimulatedProbe, Span,
+    facts, measure, profile, DirectProbe, Error, NoArm, Probe, Profile, Read, Settings, SimulatedProbe, Span,
 };
 use headstart_types::{DriveFacts, Nanos};
 use rand::{Rng, SeedableRng};
@@ -160,7 +160,21 @@ fn devices_without_an_arm_have_no_seeks_and_are_saturated() {
     // 2 ms whatever is read: the largest read is the best, and one at a time is all.
     let uniform = measured(device("uniform", "fetch_time = \"2ms\""), &seconds(5));
     assert_eq!((uniform.findings.saturating_bytes, uniform.findings.saturating_depth), (Some(16 << 20), 1));
-    assert_eq!((uniform.toml, uniform.facts), (None, None));
+    // For tune, and for nothing else.
+    let toml = uniform.toml.expect("what saturates it");
+    assert!(toml.contains("\nform = \"no-arm\"\n") && uniform.facts.is_none(), "{toml}");
+    let folder = std::env::temp_dir().join(format!("headstart-no-arm-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("there is room");
+    let path = folder.join("uniform.toml");
+    std::fs::write(&path, &toml).expect("there is room");
+    let read = NoArm::read(&path).expect("ours").expect("of this form");
+    assert_eq!(Some(read.saturating_size.0), uniform.findings.saturating_bytes);
+    assert_eq!(read.saturating_depth, uniform.findings.saturating_depth);
+    let refused = build_device(&path.to_string_lossy(), Table::new()).map(|_| ()).expect_err("no model").to_string();
+    assert!(refused.contains("form: \"no-arm\" is the profile of a device without an arm"), "{refused}");
+    std::fs::write(&path, toml.replace("saturating_size", "size")).expect("there is room");
+    assert!(NoArm::read(&path).expect_err("a key is missing").to_string().contains("size"));
+    std::fs::remove_dir_all(&folder).expect("ours");
     assert_eq!(uniform.findings.latency.far_ns, 2_000_000);
 }
 

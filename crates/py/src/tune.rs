@@ -57,7 +57,7 @@ impl Question {
             run: self.run.clone().unwrap_or(machine.run),
         };
         let state = self.state.clone().unwrap_or_else(|| DEFAULT_STATE.into());
-        Settings { roots, device: self.device.clone(), state }
+        Settings { roots, device: self.device.clone(), state, force: self.force }
     }
 
     fn wanted(&self) -> Result<Wanted, KeyError> {

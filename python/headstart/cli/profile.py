@@ -18,6 +18,7 @@ from headstart.cli import options, output
 from headstart.cli.device import facts, tell_written
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
+from headstart.cli.targets import check_distinct
 from headstart.report import charts
 from headstart.report import device as report
 
@@ -43,15 +44,16 @@ def profile(
     """Measure a device through direct reads: seeks, rotation, rates, latency, parallelism; say how deep to prefetch.
 
     Nothing is ever written to it, and nothing else should use it meanwhile. Of a drive with an arm the profile is
-    written that `simulate`, `emulate` and `device show` load. Of a device without one the size and the number of reads
-    that saturate it are said; no profile describes it, and none is written. Linux; a device needs root. docs/profile.md
-    says what is measured, and how well.
+    written that `simulate`, `emulate`, `tune` and `device show` load. Of a device without one the profile has the size
+    and the number of reads that saturate it: for `tune` alone. Linux; a device needs root. docs/profile.md says what is
+    measured, and how well.
 
     Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
     """
     target = out if out is not None else f"{Path(device).stem}.toml"
     check(target, force=force)
     output.check_targets(plot, json)
+    check_distinct({"DEVICE": device, "--output": target, "--plot": plot, "--json": json})
     if plot is not None:
         charts.altair("profile")
     if target == "-" and json == "-":
@@ -106,7 +108,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
 
 def draw(found: profiling.Found, target: str | None) -> str | None:
     """Draw the profile as `device plot` does; return the file that there is now."""
-    if target is None or found.profile is None:
+    if target is None or found.profile is None or found.arm is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{Path(found.device).stem}.toml"
@@ -138,7 +140,7 @@ def print_found(console: Console, found: profiling.Found) -> None:
         depth = found.arm.competitive_depth_bytes / 1e3
         console.print(f"competitive depth: {depth:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
     else:
-        console.print("no seeks: no profile of a drive with an arm is written", style="bold")
+        console.print("no seeks: the profile is one for headstart tune alone", style="bold")
 
 
 def latency(found: profiling.Found) -> dict[str, str]:

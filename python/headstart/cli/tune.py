@@ -83,7 +83,10 @@ def tune(
         Path | None, typer.Option(metavar="FILE", help="With --watch: keep the status there as OpenMetrics.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With --restore: even if somebody else has changed it since.")
+        bool,
+        typer.Option(
+            "--force", help="Allow more than 16 MiB; with --restore: even if another program has changed it since."
+        ),
     ] = False,
     state: Annotated[
         Path | None,
@@ -114,19 +117,17 @@ def tune(
             "--json": json,
         }
     )
-    if action != "--restore":
-        refuse(action, {"--force": force or None})
     if action != "--watch":
         refuse(action, {"--for": duration, "--openmetrics": openmetrics})
     if action == "--watch":
-        follow(device, profile, settings, depth, duration, openmetrics, state, json)
+        follow(device, profile, settings, depth, duration, openmetrics, state, json, force=force)
         return
     if action == "--restore":
         refuse(action, {"--profile": profile, "--depth": depth, "--set": settings})
         report = tuning.restore(device, force=force, state=state)
     else:
         write = tuning.apply if action == "--apply" else tuning.show
-        report = write(device, profile=profile, keys=keys_of(settings), depth=depth, state=state)
+        report = write(device, profile=profile, keys=keys_of(settings), depth=depth, force=force, state=state)
     if json is not None:
         output.write_json(json, output.as_json(report.to_dict()))
     if json != "-":
@@ -144,6 +145,8 @@ def follow(
     openmetrics: Path | None,
     state: Path | None,
     json: str | None,
+    *,
+    force: bool,
 ) -> None:
     """Watch until a signal comes, and say what was done."""
     refuse("--watch", {"--depth": depth})
@@ -161,6 +164,7 @@ def follow(
             keys=keys_of(settings),
             duration=duration,
             openmetrics=openmetrics,
+            force=force,
             state=state,
             progress=watcher.look,
         )
@@ -266,6 +270,11 @@ def described(device: tuning.Device) -> str:
 def why(depth: tuning.Depth) -> str:
     """Return what a depth comes from."""
     pages = f"{depth.pages:,} page{'s' * (depth.pages != 1)} of {depth.page_bytes:,} B"
+    if depth.saturating_bytes is not None and depth.bytes_per_second is not None:
+        return (
+            f"{depth.profile}: one read at a time of {depth.saturating_bytes // 1024:,} KiB transfers within 5 % of "
+            f"the most, {depth.bytes_per_second / 1e6:,.1f} MB/s: {pages}"
+        )
     if depth.seek_ns is None or depth.half_turn_ns is None or depth.bytes_per_second is None:
         return f"{depth.bytes / 1e3:,.1f} kB as given: {pages}"
     return (

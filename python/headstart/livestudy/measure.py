@@ -5,6 +5,7 @@ would otherwise wait for a processor after each read, for longer than for the di
 """
 
 import fcntl
+import mmap
 import multiprocessing
 import os
 import signal
@@ -80,7 +81,7 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
     try:
         for number, reads in enumerate(workload.readers):
             receiver, sender = context.Pipe(duplex=False)
-            arguments = (folder, reads, number * AFTER_EACH_OTHER_S, barrier, sender)
+            arguments = (folder, reads, workload.mapped, number * AFTER_EACH_OTHER_S, barrier, sender)
             process = context.Process(target=_reader, args=arguments, daemon=True)
             with undisturbed():
                 # Or it would run on, unknown to us.
@@ -186,7 +187,9 @@ def _times(end: Connection) -> tuple[int, int]:
     return start, stop
 
 
-def _reader(folder: Path, reads: tuple[Read, ...], delay_s: float, barrier: Any, sender: Connection) -> None:
+def _reader(
+    folder: Path, reads: tuple[Read, ...], mapped: bool, delay_s: float, barrier: Any, sender: Connection
+) -> None:
     """In a process of its own: begin so long after the first, tell when it began and ended, or what went wrong."""
     # Who started it ends it; what was inherited would undo what is not ours.
     for each in SIGNALS:
@@ -199,12 +202,16 @@ def _reader(folder: Path, reads: tuple[Read, ...], delay_s: float, barrier: Any,
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         buffer = memoryview(bytearray(max(read.size for read in reads)))
         plan = [(files[read.file], [buffer[: read.size]], read.offset, read.size) for read in reads]
+        maps = {name: mmap.mmap(file, 0, prot=mmap.PROT_READ) for name, file in files.items()} if mapped else {}
+        pages = [(maps[read.file], read.offset) for read in reads] if mapped else []
         barrier.wait(PATIENCE_S)
         barrier.wait(PATIENCE_S)
         _go_first()
         time.sleep(delay_s)
         start = time.monotonic_ns()
-        for file, into, offset, size in plan:
+        for page, offset in pages:
+            page[offset]
+        for file, into, offset, size in plan if not mapped else []:
             if os.preadv(file, into, offset) != size:
                 raise OSError(f"a read of {size} bytes at {offset} was short")
         sender.send((start, time.monotonic_ns()))

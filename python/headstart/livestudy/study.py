@@ -20,6 +20,8 @@ DISK_BYTES = 36_400_000_000
 """The drive's: a distance in the image is one on the drive."""
 DEFAULT_KB, AGGRESSIVE_KB = 128, 800
 """Linux's default, and AP of li07, section 6.2."""
+DEEP_KB = 3384
+"""What the competitive depth of a drive of today comes to: seagate-exos-x20."""
 MEMORY = Path("/dev/shm")
 STATE = "tune.json"
 """Where `tune --watch` keeps what it found, beside the image."""
@@ -97,13 +99,17 @@ class Study:
         return {"schema": SCHEMA, "version": __version__, **asdict(self)}
 
 
-def settings(*, watch: bool) -> list[Setting]:
-    """Return the depths: Linux's, the competitive one of the drive, an aggressive one, and what `tune` does."""
+def settings(*, watch: bool, mapped: bool = False) -> list[Setting]:
+    """Return the depths: Linux's, the competitive one of the drive, an aggressive one, and what `tune` does.
+
+    For `mapped` files a very deep one too: it is what they pay for.
+    """
     pages = model.competitive(PROFILE).average.mean.depth_pages
     fixed = [
         Setting(f"{DEFAULT_KB} KiB", DEFAULT_KB),
         Setting("competitive", pages * image.BLOCK // 1024),
         Setting(f"{AGGRESSIVE_KB} KiB", AGGRESSIVE_KB),
+        *([Setting(f"{DEEP_KB:,} KiB", DEEP_KB)] if mapped else []),
     ]
     return [*fixed, Setting("tune --watch", None)] if watch else fixed
 
@@ -136,7 +142,9 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
             no_watch = platform.why_no_watch(loop, PROFILE, folder / STATE)
         bench = Bench(folder, file, placed, host, repeats)
         cases = [
-            (each, way) for each in workloads.workloads(planned, scale) for way in settings(watch=no_watch is None)
+            (each, way)
+            for each in workloads.workloads(planned, scale)
+            for way in settings(watch=no_watch is None, mapped=each.mapped)
         ]
         rows = []
         for done, (workload, way) in enumerate(cases):
@@ -171,14 +179,8 @@ class Bench:
             late = runs[-1].drive.lateness_ns.p99
             if late <= LATE_NS:
                 break
-        trace = self.folder / "reads.csv"
-        predict.write_trace(trace, workload, self.placed)
         # `tune --watch` may give each run another depth.
-        policies = {depth: predict.read_ahead(depth, kernel(), request_kb) for depth in depths_kb}
-        each = {
-            depth: predict.predict(predict.scenario(trace, PROFILE, policy, self.host))
-            for depth, policy in policies.items()
-        }
+        each = {depth: self.predicted(workload, depth, request_kb) for depth in set(depths_kb)}
         foretold = [each[depth] for depth in depths_kb]
         elapsed = [run.elapsed_ns for run in runs]
         measured, predicted = median(elapsed), median(one.elapsed_ns for one in foretold)
@@ -199,6 +201,16 @@ class Bench:
             lateness_p99_ns=late,
             note="" if late <= LATE_NS else "the machine was busy: answers came late",
         )
+
+    def predicted(self, workload: workloads.Workload, depth_kb: int, request_kb: int) -> predict.Prediction:
+        """Predict it at a depth. The simulator has no mapped files: what is read around a fault is a read of that."""
+        policy = predict.read_ahead(depth_kb, kernel(), request_kb)
+        if workload.mapped:
+            (size,) = (placed.size for placed in self.placed if placed.name == "large")
+            workload, policy = workloads.around(workload, depth_kb, size), {"name": "demand"}
+        trace = self.folder / "reads.csv"
+        predict.write_trace(trace, workload, self.placed)
+        return predict.predict(predict.scenario(trace, PROFILE, policy, self.host))
 
     def runs(self, workload: workloads.Workload, way: Setting) -> tuple[list[measure.Run], list[int], int]:
         """Run it with cold caches as often as wanted; beside that the depths and the longest request, in KiB."""

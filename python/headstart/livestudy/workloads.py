@@ -9,6 +9,8 @@ from headstart.livestudy.image import MB, Planned
 KIB = 1024
 SEED = 7
 """Of the random places: any number will do."""
+FAULTS = 100
+"""After so many misses the kernel reads around no more faults of an open file (MMAP_LOTSAMISS of mm/filemap.c)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Workload:
     name: str
     what: str
     readers: tuple[tuple[Read, ...], ...]
+    mapped: bool = False
+    """The files are mapped, and each read is of one page: a fault."""
 
     @property
     def reads(self) -> int:
@@ -86,12 +90,45 @@ def workloads(planned: list[Planned], scale: float = 1.0) -> list[Workload]:
             "runs of 256 KiB at random places, by 64 KiB",
             (_scattered(rng, large, int(150 * scale), 256 * KIB, 64 * KIB),),
         ),
+        Workload(
+            "random faults",
+            "pages of a mapped file at random places",
+            (_faults(rng, large, int(FAULTS * scale)),),
+            mapped=True,
+        ),
     ]
+
+
+def around(workload: Workload, read_ahead_kb: int, file_size: int) -> Workload:
+    """Return what the kernel reads for the faults of a mapped workload: so much, half of it before the page.
+
+    mm/filemap.c, do_sync_mmap_readahead.
+    """
+    size = read_ahead_kb * KIB
+    before = size // (8 * KIB) * 4 * KIB
+    readers = tuple(
+        tuple(
+            Read(read.file, start, min(size, file_size - start)) for read in reader for start in [_start(read, before)]
+        )
+        for reader in workload.readers
+    )
+    return Workload(workload.name, workload.what, readers)
+
+
+def _start(read: Read, before: int) -> int:
+    return max(0, read.offset - before)
 
 
 def _sequence(file: str, start: int, end: int, size: int) -> Iterator[Read]:
     for offset in range(start, end, size):
         yield Read(file, offset, min(size, end - offset))
+
+
+def _faults(rng: random.Random, file_size: int, count: int) -> tuple[Read, ...]:
+    """Return pages, each in the middle of 8 MiB of its own: what is read around one holds no other."""
+    slot = 8 * KIB * KIB
+    places = rng.sample(range(file_size // slot), count)
+    return tuple(Read("large", at * slot + slot // 4 + rng.randrange(1024) * 4 * KIB, 4 * KIB) for at in places)
 
 
 def _scattered(rng: random.Random, file_size: int, count: int, run: int, size: int) -> tuple[Read, ...]:

@@ -30,6 +30,10 @@ use crate::DeviceError;
 /// Most sectors that may pass a head in a minute: keeps the arithmetic of `rotation.rs` within 64 bits.
 const SECTORS_PER_MINUTE_MAX: u64 = 300_000_000;
 
+/// The key `form` of what `headstart profile` writes of a device without an arm: it says what saturates the device, and
+/// nothing of how long a request takes.
+pub const NO_ARM: &str = "no-arm";
+
 /// Most cylinders of a drive.
 const CYLINDERS_MAX: u64 = 10_000_000;
 
@@ -103,6 +107,11 @@ pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
         let (line, problem) = toml_problem(&text, &error);
         DeviceError::Syntax { path: shown.clone(), line, problem }
     })?;
+    if profile.get("form").and_then(Value::as_str) == Some(NO_ARM) {
+        let problem = format!("\"{NO_ARM}\" is the profile of a device without an arm, for headstart tune");
+        let error = KeyError::new("form", problem, "a profile of a drive with an arm, or a model, such as nvme");
+        return Err(DeviceError::Profile { path: shown, error });
+    }
     Mechanical::from_table(overlay(profile, keys)).map_err(|error| DeviceError::Profile { path: shown, error })
 }
 

@@ -27,6 +27,9 @@ const CYLINDERS: f64 = 100_000.0;
 /// Overheads of hits and misses that differ by less, in nanoseconds, are one.
 const SAME_OVERHEAD: u64 = 80_000;
 
+/// Inner zones that hold so much more than one outside them are as good as equal: a sector or two of a track.
+const IN_ORDER: f64 = 0.002;
+
 /// What came of it.
 pub(super) struct DriveFound {
     pub arm: ArmFound,
@@ -187,6 +190,15 @@ impl Measured {
             let of = if bound == all { "every zone".to_owned() } else { format!("{bound} of {all} zones") };
             notes.push(format!("in {of} the bus hides the media: the rate is the bus's"));
         }
+        if let Some((zones, most)) = out_of_order(&arm.zones) {
+            let problem =
+                format!("{zones} of {} zones hold more sectors a track than one outside them", arm.zones.len());
+            let percent = most * 100.0;
+            notes.push(format!(
+                "{problem}, by up to {percent:.1} %, which no drive does: tracks and rates are no better than that; \
+                 measure again with more --time, and nothing else under way"
+            ));
+        }
         if arm.segments == 0 {
             notes.push("nothing is answered from a buffer: of the bus nothing can be seen".to_owned());
         }
@@ -197,6 +209,22 @@ impl Measured {
         }
         notes
     }
+}
+
+/// How many zones hold more than one outside them, and the largest share by which one does; none within [`IN_ORDER`].
+fn out_of_order(zones: &[ZoneRate]) -> Option<(usize, f64)> {
+    let mut least = f64::INFINITY;
+    let (mut count, mut most) = (0, 0.0_f64);
+    for zone in zones {
+        let sectors = f64::from(zone.sectors_per_track);
+        let beyond = sectors / least - 1.0;
+        if beyond > IN_ORDER {
+            count += 1;
+            most = most.max(beyond);
+        }
+        least = least.min(sectors);
+    }
+    (count > 0).then_some((count, most))
 }
 
 /// The drive of a profile.
@@ -262,6 +290,24 @@ mod tests {
         assert!((3_000..4_100).contains(&found[5].1), "{found:?}");
         // Two: tracks 1 and 2 are one cylinder away.
         assert_eq!(curve(&seeks, 2, 16, 9_999.0), [(1, 600), (5, 1_000), (10, 2_000), (15, 3_000)]);
+    }
+
+    #[test]
+    fn zones_that_no_drive_has_say_how_wrong_they_are() {
+        let zones = |sectors: &[u32]| -> Vec<ZoneRate> {
+            let zone = |sectors_per_track| ZoneRate {
+                first_sector: 0,
+                sectors: 1,
+                sectors_per_track,
+                bytes_per_s: 1,
+                bus_bound: false,
+            };
+            sectors.iter().copied().map(zone).collect()
+        };
+        assert_eq!(out_of_order(&zones(&[1000, 900, 900, 800])), None);
+        assert_eq!(out_of_order(&zones(&[1000, 900, 901, 800])), None);
+        let (count, most) = out_of_order(&zones(&[1000, 900, 990, 945, 800])).expect("two are");
+        assert_eq!((count, (most * 1000.0).round()), (2, 100.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! - `probe.rs`, `simulated.rs`, `direct.rs`: whom is asked; `lab.rs`: time, chance and progress;
 //! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: a part each, and how it is measured;
-//! - `map.rs`: tracks by place; `drive.rs`: the profile of it all; `findings.rs`: the same for people and programs.
+//! - `map.rs`: tracks by place; `drive.rs`: the profile of it all; `no_arm.rs`: that of a device without an arm; `findings.rs`: the same for people and programs.
 
 mod depths;
 mod direct;
@@ -15,6 +15,7 @@ mod findings;
 mod lab;
 mod look;
 mod map;
+mod no_arm;
 mod overhead;
 mod probe;
 mod rates;
@@ -34,6 +35,7 @@ pub use findings::{ArmFound, Findings, Latency, ZoneRate, SCHEMA};
 use headstart_device::{build_device, DeviceError, SECTOR_BYTES};
 use headstart_types::{DriveFacts, KeyError, Nanos};
 pub use lab::{Phase, Progress, Tell};
+pub use no_arm::NoArm;
 pub use probe::{Probe, Read, Span, ALIGNMENT};
 pub use run::profile;
 pub use seeks::SeekPoint;
@@ -94,7 +96,7 @@ impl Default for Settings {
 pub struct Profile {
     /// The numbers.
     pub findings: Findings,
-    /// The drive as a profile; none of a device without an arm.
+    /// The drive as a profile; of a device without an arm one for `headstart tune` alone.
     pub toml: Option<String>,
     /// What of it decides how much is worth reading at once; none of a device without an arm.
     pub facts: Option<DriveFacts>,
@@ -156,5 +158,6 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
     findings.saturating_depth = depths::saturating(&findings.by_depth, arm).map_or(1, |point| point.depth);
     findings.elapsed_ns = lab.elapsed().0;
     findings.reads = lab.reads;
+    toml = toml.or_else(|| no_arm::text(&findings, name));
     Ok(Profile { findings, toml, facts })
 }

@@ -3,6 +3,8 @@
 //! Source: Li, Shen and Papathanasiou, EuroSys 2007, equation (8): what is transferred within the average switch, a seek
 //! and half a turn. The rate is the mean over the places of the device, as `headstart model competitive` prints it.
 
+use std::path::Path;
+
 use headstart_device::{build_device, SECTOR_BYTES};
 use headstart_policy::readahead::CompetitiveDepth;
 use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
@@ -11,9 +13,13 @@ use serde::Serialize;
 use toml::Table;
 
 use super::{Device, Error};
+use crate::profile::NoArm;
 
-/// More is a slip: it would be seconds of a disk.
+/// More is none, even on purpose: it would be seconds of a disk.
 const LARGEST: u64 = 1 << 30;
+/// More is a slip, most likely. 40 ms, a switch of the slowest of drives, at 400 MB/s, the rate of the fastest, are 16 MB: a
+/// guess of what none needs.
+const USUAL: u64 = 16 << 20;
 
 /// What decides the number.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,30 +56,55 @@ pub struct Depth {
     pub bytes_per_second: Option<f64>,
     /// Bytes that the drive of the profile holds.
     pub profile_bytes: Option<u64>,
+    /// Of a device without an arm: from this size on one read at a time transfers within 5 % of the most.
+    pub saturating_bytes: Option<u64>,
 }
 
 impl Depth {
-    /// The depth for `device`.
+    /// The depth for `device`; more than [`USUAL`] with `force` only.
     ///
     /// # Errors
     /// There is no such profile, nothing in it moves, or the depth is none.
-    pub fn of(device: &Device, wanted: &Wanted) -> Result<Self, Error> {
+    pub fn of(device: &Device, wanted: &Wanted, force: bool) -> Result<Self, Error> {
         match wanted {
-            Wanted::Depth(Bytes(bytes @ 1..=LARGEST)) => Ok(Self::given(*bytes)),
-            Wanted::Depth(bytes) => Err(KeyError::new("depth", bytes.to_string(), "1B to 1GiB").into()),
-            Wanted::Profile { name, keys } => Ok(Self::competitive(device, name, &facts(name, keys)?)),
+            Wanted::Depth(bytes) => {
+                check("depth", bytes.0, force)?;
+                Ok(Self::given(bytes.0))
+            }
+            Wanted::Profile { name, keys } => {
+                let depth = match NoArm::read(Path::new(name))? {
+                    Some(_) if !keys.is_empty() => {
+                        let problem = "the profile of a device without an arm has no keys to lay over";
+                        return Err(
+                            KeyError::new("set", problem, "--set with the profile of a drive with an arm").into()
+                        );
+                    }
+                    Some(found) => Self::saturating(name, &found),
+                    None => Self::competitive(device, name, &facts(name, keys)?),
+                };
+                check("profile", depth.bytes as u64, force)?;
+                Ok(depth)
+            }
         }
     }
 
-    fn given(bytes: u64) -> Self {
+    fn saturating(name: &str, found: &NoArm) -> Self {
         Self {
-            profile: None,
-            seek_ns: None,
-            half_turn_ns: None,
-            bytes_per_second: None,
-            profile_bytes: None,
-            ..Self::rounded(bytes as f64)
+            profile: Some(name.to_owned()),
+            bytes_per_second: Some(found.bytes_per_second as f64),
+            profile_bytes: Some(found.capacity.0),
+            saturating_bytes: Some(found.saturating_size.0),
+            ..Self::rounded(found.saturating_size.0 as f64)
         }
+    }
+
+    /// Whether it comes from an arm.
+    pub(super) fn is_of_an_arm(&self) -> bool {
+        self.seek_ns.is_some()
+    }
+
+    fn given(bytes: u64) -> Self {
+        Self::rounded(bytes as f64)
     }
 
     fn competitive(device: &Device, name: &str, facts: &DriveFacts) -> Self {
@@ -94,8 +125,18 @@ impl Depth {
         let page_bytes = page_bytes();
         let pages = (bytes / page_bytes as f64).round().max(1.0) as u64;
         let kb = kb_of(pages, page_bytes);
-        let (profile, seek_ns, half_turn_ns, bytes_per_second, profile_bytes) = (None, None, None, None, None);
-        Self { profile, bytes, pages, page_bytes, kb, seek_ns, half_turn_ns, bytes_per_second, profile_bytes }
+        Self {
+            profile: None,
+            bytes,
+            pages,
+            page_bytes,
+            kb,
+            seek_ns: None,
+            half_turn_ns: None,
+            bytes_per_second: None,
+            profile_bytes: None,
+            saturating_bytes: None,
+        }
     }
 
     /// The switch: seek and half a turn.
@@ -103,6 +144,29 @@ impl Depth {
     pub fn switch(&self) -> Option<Nanos> {
         Some(Nanos(self.seek_ns? + self.half_turn_ns?))
     }
+}
+
+/// Refuses a depth that is none, and one that is a slip most likely.
+///
+/// # Errors
+/// It is.
+pub(super) fn check(key: &str, bytes: u64, force: bool) -> Result<(), KeyError> {
+    match bytes {
+        0 => Err(KeyError::new(key, "a depth of nothing", "1B to 16MiB; with --force up to 1GiB")),
+        _ if bytes <= USUAL => Ok(()),
+        _ if bytes <= LARGEST && force => Ok(()),
+        _ => {
+            let problem = format!("a depth of {}", Bytes(bytes));
+            Err(KeyError::new(key, problem, "1B to 16MiB; with --force up to 1GiB"))
+        }
+    }
+}
+
+/// The most that a watch of such a drive could write.
+pub(super) fn deepest(facts: &DriveFacts) -> u64 {
+    let seek = facts.seek.iter().copied().max().unwrap_or_default().max(facts.mean_seek);
+    let rate = facts.bands.iter().map(|band| band.bytes_per_second).fold(0.0, f64::max);
+    ((seek + facts.half_turn).as_secs_f64() * rate) as u64
 }
 
 /// Bytes of a page of this machine.
@@ -141,8 +205,6 @@ pub(super) fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::super::testing::Machine;
     use super::*;
 
@@ -154,7 +216,7 @@ mod tests {
         let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
         let device = device.expect("it is there");
         let wanted = |name: &str| Wanted::Profile { name: name.to_owned(), keys: Table::new() };
-        let depth = Depth::of(&device, &wanted("ibm-36gb-10k")).expect("a drive with an arm");
+        let depth = Depth::of(&device, &wanted("ibm-36gb-10k"), false).expect("a drive with an arm");
         assert!((392e3..394e3).contains(&depth.bytes), "{depth:?}");
         let switch = depth.switch().expect("a seek and half a turn");
         assert!((10.5..10.56).contains(&(switch.as_secs_f64() * 1e3)), "{depth:?}");
@@ -162,12 +224,12 @@ mod tests {
         if depth.page_bytes == 4096 {
             assert_eq!((depth.pages, depth.kb), (96, 384));
         }
-        let error = Depth::of(&device, &wanted("nvme")).expect_err("no arm").to_string();
+        let error = Depth::of(&device, &wanted("nvme"), false).expect_err("no arm").to_string();
         assert!(
             error.starts_with("profile: nothing moves in \"nvme\"") && error.ends_with("or --depth SIZE"),
             "{error}"
         );
-        let error = Depth::of(&device, &wanted("no-drive")).expect_err("no drive").to_string();
+        let error = Depth::of(&device, &wanted("no-drive"), false).expect_err("no drive").to_string();
         assert!(error.contains("no-drive") && error.contains("allowed"), "{error}");
     }
 
@@ -180,9 +242,24 @@ mod tests {
         machine.disk("sda", "8:0", 8, 128);
         let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
         let device = device.expect("it is there");
-        for bytes in [0, (1 << 30) + 1] {
-            let error = Depth::of(&device, &Wanted::Depth(Bytes(bytes))).expect_err("refused").to_string();
-            assert_eq!(error, format!("depth: {}; allowed: 1B to 1GiB", Bytes(bytes)));
+        let of = |bytes, force| Depth::of(&device, &Wanted::Depth(Bytes(bytes)), force);
+        for (bytes, force) in [(0, true), (USUAL + 1, false), (LARGEST, false), (LARGEST + 1, true)] {
+            let error = of(bytes, force).expect_err("refused").to_string();
+            assert!(error.ends_with("; allowed: 1B to 16MiB; with --force up to 1GiB"), "{error}");
         }
+        assert_eq!([of(USUAL, false), of(LARGEST, true)].map(|depth| depth.expect("allowed").kb), [16 << 10, 1 << 20]);
+    }
+
+    #[test]
+    fn a_depth_of_a_profile_has_the_limit_of_one_that_is_given() {
+        let machine = Machine::new();
+        machine.disk("sda", "8:0", 36_400_000_000 / 512, 128);
+        let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
+        // Seeks of minutes: at 37 MB/s GB.
+        let keys = "seek = {average = \"300s\", maximum = \"600s\"}".parse().expect("TOML");
+        let wanted = Wanted::Profile { name: "ibm-36gb-10k".to_owned(), keys };
+        let error = Depth::of(&device.expect("it is there"), &wanted, true).expect_err("refused").to_string();
+        assert!(error.starts_with("profile: a depth of "), "{error}");
+        assert!(error.ends_with("; allowed: 1B to 16MiB; with --force up to 1GiB"), "{error}");
     }
 }

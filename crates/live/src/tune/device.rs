@@ -50,6 +50,12 @@ pub struct Device {
     /// What names it for good: a serial number or the like; of a loop device its file; of a file system without a block
     /// device what is mounted.
     pub identity: Option<String>,
+    /// What it says of rotation, the flag `queue/rotational`; `None` where it says nothing.
+    pub rotational: Option<bool>,
+    /// Maker and model, as far as it says.
+    pub maker: Option<String>,
+    /// The devices that are made of it, or of a partition of it.
+    pub part_of: Vec<String>,
     /// Counts the media that devices have had since the boot: another number, another medium.
     pub sequence: Option<u64>,
     /// Folder of its backing device.
@@ -111,6 +117,9 @@ impl Device {
                 Some(_) => IDENTITIES.iter().find_map(|file| read(file)),
                 None => mounted(roots, number),
             },
+            rotational: read("queue/rotational").map(|text| text == "1"),
+            maker: join(read("device/vendor"), read("device/model")),
+            part_of: block.as_ref().map(|block| holders(block)).unwrap_or_default(),
             sequence: read("diskseq").and_then(|text| text.parse().ok()),
             backing,
             block,
@@ -225,6 +234,22 @@ fn mounted(roots: &Roots, number: Number) -> Option<String> {
     let (_, rest) = line.split_once(" - ")?;
     let mut fields = rest.split(' ');
     Some(format!("{} {}", fields.next()?, fields.next()?))
+}
+
+fn join(one: Option<String>, other: Option<String>) -> Option<String> {
+    let words: Vec<String> = one.into_iter().chain(other).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// What is made of a disk or of its partitions.
+fn holders(block: &Path) -> Vec<String> {
+    let folders =
+        names_in(block).into_iter().map(|name| block.join(name)).filter(|folder| folder.join("partition").exists());
+    let mut names: Vec<String> =
+        std::iter::once(block.to_owned()).chain(folders).flat_map(|folder| names_in(&folder.join("holders"))).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

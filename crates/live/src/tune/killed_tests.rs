@@ -54,7 +54,7 @@ fn carry_out(machine: &Machine, step: Step) {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let kb = || (1u64..400).prop_map(|pages| pages * 64);
+    let kb = || (1u64..250).prop_map(|pages| pages * 64);
     let step = prop_oneof![
         kb().prop_map(Step::Apply),
         kb().prop_map(Step::ApplyKilled),

@@ -93,7 +93,8 @@ mod tests {
         let roots = machine.roots();
         machine.write("run", "");
         let text = try_lock(&roots, "one").expect_err("a file").to_string();
-        assert!(text.ends_with("/run: is no folder; allowed: a folder of mode 0700 that belongs to the user of the command"));
+        assert!(text
+            .ends_with("/run: is no folder; allowed: a folder of mode 0700 that belongs to the user of the command"));
         fs::remove_file(&roots.run).expect("ours");
         private_folder(&roots.run).expect("it can be made");
         machine.link("run/one.lock", "victim");

@@ -8,6 +8,7 @@
 //!
 //! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
 //! - `state.rs`: what was found, on disk; `lock.rs`: one at a time; `process.rs`: whether who wrote that still lives;
+//! - `cautions.rs`: what speaks against a number;
 //! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
 //! - `instance.rs`: requests as the kernel traces them; `events.rs`: its lines; `adapt.rs`: from places of I/Os to numbers;
 //! - `watch.rs`: all of it together, over and over.
@@ -15,6 +16,7 @@
 //! All that is read and written lies under [`Roots`], so that tests have machines of their own.
 
 mod adapt;
+mod cautions;
 mod depth;
 mod device;
 mod events;
@@ -65,6 +67,9 @@ pub enum Error {
     /// The profile.
     #[error(transparent)]
     Profile(#[from] DeviceError),
+    /// That of a device without an arm.
+    #[error(transparent)]
+    NoArm(#[from] crate::profile::Error),
     /// Another key.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -399,7 +399,10 @@ mod tests {
             ("{\"schema\":2,\"more\":0}", "has schema 2; allowed: schema 1, of this version"),
             ("{\"schema\":1,\"entries\":[{\"backing\":7}]}", "is damaged: invalid type: integer `7`"),
             (&with("\"7:0\"", "18446744073709551615", "[]"), "is damaged: loop0: a read-ahead of 18446744073709551615"),
-            (&with("\"7:0\"", "128", "[18446744073709551612]"), "is damaged: loop0: a read-ahead of 1844674407370955161"),
+            (
+                &with("\"7:0\"", "128", "[18446744073709551612]"),
+                "is damaged: loop0: a read-ahead of 1844674407370955161",
+            ),
             (&with("\"../x\"", "128", "[]"), "is damaged: backing \"../x\"; allowed: the name of a backing device"),
         ] {
             fs::write(&path, text).expect("there is room");

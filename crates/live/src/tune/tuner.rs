@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use headstart_types::DriveFacts;
 use nix::fcntl::Flock;
 
+use super::cautions;
 use super::depth::bytes_of;
 use super::instance::sweep;
 use super::lock::try_lock;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub device: PathBuf,
     /// The state file.
     pub state: PathBuf,
+    /// Depths are allowed that are a slip most likely.
+    pub force: bool,
 }
 
 /// One device and its number.
@@ -62,14 +65,15 @@ impl Tuner {
     /// # Errors
     /// The profile is none, or the state file is damaged.
     pub fn show(&self, wanted: &Wanted) -> Result<Report, Error> {
-        let depth = Depth::of(&self.device, wanted)?;
+        let depth = Depth::of(&self.device, wanted, self.settings.force)?;
         let now = self.device.read_ahead_kb()?;
         let roots = &self.settings.roots;
         let boot = roots.boot_id();
         let entries = state::read_if_allowed(&self.settings.state)?;
         let of_this = |entry: &&Entry| entry.backing == self.device.backing_name() && entry.boot_id == boot;
         let entry = entries.iter().flatten().find(of_this).filter(|entry| entry.is_for(&self.device));
-        let mut notes: Vec<String> = depth.profile_bytes.and_then(|bytes| self.remark(bytes)).into_iter().collect();
+        let mut notes = self.remarks(&depth);
+        notes.extend(cautions::of_faults(depth.kb));
         if entries.is_none() {
             let state = self.settings.state.display();
             notes.push(format!("{state} is for root to read: whether something has been applied is not known"));
@@ -95,10 +99,10 @@ impl Tuner {
     /// # Errors
     /// As [`Tuner::show`]; the system does not allow it; somebody watches the device. Then the number is as it was.
     pub fn apply(&self, wanted: &Wanted) -> Result<Report, Error> {
-        let depth = Depth::of(&self.device, wanted)?;
+        let depth = Depth::of(&self.device, wanted, self.settings.force)?;
         let Held { mut state, mut notes, lock } = self.hold()?;
         let found = self.found()?;
-        notes.extend(depth.profile_bytes.and_then(|bytes| self.remark(bytes)));
+        notes.extend(self.remarks(&depth));
         let mut entry = match state.entry(&self.device) {
             Some(before) if before.goes_on(&self.device, found) => before.clone(),
             _ => Entry::new(&self.device, &self.settings.roots, found, None),
@@ -238,9 +242,16 @@ impl Tuner {
         Error::path(&self.device.path, problem, "one at a time: wait, or end it with SIGTERM, which restores")
     }
 
-    /// Whether the drive is another than that of the profile, as far as sizes tell.
-    pub(super) fn remark_on_size(&self, facts: &DriveFacts) -> Option<String> {
-        self.remark(bytes_of(facts))
+    /// What speaks against the depth of a profile on this device.
+    fn remarks(&self, depth: &Depth) -> Vec<String> {
+        let size = depth.profile_bytes.and_then(|bytes| self.remark(bytes));
+        let arm = if depth.is_of_an_arm() { cautions::of_an_arm(&self.device) } else { Vec::new() };
+        size.into_iter().chain(arm).collect()
+    }
+
+    /// The same of a drive that is watched.
+    pub(super) fn remarks_on_drive(&self, facts: &DriveFacts) -> Vec<String> {
+        self.remark(bytes_of(facts)).into_iter().chain(cautions::of_an_arm(&self.device)).collect()
     }
 
     fn remark(&self, profile: u64) -> Option<String> {

@@ -16,7 +16,7 @@ pub(super) fn wanted(kib: u64) -> Wanted {
 }
 
 pub(super) fn settings(machine: &Machine) -> Settings {
-    Settings { roots: machine.roots(), device: PathBuf::from("/dev/sda"), state: machine.path(STATE) }
+    Settings { roots: machine.roots(), device: PathBuf::from("/dev/sda"), state: machine.path(STATE), force: false }
 }
 
 pub(super) fn tuner(machine: &Machine) -> Tuner {
@@ -214,7 +214,10 @@ fn what_could_not_be_restored_is_not_replaced() {
     let machine = machine();
     set(&machine, LARGEST_KB + 1);
     let error = tuner(&machine).apply(&wanted(512)).expect_err("refused").to_string();
-    assert!(error.ends_with("which could not be restored; allowed: at most 1073741824: set one by hand first"), "{error}");
+    assert!(
+        error.ends_with("which could not be restored; allowed: at most 1073741824: set one by hand first"),
+        "{error}"
+    );
     assert_eq!(kb(&machine), (LARGEST_KB + 1).to_string());
     set(&machine, LARGEST_KB);
     assert_eq!(tuner(&machine).apply(&wanted(512)).expect("it can be written").old_kb, Some(LARGEST_KB));

@@ -12,7 +12,7 @@ use nix::fcntl::Flock;
 use toml::Table;
 
 use super::adapt::{Adapter, Pace};
-use super::depth::{facts, kb_of, mean_rate, page_bytes};
+use super::depth::{check, deepest, facts, kb_of, mean_rate, page_bytes};
 use super::events::{Line, Lines};
 use super::instance::{Instance, Source};
 use super::report::{Ended, Status};
@@ -75,6 +75,7 @@ impl<S: Source> Watch<S> {
         source: impl FnOnce() -> Result<S, Error>,
     ) -> Result<Self, Error> {
         let facts = facts(&settings.profile, &settings.keys)?;
+        check("profile", deepest(&facts), tuner.settings.force)?;
         let device = tuner.device();
         if !device.has_requests() {
             let problem = format!("{} has no requests of its own that could be followed", device.label());
@@ -94,7 +95,7 @@ impl<S: Source> Watch<S> {
         let rate = mean_rate(&facts, device.size_bytes);
         let adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
         let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)));
-        notes.extend(tuner.remark_on_size(&facts));
+        notes.extend(tuner.remarks_on_drive(&facts));
         let status = Status::new(device, &settings.profile, &facts, found, notes);
         let (lines, checked) = (Lines::default(), Nanos::ZERO);
         let mut watch =

@@ -54,7 +54,7 @@ pub(super) fn machine_with(name: &str) -> Machine {
 
 fn tuner(machine: &Machine) -> Tuner {
     let (roots, device) = (machine.roots(), PathBuf::from("/dev/loop5"));
-    let settings = Settings { roots, device, state: machine.path("tune.json") };
+    let settings = Settings { roots, device, state: machine.path("tune.json"), force: false };
     let found = Device::at(&settings.roots, &settings.device, "7:5".parse().expect("a number"), false);
     Tuner { settings, device: found.expect("it is there") }
 }
@@ -133,7 +133,10 @@ fn one_that_was_killed_is_put_right_by_the_next() {
     machine.write("sys/class/bdi/7:5/read_ahead_kb", &stood.to_string());
     let put = |watcher: Process| {
         let entry = state::Entry { watcher: Some(watcher), ..entries[0].clone() };
-        state::State::open(&machine.roots(), &machine.path("tune.json")).expect("ours").put(entry).expect("there is room");
+        state::State::open(&machine.roots(), &machine.path("tune.json"))
+            .expect("ours")
+            .put(entry)
+            .expect("there is room");
     };
     let own = entries[0].watcher.expect("this process");
     put(own);

@@ -1,0 +1,98 @@
+//! What was measured of a device without an arm, as a profile for `headstart tune`: from which size and how many reads at
+//! once it is saturated. It says nothing of single requests, so that no simulator can load it: `headstart-device` says so
+//! of its first key, `form`.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use headstart_device::NO_ARM;
+use headstart_types::{system_says, typed_keys, Bytes, Nanos};
+use serde::Deserialize;
+use toml::Table;
+
+use super::{Error, Findings};
+
+/// A profile has some lines.
+const LARGEST_BYTES: u64 = 1 << 20;
+const ALLOWED: &str = "a profile that headstart profile has written";
+
+/// The numbers that a tuner needs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoArm {
+    /// Always "no-arm".
+    pub form: String,
+    /// Of the device.
+    pub name: String,
+    /// What it holds.
+    pub capacity: Bytes,
+    /// Median time of a read of 4 KiB anywhere.
+    pub latency: Nanos,
+    /// From this size on one read at a time transfers within 5 % of the most.
+    pub saturating_size: Bytes,
+    /// From so many reads of 4 KiB at once on throughput is within 5 % of the most.
+    pub saturating_depth: usize,
+    /// The most that one read at a time transfers.
+    pub bytes_per_second: u64,
+    /// The most reads of 4 KiB.
+    pub requests_per_second: u64,
+}
+
+impl NoArm {
+    /// Reads a profile; `None` if the file is of another form, or no file.
+    ///
+    /// # Errors
+    /// It is of this form, and something is missing or wrong.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let Ok(text) = text_of(path) else { return Ok(None) };
+        let Ok(table) = text.parse::<Table>() else { return Ok(None) };
+        if table.get("form").and_then(toml::Value::as_str) != Some(NO_ARM) {
+            return Ok(None);
+        }
+        let found: Self = typed_keys(table).map_err(|error| Error::path(path, error.to_string(), ALLOWED))?;
+        match found.saturating_size.0 {
+            0 => Err(Error::path(path, "saturating_size is 0", ALLOWED)),
+            _ => Ok(Some(found)),
+        }
+    }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(system_says(&io::ErrorKind::InvalidInput.into())));
+    }
+    let mut text = String::new();
+    file.take(LARGEST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The profile of what was found; `None` of a drive with an arm.
+pub(super) fn text(findings: &Findings, name: &str) -> Option<String> {
+    let size = Bytes(findings.saturating_bytes?);
+    let most = |of: fn(&super::Point) -> f64, points: &[super::Point]| points.iter().map(of).fold(0.0, f64::max) as u64;
+    Some(format!(
+        "\
+# Measured by headstart profile {version} through direct reads of a device: {reads} of them. [M] measured
+# A device without an arm: for headstart tune. The simulator has no model of it.
+form = \"{NO_ARM}\"
+name = {name}
+capacity = \"{capacity}\"  # [M] what the device says
+latency = \"{latency}\"  # [M] median of reads of 4 KiB anywhere
+saturating_size = \"{size}\"  # [M] from this size on one read at a time transfers within 5 % of the most
+saturating_depth = {depth}  # [M] from so many reads of 4 KiB at once on there are within 5 % of the most
+bytes_per_second = {rate}  # [M] the most, one read at a time
+requests_per_second = {requests}  # [M] the most reads of 4 KiB
+",
+        version = env!("CARGO_PKG_VERSION"),
+        reads = findings.reads,
+        name = toml::Value::String(name.to_owned()),
+        capacity = Bytes(findings.capacity_bytes),
+        latency = Nanos(findings.latency.far_ns),
+        depth = findings.saturating_depth,
+        rate = most(|point| point.bytes_per_s, &findings.by_size),
+        requests = most(|point| point.requests_per_s, &findings.by_depth),
+    ))
+}
