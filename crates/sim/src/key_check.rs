@@ -91,6 +91,7 @@ impl Scenario {
             block_bytes: self.workload.block_bytes(),
             drive: drive.map(Arc::new),
             future: Some(Arc::new([Vec::new()])),
+            initial_places: Arc::new([]),
         };
         build::policy(keys, &context, &surroundings, asking).map(drop)
     }
