@@ -1,8 +1,8 @@
 """What each shipped device makes of plain reads, beside its data sheet: the table in docs/devices.md.
 
-Sequential: 64 MiB from the outer edge in requests of 64 KiB, the next issued when the last is done. Random: 2,000 reads of
-4 KiB at even places of the whole device, one at a time. Both through the simulator, by demand and by Linux's read-ahead
-(as the registry has it), with a cache of 8 MiB and without any host cost.
+Sequential: 64 MiB from the outer edge in requests of 64 KiB, the next issued when the last is done. Random: 2,000 reads
+of 4 KiB at even places of the whole device, one at a time. Both through the simulator, by demand and by Linux's
+read-ahead (as the registry has it), with a cache of 8 MiB and without any host cost.
 """
 
 from dataclasses import dataclass
@@ -134,12 +134,13 @@ def _bus(keys: Any) -> float:
 def implausible(row: Row) -> list[str]:
     """Return what is wrong with a row, in sentences.
 
-    Nothing reads faster than media and bus let it (2 % for what the buffer holds at the end). A drive with an arm, read in
-    order, loses no more than 30 % of that by demand, where one without a buffer waits for the turn behind a request, and
-    20 % with read-ahead. Read-ahead costs a sequential reader nothing, and a random one no more than 2 %. A random read
-    takes the mean seek and half a turn, and beyond that the controller and 4 KiB: less than a quarter of a turn and 3 ms.
-    A data sheet's rate is met within 5 % by the mean over the drive where it says that, else never exceeded by 2 %; its
-    random time is met within 15 %, which is what it leaves out (overhead, transfer) or rounds.
+    Nothing reads faster than media and bus let it (2 % for what the buffer holds at the end). A drive with an arm that
+    is read in order loses no more than 30 % of that by demand, where one without a buffer waits for the turn behind a
+    request, and 20 % with read-ahead. Read-ahead costs a sequential or random reader no more than 2 %. A random read
+    takes the mean seek and half a turn, and beyond that the controller and 4 KiB: less than a quarter of a turn and
+    3 ms. A data sheet's rate is met within 5 % by the mean over the drive where it says that, else never exceeded by
+    2 %; its random time is met within 15 %, which is what it leaves out (overhead, transfer) or rounds. The object
+    store's guide gives a range, 100 to 200 ms: within a third of its middle.
     """
     sheet, (demand, linux), (random, random_linux) = row.sheet, row.mb_per_s, row.random_ms
     claims = {
