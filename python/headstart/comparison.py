@@ -161,15 +161,20 @@ def policy_keys(text: str) -> dict[str, Any]:
     return keys
 
 
+@functools.cache
+def _families() -> tuple[dict[str, str], frozenset[str]]:
+    """Return the family of each policy, and the replacements that work from hints."""
+    rows = catalog()
+    families = {str(entry["name"]): str(entry["family"]) for entry in rows["policies"]}
+    return families, frozenset(str(entry["name"]) for entry in rows["replacements"] if entry["hinted"])
+
+
 def kind(policy: str) -> str:
     """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"."""
     keys = policy_keys(policy)
-    rows = catalog()
-    families = {entry["name"]: entry["family"] for entry in rows["policies"]}
-    family = str(families.get(keys["name"], "demand"))
-    replacement = keys.get("replacement")
-    hinted = {entry["name"] for entry in rows["replacements"] if entry["hinted"]}
-    return "hinted" if family == "demand" and replacement in hinted else family
+    families, hinted = _families()
+    family = families.get(keys["name"], "demand")
+    return "hinted" if family == "demand" and keys.get("replacement") in hinted else family
 
 
 def toml_value(text: str) -> object:

@@ -401,4 +401,72 @@ mod tests {
         // One link and one unlink for each block. It was a look at each mark: 10,000 times as much for 100 times as many.
         assert_eq!((steps(100), steps(10_000)), (200, 20_000));
     }
+
+    /// Names a long run at each request, all of it again.
+    struct Long(u32);
+
+    impl ReadAhead for Long {
+        fn asked(&mut self, _: Nanos, asked: &Asked, _: &[Found], _: &dyn Cached, prefetch: &mut Vec<Run>) {
+            prefetch.extend([Run { file: asked.file, first: asked.first, count: self.0 }; 2]);
+        }
+    }
+
+    /// One file without end, whose blocks have the numbers of their places.
+    struct Endless;
+
+    impl Space for Endless {
+        fn block(&self, _file: u32, index: u64) -> Option<Block> {
+            Some(Block(index as u32))
+        }
+
+        fn known(&self, file: u32, index: u64) -> Option<Block> {
+            self.block(file, index)
+        }
+
+        fn place(&self, block: Block) -> (u32, u64) {
+            (0, block.0.into())
+        }
+
+        fn file_blocks(&self, _file: u32) -> Option<u64> {
+            None
+        }
+
+        fn disk(&self, _block: Block) -> Disk {
+            Disk(0)
+        }
+
+        fn blocks(&self) -> usize {
+            usize::MAX
+        }
+    }
+
+    /// The fetches of one request that a run of `length` blocks is named for twice, and the steps that they take.
+    fn fetches_and_steps(length: u32) -> (Vec<Fetch>, usize) {
+        let parts = Apart(Box::new(Lru::new(&[], 0)), Some(Box::new(Long(length))));
+        let mut policy = Asking::new(Box::new(parts), length);
+        let view = View {
+            cursor: 0,
+            free: length,
+            blocks: &[BlockState::ABSENT],
+            outstanding: &[0],
+            disk_of: &[Disk(0)],
+            space: &Endless,
+            found: &[Found::Absent],
+        };
+        let asked = Asked { file: 0, first: 0, count: 1, client: 0 };
+        let mut fetches = Vec::new();
+        policy.on(Nanos(0), Event::Asked { asked, position: 0, write: false }, &view, &mut fetches);
+        (fetches, policy.named.steps.get())
+    }
+
+    #[test]
+    fn a_block_is_looked_at_a_constant_number_of_times() {
+        for length in [1_000, 16_000] {
+            let (fetches, steps) = fetches_and_steps(length);
+            let blocks: Vec<u32> = fetches.iter().map(|fetch| fetch.block.0).collect();
+            assert_eq!(blocks, (0..length).collect::<Vec<_>>(), "each block once");
+            // A look at each name of a block, and one at each fetch; one by one it would be the square of them.
+            assert!(steps <= 4 * length as usize, "{steps} steps for {length} blocks");
+        }
+    }
 }

@@ -161,9 +161,7 @@ def show(console: Console, done: comparison.Comparison) -> None:
         console.print(f"note: {plain(note)}", markup=False)
 
 
-def _block(
-    disks: int, rows: list[comparison.Row], refusals: list[comparison.Refusal], *, with_bar: bool
-) -> Table:
+def _block(disks: int, rows: list[comparison.Row], refusals: list[comparison.Refusal], *, with_bar: bool) -> Table:
     bound = f"{rows[0].lower_bound_ns / 1e9:,.3f}"
     title = f"{disks} disk{'s' if disks > 1 else ''} (times in s, lower bound {bound})"
     table = Table(
