@@ -1,6 +1,7 @@
 """The command tree, and the one place where an outcome becomes an exit status.
 
-0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, with one line on stderr; 130 stopped by Ctrl-C; 141 nobody reads our output.
+0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, the same;
+130 stopped by Ctrl-C; 141 nobody reads our output.
 """
 
 import os

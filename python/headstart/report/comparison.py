@@ -69,6 +69,6 @@ def _figures(rows: list[Row], refusals: list[Refusal]) -> str:
         cells = [escape(row.policy), *(f"{time / 1e9:,.3f}" for time in times)]
         cells += [f"{result.fetches:,}", f"{result.prefetches_wasted:,}", f"{result.utilization:.0%}"]
         lines.append(("best" if row.best else "", [*cells, f"{row.above_bound:+.1%}"]))
-    for refusal in refusals:
-        lines.append(("", [escape(refusal.policy), "see note", *[""] * (len(header) - 2)]))
+    empty = [""] * (len(header) - 2)
+    lines.extend(("", [escape(refusal.policy), "see note", *empty]) for refusal in refusals)
     return table(header, lines)
