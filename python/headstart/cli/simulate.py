@@ -135,7 +135,7 @@ def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
 
 
 def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the keys of each level of the result: a tier is as many levels as share the one below, times those of it."""
+    """Return the keys of each level of the result: each level is below as many of the tier above as are its clients."""
     tiers: list[dict[str, Any]] = []
     count = 1
     for each in reversed(keys):

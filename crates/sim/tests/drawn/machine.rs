@@ -19,7 +19,7 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
             keys = Table::new();
             "rapid-transit"
         }
-        0 | 1 if plan.program => {
+        0..=2 if plan.program => {
             keys = Table::new();
             "rapid-transit"
         }
@@ -41,7 +41,8 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
         }
     };
     let chooses = hinted.iter().any(|row| row.name == name) || name == "sarc";
-    if draw.chance(if chooses { 2 } else { 60 }) {
+    let often = if name == "rapid-transit" { 25 } else { 60 };
+    if draw.chance(if chooses { 2 } else { often }) {
         let (replacement, value) = replacement(draw);
         if replacement == "min" {
             hints(draw, &mut keys);

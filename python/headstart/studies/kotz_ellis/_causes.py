@@ -27,4 +27,5 @@ def _intervals(pair: Pair) -> str:
     shorter = sum(new.length_ms < old.length_ms for old, new in zip(before, after, strict=True))
     waits = (sum(each.critical_wait_ms for each in intervals) for intervals in (after, before))
     change = next(waits) - next(waits)
-    return f"; of the first seed {shorter} of {len(before)} intervals shorter, waiting for blocks of those critical {change:+.0f}"
+    of = f"{shorter} of {len(before)} intervals shorter"
+    return f"; of the first seed {of}, waiting for blocks of those critical {change:+.0f}"

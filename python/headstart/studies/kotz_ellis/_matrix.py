@@ -2,8 +2,8 @@
 
 Setting: sections 5.1 and 5.4. What the paper does not print is guessed or found by scanning, and swept by the item
 `sensitivity`: the portions' lengths and places (guesses, those of the patterns' defaults), the frames of the cache
-(`Variant.spare`), when an action's request enters the disk's queue (`ACTION_ISSUES`), and how long each look-up holds the
-shared structures (`CONTENTION_MS`).
+(`Variant.spare`), when an action's request enters the disk's queue (`ACTION_ISSUES`), and how long each look-up holds
+the shared structures (`CONTENTION_MS`).
 """
 
 import dataclasses
@@ -20,9 +20,10 @@ ACTION_ISSUES: Final = "start"
 """Found by scanning for the findings as a whole: with "end" some read times rise, and slowdowns exceed 5 %."""
 
 CONTENTION_MS: Final = 0.75
-"""Of each look-up. Found by scanning for the findings as a whole, in steps of 0.25: up to 0.75 about as many agree, and
-at 0.75 the greatest reduction of a total is nearest to the published 53 %. The 6 to 16 ms of an action (section 6.3) are
-measured and include all contention, so actions hold nothing beside them; `sensitivity` has the other reading."""
+"""Of each look-up. Found by scanning for the findings as a whole, in steps of 0.25: at 0.75 no finding is lost that
+holds with less, and the greatest reduction of a total is nearest to the published 53 %. The 6 to 16 ms of an action
+(section 6.3) are measured and include all contention, so actions hold nothing beside them; `sensitivity` has the other
+reading."""
 
 PATTERNS: Final = ("lfp", "lrp", "lw", "gfp", "grp", "gw")
 GLOBAL: Final = ("gfp", "grp", "gw")

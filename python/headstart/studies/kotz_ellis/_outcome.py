@@ -22,7 +22,10 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Figures of a run, or the mean of several; times in milliseconds, of a process where not said otherwise the mean over processes."""
+    """Figures of a run, or the mean of several.
+
+    Times are in milliseconds, of a process, and where not said otherwise the mean over processes.
+    """
 
     total_ms: float
     read_ms: float
@@ -104,7 +107,7 @@ class Outcome:
 def mean(runs: Sequence[Outcome]) -> Outcome:
     """Return the mean of every figure."""
     names = [field.name for field in dataclasses.fields(Outcome) if field.name != "intervals"]
-    means = {name: statistics.fmean(getattr(run, name) for run in runs) for name in names}
+    means: dict[str, Any] = {name: statistics.fmean(getattr(run, name) for run in runs) for name in names}
     return dataclasses.replace(runs[0], **means)
 
 

@@ -43,7 +43,8 @@ def read_time(pairs: list[Pair]) -> Row:
         ours=f"reduced by more than {SOME:g} % in {len(pairs) - len(rose)} of {len(pairs)}",
         holds=not rose,
         tolerance=f"every case, by more than {SOME:g} %",
-        note=f"{counted(pairs)}; reduced by (%) least, quartiles, greatest: {spread([each.read_gain for each in pairs])}"
+        note=f"{counted(pairs)}; reduced by (%) least, quartiles, greatest: "
+        + spread([each.read_gain for each in pairs])
         + (f"; not in {listed(rose, lambda each: f'{each.read_gain:+.1f} %')}" if rose else ""),
     )
 
@@ -176,7 +177,8 @@ def hit_wait_and_miss(pairs: list[Pair]) -> Row:
         ITEM,
         "hit-wait time beside the wait of a miss",
         published="generally much smaller",
-        ours=f"at most {100 * MUCH:.0f} % of it in {held} of {len(pairs)}, at the median {100 * statistics.median(ratios):.0f} %",
+        ours=f"at most {100 * MUCH:.0f} % of it in {held} of {len(pairs)}, at the median "
+        f"{100 * statistics.median(ratios):.0f} %",
         holds=held >= MOST * len(pairs),
         tolerance=f"at most {100 * MUCH:.0f} % of it in {100 * MOST:.0f} % of the cases",
         note=f"over the mean response time of the disks in the same run: {spread(ratios, 2)}",
@@ -228,7 +230,9 @@ def fetches(pairs: list[Pair]) -> Row:
         published="no more with prefetching than without",
         ours=f"no more in {len(pairs) - len(more)} of {len(pairs)}",
         holds=not more,
-        note=f"more in {listed(more, lambda each: f'{each.without.fetches:g} to {each.prefetching.fetches:g}')}. {AGAIN}"
+        note="more in "
+        + listed(more, lambda each: f"{each.without.fetches:g} to {each.prefetching.fetches:g}")
+        + f". {AGAIN}"
         if more
         else "no case fetches a block more",
     )

@@ -23,7 +23,8 @@ def total(pairs: list[Pair]) -> Row:
         ours=f"reduced in {len(gained)} of {len(pairs)}",
         holds=len(gained) > len(pairs) / 2,
         tolerance="more than half",
-        note=f"{counted(pairs)}; reduced by (%) least, quartiles, greatest: {spread([each.total_gain for each in pairs])}; by more than "
+        note=f"{counted(pairs)}; reduced by (%) least, quartiles, greatest: "
+        f"{spread([each.total_gain for each in pairs])}; by more than "
         f"{GAIN:g} % in {sum(each.total_gain > GAIN for each in pairs)}",
     )
 
@@ -141,7 +142,9 @@ def overrun(pairs: list[Pair]) -> Row:
     """The overrun is between 4 and 14 ms."""
     low, high = paper.OVERRUN_MS
     outside = [each for each in pairs if not low <= each.prefetching.overrun_ms <= high]
-    few = listed(outside, lambda each: f"{each.prefetching.overrun_ms:.1f} ms, of {each.prefetching.overruns:g} overruns")
+    few = listed(
+        outside, lambda each: f"{each.prefetching.overrun_ms:.1f} ms, of {each.prefetching.overruns:g} overruns"
+    )
     others = f"; outside: {few}" if outside else ""
     least, most = paper.ACTION_MS
     return finding(
