@@ -94,8 +94,8 @@ impl Flow {
         let Some(parallel) = &self.parallel else { return false };
         let client = &self.clients[index];
         let waited = matches!(client.process.phase, Phase::Granted(_));
-        let met = parallel.barrier.as_ref().is_none_or(|barrier| !barrier.holds(index as u32));
-        !waited && !client.has_begun && !(met && parallel.contention.is_none())
+        let meets = parallel.barrier.as_ref().is_some_and(|barrier| barrier.holds(index as u32));
+        !waited && !client.has_begun && (meets || !parallel.contention.is_none())
     }
 
     /// Whether a process that has thought may ask for a block now; it has taken it then, and paid for looking it up.
