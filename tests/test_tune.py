@@ -269,7 +269,9 @@ def test_a_file_system_without_a_device_has_a_read_ahead_of_its_own(tmp_path: Pa
         (faults,) = found.notes
         assert faults.startswith("1024 KiB are read around each random fault of a mapped file")
         (no_arm,) = tuning.show(disk, profile="ibm-36gb-10k", state=state).notes
-        assert no_arm.startswith(f"{found.device.number} is fuse headstart-emulate, a file system without a block device")
+        assert no_arm.startswith(
+            f"{found.device.number} is fuse headstart-emulate, a file system without a block device"
+        )
         applied = tuning.apply(disk, depth="1MiB", state=state)
         file = Path("/sys/class/bdi", found.device.number, "read_ahead_kb")
         assert (applied.found_kb, applied.now_kb, int(file.read_text())) == (found.now_kb, 1024, 1024)
