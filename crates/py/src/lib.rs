@@ -46,5 +46,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::remove_pending_files, module)?)?;
     Ok(())
 }

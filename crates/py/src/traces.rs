@@ -41,6 +41,12 @@ pub fn trace_convert(
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
 }
 
+/// Removes the temporary files of conversions under way, for a process that is about to end.
+#[pyfunction]
+pub fn remove_pending_files() {
+    headstart_trace::remove_pending_files();
+}
+
 /// Writes what a generator makes to a file; `keys` is a JSON object of the generator's keys.
 #[pyfunction]
 #[pyo3(signature = (generator, target, *, to="csv", keys="{}", seed=1, block_size="8KiB"))]

@@ -8,7 +8,7 @@ use headstart_types::KeyError;
 use serde::Serialize;
 
 use crate::hash::Build;
-use crate::limits::{check_distinct, BlockAllowance};
+use crate::limits::check_distinct;
 use crate::{Carries, Record, RecordReader, TraceError};
 
 /// Most blocks of one request. A larger one is a mistake in the trace or in the block size.
@@ -101,7 +101,6 @@ struct Tally {
     think_ns: u128,
     duration_ns: u128,
     blocks: HashSet<(u32, u64), Build>,
-    allowance: Option<BlockAllowance>,
     /// Where the last request of a file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
@@ -117,16 +116,12 @@ impl Tally {
         self.duration_ns += u128::from(record.duration.0);
         self.processes.insert(record.pid);
         let (first, count) = match block_bytes {
-            Some(block_bytes) => {
-                let blocks = blocks_of(record, block_bytes, reader)?;
-                self.allowance.get_or_insert_with(|| BlockAllowance::new(block_bytes)).take(record, reader)?;
-                blocks
-            }
+            Some(block_bytes) => blocks_of(record, block_bytes, reader)?,
             None => (record.offset, 1),
         };
         self.references += count;
         self.blocks.extend((0..count).map(|index| (record.file, first + index)));
-        check_distinct(self.blocks.len(), record, reader)?;
+        check_distinct(self.blocks.len() as u64, self.requests, record, reader)?;
         let end = record.offset.wrapping_add(record.size);
         let before = self.ends.insert(record.file, end);
         self.sequential += u64::from(before == Some(record.offset));

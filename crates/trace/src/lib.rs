@@ -33,7 +33,7 @@ pub use error::{Place, TraceError};
 #[doc(hidden)]
 pub use fuzz::fuzz_parse;
 pub use info::{info, Info};
-pub use limits::{check_distinct, BlockAllowance, DISTINCT_BLOCKS_MAX};
+pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
 pub use registry::{open, Fit, Format, FORMATS};
 pub use source::{sha256_file, Source};

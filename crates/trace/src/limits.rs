@@ -1,83 +1,48 @@
-//! How many blocks the requests of a trace may be, so that a small file cannot fill the memory.
+//! How many distinct blocks the requests of a trace may touch, so that a small file cannot fill the memory.
 //!
-//! Every block that a request touches is a reference, and every distinct one is remembered. A line of a trace is a few
-//! bytes and can name 2^64 of them.
+//! Every distinct block is remembered. A line of a trace is a few bytes and can name 2^64 of them.
 
 use headstart_types::KeyError;
 
 use crate::{Record, RecordReader, TraceError};
 
-/// Distinct blocks: 512 GiB of 8 KiB ones. Each costs a run some 60 bytes, which makes 4 GB. A guess at what a large
-/// laptop holds.
-pub const DISTINCT_BLOCKS_MAX: usize = 1 << 26;
+/// Distinct blocks of any trace: 512 GiB of 8 KiB ones. Each costs a run some 60 bytes, which makes 4 GB. A guess at what
+/// a large laptop holds.
+pub const DISTINCT_BLOCKS_MAX: u64 = 1 << 26;
 
-/// Blocks of the requests of a trace that have more than [`USUAL_BLOCKS_MAX`], together: 128 GiB of 8 KiB ones. A guess.
-const UNUSUAL_BLOCKS_MAX: u64 = 1 << 24;
-/// No limit holds for requests of so many blocks, which is 16 MiB of 4 KiB ones: the largest that drivers of Linux let
-/// their device take (`max_hw_sectors_kb`).
-const USUAL_BLOCKS_MAX: u64 = 4096;
+/// Distinct blocks of a trace with few requests: 128 GiB of 8 KiB ones, for 1 GB of memory. A guess.
+const FREE_BLOCKS: u64 = 1 << 24;
+/// What each request may add to them: 16 MiB of 4 KiB blocks. Few requests of a block device are larger, because the
+/// system cuts those of programs (`max_sectors_kb` of Linux); reads of whole files are, but not of ever more files.
+const BLOCKS_A_REQUEST: u64 = 4096;
 
-/// How many blocks more the unusually large requests of a trace may have.
-#[derive(Debug, Clone)]
-pub struct BlockAllowance {
-    block_bytes: u64,
-    usual_bytes_max: u64,
-    left: u64,
-}
-
-impl BlockAllowance {
-    /// For requests that are cut into blocks of `block_bytes`, at least 1.
-    #[must_use]
-    pub fn new(block_bytes: u64) -> Self {
-        let usual_bytes_max = block_bytes.saturating_mul(USUAL_BLOCKS_MAX);
-        Self { block_bytes, usual_bytes_max, left: UNUSUAL_BLOCKS_MAX }
-    }
-
-    /// Takes the blocks of `record`, a request that `reader` has handed out.
-    ///
-    /// # Errors
-    /// They are more than are left.
-    #[inline]
-    pub fn take(&mut self, record: &Record, reader: &dyn RecordReader) -> Result<(), TraceError> {
-        if record.size <= self.usual_bytes_max {
-            return Ok(());
-        }
-        match self.left.checked_sub(record.size / self.block_bytes) {
-            Some(left) => self.left = left,
-            None => return Err(self.too_many(record, reader)),
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_many(&self, record: &Record, reader: &dyn RecordReader) -> TraceError {
-        let problem = format!(
-            "with this request of {} bytes, the requests of more than {USUAL_BLOCKS_MAX} blocks come to more than \
-             {UNUSUAL_BLOCKS_MAX} blocks of {} bytes",
-            record.size, self.block_bytes
-        );
-        reader.bad(record, &problem, "larger blocks, or smaller requests")
-    }
-}
-
-/// Refuses more distinct blocks than fit in memory.
+/// Refuses more distinct blocks than a trace may have: `count` of them, of which `record`, handed out by `reader`, has
+/// brought the last. `requests` is how many there have been.
 ///
 /// # Errors
-/// There are more than [`DISTINCT_BLOCKS_MAX`].
+/// They are too many.
 #[inline]
-pub fn check_distinct(count: usize, record: &Record, reader: &dyn RecordReader) -> Result<(), TraceError> {
-    if count <= DISTINCT_BLOCKS_MAX {
+pub fn check_distinct(count: u64, requests: u64, record: &Record, reader: &dyn RecordReader) -> Result<(), TraceError> {
+    if count <= FREE_BLOCKS || count <= limit(requests) {
         return Ok(());
     }
-    let problem = format!("with this request there are more than {DISTINCT_BLOCKS_MAX} distinct blocks");
-    Err(reader.bad(record, &problem, "larger blocks, or a limit on the requests"))
+    let problem = format!(
+        "with this request of {} bytes there are {count} distinct blocks, more than {}",
+        record.size,
+        limit(requests)
+    );
+    Err(reader.bad(record, &problem, "larger blocks, smaller requests, or fewer of them"))
 }
 
-/// The same where no request can be named.
-pub(crate) fn check_distinct_all(count: usize) -> Result<(), TraceError> {
+/// The same where no request can be named: against the most that any trace may have.
+pub(crate) fn check_distinct_of_all(count: u64) -> Result<(), TraceError> {
     if count <= DISTINCT_BLOCKS_MAX {
         return Ok(());
     }
     let problem = format!("there are more than {DISTINCT_BLOCKS_MAX} distinct blocks");
     Err(KeyError::new("block_size", problem, "larger blocks").into())
+}
+
+fn limit(requests: u64) -> u64 {
+    requests.saturating_mul(BLOCKS_A_REQUEST).saturating_add(FREE_BLOCKS).min(DISTINCT_BLOCKS_MAX)
 }

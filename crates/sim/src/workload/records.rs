@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use headstart_trace::{
-    check_distinct, generate, open, BlockAllowance, Carries, GeneratorContext, Record, RecordReader,
-};
+use headstart_trace::{check_distinct, generate, open, Carries, GeneratorContext, Record, RecordReader};
 use headstart_types::KeyError;
 use toml::Table;
 
@@ -93,7 +91,8 @@ impl Opened {
             reader,
             batch: Vec::new(),
             range: 0..0,
-            limits: block_bytes.map(|bytes| (BlockAllowance::new(bytes), bytes.saturating_mul(BATCH_BLOCKS_MAX))),
+            bytes_max: block_bytes.map(|bytes| bytes.saturating_mul(BATCH_BLOCKS_MAX)),
+            taken: 0,
             skip_writes,
             dealer,
             pid: self.pid,
@@ -140,8 +139,10 @@ pub struct Records {
     batch: Vec<Record>,
     /// Those of `batch` that are handed out now.
     range: Range<usize>,
-    /// What its requests may still be, and the bytes after which a batch ends; `None` where every record is one block.
-    limits: Option<(BlockAllowance, u64)>,
+    /// Bytes after which a batch ends; `None` where every record is one block.
+    bytes_max: Option<u64>,
+    /// Records handed out so far.
+    taken: u64,
     skip_writes: bool,
     dealer: Option<Dealer>,
     pid: Option<u32>,
@@ -165,25 +166,24 @@ impl Records {
     /// one request may be, so that those can be held in memory.
     ///
     /// # Errors
-    /// The trace is wrong there, or its requests are too many blocks.
+    /// The trace is wrong there.
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.range.end == self.batch.len() {
             self.fill()?;
             self.range = 0..0;
         }
         self.range = self.range.end..self.batch.len();
-        if let Some((allowance, bytes_max)) = &mut self.limits {
+        if let Some(bytes_max) = self.bytes_max {
             let mut bytes = 0u64;
             for index in self.range.clone() {
-                let record = &self.batch[index];
-                allowance.take(record, &*self.reader)?;
-                bytes = bytes.saturating_add(record.size);
-                if bytes > *bytes_max {
+                bytes = bytes.saturating_add(self.batch[index].size);
+                if bytes > bytes_max {
                     self.range.end = index + 1;
                     break;
                 }
             }
         }
+        self.taken += self.range.len() as u64;
         Ok(!self.range.is_empty())
     }
 
@@ -214,7 +214,7 @@ impl Records {
     /// They are too many.
     #[inline]
     pub fn check_distinct(&self, count: usize, record: &Record) -> Result<(), Error> {
-        Ok(check_distinct(count, record, &*self.reader)?)
+        Ok(check_distinct(count as u64, self.taken, record, &*self.reader)?)
     }
 
     /// Reads the next batch; empty at the end.

@@ -17,7 +17,7 @@ use super::ConvertSummary;
 use crate::formats::oracle_general::RECORD_BYTES;
 use crate::hash::Build;
 use crate::info::blocks_of;
-use crate::limits::{check_distinct_all, BlockAllowance};
+use crate::limits::check_distinct_of_all;
 use crate::{Carries, Place, Record, RecordReader, TraceError};
 
 /// Bits of a block number within its file.
@@ -72,7 +72,6 @@ fn forward(
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let (mut requests, mut records) = (0u64, 0u64);
     let mut batch = Vec::new();
-    let mut allowance = BlockAllowance::new(block_bytes);
     while reader.read(&mut batch)? {
         for record in &batch {
             requests += 1;
@@ -82,7 +81,6 @@ fn forward(
                 true => (record.offset, 1, record.size),
                 false => {
                     let (first, count) = blocks_of(record, block_bytes, reader)?;
-                    allowance.take(record, reader)?;
                     (first, count, block_bytes)
                 }
             };
@@ -130,7 +128,7 @@ fn backward(file: &mut File, records: u64, pending: &Pending) -> Result<(), Trac
         chunk.resize((end - start) as usize * RECORD_BYTES, 0);
         file.seek(SeekFrom::Start(start * RECORD_BYTES as u64)).map_err(io)?;
         file.read_exact(&mut chunk).map_err(io)?;
-        check_distinct_all(next.len())?;
+        check_distinct_of_all(next.len() as u64)?;
         for (bytes, number) in chunk.chunks_exact_mut(RECORD_BYTES).rev().zip((start + 1..=end).rev()) {
             let mut object = [0; 8];
             object.copy_from_slice(&bytes[4..12]);

@@ -1,0 +1,165 @@
+//! Mutated inputs: a right trace of each format, with bytes changed, and whatever becomes of it is a record or an error
+//! on one line, in every parser. 2,000 inputs of each parser, or as many as HEADSTART_FUZZ_INPUTS says.
+//!
+//! A failure prints the parser and the number of the input, which is the seed of its mutations.
+
+mod common;
+
+use common::{bzip2, gzip, oracle, vscsi_1, vscsi_2, xz, zstd};
+use headstart_trace::{fuzz_parse, FORMATS};
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const INPUTS: u64 = 2_000;
+
+fn inputs() -> u64 {
+    match std::env::var("HEADSTART_FUZZ_INPUTS") {
+        Ok(text) => text.parse().expect("HEADSTART_FUZZ_INPUTS: a whole number"),
+        Err(_) => INPUTS,
+    }
+}
+
+/// Right content of each format, more than one where a format has several shapes.
+fn seeds(format: &str) -> Vec<Vec<u8>> {
+    let text: &[&str] = match format {
+        "headstart" => &["time,op,pid,file,offset,size,dur_us\n0.5,R,1,0,4096,8192,7\n0.6,W,1,3,0,512,0\n"],
+        "msr" => &["128166372003061629,hm,1,Read,383496192,32768,413\n128166372003061630,hm,0,Write,0,512,9\n"],
+        "alibaba" => &["device_id,opcode,offset,length,timestamp\n64,W,126703661056,4096,1577808000000046\n64,R,0,512,1577808000000040\n"],
+        "tencent" => &["1538323200,12910952,128,0,1063\n1538323199,0,8,1,1063\n"],
+        "systor17" => &["Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.001,R,4,8192,4096\n"],
+        "dbench" => &["NTCreateX \"\\f\" 0x0 1 7 NT_STATUS_OK\nReadX 7 0 4096 4096 NT_STATUS_OK\nClose 7 NT_STATUS_OK\n", "seq,op,pid,file,offset,size\n1,1,0,2,0,4\n"],
+        "csv" => &["lba,nsect,time_us\n1,2,3\n2,2,4\n", "id,size\n1,4096\n2,7\n", "\u{feff}\"Offset\", size,op\n\"0\",1,28\n"],
+        "fio" => &[
+            "fio version 2 iolog\n/f add\n/f open\n/f read 0 4096\n/f wait 100 0\n/f write 4096 512\n/f trim 0 1\n/f close\n",
+            "fio version 3 iolog\n2 f open\n10 f read 0 4096\n11 f sync 0 0\n12 f write 9 1\n",
+        ],
+        "blkparse" => &["  8,0    3        1     0.000000000   697  Q  WS 223490 + 8 [jbd2]\n  8,0    3        2     0.000100000   697  D  WS 223490 + 8 [jbd2]\n  8,0    3        3     0.000200000     0  C  WS 223490 + 8 [0]\n"],
+        "spc" => &["0,303567,3584,w,0.5\n1,0,512,R,0.6\n"],
+        "disksim" => &["0.5 0 1024 8 1\n0.6 1 0 16 0\n"],
+        "replayer" => &["15849.28847 0 6198656 512 0\n15850.0 0 0 4096 1\n"],
+        "measured" => &["R Hit 8 4 500 100.5\nW Miss 16 4 900.25 1\n"],
+        "lis" => &["1 2 0 4\n7 64 0 5\n"],
+        "lirs" => &["0\n1\n*\n17\n\n1\n"],
+        "file-table" => &["file,max_offset,disk_size,path\n0,10,20,/a/b\n1,5,,\"x,\"\"y\"\n"],
+        _ => &[],
+    };
+    if !text.is_empty() {
+        return text.iter().map(|text| text.as_bytes().to_vec()).collect();
+    }
+    let vscsi = |version| {
+        let one = |at: u64| match version {
+            1 => vscsi_1(at as u32, 0x28, 4096, at * 8, at * 10),
+            _ => vscsi_2(at as u32, 0x2a, 512, at * 8, [at * 10, 7]),
+        };
+        (0..4).flat_map(one).collect::<Vec<u8>>()
+    };
+    match format {
+        "vscsi" => vec![vscsi(1), vscsi(2)],
+        "oracleGeneral" => vec![[oracle(0, 7, 4096, 3), oracle(1, 8, 0, -1), oracle(1, 7, 512, -1)].concat()],
+        "u32" => vec![(0..80u32).flat_map(u32::to_le_bytes).collect()],
+        other => panic!("{other} has no seed: add one"),
+    }
+}
+
+/// Pieces that are likely to matter.
+const PIECES: &[&[u8]] = &[
+    b"\n",
+    b"\r\n",
+    b",",
+    b" ",
+    b"\"",
+    b"\0",
+    b"-",
+    b".",
+    b"*",
+    b"0",
+    b"1",
+    b"9",
+    b"e9",
+    b"1e300",
+    b"NaN",
+    b"inf",
+    b"0x",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"9223372036854775808",
+    b"4294967296",
+    b"99999999999999999999999",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\0\0\0\0\0\0\0\0",
+    b"\xef\xbb\xbf",
+    b"\x1b[2J",
+    b"\x80",
+    b"wait",
+    b"W",
+    b"C",
+];
+
+fn below(rng: &mut ChaCha8Rng, count: usize) -> usize {
+    (rng.next_u64() % count.max(1) as u64) as usize
+}
+
+/// Changes `content` in one to eight places.
+fn mutate(content: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
+    for _ in 0..1 + below(rng, 8) {
+        let at = below(rng, content.len() + 1);
+        let end = (at + below(rng, 24)).min(content.len());
+        match below(rng, 7) {
+            0 if at < content.len() => content[at] ^= 1 << below(rng, 8),
+            1 if at < content.len() => content[at] = rng.next_u64() as u8,
+            2 => drop(content.splice(at..at, PIECES[below(rng, PIECES.len())].iter().copied())),
+            3 => drop(content.splice(at..end, PIECES[below(rng, PIECES.len())].iter().copied())),
+            4 => drop(content.drain(at..end)),
+            5 => {
+                let copied = content[at..end].to_vec();
+                let to = below(rng, content.len() + 1);
+                drop(content.splice(to..to, copied));
+            }
+            _ => content.truncate(at),
+        }
+    }
+}
+
+/// Parses, and checks that what is wrong is told on one line without control characters.
+fn check(format: &str, content: &[u8], input: u64) {
+    if let Err(error) = fuzz_parse(format, content) {
+        let text = error.to_string();
+        let one_line = text.starts_with("fuzz") && !text.chars().any(char::is_control);
+        assert!(one_line, "{format}, input {input}: {text:?}");
+    }
+}
+
+fn run(format: &str, seeds: &[Vec<u8>], pack: impl Fn(&[u8]) -> Vec<u8>, parsers: &[&str]) {
+    let packed: Vec<Vec<u8>> = seeds.iter().map(|seed| pack(seed)).collect();
+    for input in 0..inputs() {
+        let mut rng = ChaCha8Rng::seed_from_u64(input);
+        let mut content = packed[below(&mut rng, packed.len())].clone();
+        mutate(&mut content, &mut rng);
+        for parser in parsers {
+            check(parser, &content, input);
+        }
+    }
+    println!("{format}: {} inputs", inputs());
+}
+
+#[test]
+fn mutated_traces_of_every_format() {
+    for format in FORMATS.iter().map(|row| row.name).chain(["file-table"]) {
+        for seed in seeds(format) {
+            assert!(
+                fuzz_parse(format, &seed).is_ok(),
+                "the seed of {format} is right: {:?}",
+                fuzz_parse(format, &seed)
+            );
+        }
+        run(format, &seeds(format), <[u8]>::to_vec, &[format]);
+    }
+}
+
+#[test]
+fn mutated_compressed_traces() {
+    let packs: [(&str, fn(&[u8]) -> Vec<u8>); 4] = [("gzip", gzip), ("bzip2", bzip2), ("xz", xz), ("zstd", zstd)];
+    for (name, pack) in packs {
+        run(name, &seeds("lirs"), pack, &["lirs"]);
+    }
+}
