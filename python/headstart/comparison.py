@@ -351,7 +351,7 @@ def plan(
     given = {} if issue is None else {"issue": issue}
     scenario = {
         "seed": seed,
-        "workload": {**source, **given, **(workload or {})},
+        "workload": {"addresses": "auto", **source, **given, **(workload or {})},
         "cache": cache_keys(cache),
         "device": devices,
         "host": {} if driver_overhead is None else {"driver_overhead": driver_overhead},

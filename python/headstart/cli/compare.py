@@ -21,6 +21,23 @@ WITHOUT_BAR = 96
 PARTS = (("compute", "█", "green"), ("driver", "▓", "yellow"), ("overhead", "▒", "cyan"), ("stall", "░", "red"))
 """The parts of elapsed time, how a bar draws them, in the order of the bar."""
 
+OPTIONS = {
+    "seed": "--seed",
+    "workload.trace": "TRACE",
+    "workload.generator": "--generator",
+    **{
+        f"workload.{key}": f"--{key.replace('_', '-')}"
+        for key in ("format", "block_size", "compute", "compute_total", "placement", "addresses", "writes", "limit")
+    },
+    **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint"), "--cache"),
+    **dict.fromkeys(("policy.name", "policy.replacement"), "--policies"),
+    "device.model": "--device",
+    "device.count": "--disks",
+    "device.scheduler": "--scheduler",
+    "host.driver_overhead": "--driver-overhead",
+}
+"""The option by which a key of the scenario is set."""
+
 WORKLOAD = "Workload"
 MACHINE = "Machine"
 
@@ -55,7 +72,11 @@ def compare(
         str | None, typer.Option(help="address, table-order, random-groups or ffs.", rich_help_panel=WORKLOAD)
     ] = None,
     addresses: Annotated[
-        str | None, typer.Option(help="Beyond the device: error, compact or compact-chunks.", rich_help_panel=WORKLOAD)
+        str | None,
+        typer.Option(
+            help="Beyond the device: auto, error, compact or compact-chunks; auto if none is given.",
+            rich_help_panel=WORKLOAD,
+        ),
     ] = None,
     writes: Annotated[str, typer.Option(help="as-read or skip.", rich_help_panel=WORKLOAD)] = "as-read",
     issue: Annotated[
@@ -117,13 +138,15 @@ def compare(
         seed=seed,
         overrides=overrides or [],
     )
-    done = watched(f"comparing on {trace or generator}", lambda tell: plan.run(jobs=jobs, progress=tell))
+    with options.named(OPTIONS):
+        done = watched(f"comparing on {trace or generator}", lambda tell: plan.run(jobs=jobs, progress=tell))
+    # First, so that a file that cannot be written takes no result with it.
+    if json != "-":
+        show(output.console(), done)
     if json is not None:
         output.write_json(json, output.as_json(done.to_dict()))
     if html is not None:
         output.write_text(Path(html), comparison_page(done))
-    if json != "-":
-        show(output.console(), done)
 
 
 def _source(trace: str | None, generator: str | None) -> dict[str, str]:

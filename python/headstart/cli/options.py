@@ -1,5 +1,8 @@
 """Options that several commands share."""
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -38,3 +41,14 @@ def numbers(option: str, text: str) -> list[int]:
         return [int(part) for part in names(option, text)]
     except ValueError:
         raise HeadstartError(f'{option}: "{text}"; allowed: whole numbers with commas between them') from None
+
+
+@contextmanager
+def named(by_key: Mapping[str, str]) -> Iterator[None]:
+    """Name the option beside each key of a scenario that an error names; `by_key` holds the options."""
+    try:
+        yield
+    except HeadstartError as error:
+        keys = "|".join(re.escape(key) for key in by_key)
+        text = re.sub(rf"(?<![\w.\"])({keys})(?![\w.])", lambda found: f"{found[1]} ({by_key[found[1]]})", str(error))
+        raise HeadstartError(text) from error
