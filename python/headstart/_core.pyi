@@ -89,6 +89,9 @@ def trace_convert(
 ) -> str:
     """Write a trace in another format; return what was written."""
 
+def remove_pending_files() -> None:
+    """Remove the temporary files of conversions under way, for a process that is about to end."""
+
 def trace_generate(
     generator: str,
     target: str | PathLike[str],

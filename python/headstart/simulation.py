@@ -26,7 +26,13 @@ def source_of(scenario: Scenario) -> _Source:
     """Return the arguments by which the core takes a scenario."""
     if isinstance(scenario, Mapping):
         try:
-            return {"json": json.dumps(dict(scenario), allow_nan=False)}
+            text = json.dumps(dict(scenario), allow_nan=False, ensure_ascii=False)
+            text.encode()
+            return {"json": text}
+        except UnicodeEncodeError as error:
+            start = max(error.start - 20, 0)
+            near = text[start : error.end].encode("utf-8", "backslashreplace").decode()
+            raise _core.HeadstartError(f"scenario: {near} is not UTF-8; allowed: text and names in UTF-8") from error
         except (TypeError, ValueError) as error:
             raise _core.HeadstartError(f"scenario: {error}; allowed: text, numbers, lists and tables") from error
     return {"path": fspath(scenario)}

@@ -56,6 +56,10 @@ def root(
 
 def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstart") -> int:
     """Run `commands`, called `name`, with `arguments`; return its exit status."""
+    for argument in arguments:
+        if not _is_text(argument):
+            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            return _mistake(f'headstart: "{shown}" is not UTF-8; allowed: arguments and names of files in UTF-8')
     try:
         status = commands(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
@@ -80,6 +84,15 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
             raise
         return _mistake(line)
     return status if isinstance(status, int) else DONE
+
+
+def _is_text(argument: str) -> bool:
+    """Return whether an argument is UTF-8: what is not could neither be printed nor stand in a result."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _mistake(line: str) -> int:

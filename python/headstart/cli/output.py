@@ -1,7 +1,9 @@
 """Where results go: a console, JSON on stdout, or a file that appears whole or not at all."""
 
+import contextlib
 import json
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from headstart import temporary
 from headstart._core import HeadstartError
 from headstart.cli.shown import SafeConsole, json_text, plain
 
@@ -46,29 +49,71 @@ def check_file(target: str, *, stream: bool = False) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a file at once: a reader sees the old content or the new, never a part."""
+    """Write a result to a file at once: a reader sees the old content or the new, never a part.
+
+    Raises:
+        HeadstartError: It cannot be written. The error says where the result is kept instead.
+    """
     write_bytes(target, text.encode())
 
 
 def write_bytes(target: Path, content: bytes) -> None:
     """Write a file at once, as `write_text` does."""
+    try:
+        _replace(target, content)
+    except OSError as error:
+        kept = _keep(target.name, content)
+        where = f"; the result is kept in {kept}" if kept else ""
+        problem = error.strerror or str(error)
+        allowed = "allowed: a file in a folder that can be written, with room for it"
+        raise HeadstartError(f"{target}: cannot be written: {problem}{where}; {allowed}") from error
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Put a file with `content` in the place of `target`, with the mode and owner of what is there."""
     if target.exists() and not target.is_file():
         # A pipe or a device: there is nothing to put in its place.
         target.write_bytes(content)
         return
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    # What a link names is replaced, not the link.
+    target = Path(os.path.realpath(target))
+    with temporary.file_beside(target) as (descriptor, path):
+        _take_mode(descriptor, target)
+        with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        path.replace(target)
+
+
+def _take_mode(descriptor: int, target: Path) -> None:
+    """Give the file the mode and the owner of `target`, or the mode of a new file."""
+    try:
+        there = target.stat()
+    except FileNotFoundError:
         mask = os.umask(0)
         os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        os.fchmod(descriptor, 0o666 & ~mask)
+        return
+    with contextlib.suppress(OSError):
+        # Only root may give a file away; and the mode comes last, because a new owner clears bits of it.
+        os.fchown(descriptor, there.st_uid, there.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
+
+
+def _keep(name: str, content: bytes) -> Path | None:
+    """Keep a result that cannot be written where it should be; return where, or `None` if that fails too."""
+    kept = None
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="headstart-", suffix=f"-{name}")
+        kept = Path(path)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError:
+        if kept is not None:
+            kept.unlink(missing_ok=True)
+        return None
+    return kept
 
 
 def write_json(target: str, text: str) -> None:

@@ -4,17 +4,28 @@ The bar appears after a second, and only where stderr is a terminal.
 """
 
 import concurrent.futures
+import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from headstart import temporary
 from headstart.cli.shown import plain
 
+ENDING = [
+    getattr(signal, name)
+    for name in ("SIGHUP", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGXCPU")
+    if hasattr(signal, name)
+]
+"""Signals that end a process by default and can be caught, beside Ctrl-C: temporary files are removed first."""
 PATIENCE_S = 1.0
 """Nobody needs a bar for less."""
 REFRESH_S = 0.1
@@ -54,23 +65,61 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
             future.set_exception(error)
 
     # A daemon, so that the process can end while the core is between two of its reports.
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        if not sys.stderr.isatty():
-            # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
-            while not concurrent.futures.wait([future], REFRESH_S).done:
-                pass
-            return future.result()
+    with _ending_signals() as ended_by:
+        threading.Thread(target=run, daemon=True).start()
         try:
-            return future.result(timeout=PATIENCE_S)
-        except TimeoutError:
-            if future.done():
-                raise
-        return _show(state, future)
-    except KeyboardInterrupt:
-        state.stop = True
-        concurrent.futures.wait([future], TIDY_S)
-        raise
+            return _wait(state, future)
+        except KeyboardInterrupt:
+            # A second Ctrl-C must not break off the tidying.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            state.stop = True
+            concurrent.futures.wait([future], TIDY_S)
+            temporary.remove_all()
+            if ended_by:
+                # The parent is to see which signal it was.
+                signal.signal(ended_by[0], signal.SIG_DFL)
+                os.kill(os.getpid(), ended_by[0])
+            raise
+
+
+@contextmanager
+def _ending_signals() -> Iterator[list[int]]:
+    """Take the signals that would end the process as Ctrl-C, once; yield the list of those that came.
+
+    Those that are ignored, and those for which the command has a handler of its own, stay as they are.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) == 1:
+            raise KeyboardInterrupt
+
+    taken: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        taken = [each for each in ENDING if signal.getsignal(each) == signal.SIG_DFL]
+    for each in taken:
+        signal.signal(each, stop)
+    try:
+        yield came
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _wait(state: _State, future: Future[T]) -> T:
+    """Wait for the work; show how far it is where somebody can see it."""
+    if not sys.stderr.isatty():
+        # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
+        while not concurrent.futures.wait([future], REFRESH_S).done:
+            pass
+        return future.result()
+    try:
+        return future.result(timeout=PATIENCE_S)
+    except TimeoutError:
+        if future.done():
+            raise
+    return _show(state, future)
 
 
 def _show(state: _State, future: Future[T]) -> T:

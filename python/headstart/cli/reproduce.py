@@ -52,12 +52,12 @@ def reproduce(
         f"reproducing {paper}",
         lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw),
     )
+    if json != "-":
+        show(output.console(), study, rows)
     if json is not None:
         output.write_json(json, output.as_json([row.to_dict() for row in rows]))
     if html is not None:
         output.write_text(Path(html), study_page(study.TITLE, study.ITEMS, rows, pictures))
-    if json != "-":
-        show(output.console(), study, rows)
 
 
 def show(console: Console, study: studies.Study, rows: list[Row]) -> None:

@@ -36,10 +36,10 @@ def simulate(
     result = watched(
         f"simulating {scenario}", lambda tell: simulation.simulate(scenario, overrides=laid_over, progress=tell)
     )
-    if json is not None:
-        output.write_json(json, result.to_json())
     if json != "-":
         show(output.console(), result)
+    if json is not None:
+        output.write_json(json, result.to_json())
 
 
 def show(console: Console, result: simulation.Result) -> None:

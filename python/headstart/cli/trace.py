@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from headstart import traces
@@ -25,7 +26,9 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .xz and .zst are unpacked on the way.")]
+Trace = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .bz2, .xz and .zst are unpacked on the way.")
+]
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write.")]
 To = Annotated[str, typer.Option("--to", help="csv or oracleGeneral.")]
 
@@ -97,15 +100,16 @@ def generate(
 
 
 def _give(facts: dict[str, Any], json: str | None) -> None:
-    if json is not None:
-        output.write_json(json, output.as_json(facts))
     if json == "-":
+        output.write_json(json, output.as_json(facts))
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts.items():
         if value is not None:
             table.add_row(name.replace("_ns", "").replace("_", " "), safe(_readable(name, value)))
     output.console().print(table)
+    if json is not None:
+        output.write_json(json, output.as_json(facts))
 
 
 def _readable(name: str, value: Any) -> str:
@@ -113,7 +117,7 @@ def _readable(name: str, value: Any) -> str:
         case dict():
             return ", ".join(key for key, carried in value.items() if carried) or "nothing more"
         case bool() | str():
-            return str(value)
+            return escape(str(value))
         case float() if name.endswith("_share"):
             return f"{value:.1%}"
         case int() | float() if "_ns" in name:

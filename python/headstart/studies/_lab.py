@@ -10,13 +10,14 @@ import dataclasses
 import hashlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from headstart import HeadstartError, _core
+from headstart import HeadstartError, _core, temporary
 from headstart.simulation import Result, simulate
 from headstart.studies._rows import Row
 
@@ -27,6 +28,9 @@ Steps = Generator[None, None, list[Row]]
 T = TypeVar("T")
 
 REPORT_EVERY_S = 0.2
+
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 CACHE_VARIABLE = "HEADSTART_CACHE"
 
@@ -58,7 +62,9 @@ class Store:
     """Finished cells on disk, one small file each.
 
     The name of a file is a digest of the scenario, of what its trace holds (not of where it lies), of the kind of
-    outcome and of the compiled core: another build computes anew. A file that cannot be read counts as absent.
+    outcome and of the compiled core: another build computes anew. A file that cannot be read counts as absent, and so
+    does everything in a folder that is a link, another user's, or open for others to write: what they put there would
+    be taken for our results.
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -76,21 +82,41 @@ class Store:
 
     def get(self, path: Path) -> dict[str, Any] | None:
         """Return the fields that were kept, if any."""
+        if not self._is_own():
+            return None
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            # A link could lead anywhere, and a pipe would be waited for.
+            descriptor = os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK)
+            with os.fdopen(descriptor, encoding="utf-8") as file:
+                there = os.fstat(descriptor)
+                if not stat.S_ISREG(there.st_mode) or there.st_uid != _user():
+                    return None
+                fields = json.load(file)
         except (OSError, ValueError):
             return None
         return fields if isinstance(fields, dict) else None
 
     def put(self, path: Path, fields: dict[str, Any]) -> None:
         """Keep the fields. A folder that cannot be written costs the next run its head start, nothing else."""
-        part = path.with_suffix(f".{os.getpid()}.part")
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(fields), encoding="utf-8")
-            part.replace(path)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_own():
+                return
+            with temporary.file_beside(path) as (descriptor, part):
+                with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as file:
+                    json.dump(fields, file)
+                part.replace(path)
         except OSError:
-            part.unlink(missing_ok=True)
+            return
+
+    def _is_own(self) -> bool:
+        """Return whether the folder is the user's, is no link, and nobody else may write in it."""
+        try:
+            there = self._folder.lstat()
+        except OSError:
+            return False
+        others_write = there.st_mode & stat.S_IWOTH
+        return stat.S_ISDIR(there.st_mode) and there.st_uid == _user() and not others_write
 
     def _trace(self, path: str) -> str:
         if path not in self._traces:
@@ -98,6 +124,11 @@ class Store:
             parts = [trace, trace.with_name(trace.name.replace(".csv", ".files.csv"))]
             self._traces[path] = " ".join(_digest(part) for part in dict.fromkeys(parts) if part.is_file())
         return self._traces[path]
+
+
+def _user() -> int:
+    """Return the user that the process acts for; on systems without users, the owner of every file."""
+    return os.geteuid() if hasattr(os, "geteuid") else 0
 
 
 def _digest(path: Path) -> str:

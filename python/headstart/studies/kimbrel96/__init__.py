@@ -9,10 +9,9 @@ Each item asks for the runs that it needs; all items share them (`_lab`).
 """
 
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
+from headstart import temporary
 from headstart.studies import Draw
 from headstart.studies._lab import Steps, chosen, described
 from headstart.studies._rows import Row
@@ -58,7 +57,7 @@ def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]
         HeadstartError: There is no such item.
     """
     asked = chosen("kimbrel96", _ITEMS, items)
-    with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, Lab(os.cpu_count() or 1) as lab:
-        study = Study(lab, Path(scratch), report)
+    with temporary.folder() as scratch, Lab(os.cpu_count() or 1) as lab:
+        study = Study(lab, scratch, report)
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
     return [row for item in asked for row in done[item]]

@@ -8,10 +8,9 @@ Finished runs are kept in $HEADSTART_CACHE (or the user's cache folder): a study
 """
 
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
+from headstart import temporary
 from headstart.report.charts import altair
 from headstart.studies import Draw
 from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
@@ -67,8 +66,8 @@ def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]
         altair("reproduce li07 --html")
     store = Store(cache_folder() / "li07", "li07 1")
     lab = Lab(os.cpu_count() or 1, Outcome.of, store=store, revive=Outcome.revived)
-    with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, lab:
-        study = Study(lab, Path(scratch))
+    with temporary.folder() as scratch, lab:
+        study = Study(lab, scratch)
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
         for item in pictures:
             if draw is not None:

@@ -10,10 +10,9 @@ Finished runs are kept in $HEADSTART_CACHE (or the user's cache folder): a study
 """
 
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
+from headstart import temporary
 from headstart.report.charts import altair
 from headstart.studies import Draw
 from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
@@ -57,8 +56,8 @@ def run(items: list[str], report: Report, draw: Draw | None = None) -> list[Row]
         altair("reproduce zhang-pfc --html")
     store = Store(cache_folder() / "zhang-pfc", "zhang-pfc 1")
     lab = Lab(os.cpu_count() or 1, Outcome.of, store=store, revive=Outcome.revived)
-    with tempfile.TemporaryDirectory(prefix="headstart-") as scratch, lab:
-        study = Study(lab, Workloads(Path(scratch)))
+    with temporary.folder() as scratch, lab:
+        study = Study(lab, Workloads(scratch))
         done = lab.finish({item: _ITEMS[item](study) for item in asked}, report)
         for item in pictures:
             if draw is not None and (chart := _charts.PICTURES[item](study)) is not None:
