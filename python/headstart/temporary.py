@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def file_beside(target: Path) -> Iterator[tuple[int, Path]]:
-    """Make a hidden file beside `target` for the length of the block; a file that was moved away by then is not missed."""
+    """Make a hidden file beside `target` for the length of the block; one that was moved away by then is not missed."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     path = Path(name)
     _open.add(path)
