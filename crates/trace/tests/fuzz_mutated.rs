@@ -27,7 +27,7 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
         "alibaba" => &["device_id,opcode,offset,length,timestamp\n64,W,126703661056,4096,1577808000000046\n64,R,0,512,1577808000000040\n"],
         "tencent" => &["1538323200,12910952,128,0,1063\n1538323199,0,8,1,1063\n"],
         "systor17" => &["Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.001,R,4,8192,4096\n"],
-        "dbench" => &["NTCreateX \"\\f\" 0x0 1 7 NT_STATUS_OK\nReadX 7 0 4096 4096 NT_STATUS_OK\nClose 7 NT_STATUS_OK\n", "seq,op,pid,file,offset,size\n1,1,0,2,0,4\n"],
+        "dbench" => &["NTCreateX \"\\f\" 0x0 1 7 NT_STATUS_OK\nReadX 7 0 4096 4096 NT_STATUS_OK\nClose 7 NT_STATUS_OK\n", "seq,op,pid,file,offset,size\n1,R,0,2,0,4\n"],
         "csv" => &["lba,nsect,time_us\n1,2,3\n2,2,4\n", "id,size\n1,4096\n2,7\n", "\u{feff}\"Offset\", size,op\n\"0\",1,28\n"],
         "fio" => &[
             "fio version 2 iolog\n/f add\n/f open\n/f read 0 4096\n/f wait 100 0\n/f write 4096 512\n/f trim 0 1\n/f close\n",
