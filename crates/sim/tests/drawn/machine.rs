@@ -30,7 +30,7 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
             hints(draw, &mut keys);
             row.name
         }
-        2..=8 if !plan.pattern || draw.chance(3) => {
+        3..=8 if !plan.pattern || draw.chance(3) => {
             let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
             keys = draw.some_keys(&(row.defaults)());
             row.name
