@@ -1,6 +1,7 @@
 """The live study: what is read and predicted, how it judges, what it shows."""
 
 import csv
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_what_is_read_around_faults_holds_no_other() -> None:
             assert window.offset <= fault.offset < window.offset + window.size
             assert fault.offset - window.offset == kb * KIB // 2 // 4096 * 4096
         ends = sorted((window.offset, window.offset + window.size) for window in windows)
-        assert all(one[1] <= other[0] for one, other in zip(ends, ends[1:], strict=False))
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
     start = Workload("start", "", ((Read("a", 8192, 4096),),), mapped=True)
     assert workloads.around(start, 128, 100_000).readers == ((Read("a", 0, 100_000),),)
 

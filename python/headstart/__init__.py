@@ -4,8 +4,8 @@
     result.elapsed_ns, result.stall_ns, result.to_dict()
     frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
 
-Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line. A fault of headstart itself is
-an `InternalError`, which is one too.
+Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line. A fault of headstart itself
+is an `InternalError`, which is one too.
 """
 
 from headstart import model, tuning

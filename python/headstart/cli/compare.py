@@ -191,7 +191,8 @@ def _block(disks: int, rows: list[comparison.Row], refusals: list[comparison.Ref
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
     )
     table.add_column("", width=1)
-    table.add_column("policy", no_wrap=True, min_width=max(len(case.policy) for case in (*rows, *refusals)))
+    names = [row.policy for row in rows] + [refusal.policy for refusal in refusals]
+    table.add_column("policy", no_wrap=True, min_width=max(map(len, names)))
     for name in ("elapsed", "compute", "driver", "stall"):
         table.add_column(name, justify="right", no_wrap=True)
     if with_bar:

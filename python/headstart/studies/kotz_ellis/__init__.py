@@ -6,8 +6,8 @@ access patterns, four synchronisations, with and without compute, each without a
 The paper prints few figures: nearly all rows are findings, held against ours. What it does not print is a guess (the
 portions' lengths and places, the frames of the cache) or was found by scanning for the findings as a whole: requests
 enter the disks' queues at the start of an action (`_matrix.ACTION_ISSUES`), and each look-up holds the shared
-structures for a time (`_matrix.CONTENTION_MS`). Every row depends on these two, so every row is calibrated. The item `sensitivity`
-varies all of them.
+structures for a time (`_matrix.CONTENTION_MS`). Every row depends on these two, so every row is calibrated. The item
+`sensitivity` varies all of them.
 """
 
 import dataclasses
