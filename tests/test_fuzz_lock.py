@@ -1,0 +1,25 @@
+"""The fuzz targets are a workspace of their own: their lock file has every crate that ours need."""
+
+import tomllib
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+
+def locked(path: Path) -> dict[str, dict[str, object]]:
+    """Return the packages of a lock file."""
+    return {package["name"]: package for package in tomllib.loads(path.read_text())["package"]}
+
+
+def test_the_lock_file_of_the_fuzz_targets_is_up_to_date() -> None:
+    packages, ours = locked(ROOT / "fuzz" / "Cargo.lock"), locked(ROOT / "Cargo.lock")
+    own = [name for name in packages if name.startswith("headstart-") and name != "headstart-fuzz"]
+    assert "headstart-trace" in own
+    for name in own:
+        manifest = tomllib.loads((ROOT / "crates" / name.removeprefix("headstart-") / "Cargo.toml").read_text())
+        needed = set(manifest["dependencies"])
+        found = packages[name].get("dependencies", [])
+        assert isinstance(found, list)
+        assert {str(each).partition(" ")[0] for each in found} == needed, name
+        for each in needed:
+            assert packages[each]["version"] == ours[each]["version"], each
