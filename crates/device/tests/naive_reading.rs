@@ -126,6 +126,8 @@ struct Segment {
     start: u64,
     end: u64,
     used: u64,
+    /// The furthest stop of the read-aheads of its reads.
+    limit: u64,
 }
 
 /// The head reads on into a segment.
@@ -257,7 +259,7 @@ impl Naive {
             is_in = self.pass(is_in, segment, sector).1;
             crossed = crossed.max(is_in + self.drive.bus * (end - sector));
         }
-        let stop = self.drive.limit(sector, end);
+        let stop = self.limit(segment, (sector, end));
         let at_least = (end + self.drive.minimum).min(stop);
         self.ahead = (stop > end).then_some(Ahead { segment, next: end, stop, at_least });
         (is_in, crossed)
@@ -300,8 +302,9 @@ impl Naive {
         let held = self.segments[segment].end;
         let crossed = ready + self.drive.bus * (end - sector);
         let mut done = 0;
-        if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.segment == segment) {
-            let limit = self.drive.limit(sector, end);
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.segment == segment) {
+            let limit = self.limit(segment, (sector, end));
+            let ahead = self.ahead.as_mut().unwrap();
             ahead.stop = ahead.stop.max(limit);
             ahead.at_least = ahead.at_least.max((end + self.drive.minimum).min(limit));
             for passing in held..end {
@@ -316,11 +319,19 @@ impl Naive {
             if held < end {
                 done = self.fetch(arm.max(free), segment, (held, sector, end)).1;
             } else if self.drive.read_ahead_on_hit {
-                self.restart(ready.max(free), segment, self.drive.limit(sector, end));
+                let stop = self.limit(segment, (sector, end));
+                self.restart(arm.max(free), segment, stop);
             }
         }
         self.touch(segment);
         crossed.max(done)
+    }
+
+    /// Where a read-ahead into a segment behind `sector..end` stops: no sooner than behind the reads before.
+    fn limit(&mut self, segment: usize, (sector, end): (u64, u64)) -> u64 {
+        let limit = &mut self.segments[segment].limit;
+        *limit = (*limit).max(self.drive.limit(sector, end));
+        *limit
     }
 
     /// Reads ahead behind what a segment holds, from `time` on.
@@ -347,7 +358,8 @@ impl Naive {
         };
         let segment = (0..self.segments.len()).min_by_key(merit).unwrap();
         self.touch(segment);
-        (self.segments[segment].start, self.segments[segment].end) = (sector, sector);
+        let used = self.segments[segment].used;
+        self.segments[segment] = Segment { start: sector, end: sector, used, limit: 0 };
         self.fetch(ready.max(free), segment, (sector, sector, end))
     }
 }

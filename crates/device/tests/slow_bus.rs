@@ -87,14 +87,14 @@ fn the_bus_idles_behind_a_hit() {
 }
 
 #[test]
-fn a_write_over_a_slow_bus_gains_time_at_a_track_crossing() {
-    // The data cross from 9.3 on: 99 by 9.9, when it begins, 103 by 10.5, long before 11.3. Without the gap between the
-    // tracks it would begin at 10.3, too early: the head would have to wait a turn.
+fn a_write_over_a_slow_bus_does_not_count_on_a_track_crossing() {
+    // The data cross from 9.3 on: 103 by 10.5, long before it begins at 11.3. But without the gap between the tracks it
+    // would begin at 10.3, too early: the head waits a turn.
     let mut device = drive(0.15, "", SEGMENTED);
-    assert_eq!(write(&mut device, 8.9, 96, 8).end, ms(11.4));
-    // 0.05 later 99 comes too late, and a turn is lost.
+    assert_eq!(write(&mut device, 8.9, 96, 8).end, ms(21.4));
+    // 0.2 sooner it does not.
     let mut device = drive(0.15, "", SEGMENTED);
-    assert_eq!(write(&mut device, 8.95, 96, 8).end, ms(21.4));
+    assert_eq!(write(&mut device, 8.7, 96, 8).end, ms(11.4));
 }
 
 #[test]

@@ -230,6 +230,8 @@ struct Segment {
     start: u64,
     end: u64,
     written: bool,
+    /// Where the furthest of the reads that it served lets the read-ahead stop.
+    limit: u64,
     /// When it was last used, by a count of uses; 0 for never.
     used: u64,
 }
@@ -314,7 +316,15 @@ impl Segments {
     #[inline]
     pub fn set(&mut self, index: usize, start: u64, end: u64, written: bool) {
         let segment = &mut self.list[index];
-        (segment.start, segment.end, segment.written) = (start, end, written);
+        (segment.start, segment.end, segment.written, segment.limit) = (start, end, written, 0);
+    }
+
+    /// Lets the read-ahead go as far as `limit`, or further where a read before this one did; says how far.
+    #[inline]
+    pub fn raise_limit(&mut self, index: usize, limit: u64) -> u64 {
+        let segment = &mut self.list[index];
+        segment.limit = segment.limit.max(limit);
+        segment.limit
     }
 
     /// The segment now ends at `end`; what no longer fits is overwritten, oldest first.

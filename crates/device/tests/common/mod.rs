@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex};
 
 use headstart_device::{build_array, Device, Request, Service, ARRAYS, MODELS};
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
 use proptest::prelude::*;
 
 /// One request: what gap in time before it, where, how long, a write?
@@ -126,9 +126,9 @@ impl Device for Spy {
         Box::new(self.clone())
     }
 
-    /// Controllers give the member of index i the seed plus i times the step of splitmix64: that is its index here.
+    /// A controller whose seed is 0 gives its member of index i this seed: from that the spy knows which one it is.
     fn reseed(&mut self, seed: u64) {
-        self.index = (0..64).find(|&i| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i) == seed).unwrap_or(0) as usize;
+        self.index = (0..64).find(|&index| stream_seed(0, "member", index) == seed).unwrap_or(0) as usize;
         self.inner.reseed(seed);
     }
 }

@@ -64,7 +64,7 @@ impl Segmented {
             let back = if done > ready { back } else { Nanos::ZERO };
             end = end.max(done + back + bus_sector[0]).max(bus_end);
         } else if self.reading.is_none() && self.buffer.read_ahead_on_hit {
-            self.read_ahead_again(parameters, ready.max(free), segment, request);
+            self.read_ahead_again(parameters, (at + miss).max(free), segment, request);
         }
         self.segments.touch(segment);
         if self.buffer.drop_requested {
@@ -83,7 +83,8 @@ impl Segmented {
         let Some(reading) = &mut self.reading else { return };
         let zone = &parameters.arm.zones[reading.stream.zone];
         let start = self.segments.start(reading.segment);
-        let limit = self.buffer.limit(&parameters.arm, request, start).min(zone.run_end(reading.stream.first()));
+        let limit = self.segments.raise_limit(reading.segment, self.buffer.limit(&parameters.arm, request, start));
+        let limit = limit.min(zone.run_end(reading.stream.first()));
         reading.stream.raise(limit);
         reading.at_least = reading.at_least.max((request.end() + self.buffer.minimum).min(limit));
     }
@@ -122,7 +123,7 @@ impl Segmented {
         self.segments.read_to(segment, request.end());
         let piece = &passage.last;
         let start = self.segments.start(segment);
-        let limit = self.buffer.limit(&parameters.arm, request, start);
+        let limit = self.segments.raise_limit(segment, self.buffer.limit(&parameters.arm, request, start));
         let stop = limit.min(parameters.arm.zones[piece.zone].run_end(piece.from)).max(piece.end);
         let at_least = (piece.end + self.buffer.minimum).min(stop);
         self.reading = (stop > piece.end).then(|| {
@@ -132,12 +133,13 @@ impl Segmented {
         passage
     }
 
-    /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` allows: what is there and has not
-    /// been asked for yet stays.
+    /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` or a read before it allows: what
+    /// is there and has not been asked for yet stays. As in DiskSim 4.0, the arm moves no sooner than for a miss.
     fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
         let arm = &parameters.arm;
         let held = self.segments.end(segment);
         let limit = self.buffer.limit(arm, request, self.segments.start(segment));
+        let limit = self.segments.raise_limit(segment, limit);
         if held >= limit {
             return;
         }

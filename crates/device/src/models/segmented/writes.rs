@@ -4,7 +4,7 @@ use headstart_types::Nanos;
 
 use super::{holds, Free, Pending, Segmented};
 use crate::models::arm::Passage;
-use crate::models::geometry::{Access, Place, Zone};
+use crate::models::geometry::{Access, Place};
 use crate::models::mechanical::Parameters;
 use crate::models::segments::Reporting;
 use crate::models::stream::Progress;
@@ -109,7 +109,11 @@ impl Segmented {
     ) -> Passage {
         let arm = &parameters.arm;
         let zone = &arm.zones[arm.zone_of(request.sector)];
-        let not_before = (begun + parameters.bus.time(first, true)).max(self.in_time(parameters, zone, request, begun));
+        // The head may not come to a sector that has not crossed the bus: neither the first nor, if it passed all others
+        // without a gap between tracks, the last. The gap would give a slow bus time, but the drives do not count on it:
+        // of 34 measured writes of the HP C2247A and C2490A that tell, 28 took the turn longer.
+        let media = Nanos(zone.rotation.span(u64::from(request.sectors) - 1));
+        let not_before = (begun + parameters.bus.time(first, true)).max((begun + bus).saturating_sub(media));
         let to = zone.locate(request.sector, Access::Write).1;
         let short = least_seek.saturating_sub(arm.movement(head, to, Access::Write));
         let run = (request.sector, request.end());
@@ -120,30 +124,6 @@ impl Segmented {
             passage.done = self.around(parameters, request, &passage, Access::Write).done;
         }
         passage
-    }
-
-    /// When the head may take the first sector if it is to come to none that has not crossed the bus, of a write whose
-    /// data cross from `begun` on. Over a slow bus the last sector before each gap says it, and the last of all; what
-    /// lies behind a break of the passage is counted as if there were no gap.
-    fn in_time(&self, parameters: &Parameters, zone: &Zone, request: &Request, begun: Nanos) -> Nanos {
-        if parameters.bus_sector[1] <= zone.rotation.sector() {
-            // The bus is always ahead.
-            return Nanos::ZERO;
-        }
-        let ahead = |sectors: u64, ticks: u64| {
-            (begun + parameters.bus.time(sectors as u32, true)).saturating_sub(Nanos(zone.rotation.span(ticks)))
-        };
-        let (from, end) = (request.sector, request.end().min(zone.run_end(request.sector)));
-        let (mut latest, mut start, mut run) = (Nanos::ZERO, None, (0, 0));
-        zone.first_of_runs(from, end, Access::Write, |sector, path| {
-            let start = *start.get_or_insert(path);
-            if sector > from {
-                latest = latest.max(ahead(sector - from, run.1 + (sector - 1 - run.0) - start));
-            }
-            run = (sector, path);
-        });
-        let passed = run.1 - start.unwrap_or(run.1) + (request.end() - 1 - run.0);
-        latest.max(ahead(request.sectors.into(), passed))
     }
 
     /// A write that is done when it is on the media, with the head free at `free.head` from `free.at` on: how it is
