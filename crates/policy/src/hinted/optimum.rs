@@ -5,7 +5,9 @@
 //! time left. Decisions are tried at instants where something happens; by "first opportunity" (section 2.2) no
 //! other instants are needed. Of the paper's rules only what holds on any number of disks prunes the choice: a
 //! free frame goes first, then a block that is never used again, and only blocks with a use are fetched.
-//! Cost: exponential. Refused above [`BLOCKS_MAX`] blocks, [`DISKS_MAX`] disks or [`STATES_MAX`] states.
+//! Cost: exponential. Refused above [`BLOCKS_MAX`] blocks, [`DISKS_MAX`] disks, [`STATES_MAX`] states or
+//! [`CHOICES_MAX`] choices. One state of four disks and 19 frames has about 10^9 choices, so both are counted while a
+//! state is expanded.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,8 +21,11 @@ use super::{Round, Strategy};
 pub const BLOCKS_MAX: usize = 32;
 /// Most disks.
 pub const DISKS_MAX: usize = 4;
-/// Most states that a search may meet: about 1 GB.
+/// Most states that a search may keep: about 1 GB.
 pub const STATES_MAX: usize = 4_000_000;
+/// Most choices that a search may try, each for one disk at one instant: about half a minute. A guess; searches that
+/// end within [`STATES_MAX`] try a few choices for each state.
+pub const CHOICES_MAX: u64 = 100_000_000;
 
 /// What to schedule.
 #[derive(Debug, Clone)]
@@ -75,8 +80,22 @@ struct Reached {
     issued: Vec<(Block, Option<Block>)>,
 }
 
+/// How much work a search may be.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    states: usize,
+    choices: u64,
+}
+
+const LIMITS: Limits = Limits { states: STATES_MAX, choices: CHOICES_MAX };
+
 struct Search<'a> {
     instance: &'a Instance,
+    limits: Limits,
+    /// By cursor: the blocks referenced at or after it.
+    wanted: Vec<u32>,
+    /// Choices tried so far.
+    choices: u64,
     reached: Vec<Reached>,
     best: HashMap<State, Nanos, BuildHasherDefault<DefaultHasher>>,
     open: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -99,58 +118,87 @@ fn solve(instance: &Instance) -> Result<(Nanos, Vec<Step>), TooLarge> {
             instance.disks
         )));
     }
-    let mut search = Search { instance, reached: Vec::new(), best: HashMap::default(), open: BinaryHeap::new() };
-    let resident = instance.initial.iter().fold(0, |set, block| set | 1 << block.0);
-    let start = State { cursor: 0, think_left: Nanos::ZERO, resident, fetching: [IDLE; DISKS_MAX] };
-    search.reach(start, Nanos::ZERO, usize::MAX, Vec::new());
-    while let Some(Reverse((_, index))) = search.open.pop() {
-        let Reached { state, at, .. } = search.reached[index];
-        if state.cursor as usize == instance.references.len() {
-            return Ok((at + state.think_left, search.schedule(index)));
-        }
-        if search.best[&state] < at {
-            continue;
-        }
-        if search.reached.len() > STATES_MAX {
-            return Err(TooLarge(format!(
-                "too large for the exact optimum: more than {STATES_MAX} states; try fewer references or blocks"
-            )));
-        }
-        search.decide(index, state, at, 0, &mut Vec::new());
-    }
-    unreachable!("fetching on demand always reaches the end")
+    Search::new(instance, LIMITS).run()
 }
 
-impl Search<'_> {
-    fn reach(&mut self, state: State, at: Nanos, parent: usize, issued: Vec<(Block, Option<Block>)>) {
+/// By cursor, the end included: the blocks of `references` at or after it.
+fn wanted_from(references: &[Block]) -> Vec<u32> {
+    let mut wanted = vec![0; references.len() + 1];
+    for (at, block) in references.iter().enumerate().rev() {
+        wanted[at] = wanted[at + 1] | 1 << block.0;
+    }
+    wanted
+}
+
+impl<'a> Search<'a> {
+    fn new(instance: &'a Instance, limits: Limits) -> Self {
+        let wanted = wanted_from(&instance.references);
+        let (reached, best, open) = (Vec::new(), HashMap::default(), BinaryHeap::new());
+        Self { instance, limits, wanted, choices: 0, reached, best, open }
+    }
+
+    /// The least elapsed time and a schedule that takes it.
+    fn run(&mut self) -> Result<(Nanos, Vec<Step>), TooLarge> {
+        let resident = self.instance.initial.iter().fold(0, |set, block| set | 1 << block.0);
+        let start = State { cursor: 0, think_left: Nanos::ZERO, resident, fetching: [IDLE; DISKS_MAX] };
+        self.reach(start, Nanos::ZERO, usize::MAX, Vec::new())?;
+        while let Some(Reverse((_, index))) = self.open.pop() {
+            let Reached { state, at, .. } = self.reached[index];
+            if state.cursor as usize == self.instance.references.len() {
+                return Ok((at + state.think_left, self.schedule(index)));
+            }
+            if self.best[&state] == at {
+                self.decide(index, state, at, 0, &mut Vec::new())?;
+            }
+        }
+        unreachable!("fetching on demand always reaches the end")
+    }
+
+    fn reach(
+        &mut self,
+        state: State,
+        at: Nanos,
+        parent: usize,
+        issued: Vec<(Block, Option<Block>)>,
+    ) -> Result<(), TooLarge> {
         match self.best.get_mut(&state) {
-            Some(best) if *best <= at => return,
+            Some(best) if *best <= at => return Ok(()),
             Some(best) => *best = at,
             None => {
                 self.best.insert(state, at);
             }
         }
+        if self.reached.len() == self.limits.states {
+            return Err(too_much(self.limits.states as u64, "states"));
+        }
         let left = self.instance.references.len() as u64 - u64::from(state.cursor);
         self.open.push(Reverse((at + state.think_left + self.instance.compute * left, self.reached.len())));
         self.reached.push(Reached { state, at, parent, issued });
-    }
-
-    /// Blocks referenced at or after the cursor.
-    fn wanted(&self, state: &State) -> u32 {
-        self.instance.references[state.cursor as usize..].iter().fold(0, |set, block| set | 1 << block.0)
+        Ok(())
     }
 
     /// Tries every choice for the disks from `disk` on, then lets time pass.
-    fn decide(&mut self, from: usize, state: State, at: Nanos, disk: usize, issued: &mut Vec<(Block, Option<Block>)>) {
+    fn decide(
+        &mut self,
+        from: usize,
+        state: State,
+        at: Nanos,
+        disk: usize,
+        issued: &mut Vec<(Block, Option<Block>)>,
+    ) -> Result<(), TooLarge> {
+        if self.choices == self.limits.choices {
+            return Err(too_much(self.limits.choices, "choices"));
+        }
+        self.choices += 1;
         if disk == self.instance.disks {
             return self.pass(from, state, at, issued);
         }
-        self.decide(from, state, at, disk + 1, issued);
+        self.decide(from, state, at, disk + 1, issued)?;
         if state.fetching[disk] != IDLE {
-            return;
+            return Ok(());
         }
         let in_flight = state.fetching.iter().filter(|fetch| **fetch != IDLE).fold(0, |set, fetch| set | 1 << fetch.0);
-        let wanted = self.wanted(&state);
+        let wanted = self.wanted[state.cursor as usize];
         let used = (state.resident | in_flight).count_ones() as usize;
         let dead = state.resident & !wanted;
         let victims: Vec<Option<u32>> = if used < self.instance.frames {
@@ -168,14 +216,21 @@ impl Search<'_> {
                 next.fetching[disk] = (block as u8, self.instance.fetch);
                 next.resident &= !victim.map_or(0, |victim| 1 << victim);
                 issued.push((Block(block as u32), victim.map(Block)));
-                self.decide(from, next, at, disk + 1, issued);
+                self.decide(from, next, at, disk + 1, issued)?;
                 issued.pop();
             }
         }
+        Ok(())
     }
 
     /// Serves the reference if it can be, and moves on to the next instant at which something happens.
-    fn pass(&mut self, from: usize, mut state: State, at: Nanos, issued: &[(Block, Option<Block>)]) {
+    fn pass(
+        &mut self,
+        from: usize,
+        mut state: State,
+        at: Nanos,
+        issued: &[(Block, Option<Block>)],
+    ) -> Result<(), TooLarge> {
         if state.think_left == Nanos::ZERO {
             let block = self.instance.references[state.cursor as usize];
             if state.resident >> block.0 & 1 != 0 {
@@ -185,7 +240,7 @@ impl Search<'_> {
         }
         let left = state.fetching.iter().filter(|fetch| **fetch != IDLE).map(|(_, left)| *left);
         let thinking = (state.think_left > Nanos::ZERO).then_some(state.think_left);
-        let Some(step) = left.chain(thinking).min() else { return };
+        let Some(step) = left.chain(thinking).min() else { return Ok(()) };
         for fetch in state.fetching.iter_mut().filter(|fetch| **fetch != IDLE) {
             fetch.1 -= step;
             if fetch.1 == Nanos::ZERO {
@@ -194,7 +249,7 @@ impl Search<'_> {
             }
         }
         state.think_left = state.think_left.saturating_sub(step);
-        self.reach(state, at + step, from, issued.to_vec());
+        self.reach(state, at + step, from, issued.to_vec())
     }
 
     fn schedule(&self, mut index: usize) -> Vec<Step> {
@@ -209,6 +264,10 @@ impl Search<'_> {
         steps.reverse();
         steps
     }
+}
+
+fn too_much(most: u64, what: &str) -> TooLarge {
+    TooLarge(format!("too large for the exact optimum: more than {most} {what}; try fewer references or blocks"))
 }
 
 /// The policy that carries out the optimal schedule.
@@ -235,4 +294,54 @@ impl Strategy for Optimum {
     }
 
     // `wake_at` is not needed: every step of the schedule is at an instant at which something happens.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One state of it has about 10^9 choices: 24 references to as many blocks on four disks, 19 of them in the cache.
+    fn large() -> Instance {
+        Instance {
+            references: (0..24).rev().map(Block).collect(),
+            initial: (0..19).map(Block).collect(),
+            frames: 19,
+            disk_of: (0..24).map(|block| Disk(block % 4)).collect(),
+            disks: 4,
+            compute: Nanos(1),
+            fetch: Nanos(7),
+        }
+    }
+
+    #[test]
+    fn a_state_with_too_many_choices_is_refused_while_it_is_expanded() {
+        let instance = large();
+        let limits = Limits { states: 1_000_000, choices: 5_000 };
+        let mut search = Search::new(&instance, limits);
+        let TooLarge(problem) = search.run().expect_err("it is too large");
+        assert!(problem.contains("more than 5000 choices"), "{problem}");
+        assert_eq!(search.choices, 5_000);
+    }
+
+    #[test]
+    fn no_state_is_kept_beyond_the_limit() {
+        let instance = large();
+        let limits = Limits { states: 1_000, choices: u64::MAX };
+        let mut search = Search::new(&instance, limits);
+        let TooLarge(problem) = search.run().expect_err("it is too large");
+        assert!(problem.contains("more than 1000 states"), "{problem}");
+        assert_eq!((search.reached.len(), search.best.len()), (1_000, 1_001));
+        assert!(search.choices < 5_000, "{} choices", search.choices);
+    }
+
+    #[test]
+    fn a_long_reference_string_costs_no_more_for_each_choice() {
+        let references: Vec<Block> = (0..20_000).map(|at| Block(at % 3)).collect();
+        let instance = Instance { references, initial: Vec::new(), frames: 3, ..large() };
+        let mut search = Search::new(&instance, LIMITS);
+        let (elapsed, _) = search.run().expect("it is small");
+        // Three fetches overlap, each on a disk of its own; then every reference is a hit.
+        assert_eq!(elapsed, Nanos(7 + 20_000));
+        assert!(search.choices < 400_000, "{} choices", search.choices);
+    }
 }
