@@ -1,7 +1,9 @@
 """Defaults that `simulate` and `compare` share, and what becomes of faults."""
 
+import inspect
 import json
 import pickle
+from array import array
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -47,7 +49,9 @@ def traces(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize("device", DEVICES)
 def test_simulate_and_compare_agree(device: str, tmp_path: Path) -> None:
     keys = {"model": device, **({"fetch_time": "2ms"} if device == "uniform" else {})}
-    for name, workload in traces(tmp_path):
+    for name, made in traces(tmp_path):
+        # compare's only default of its own: addresses beyond the device are no error.
+        workload = {"addresses": "auto", **made}
         for policy in POLICIES:
             scenario = {"workload": workload, "cache": {"blocks": 64}, "policy": policy, "device": keys}
             sets = ["device.fetch_time=2ms"] if device == "uniform" else []
@@ -155,12 +159,18 @@ def test_errors_cross_processes() -> None:
         pool.submit(_fail, 0).result()
 
 
-def test_a_panic_is_one_line_and_status_70(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+@pytest.fixture
+def planted() -> Iterator[None]:
+    """A fault in whatever the core does in this thread."""
+    headstart._core.panic_for_tests(True)
+    yield
+    headstart._core.panic_for_tests(False)
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_panic_is_one_line_and_status_70(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     scenario = tmp_path / "x.toml"
     scenario.write_text('seed = 77\nworkload = {references = ["A"]}\n')
-    monkeypatch.setattr(headstart._core, "simulate", headstart._core.panic_for_tests)
     with pytest.raises(headstart.InternalError) as raised:
         headstart.simulate({"seed": 5, "workload": {"references": ["A"]}})
     assert "seed 5" in str(raised.value) and '"references"' in str(raised.value)
@@ -170,3 +180,42 @@ def test_a_panic_is_one_line_and_status_70(
     (line,) = err.splitlines()
     assert line.startswith("headstart: internal error: ")
     assert "planted by a test" in line and f"scenario {scenario}, seed 77" in line
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text, file = "{}", tmp_path / "none"
+    question = json.dumps({"device": "sda"})
+    arguments: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        "catalog": ((), {}),
+        "device_import_diskspecs": ((file,), {}),
+        "device_probe": (("hp97560",), {}),
+        "device_replay": (("hp97560", file), {}),
+        "device_show": (("hp97560",), {}),
+        "device_survey": (("hp97560",), {}),
+        "emulate": (("hp97560", file, file), {}),
+        "explain": ((), {"json": text}),
+        "lower_bound": ((), {"json": text}),
+        "model_competitive": ((text,), {}),
+        "model_defeat": (([2.0],), {"alpha": 2.0, "switch_ns": 1.0, "bytes_per_second": 1.0}),
+        "model_file_system": ((text, [], array("d", bytes(8 * 64))), {}),
+        "model_scenario": ((), {"json": text}),
+        "model_terms": ((), {}),
+        "play": ((), {"json": text}),
+        "profile": ((file,), {"name": "x", "time_ns": 1, "seed": 1}),
+        "remove_pending_files": ((), {}),
+        "simulate": ((), {"json": text}),
+        "trace_convert": ((file, file), {"to": "csv"}),
+        "trace_generate": (("zipf", file), {}),
+        "trace_info": ((file,), {}),
+        "tune": (("restore", question), {}),
+        "tune_watch": ((question,), {}),
+    }
+    functions = {name: each for name, each in vars(headstart._core).items() if inspect.isbuiltin(each)}
+    del functions["panic_for_tests"]
+    assert functions.keys() == arguments.keys()
+    for name, function in functions.items():
+        words, named = arguments[name]
+        with pytest.raises(headstart.InternalError, match=r"^internal error: [^\n]*planted by a test[^\n]*$"):
+            function(*words, **named)
+    assert capfd.readouterr() == ("", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headstart import HeadstartError, devices
-from headstart._input import visible
+from headstart._input import plain
 from tests.conftest import COMMAND, ROOT, Run
 from tests.test_bad_input import one_line
 
@@ -58,7 +58,7 @@ def test_a_control_character_in_a_files_name_is_drawn_as_an_escape(run: Run, tmp
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert "a\\x01b.trace" in (tmp_path / "x.html").read_text()
-    assert visible("a\x01b\u20ac\udcff\n") == "a\\x01b\u20ac\\udcff\\n"
+    assert plain("a\x01b\u20ac\udcff\n") == "a\\x01b\u20ac\\xff\\x0a"
 
 
 def test_pipes_and_devices_are_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -12,14 +12,8 @@ class HeadstartError(ValueError):
 class InternalError(HeadstartError):
     """A fault of headstart itself, in one line."""
 
-def panic_for_tests(
-    *,
-    path: str | PathLike[str] | None = None,
-    json: str | None = None,
-    overrides: list[str] = ...,
-    on_progress: Callable[[float, int], object] | None = None,
-) -> str:
-    """Fail as a fault of headstart in a run would."""
+def panic_for_tests(on: bool) -> None:
+    """While `on`, let every function here fail in this thread as by a fault of headstart."""
 
 def catalog() -> str:
     """Return the rows of every registry."""

@@ -3,9 +3,17 @@
 Text files are read by the core, with a bound: `headstart_types::read_text`.
 """
 
+import re
 from os import PathLike, fspath
 
 from headstart._core import HeadstartError
+
+# Control characters (the C1 ones among them, which some terminals take for the start of a sequence), the ends of lines
+# and paragraphs of Unicode, what turns the direction of text round, and bytes of a name that are no UTF-8.
+_CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+OUTSIDE = re.compile(f"[{_CONTROLS}]")
+INSIDE = re.compile(f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
+"""The same where the ends of lines are the program's own."""
 
 
 def name(value: str | PathLike[str], what: str) -> str:
@@ -18,11 +26,20 @@ def name(value: str | PathLike[str], what: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        problem = f"{visible(text)}: the name of the {what} is not in UTF-8"
+        problem = f"{plain(text)}: the name of the {what} is not in UTF-8"
         raise HeadstartError(f"{problem}; allowed: a name in UTF-8, or a link of such a name to the file") from error
     return text
 
 
-def visible(text: str) -> str:
-    r"""Return `text` with what cannot be printed as an escape, such as \x1b, so that it is one harmless line."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+def plain(text: object) -> str:
+    r"""Return a text from outside on one line: whatever a terminal or a plotting library obeys as an escape (\x1b)."""
+    return OUTSIDE.sub(escaped, str(text))
+
+
+def escaped(found: re.Match[str]) -> str:
+    """Return the escape of a character that `OUTSIDE` or `INSIDE` has found."""
+    code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        # Python's stand-in for a byte that is no UTF-8.
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

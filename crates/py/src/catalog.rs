@@ -8,12 +8,18 @@ use headstart_trace::{FORMATS, WORKLOADS};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
+use crate::errors::guarded;
+
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
 /// replacements also say whether they are `hinted`, policies whether they leave replacement open and of which `family`
 /// they are ("demand", "hinted", "read-ahead"), read-aheads what they must be told (`needs`: "nothing", the "drive"'s
 /// seeks, the "future"), formats what their traces carry.
 #[pyfunction]
-pub fn catalog() -> String {
+pub fn catalog() -> PyResult<String> {
+    guarded(|| "the registries".to_owned(), registries)
+}
+
+fn registries() -> String {
     let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
         json!({"name": name, "summary": summary, "source": source, "keys": keys})
     };

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Value};
 use toml::Table;
 
-use crate::errors::to_python;
+use crate::errors::{outside, to_python};
 
 /// Random requests of a figure of `device_show`: their mean has a standard error of about 0.2 %.
 const SHOWN_REQUESTS: u32 = 20_000;
@@ -80,7 +80,7 @@ pub(crate) fn rounded(ns: f64) -> u64 {
 #[pyfunction]
 #[pyo3(signature = (name, *, keys="{}"))]
 pub fn device_show(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
-    let shown = py.allow_threads(|| show(name, keys));
+    let shown = outside(py, || format!("device {name}, keys {keys}"), || show(name, keys))?;
     Ok(shown.map_err(to_python)?.to_string())
 }
 
@@ -204,12 +204,16 @@ pub fn device_probe(
     [("requests", requests), ("sectors", sectors), ("depth", depth)]
         .into_iter()
         .try_for_each(|(key, number)| above_zero(key, number))?;
-    py.allow_threads(|| {
-        let device = named(name, keys)?.device;
-        let queue = build_scheduler(scheduler, Table::new())?;
-        let load = Load { write, ..Load::random(fitting(&*device, sectors), requests, seed).at_depth(depth) };
-        Ok(point(&probe(device, queue, &load), &load, scheduler).to_string())
-    })
+    outside(
+        py,
+        || format!("device {name}, keys {keys}, seed {seed}"),
+        || {
+            let device = named(name, keys)?.device;
+            let queue = build_scheduler(scheduler, Table::new())?;
+            let load = Load { write, ..Load::random(fitting(&*device, sectors), requests, seed).at_depth(depth) };
+            Ok(point(&probe(device, queue, &load), &load, scheduler).to_string())
+        },
+    )?
     .map_err(|error: DeviceError| to_python(error))
 }
 
@@ -218,13 +222,17 @@ pub fn device_probe(
 #[pyfunction]
 #[pyo3(signature = (path, *, disk=None))]
 pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>) -> PyResult<String> {
-    let imported = py.allow_threads(|| {
-        let imported = match disk {
-            Some(disk) => diskspecs::import_disk(&path, disk),
-            None => diskspecs::import(&path),
-        };
-        imported.map_err(to_python)
-    });
+    let imported = outside(
+        py,
+        || format!("parameters {}", path.display()),
+        || {
+            let imported = match disk {
+                Some(disk) => diskspecs::import_disk(&path, disk),
+                None => diskspecs::import(&path),
+            };
+            imported.map_err(to_python)
+        },
+    )?;
     let Imported { name, profile, warnings, files, sectors } = imported?;
     let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
     Ok(json!({"name": name, "profile": profile, "warnings": warnings, "files": files, "sectors": sectors}).to_string())
@@ -235,7 +243,7 @@ pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>
 #[pyfunction]
 #[pyo3(signature = (name, *, keys="{}"))]
 pub fn device_survey(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
-    let surveyed = py.allow_threads(|| survey(name, keys));
+    let surveyed = outside(py, || format!("device {name}, keys {keys}"), || survey(name, keys))?;
     Ok(surveyed.map_err(to_python)?.to_string())
 }
 

@@ -7,7 +7,7 @@ use headstart_live::emulate::{Emulation, Settings};
 use pyo3::prelude::*;
 
 use crate::devices::table;
-use crate::errors::to_python;
+use crate::errors::{outside, to_python};
 
 /// How often Python is told, and asked whether to go on.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -30,25 +30,29 @@ pub fn emulate(
 ) -> PyResult<(String, bool, bool)> {
     let keys = table(keys).map_err(to_python)?;
     let settings = Settings { profile: profile.to_owned(), keys, scheduler: scheduler.to_owned(), image, mount };
-    py.allow_threads(|| {
-        let emulation = Emulation::mount(&settings).map_err(to_python)?;
-        let mut raised = None;
-        while emulation.is_mounted() {
-            match Python::with_gil(|py| stops(py, on_progress.as_ref(), &emulation)) {
-                Ok(false) => std::thread::sleep(REFRESH),
-                Ok(true) => break,
-                Err(exception) => {
-                    raised = Some(exception);
-                    break;
+    outside(
+        py,
+        || format!("emulate {settings:?}"),
+        || {
+            let emulation = Emulation::mount(&settings).map_err(to_python)?;
+            let mut raised = None;
+            while emulation.is_mounted() {
+                match Python::with_gil(|py| stops(py, on_progress.as_ref(), &emulation)) {
+                    Ok(false) => std::thread::sleep(REFRESH),
+                    Ok(true) => break,
+                    Err(exception) => {
+                        raised = Some(exception);
+                        break;
+                    }
                 }
             }
-        }
-        let ended = emulation.unmount().map_err(to_python);
-        match raised {
-            Some(raised) => Err(raised),
-            None => ended.map(|ended| (ended.statistics.to_json(), ended.was_in_use, ended.was_covered)),
-        }
-    })
+            let ended = emulation.unmount().map_err(to_python);
+            match raised {
+                Some(raised) => Err(raised),
+                None => ended.map(|ended| (ended.statistics.to_json(), ended.was_in_use, ended.was_covered)),
+            }
+        },
+    )?
 }
 
 /// Tells Python what has been done, and hears whether that is all.

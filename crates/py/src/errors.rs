@@ -1,12 +1,12 @@
 //! The one place where errors of the core become Python exceptions.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
-use pyo3::PyErr;
+use pyo3::{pyfunction, PyErr, PyResult, Python};
 
 create_exception!(
     headstart,
@@ -24,6 +24,14 @@ pub fn to_python(error: impl std::fmt::Display) -> PyErr {
 thread_local! {
     /// What a panic of this thread says: `None` outside of [`guarded`], where panics are printed as ever.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Whether work of this thread fails, for tests.
+    static PLANTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While `on`, every function of this module fails as by a fault of headstart, so that tests see what becomes of it.
+#[pyfunction]
+pub fn panic_for_tests(on: bool) {
+    PLANTED.set(on);
 }
 
 /// Panics within [`guarded`] are kept, not printed.
@@ -40,13 +48,25 @@ fn keep_panics() {
     });
 }
 
+/// Runs `work` as [`guarded`] does while other threads of Python go on: every function of this module does its work here.
+pub fn outside<T: Send>(
+    py: Python<'_>,
+    what: impl FnOnce() -> String + Send,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    py.allow_threads(|| guarded(what, work))
+}
+
 /// Runs `work`; a panic in it, which is a fault of headstart and not of its user, becomes one `InternalError` that says
 /// what was run.
 pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Result<T, PyErr> {
     keep_panics();
     let outer = PANIC.replace(Some(String::new()));
     // Nothing of what the work has changed is looked at after a panic.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(work));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+        assert!(!PLANTED.get(), "planted\nby a test");
+        work()
+    }));
     let said = PANIC.replace(outer).unwrap_or_default();
     outcome.map_err(|_| {
         let line = format!("internal error: {said}; {}; please report it", what());

@@ -23,7 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TUNE_STATE", headstart_live::tune::DEFAULT_STATE)?;
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add("InternalError", module.py().get_type::<errors::InternalError>())?;
-    module.add_function(wrap_pyfunction!(simulation::panic_for_tests, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::panic_for_tests, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_probe, module)?)?;

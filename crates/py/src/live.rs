@@ -10,8 +10,8 @@ use headstart_types::KeyError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
-use crate::simulation::{source, tell};
+use crate::errors::{outside, to_python};
+use crate::simulation::{described, source, tell};
 
 /// Speeds that make sense: slower takes for ever, faster is beyond what any machine can keep.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
@@ -38,7 +38,7 @@ pub fn play(
         return Err(to_python(KeyError::new("speed", format!("{speed} is out of range"), allowed)));
     }
     let mut raised: Option<PyErr> = None;
-    py.allow_threads(|| {
+    outside(py, described(&source, &overrides), || {
         let scenario = Scenario::read(&source, &overrides).map_err(to_python)?;
         let (setup, description) = playable(&scenario).map_err(to_python)?;
         let service = Duration::from_nanos(setup.service.0).div_f64(speed);
@@ -58,7 +58,7 @@ pub fn play(
             (Err(LiveError::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
             (Err(error), None) => Err(to_python(error)),
         }
-    })
+    })?
 }
 
 /// What a reader of measured times must know. `service`: what a disk really takes.

@@ -10,24 +10,28 @@ use pyo3::buffer::{PyBuffer, ReadOnlyCell};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
-use crate::simulation::source;
+use crate::errors::{guarded, outside, to_python};
+use crate::simulation::{described, source};
 
 /// What `model_file_system` writes of each row, in order.
 #[pyfunction]
-pub fn model_terms() -> Vec<&'static str> {
-    TERMS.to_vec()
+pub fn model_terms() -> PyResult<Vec<&'static str>> {
+    guarded(|| "the model's terms".to_owned(), || TERMS.to_vec())
 }
 
 /// The depth of competitive prefetching and its bounds. `question` and the answer are JSON.
 #[pyfunction]
 #[pyo3(signature = (question))]
 pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
-    py.allow_threads(|| {
-        let question = serde_json::from_str(question).map_err(to_python)?;
-        let answer = model::competitive::competitive(&question).map_err(to_python)?;
-        serde_json::to_string(&answer).map_err(to_python)
-    })
+    outside(
+        py,
+        || format!("question {question}"),
+        || {
+            let question = serde_json::from_str(question).map_err(to_python)?;
+            let answer = model::competitive::competitive(&question).map_err(to_python)?;
+            serde_json::to_string(&answer).map_err(to_python)
+        },
+    )?
 }
 
 /// Prefetches of a stream that defeats a schedule, at most: less than a second of work.
@@ -55,7 +59,8 @@ pub fn model_defeat(
         return Err(to_python(KeyError::new("sizes", problem, format!("{STEPS_MAX:e} at most"))));
     }
     let size = |k: u64| sizes.get(k as usize - 1).or(sizes.last()).copied().unwrap_or(0.0);
-    let found = py.allow_threads(|| defeat(size, alpha, switch_ns, bytes_per_second)).map_err(to_python)?;
+    let what = || format!("sizes {sizes:?}, alpha {alpha}, switch_ns {switch_ns}, bytes_per_second {bytes_per_second}");
+    let found = outside(py, what, || defeat(size, alpha, switch_ns, bytes_per_second))?.map_err(to_python)?;
     Ok((found.length_bytes, found.prefetch, found.ratio()))
 }
 
@@ -70,7 +75,8 @@ pub fn model_scenario(
     advice: bool,
 ) -> PyResult<String> {
     let source = source(path, json);
-    let answer = py.allow_threads(|| model::answer(&Scenario::read(&source, &overrides)?, advice));
+    let answer =
+        outside(py, described(&source, &overrides), || model::answer(&Scenario::read(&source, &overrides)?, advice))?;
     Ok(answer.map_err(to_python)?.to_string())
 }
 
@@ -87,22 +93,23 @@ pub fn model_file_system(
     columns: Vec<(String, PyBuffer<f64>)>,
     out: PyBuffer<f64>,
 ) -> PyResult<()> {
+    let what = || format!("question {question}");
     let rows = out.item_count() / TERMS.len();
     let columns = columns.into_iter().map(|(name, numbers)| Input::new(&name, numbers, rows));
     let columns = columns.collect::<PyResult<Vec<Input>>>()?;
     let Some(out) = out.as_mut_slice(py) else {
         return Err(PyValueError::new_err("out: is no buffer that can be written"));
     };
-    let (sheet, mut seeks) = py.allow_threads(|| {
+    let (sheet, mut seeks) = outside(py, what, || {
         let question = serde_json::from_str(question).map_err(to_python)?;
         model::sheet(&question).map_err(to_python)
-    })?;
+    })??;
     let mut terms = Vec::new();
     for first in (0..rows).step_by(CHUNK) {
         let count = CHUNK.min(rows - first);
         let inputs = columns.iter().map(|input| input.numbers(py, first, count)).collect::<PyResult<Vec<Column>>>()?;
         terms.resize(count * TERMS.len(), 0.0);
-        let done = py.allow_threads(|| sheet.evaluate(&inputs, count, &mut seeks, &mut terms));
+        let done = outside(py, what, || sheet.evaluate(&inputs, count, &mut seeks, &mut terms))?;
         done.map_err(|(row, error)| to_python(at_element(error, first + row, rows)))?;
         for (term, values) in terms.chunks(count).enumerate() {
             let place = &out[term * rows + first..][..count];

@@ -6,7 +6,7 @@ use headstart_live::profile::{profile as measure, Profile, Settings};
 use headstart_types::Nanos;
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
+use crate::errors::{outside, to_python};
 
 /// Measures the block device or file at `path` through direct reads, for about `time_ns`; `name` is written into the profile,
 /// `seed` is that of the random places. `on_progress` is called 10 times a second with the share done, 0 to 1, and what is
@@ -23,26 +23,30 @@ pub fn profile(
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<String>)> {
     let settings = Settings { time: Nanos(time_ns), seed };
-    py.allow_threads(|| {
-        let mut raised = None;
-        let measured = measure(&path, name, &settings, |progress| {
-            let told = Python::with_gil(|py| {
-                py.check_signals()?;
-                match &on_progress {
-                    Some(tell) => tell.call1(py, (progress.share, progress.phase.name())).map(|_| ()),
-                    None => Ok(()),
-                }
+    outside(
+        py,
+        || format!("profile {}, {settings:?}", path.display()),
+        || {
+            let mut raised = None;
+            let measured = measure(&path, name, &settings, |progress| {
+                let told = Python::with_gil(|py| {
+                    py.check_signals()?;
+                    match &on_progress {
+                        Some(tell) => tell.call1(py, (progress.share, progress.phase.name())).map(|_| ()),
+                        None => Ok(()),
+                    }
+                });
+                let goes_on = told.is_ok() && raised.is_none();
+                raised = raised.take().or(told.err());
+                goes_on
             });
-            let goes_on = told.is_ok() && raised.is_none();
-            raised = raised.take().or(told.err());
-            goes_on
-        });
-        match (raised, measured) {
-            (Some(raised), _) => Err(raised),
-            (None, Ok(Profile { findings, toml, .. })) => {
-                Ok((serde_json::to_string(&findings).map_err(to_python)?, toml))
+            match (raised, measured) {
+                (Some(raised), _) => Err(raised),
+                (None, Ok(Profile { findings, toml, .. })) => {
+                    Ok((serde_json::to_string(&findings).map_err(to_python)?, toml))
+                }
+                (None, Err(error)) => Err(to_python(error)),
             }
-            (None, Err(error)) => Err(to_python(error)),
-        }
-    })
+        },
+    )?
 }

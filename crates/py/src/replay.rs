@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Value};
 
 use crate::devices::{named, rounded};
-use crate::errors::to_python;
+use crate::errors::{outside, to_python};
 
 /// Levels of a cumulative curve: 0 to 1 by thousandths.
 const LEVELS: usize = 1_000;
@@ -122,21 +122,25 @@ pub fn device_replay(
             on_progress.as_ref().map_or(Ok(()), |on_progress| on_progress.call1(py, (share, requests)).map(drop))
         })
     };
-    let replayed = py.allow_threads(|| {
-        let mut device = named(name, keys).map_err(to_python)?.device;
-        // A pipe without a writer would be waited for without end, and a device such as /dev/zero has none.
-        check_regular(&trace).map_err(|error| {
-            bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
-        })?;
-        let mut reader = open(&trace, format).map_err(to_python)?;
-        let carries = reader.carries();
-        if !carries.addresses {
-            let problem = "carries no addresses; allowed: a trace that says where on the device its requests go";
-            return Err(bad(&trace, Place::File, problem.to_owned()));
-        }
-        let tally = run(&mut *device, &mut *reader, &trace, limit.unwrap_or(u64::MAX), &mut tell)?;
-        Ok(facts(&tally, carries))
-    });
+    let replayed = outside(
+        py,
+        || format!("trace {} on {name}, keys {keys}", trace.display()),
+        || {
+            let mut device = named(name, keys).map_err(to_python)?.device;
+            // A pipe without a writer would be waited for without end, and a device such as /dev/zero has none.
+            check_regular(&trace).map_err(|error| {
+                bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
+            })?;
+            let mut reader = open(&trace, format).map_err(to_python)?;
+            let carries = reader.carries();
+            if !carries.addresses {
+                let problem = "carries no addresses; allowed: a trace that says where on the device its requests go";
+                return Err(bad(&trace, Place::File, problem.to_owned()));
+            }
+            let tally = run(&mut *device, &mut *reader, &trace, limit.unwrap_or(u64::MAX), &mut tell)?;
+            Ok(facts(&tally, carries))
+        },
+    )?;
     Ok(replayed?.to_string())
 }
 

@@ -6,7 +6,7 @@ use headstart_sim::{Error, Progress, Scenario, Source};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::{guarded, to_python};
+use crate::errors::{guarded, outside, to_python};
 
 /// Where a scenario comes from.
 pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
@@ -30,20 +30,6 @@ pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce
     }
 }
 
-/// Fails as a fault of headstart in a run would, so that tests see what becomes of it.
-#[pyfunction]
-#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None))]
-pub fn panic_for_tests(
-    py: Python<'_>,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    overrides: Vec<String>,
-    on_progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let (source, _) = (source(path, json), on_progress);
-    py.allow_threads(|| guarded(described(&source, &overrides), || panic!("planted\nby a test")))
-}
-
 /// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
 /// returns the result as JSON. `on_progress(share_done, references)` is called now and then; the run stops with
 /// the exception that it raises, and on Ctrl-C.
@@ -58,14 +44,12 @@ pub fn simulate(
 ) -> PyResult<String> {
     let source = source(path, json);
     let mut raised: Option<PyErr> = None;
-    let result = py.allow_threads(|| {
-        guarded(described(&source, &overrides), || {
-            let scenario = Scenario::read(&source, &overrides)?;
-            headstart_sim::simulate(&scenario, &mut |progress| {
-                let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
-                raised = outcome.err();
-                raised.is_none()
-            })
+    let result = outside(py, described(&source, &overrides), || {
+        let scenario = Scenario::read(&source, &overrides)?;
+        headstart_sim::simulate(&scenario, &mut |progress| {
+            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
+            raised = outcome.err();
+            raised.is_none()
         })
     })?;
     match (result, raised) {
@@ -112,8 +96,8 @@ pub fn lower_bound(
     overrides: Vec<String>,
 ) -> PyResult<String> {
     let source = source(path, json);
-    let bound = py.allow_threads(|| {
-        guarded(described(&source, &overrides), || headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?))
+    let bound = outside(py, described(&source, &overrides), || {
+        headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?)
     })?;
     serde_json::to_string(&bound.map_err(to_python)?).map_err(to_python)
 }

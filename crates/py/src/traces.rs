@@ -6,7 +6,8 @@ use headstart_trace::{convert, generate, info, open, GeneratorContext};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
+use crate::devices::table;
+use crate::errors::{guarded, outside, to_python};
 
 fn block_bytes(text: &str) -> PyResult<u64> {
     match text.parse::<Bytes>() {
@@ -21,7 +22,7 @@ fn block_bytes(text: &str) -> PyResult<u64> {
 #[pyo3(signature = (path, *, format="auto", block_size="8KiB"))]
 pub fn trace_info(py: Python<'_>, path: PathBuf, format: &str, block_size: &str) -> PyResult<String> {
     let block_bytes = if block_size == "object" { None } else { Some(block_bytes(block_size)?) };
-    let found = py.allow_threads(|| info(&mut *open(&path, format)?, block_bytes));
+    let found = outside(py, || format!("trace {}", path.display()), || info(&mut *open(&path, format)?, block_bytes))?;
     serde_json::to_string(&found.map_err(to_python)?).map_err(to_python)
 }
 
@@ -37,14 +38,18 @@ pub fn trace_convert(
     block_size: &str,
 ) -> PyResult<String> {
     let block_bytes = block_bytes(block_size)?;
-    let done = py.allow_threads(|| convert(&mut *open(&path, format)?, to, &target, block_bytes));
+    let done = outside(
+        py,
+        || format!("trace {} to {to}", path.display()),
+        || convert(&mut *open(&path, format)?, to, &target, block_bytes),
+    )?;
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
 }
 
 /// Removes the temporary files of conversions under way, for a process that is about to end.
 #[pyfunction]
-pub fn remove_pending_files() {
-    headstart_trace::remove_pending_files();
+pub fn remove_pending_files() -> PyResult<()> {
+    guarded(|| "temporary files".to_owned(), headstart_trace::remove_pending_files)
 }
 
 /// Writes what a generator makes to a file; `keys` is a JSON object of the generator's keys.
@@ -60,8 +65,10 @@ pub fn trace_generate(
     block_size: &str,
 ) -> PyResult<String> {
     let context = GeneratorContext { seed, block_bytes: block_bytes(block_size)? };
-    let keys: toml::Table = serde_json::from_str(keys).map_err(to_python)?;
-    let done =
-        py.allow_threads(|| convert(&mut *generate(generator, keys, &context)?, to, &target, context.block_bytes));
+    let keys = table(keys).map_err(to_python)?;
+    let what = || format!("generator {generator}, keys {keys}, seed {seed}");
+    let done = outside(py, what, || {
+        convert(&mut *generate(generator, keys.clone(), &context)?, to, &target, context.block_bytes)
+    })?;
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::devices::table;
-use crate::errors::to_python;
+use crate::errors::{outside, to_python};
 
 /// What is missing where there is no profile.
 const PROFILE: &str = "--profile with a name of `headstart list devices`, or with the path of a profile, which \
@@ -97,22 +97,26 @@ fn restore(question: &Question) -> Result<Report, Error> {
 #[pyfunction]
 pub fn tune(py: Python<'_>, action: &str, question: &str) -> PyResult<String> {
     let question = Question::read(question).map_err(to_python)?;
-    py.allow_threads(|| {
-        let report = match action {
-            "restore" => restore(&question),
-            "dry-run" | "apply" => {
-                let wanted = question.wanted().map_err(to_python)?;
-                let tuner = Tuner::new(question.settings()).map_err(to_python)?;
-                if action == "apply" {
-                    tuner.apply(&wanted)
-                } else {
-                    tuner.show(&wanted)
+    outside(
+        py,
+        || format!("tune {action}, {question:?}"),
+        || {
+            let report = match action {
+                "restore" => restore(&question),
+                "dry-run" | "apply" => {
+                    let wanted = question.wanted().map_err(to_python)?;
+                    let tuner = Tuner::new(question.settings()).map_err(to_python)?;
+                    if action == "apply" {
+                        tuner.apply(&wanted)
+                    } else {
+                        tuner.show(&wanted)
+                    }
                 }
-            }
-            _ => Err(KeyError::new("action", format!("\"{action}\""), "dry-run, apply, restore").into()),
-        };
-        report.map(|report| report.to_json()).map_err(to_python)
-    })
+                _ => Err(KeyError::new("action", format!("\"{action}\""), "dry-run, apply, restore").into()),
+            };
+            report.map(|report| report.to_json()).map_err(to_python)
+        },
+    )?
 }
 
 /// Follows what a device does and sets its read-ahead by that, until `duration` is over, the device goes, somebody else sets
@@ -123,29 +127,33 @@ pub fn tune(py: Python<'_>, action: &str, question: &str) -> PyResult<String> {
 #[pyo3(signature = (question, *, on_progress=None))]
 pub fn tune_watch(py: Python<'_>, question: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
     let question = Question::read(question).map_err(to_python)?;
-    py.allow_threads(|| {
-        let settings = question.watch_settings().map_err(to_python)?;
-        let tuner = Tuner::new(question.settings()).map_err(to_python)?;
-        let mut watch = Watch::start(tuner, settings).map_err(to_python)?;
-        let clock = RealClock::new(1, 1.0);
-        clock.enter(0);
-        let ended = loop {
-            let now = clock.now();
-            if let Some(ended) = watch.look(now).map_err(to_python)? {
-                break ended;
-            }
-            // An exception drops the watch, which writes what was found.
-            if Python::with_gil(|py| stops(py, on_progress.as_ref(), &watch))? {
-                break Ended::Stopped;
-            }
-            match question.duration {
-                Some(duration) if now >= duration => break Ended::Time,
-                Some(duration) => std::thread::sleep(REFRESH.min(Duration::from_nanos((duration - now).0))),
-                None => std::thread::sleep(REFRESH),
-            }
-        };
-        watch.end(ended).map(|status| status.to_json()).map_err(to_python)
-    })
+    outside(
+        py,
+        || format!("tune --watch, {question:?}"),
+        || {
+            let settings = question.watch_settings().map_err(to_python)?;
+            let tuner = Tuner::new(question.settings()).map_err(to_python)?;
+            let mut watch = Watch::start(tuner, settings).map_err(to_python)?;
+            let clock = RealClock::new(1, 1.0);
+            clock.enter(0);
+            let ended = loop {
+                let now = clock.now();
+                if let Some(ended) = watch.look(now).map_err(to_python)? {
+                    break ended;
+                }
+                // An exception drops the watch, which writes what was found.
+                if Python::with_gil(|py| stops(py, on_progress.as_ref(), &watch))? {
+                    break Ended::Stopped;
+                }
+                match question.duration {
+                    Some(duration) if now >= duration => break Ended::Time,
+                    Some(duration) => std::thread::sleep(REFRESH.min(Duration::from_nanos((duration - now).0))),
+                    None => std::thread::sleep(REFRESH),
+                }
+            };
+            watch.end(ended).map(|status| status.to_json()).map_err(to_python)
+        },
+    )?
 }
 
 /// Tells Python what has been seen, and hears whether that is all.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headstart._core import HeadstartError
-from headstart._input import visible
+from headstart._input import plain
 
 if TYPE_CHECKING:
     import altair as alt
@@ -100,12 +100,12 @@ def svg(chart: "Chart") -> str:
 
 def _specification(chart: "Chart") -> str:
     """Return the chart in JSON: a control character, from a file's name say, would end the process in vl-convert."""
-    return json.dumps(_visible(json.loads(chart.to_json())))
+    return json.dumps(_plain(json.loads(chart.to_json())))
 
 
-def _visible(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_visible(key): _visible(each) for key, each in value.items()}
+        return {_plain(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_visible(each) for each in value]
-    return visible(value) if isinstance(value, str) else value
+        return [_plain(each) for each in value]
+    return plain(value) if isinstance(value, str) else value

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use headstart_types::{system_says, toml_problem};
+use headstart_types::{read_text, system_says, toml_problem, TEXT_BYTES_MAX};
 use toml::Table;
 
 use crate::Error;
@@ -20,7 +20,7 @@ impl Source {
     /// The scenario's table, as written.
     ///
     /// # Errors
-    /// The file cannot be read, or is no TOML (JSON).
+    /// The file cannot be read, is no regular file or too large, or is no TOML (JSON).
     pub fn table(&self) -> Result<Table, Error> {
         match self {
             Source::File(path) => {
@@ -28,7 +28,7 @@ impl Source {
                 let allowed = "a scenario in TOML, as docs/scenario.md describes it";
                 let fail =
                     |line: String, problem: String| Error::Scenario { path: name.clone(), line, problem, allowed };
-                let text = std::fs::read_to_string(path).map_err(|error| fail(String::new(), system_says(&error)))?;
+                let text = read_text(path, TEXT_BYTES_MAX).map_err(|error| fail(String::new(), system_says(&error)))?;
                 text.parse::<Table>().map_err(|error| {
                     let (line, problem) = toml_problem(&text, &error);
                     fail(format!(", line {line}"), problem)

@@ -98,13 +98,17 @@ class Study:
         section = workload.section(speed)
         return self.lab.cell(_scenario(section, policy, disks, frames or workload.frames, scheduler, speed))
 
-    def synth(self, policy: Policy, disks: int, drive: Mapping[str, Any] | None = None) -> Cell:
-        """Ask for a run on synth, with the think times of Table 3, on HP 97560s or other drives."""
+    def synth(self, policy: Policy, disks: int, drive: Mapping[str, Any] | None = None, seed: int = 1) -> Cell:
+        """Ask for a run on synth, with the think times of Table 3, on HP 97560s or other drives.
+
+        `seed` draws the think times.
+        """
         total = f"{paper.TABLE_3['synth'].compute_s}s"
         section = {"generator": "synth", "compute_total": total}
         scenario = _scenario(section, policy, disks, paper.CACHE_BLOCKS, "cscan", 1)
         if drive is not None:
             scenario["device"]["model"] = dict(drive)
+        scenario["seed"] = seed
         return self.lab.cell(scenario)
 
     def reverse_scan(self, workload: Workload | None, disks: int) -> list[tuple[Policy, Cell]]:

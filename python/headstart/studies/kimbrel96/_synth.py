@@ -6,6 +6,8 @@ what we did: aggressive's batches here are 40, 8, 4, 4 for 1 to 4 disks, and rev
 Table 6, which the paper says only of section 4.3, other rows show what comes out.
 """
 
+import statistics
+
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Basis, Row, finding, number
 from headstart.studies.kimbrel96 import _published as paper
@@ -13,6 +15,7 @@ from headstart.studies.kimbrel96._lab import Cell
 from headstart.studies.kimbrel96._study import (
     DEMAND,
     STALL_SHARE,
+    Policy,
     Study,
     aggressive,
     count,
@@ -40,6 +43,10 @@ LIGHTNING = {"name": "ibm-0661", "buffer": {"size": "128KiB", "read_ahead": True
 """The CMU simulator's drive. The paper says no more of it than its name and "as modified at CMU"; the read-ahead is
 ours, the HP 97560's: without it fixed horizon on one disk takes 779 s."""
 
+LIGHTNING_SEEDS = range(1, 11)
+"""Of the think times. Aggressive on two of these drives takes 126 to 131 s by the seed, which decides the verdict; the
+other verdicts of Table 2 are those of each seed alone."""
+
 SCANNED = "from our scan, not from the paper"
 
 STALLING = (1, 2)
@@ -53,8 +60,8 @@ def table2(study: Study) -> Steps:
     scanned = {disks: study.synth(aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS}
     table6 = {disks: study.synth(aggressive(paper.table6(disks)), disks) for disks in DISKS}
     lightning = {
-        "fixed horizon": [study.synth(fixed_horizon(), disks, LIGHTNING) for disks in DISKS],
-        "aggressive": [study.synth(aggressive(SCANNED_BATCH[disks]), disks, LIGHTNING) for disks in DISKS],
+        "fixed horizon": [_lightning(study, fixed_horizon(), disks) for disks in DISKS],
+        "aggressive": [_lightning(study, aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS],
     }
     yield
     printed = paper.TABLE_2_SYNTH_S
@@ -75,19 +82,7 @@ def table2(study: Study) -> Steps:
     for words, (cells, sizes) in batches.items():
         rows += [_aggressive(words, disks, sizes[disks], cells[disks]) for disks in DISKS]
     for name, runs in lightning.items():
-        rows += [
-            number(
-                "table2",
-                f"CMU simulator (IBM 0661), synth on {count(disks)} by {name}: elapsed (s)",
-                published=paper.TABLE_2_SYNTH_CMU_S[name][disks - 1],
-                ours=cell.outcome.elapsed_s,
-                tolerance=TOLERANCE_LIGHTNING,
-                basis=_basis(name, disks),
-                note="the drive as its profile has it; its read-ahead is ours, and what CMU changed in RaidSim "
-                f"is not known: 8 KB of its track take 4.6 ms, 5.0 with the skew; {cell.outcome.split}",
-            )
-            for disks, cell in zip(DISKS, runs, strict=True)
-        ]
+        rows += [_cmu(name, disks, cells) for disks, cells in zip(DISKS, runs, strict=True)]
     rows.append(
         Row(
             item="table2",
@@ -98,6 +93,27 @@ def table2(study: Study) -> Steps:
         )
     )
     return rows
+
+
+def _lightning(study: Study, policy: Policy, disks: int) -> list[Cell]:
+    return [study.synth(policy, disks, LIGHTNING, seed) for seed in LIGHTNING_SEEDS]
+
+
+def _cmu(name: str, disks: int, cells: list[Cell]) -> Row:
+    published = paper.TABLE_2_SYNTH_CMU_S[name][disks - 1]
+    times = [cell.outcome.elapsed_s for cell in cells]
+    within = sum(abs(time / published - 1) <= TOLERANCE_LIGHTNING for time in times)
+    return number(
+        "table2",
+        f"CMU simulator (IBM 0661), synth on {count(disks)} by {name}: elapsed (s)",
+        published=published,
+        ours=statistics.mean(times),
+        tolerance=TOLERANCE_LIGHTNING,
+        basis=_basis(name, disks),
+        note="the drive as its profile has it; its read-ahead is ours, and what CMU changed in RaidSim is not known: "
+        f"8 KB of its track take 4.6 ms, 5.0 with the skew; mean of seeds 1 to {len(times)}, standard deviation "
+        f"{statistics.stdev(times):.2f} s, {within} of them within the tolerance; of seed 1: {cells[0].outcome.split}",
+    )
 
 
 def _basis(name: str, disks: int) -> Basis:
