@@ -129,6 +129,12 @@ class Status:
     bytes_per_second: float
     bytes: float
     writes: int
+    read_arounds: int
+    around_bytes: int
+    around_used_bytes: int
+    lost_faults: int
+    fault_pauses: int
+    low_for_faults: bool
     half_turn_ns: int
     found_kb: int
     now_kb: int

@@ -47,9 +47,10 @@ def status_line(then: tuning.Status, now: tuning.Status) -> str:
     requests = now.requests - then.requests
     switches = now.switches - then.switches
     share = switches / requests if requests else 0.0
+    low = ", for random faults" if now.low_for_faults else ""
     return (
         f"{requests / passed:,.0f} requests/s, {share:.0%} of them switches; seeks {now.seek_ns / 1e6:.2f} ms, "
-        f"{now.bytes_per_second / 1e6:,.1f} MB/s: {now.bytes / 1e3:,.1f} kB; read-ahead {now.now_kb:,} KiB"
+        f"{now.bytes_per_second / 1e6:,.1f} MB/s: {now.bytes / 1e3:,.1f} kB; read-ahead {now.now_kb:,} KiB{low}"
     )
 
 
@@ -224,6 +225,9 @@ ENDS = {
 def status_rows(status: tuning.Status) -> dict[str, str]:
     """Return what is printed of a watch that has ended."""
     lost = f", {status.lost:,} events lost" if status.lost else ""
+    lines = {}
+    if status.read_arounds:
+        lines["faults"] = read_arounds(status)
     between = f"{status.lowest_kb:,} to {status.highest_kb:,} KiB" if status.highest_kb is not None else "none"
     return {
         "device": described(status.device),
@@ -231,9 +235,21 @@ def status_rows(status: tuning.Status) -> dict[str, str]:
         "seen": f"{status.requests:,} requests, {status.switches:,} switches{lost}",
         "depth": f"({status.seek_ns / 1e6:.2f} ms seek + {status.half_turn_ns / 1e6:.2f} ms half a turn) x "
         f"{status.bytes_per_second / 1e6:,.1f} MB/s = {status.bytes / 1e3:,.1f} kB at the end",
+        **lines,
         "written": f"{status.writes:,} time{'s' * (status.writes != 1)}, {between}",
         "now": f"{status.now_kb:,} KiB; {status.found_kb:,} was found",
     }
+
+
+def read_arounds(status: tuning.Status) -> str:
+    """Return what the kernel has read around faults, and what was used of it."""
+    used = status.around_used_bytes / status.around_bytes if status.around_bytes else 0.0
+    lost = f", {status.lost_faults:,} events lost" if status.lost_faults else ""
+    paused = f", {status.fault_pauses:,} times too many to be followed" if status.fault_pauses else ""
+    return (
+        f"read around {status.read_arounds:,} of them; of {status.around_bytes / 1e6:,.1f} MB beside their own 64 KiB "
+        f"{used:.0%} used{lost}{paused}"
+    )
 
 
 def rows(report: tuning.Report) -> dict[str, str]:

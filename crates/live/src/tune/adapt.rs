@@ -5,15 +5,20 @@
 //! policy `competitive`'s own code. The kernel has one number for all streams, where the paper has one for each: the rate is
 //! averaged over the places of the switches, in the same way as their times.
 //!
+//! Where faults of mapped files dominate and do not use what is read around them, the number is lower: the policy's
+//! `fault_watch` says when.
+//!
 //! A number is written only when it has moved by an eighth, and once a second at most: a moving average of random seeks
 //! wanders by some 5 % of the depth (standard deviation; weight 1/16, seeks of 7.5 +- 3 ms), and nothing is gained from
 //! following that. Cost: constant per I/O.
 
 use std::ops::Range;
 
-use headstart_policy::readahead::{CompetitiveDepth, SeekWatch, Seeks};
-use headstart_types::{Disk, DriveFacts, Nanos};
+use headstart_policy::readahead::{CompetitiveDepth, FaultWatch, SeekWatch, Seeks, FLOOR_BYTES, PART_BYTES};
+use headstart_types::{Disk, DriveFacts, Nanos, SECTOR_BYTES};
 use serde::Serialize;
+
+use super::faults::{FaultEvent, Taken};
 
 /// When to follow. All of them are ours: the paper prints none.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,6 +54,18 @@ pub struct Seen {
     pub bytes: f64,
     /// Numbers that were written.
     pub writes: u64,
+    /// Faults around which the kernel has read.
+    pub read_arounds: u64,
+    /// What came with them beside their own 64 KiB, and what of it was mapped later, in bytes.
+    pub around_bytes: u64,
+    /// See above.
+    pub around_used_bytes: u64,
+    /// Events of faults that were overwritten before they were read.
+    pub lost_faults: u64,
+    /// How many times faults were so many that they were not followed for a while.
+    pub fault_pauses: u64,
+    /// Whether the depth is low because of faults.
+    pub low_for_faults: bool,
 }
 
 /// The averages, and the number that stands.
@@ -60,6 +77,11 @@ pub(super) struct Adapter {
     depth: CompetitiveDepth,
     rate: f64,
     page_bytes: u64,
+    faults: FaultWatch,
+    /// Whether faults are seen.
+    sees_faults: bool,
+    /// The most that is read around a fault: files keep the number that stood when they were opened.
+    window_bytes: u64,
     /// What stands, in pages, and since when.
     pages: u64,
     since: Option<Nanos>,
@@ -76,6 +98,9 @@ impl Adapter {
             depth: CompetitiveDepth::new(facts.mean_seek, facts.half_turn, pace.weight),
             rate,
             page_bytes,
+            faults: FaultWatch::new(),
+            sees_faults: false,
+            window_bytes: FLOOR_BYTES,
             pages: 0,
             since: None,
             seen: Seen::default(),
@@ -85,6 +110,9 @@ impl Adapter {
     /// The drive has served these sectors, by `now`. The caller guarantees that there are any, and the order of service.
     pub fn served(&mut self, now: Nanos, sectors: Range<u64>) {
         self.seen.requests += 1;
+        if self.sees_faults {
+            self.faults.served((sectors.end - sectors.start).saturating_mul(SECTOR_BYTES));
+        }
         let first = sectors.start;
         if let Some(seek) = self.watch.served(now, Disk(0), sectors) {
             self.seen.switches += 1;
@@ -99,9 +127,30 @@ impl Adapter {
         self.watch = SeekWatch::new(self.facts.clone(), Seeks::Switches);
     }
 
+    /// A fault, or what follows from one.
+    pub fn fault(&mut self, event: FaultEvent) {
+        match event {
+            FaultEvent::Fault { file, offset } => self.faults.fault(file, offset),
+            FaultEvent::Filled { file, offset } => self.faults.filled(file, offset, self.window_bytes),
+            FaultEvent::Mapped { file, first, last } => self.faults.mapped(file, first, last),
+        }
+    }
+
+    /// What a look at the faults has given: whether they are seen from here on.
+    pub fn took_faults(&mut self, taken: Taken, pauses: u64) {
+        if taken.lost > 0 || taken.blind {
+            self.faults.lost();
+        }
+        self.sees_faults = !taken.blind;
+        self.seen.lost_faults += taken.lost;
+        self.seen.fault_pauses = pauses;
+    }
+
     /// Pages that are to be written at `now`, if any are.
-    pub fn wants(&self, now: Nanos) -> Option<u64> {
-        let wanted = self.depth.blocks(self.rate, self.page_bytes);
+    pub fn wants(&mut self, now: Nanos) -> Option<u64> {
+        let competitive = self.depth.blocks(self.rate, self.page_bytes);
+        let least = (self.faults.depth_bytes(self.depth.bytes(self.rate)) / self.page_bytes as f64).round() as u64;
+        let wanted = competitive.min(least.max(1));
         let Some(since) = self.since else { return Some(wanted) };
         let far = wanted.abs_diff(self.pages) as f64 >= (self.pages as f64 * self.pace.least_share).max(1.0);
         (far && now >= since + self.pace.least_time).then_some(wanted)
@@ -110,13 +159,29 @@ impl Adapter {
     /// They have been, at `now`.
     pub fn wrote(&mut self, now: Nanos, pages: u64) {
         self.seen.writes += 1;
+        self.found(pages * self.page_bytes);
         (self.pages, self.since) = (pages, Some(now));
+    }
+
+    /// So many bytes have been read ahead for files opened before.
+    pub fn found(&mut self, bytes: u64) {
+        self.window_bytes = self.window_bytes.max(bytes);
     }
 
     /// What it has seen.
     pub fn seen(&self) -> Seen {
         let seek = self.depth.switch().saturating_sub(self.facts.half_turn);
-        Seen { seek_ns: seek.0, bytes_per_second: self.rate, bytes: self.depth.bytes(self.rate), ..self.seen }
+        let totals = self.faults.totals();
+        Seen {
+            seek_ns: seek.0,
+            bytes_per_second: self.rate,
+            bytes: self.depth.bytes(self.rate),
+            read_arounds: totals.around,
+            around_bytes: totals.brought * PART_BYTES,
+            around_used_bytes: totals.used * PART_BYTES,
+            low_for_faults: self.faults.is_low(),
+            ..self.seen
+        }
     }
 }
 

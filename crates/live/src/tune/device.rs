@@ -160,6 +160,17 @@ impl Device {
         own && self.block.as_ref().is_some_and(|block| block.join("mq").exists())
     }
 
+    /// Its number and those of its partitions.
+    pub(super) fn numbers(&self) -> Vec<Number> {
+        let mut numbers = vec![self.number];
+        for block in self.block.iter() {
+            let partitions = names_in(block).into_iter().map(|name| block.join(name));
+            let partitions = partitions.filter(|folder| folder.join("partition").exists());
+            numbers.extend(partitions.filter_map(|folder| text(&folder.join("dev"))?.parse::<Number>().ok()));
+        }
+        numbers
+    }
+
     /// Whether it is still there, with the medium that it had.
     pub(super) fn is_there(&self) -> bool {
         let Some(block) = &self.block else { return self.file().exists() };
@@ -280,6 +291,7 @@ mod tests {
         for file_system in [false, true] {
             let found = Device::at(&machine.roots(), named, number, file_system).expect("it is there");
             assert_eq!((found.name.as_deref(), found.partition.as_deref()), (Some("sda"), Some("sda2")));
+            assert_eq!(found.numbers(), ["8:0", "8:2"].map(|each| each.parse().expect("a number")));
             assert_eq!((found.number, found.kind), ("8:0".parse().expect("a number"), Kind::Disk));
             assert_eq!((found.size_bytes, found.sequence), (Some(512_000), Some(9)));
             assert_eq!((found.identity.as_deref(), found.file()), (Some("naa.5000c500"), disk.clone()));

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use super::faults::FaultEvent;
 use super::Number;
 
 /// The event.
@@ -22,6 +23,8 @@ const LONGEST: usize = 4096;
 pub(super) enum Line {
     /// A device has read or written these sectors.
     Served(Number, Range<u64>),
+    /// A page of a mapped file has faulted, or pages have come or were mapped.
+    Fault(FaultEvent),
     /// So many events were overwritten before they were read.
     Lost(u64),
     /// Something that moves no arm, has failed, or is not known.
@@ -37,7 +40,8 @@ impl Line {
                 .and_then(|count| count.parse().ok())
                 .map_or(Self::Other, Self::Lost);
         }
-        Self::served(line).unwrap_or(Self::Other)
+        let fault = || FaultEvent::parse(line).map(Self::Fault);
+        Self::served(line).or_else(fault).unwrap_or(Self::Other)
     }
 
     fn served(line: &str) -> Option<Self> {

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use headstart_types::system_says;
 
+use super::depth::page_bytes;
 use super::events::EVENT;
+use super::faults::{beginnings, FAULT, FILLED, MAPPED};
 use super::{Error, Number, Process, Roots};
 
 /// Of the events that have not been read: for each processor. Some 4,000 of them.
@@ -25,18 +27,28 @@ pub trait Source {
     /// # Errors
     /// As the system says.
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()>;
+
+    /// Whether events are traced from now on. At first they are.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn set_tracing(&mut self, _on: bool) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The instance. It goes when it is dropped; that of a process that was killed, with the next command that writes.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
+    /// The files that turn events on and off.
+    switches: Vec<String>,
     pipe: Option<File>,
     piece: Vec<u8>,
 }
 
 impl Instance {
-    /// Events of the device of that number, from now on.
+    /// Requests of the device of that number, from now on.
     ///
     /// # Errors
     /// There is no tracefs, it has no such events, or it may not be used. Then nothing is left.
@@ -57,29 +69,51 @@ impl Instance {
             return Err(missing("there are no block tracepoints"));
         }
         sweep(roots);
-        let own = Process::own(roots);
-        let folder = instances.join(name(own, number));
+        let filter = format!("dev == {}", packed(number));
+        Self::with(instances.join(name(Process::own(roots), number)), &[("block", EVENT, filter)])
+    }
+
+    /// Faults of files on the file systems of these devices, from now on: the device of that number and its partitions. An
+    /// instance of its own, so that they do not push requests out.
+    ///
+    /// # Errors
+    /// The kernel has no such events, or they may not be used. Then nothing is left.
+    pub(super) fn faults(roots: &Roots, number: Number, devices: &[Number]) -> Result<Self, Error> {
+        let folder = roots.tracing.join("events/filemap");
+        if let Some(missing) = [FAULT, FILLED, MAPPED].into_iter().find(|event| !folder.join(event).is_dir()) {
+            let problem = format!("there is no {missing}");
+            return Err(Error::path(&folder, problem, "Linux 6.12 or later, with filemap tracepoints"));
+        }
+        let any: Vec<String> = devices.iter().map(|device| format!("s_dev == {}", packed(*device))).collect();
+        let any = format!("({})", any.join(" || "));
+        let filled = format!("{any}{}", beginnings(page_bytes()));
+        let own = name(Process::own(roots), number);
+        let events = [("filemap", FAULT, any.clone()), ("filemap", MAPPED, any), ("filemap", FILLED, filled)];
+        Self::with(roots.tracing.join("instances").join(format!("{own}-faults")), &events)
+    }
+
+    fn with(folder: PathBuf, events: &[(&str, &str, String)]) -> Result<Self, Error> {
         let allowed = "root, and an instance of tracefs that can be made";
         let problem = |source: io::Error| Error::path(&folder, system_says(&source), allowed);
         fs::create_dir(&folder).map_err(problem)?;
         // From here on it goes with this.
-        let mut instance = Self { folder: folder.clone(), pipe: None, piece: vec![0; PIECE] };
-        instance.start(number).map_err(problem)?;
+        let mut instance = Self { folder: folder.clone(), switches: Vec::new(), pipe: None, piece: vec![0; PIECE] };
+        instance.start(events).map_err(problem)?;
         Ok(instance)
     }
 
-    fn start(&mut self, number: Number) -> io::Result<()> {
+    fn start(&mut self, events: &[(&str, &str, String)]) -> io::Result<()> {
         self.set("buffer_size_kb", BUFFER_KB)?;
         // Less to print and to read; and one clock for all processors. Without them it works as well, but slower.
         let _ = self.set("options/context-info", "0");
         let _ = self.set("trace_clock", "mono");
-        // As the kernel packs numbers of devices.
-        let device = (number.major << 20) | number.minor;
-        let event = format!("events/block/{EVENT}");
-        self.set(&format!("{event}/filter"), &format!("dev == {device}"))?;
+        for (system, event, filter) in events {
+            self.set(&format!("events/{system}/{event}/filter"), filter)?;
+            self.switches.push(format!("events/{system}/{event}/enable"));
+        }
         let pipe = self.folder.join("trace_pipe");
         self.pipe = Some(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe)?);
-        self.set(&format!("{event}/enable"), "1")
+        self.set_tracing(true)
     }
 
     fn set(&self, file: &str, value: &str) -> io::Result<()> {
@@ -101,6 +135,10 @@ impl Source for Instance {
         }
         Ok(())
     }
+
+    fn set_tracing(&mut self, on: bool) -> io::Result<()> {
+        self.switches.iter().try_for_each(|switch| self.set(switch, if on { "1" } else { "0" }))
+    }
 }
 
 impl Drop for Instance {
@@ -118,6 +156,11 @@ pub(super) fn sweep(roots: &Roots) {
             let _ = fs::remove_dir(entry.path());
         }
     }
+}
+
+/// As the kernel packs numbers of devices.
+fn packed(number: Number) -> u64 {
+    (number.major << 20) | number.minor
 }
 
 /// A process may follow several devices.
@@ -161,6 +204,7 @@ mod tests {
         machine.write("proc/77/stat", &format!("77 (a) b) S {} 4242 0", "1 ".repeat(18).trim()));
         // Two devices of one process.
         let live = Process { pid: 77, start_ticks: 4242 };
+        assert_eq!(owner(&format!("{}-faults", name(live, Number { major: 8, minor: 0 }))), Some(live));
         let [one, other] = [0, 16].map(|minor| name(live, Number { major: 8, minor }));
         assert_eq!([&one, &other].map(|name| owner(name)), [Some(live), Some(live)]);
         for name in [&one, &other, "headstart-77-4241-8.0", "headstart-78-1-8.0", "headstart-mine", "others"] {

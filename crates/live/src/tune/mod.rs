@@ -10,7 +10,8 @@
 //! - `state.rs`: what was found, on disk; `lock.rs`: one at a time; `process.rs`: whether who wrote that still lives;
 //! - `cautions.rs`: what speaks against a number;
 //! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
-//! - `instance.rs`: requests as the kernel traces them; `events.rs`: its lines; `adapt.rs`: from places of I/Os to numbers;
+//! - `instance.rs`: requests and faults as the kernel traces them; `events.rs`: its lines; `faults.rs`: those of faults, within
+//!   a budget; `adapt.rs`: from places of I/Os, and from what faults use, to numbers;
 //! - `watch.rs`: all of it together, over and over.
 //!
 //! All that is read and written lies under [`Roots`], so that tests have machines of their own.
@@ -20,6 +21,7 @@ mod cautions;
 mod depth;
 mod device;
 mod events;
+mod faults;
 #[cfg(test)]
 mod gone_tests;
 mod instance;

@@ -28,11 +28,23 @@ impl Status {
         family("seek_seconds", "gauge", "seconds", "Moving average of seeks", seconds(seen.seek_ns));
         family("rate_bytes_per_second", "gauge", "", "Moving average of rates", seen.bytes_per_second);
         family("watched_seconds", "gauge", "seconds", "Time since the start", seconds(self.elapsed_ns));
+        family(
+            "low_for_faults",
+            "gauge",
+            "",
+            "Whether the depth is low because of faults",
+            f64::from(u8::from(seen.low_for_faults)),
+        );
         let counts = [
             ("requests", seen.requests, "Requests that the device has served"),
             ("switches", seen.switches, "Those that did not go on where the one before ended"),
             ("lost_events", seen.lost, "Events that were overwritten before they were read"),
             ("writes", seen.writes, "Numbers that were written"),
+            ("read_arounds", seen.read_arounds, "Faults of mapped files around which the kernel has read"),
+            ("around_bytes", seen.around_bytes, "What came with them beside their own 64 KiB"),
+            ("around_used_bytes", seen.around_used_bytes, "What of that was mapped later"),
+            ("lost_fault_events", seen.lost_faults, "Events of faults that were overwritten before they were read"),
+            ("fault_pauses", seen.fault_pauses, "Times that faults were too many to be followed"),
         ];
         for (name, value, help) in counts {
             family(name, "counter", "", help, value as f64);

@@ -14,6 +14,7 @@ use toml::Table;
 use super::adapt::{Adapter, Pace};
 use super::depth::{check, deepest, facts, kb_of, mean_rate, page_bytes};
 use super::events::{Line, Lines};
+use super::faults::Faults;
 use super::instance::{Instance, Source};
 use super::report::{Ended, Status};
 use super::state::{replace, Entry, State};
@@ -46,6 +47,8 @@ pub struct Watch<S: Source = Instance> {
     settings: WatchSettings,
     source: S,
     lines: Lines,
+    /// `None` where the kernel does not show them.
+    faults: Option<Faults<S>>,
     adapter: Adapter,
     entry: Entry,
     status: Status,
@@ -62,17 +65,17 @@ impl Watch {
     /// There is no such drive, nothing to follow, or the system does not allow it. Then the number is as it was.
     pub fn start(tuner: Tuner, settings: WatchSettings) -> Result<Self, Error> {
         let roots = tuner.settings.roots.clone();
-        let number = tuner.device().number;
-        Self::with(tuner, settings, || Instance::new(&roots, number))
+        let (number, numbers) = (tuner.device().number, tuner.device().numbers());
+        Self::with(tuner, settings, || Ok((Instance::new(&roots, number)?, Instance::faults(&roots, number, &numbers))))
     }
 }
 
 impl<S: Source> Watch<S> {
-    /// The same, with events from elsewhere.
+    /// The same, with events from elsewhere: requests, and faults if there are any to see.
     pub(super) fn with(
         tuner: Tuner,
         settings: WatchSettings,
-        source: impl FnOnce() -> Result<S, Error>,
+        sources: impl FnOnce() -> Result<(S, Result<S, Error>), Error>,
     ) -> Result<Self, Error> {
         let facts = facts(&settings.profile, &settings.keys)?;
         check("profile", deepest(&facts), tuner.settings.force)?;
@@ -90,16 +93,24 @@ impl<S: Source> Watch<S> {
             let problem = format!("stands under --apply: {} was found", entry.old_kb);
             return Err(Error::path(&device.path, problem, "headstart tune --restore first, then --watch"));
         }
-        let source = source()?;
+        let (source, faults) = sources()?;
+        let faults = match faults {
+            Ok(source) => Some(Faults::new(source)),
+            Err(error) => {
+                notes.push(format!("faults of mapped files are not taken into account: {error}"));
+                None
+            }
+        };
         let found = tuner.found()?;
         let rate = mean_rate(&facts, device.size_bytes);
-        let adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
+        let mut adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
+        adapter.found(found.saturating_mul(1024));
         let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)));
         notes.extend(tuner.remarks_on_drive(&facts));
         let status = Status::new(device, &settings.profile, &facts, found, notes);
         let (lines, checked) = (Lines::default(), Nanos::ZERO);
-        let mut watch =
-            Self { tuner, settings, source, lines, adapter, entry, status, checked, over: false, _lock: lock };
+        let (over, _lock) = (false, lock);
+        let mut watch = Self { tuner, settings, source, lines, faults, adapter, entry, status, checked, over, _lock };
         let begun = watch.publish().and_then(|()| watch.follow(Nanos::ZERO, &mut state));
         // Dropping the watch, as an error does, writes what was found, and takes its turn with the state for that.
         drop(state);
@@ -117,10 +128,11 @@ impl<S: Source> Watch<S> {
         let mut saw = |line: Line| match line {
             Line::Served(device, sectors) if device == number => adapter.served(now, sectors),
             Line::Lost(events) => adapter.lost(events),
-            Line::Served(..) | Line::Other => {}
+            Line::Served(..) | Line::Fault(_) | Line::Other => {}
         };
         let taken = self.source.take(&mut |piece| lines.take(piece, &mut saw));
         self.status.elapsed_ns = now.0;
+        self.look_at_faults(now);
         if now >= self.checked + CHECKS {
             self.checked = now;
             if let Some(ended) = self.check()? {
@@ -154,6 +166,19 @@ impl<S: Source> Watch<S> {
         match self.follow(now, &mut state) {
             Err(_) if !self.tuner.device.is_there() => Ok(Some(Ended::Gone)),
             other => other.map(|()| None),
+        }
+    }
+
+    /// Without them it goes on.
+    fn look_at_faults(&mut self, now: Nanos) {
+        let Some(faults) = &mut self.faults else { return };
+        let adapter = &mut self.adapter;
+        match faults.take(now, |event| adapter.fault(event)) {
+            Ok(taken) => adapter.took_faults(taken, faults.pauses),
+            Err(error) => {
+                self.faults = None;
+                self.note(format!("faults of mapped files are no longer seen: {}", system_says(&error)));
+            }
         }
     }
 

@@ -65,7 +65,8 @@ fn settings() -> WatchSettings {
 
 pub(super) fn start(machine: &Machine) -> (Watch<Fake>, Fake) {
     let fake = Fake::default();
-    let watch = Watch::with(tuner(machine), settings(), || Ok(fake.clone())).expect("it can be watched");
+    let watch =
+        Watch::with(tuner(machine), settings(), || Ok((fake.clone(), Ok(Fake::default())))).expect("it can be watched");
     (watch, fake)
 }
 
@@ -140,7 +141,9 @@ fn one_that_was_killed_is_put_right_by_the_next() {
     };
     let own = entries[0].watcher.expect("this process");
     put(own);
-    let lives = Watch::with(tuner(&machine), settings(), || Ok(Fake::default())).map(|_| ()).expect_err("it lives");
+    let lives = Watch::with(tuner(&machine), settings(), || Ok((Fake::default(), Ok(Fake::default()))))
+        .map(|_| ())
+        .expect_err("it lives");
     assert!(lives.to_string().contains(&format!("process {} is tuning loop5", own.pid)), "{lives}");
     assert_eq!(kb(&machine), stood);
     put(Process { start_ticks: own.start_ticks + 1, ..own });
@@ -176,7 +179,10 @@ fn somebody_else_s_number_stays() {
 }
 
 fn refused(tuner: Tuner, settings: WatchSettings) -> String {
-    Watch::with(tuner, settings, || Ok(Fake::default())).map(|_| ()).expect_err("refused").to_string()
+    Watch::with(tuner, settings, || Ok((Fake::default(), Ok(Fake::default()))))
+        .map(|_| ())
+        .expect_err("refused")
+        .to_string()
 }
 
 #[test]
@@ -239,7 +245,7 @@ fn a_state_that_cannot_be_written_changes_nothing() {
         let tuner = tuner(&machine);
         Tuner { settings: Settings { state: state.clone(), ..tuner.settings.clone() }, ..tuner }
     };
-    let watched = Watch::with(tuner(), settings(), || Ok(Fake::default())).map(|_| ());
+    let watched = Watch::with(tuner(), settings(), || Ok((Fake::default(), Ok(Fake::default())))).map(|_| ());
     let applied = tuner().apply(&Wanted::Depth(Bytes(1 << 20))).map(|_| ());
     for result in [watched, applied] {
         let text = result.expect_err("refused").to_string();
@@ -289,7 +295,8 @@ fn metrics_are_of_now() {
     let path = machine.path("tune.prom");
     let fake = Fake::default();
     let settings = WatchSettings { openmetrics: Some(path.clone()), ..settings() };
-    let mut watch = Watch::with(tuner(&machine), settings, || Ok(fake.clone())).expect("it can be watched");
+    let mut watch =
+        Watch::with(tuner(&machine), settings, || Ok((fake.clone(), Ok(Fake::default())))).expect("it can be watched");
     fake.serves("7:5", [0, 800, 808]);
     watch.look(SECOND).expect("no error");
     let label = "{device=\"loop5\",profile=\"ibm-36gb-10k\"}";
@@ -309,4 +316,69 @@ fn metrics_are_of_now() {
     let text = std::fs::read_to_string(&path).expect("it is there");
     assert!(text.contains(&format!("headstart_tune_watching{label} 0\n")), "{text}");
     assert!(text.contains(&format!("headstart_tune_read_ahead_bytes{label} 131072\n")), "{text}");
+}
+
+/// Random faults, each of which brings `parts` parts of 64 KiB and is served in one request.
+fn faults_miss(requests: &Fake, faults: &Fake, from: u64, count: u64, parts: u64) {
+    for fault in from..from + count {
+        let offset = fault * (1 << 30);
+        let mut lines = format!("mm_filemap_fault: dev=7:5 ino=c ofs={offset}\n");
+        for part in 0..parts {
+            let offset = offset + part * 65_536 - parts / 2 * 65_536;
+            lines += &format!("mm_filemap_add_to_page_cache: dev 7:5 ino c pfn=0x1 ofs={offset} order=0\n");
+        }
+        lines += &format!("mm_filemap_map_pages: dev=7:5 ino=c ofs={offset}-{}\n", offset + 65_535);
+        faults.0.borrow_mut().push_back(Ok(lines));
+        let (place, sectors) = ((fault % 2) * 24_000_000, parts * 128);
+        let line = format!("block_rq_complete: 7,5 RA () {place} + {sectors} none,0,0 [0]\n");
+        requests.0.borrow_mut().push_back(Ok(line));
+    }
+}
+
+#[test]
+fn random_faults_lower_the_number_and_streams_raise_it_again() {
+    let machine = machine();
+    let (requests, faults) = (Fake::default(), Fake::default());
+    let sources = || Ok((requests.clone(), Ok(faults.clone())));
+    let mut watch = Watch::with(tuner(&machine), settings(), sources).expect("it can be watched");
+    let first = kb(&machine);
+    faults_miss(&requests, &faults, 1, 30, 6);
+    assert_eq!(watch.look(SECOND).expect("no error"), None);
+    let seen = watch.status().seen;
+    assert_eq!((kb(&machine), seen.low_for_faults, seen.read_arounds), (128, true, 30), "{first} before");
+    assert_eq!((seen.around_bytes, seen.around_used_bytes), (150 * 65_536, 0));
+    // The watch's own number is the depth that stands below the competitive one, which is as it was.
+    assert!(seen.bytes > 300e3, "{seen:?}");
+    // Streams at both places, 64 MiB at each.
+    for request in 0..128 {
+        let place = (request % 2) * 24_000_000 + 2_048 * (request / 2);
+        let line = format!("block_rq_complete: 7,5 RA () {place} + 2048 none,0,0 [0]\n");
+        requests.0.borrow_mut().push_back(Ok(line));
+    }
+    assert_eq!(watch.look(SECOND * 2).expect("no error"), None);
+    assert!(kb(&machine) >= 340 && !watch.status().seen.low_for_faults, "{}", kb(&machine));
+    // Where faults' events are missing nothing is concluded from what is left; where they fail it goes on without.
+    faults_miss(&requests, &faults, 100, 60, 6);
+    faults.0.borrow_mut().push_back(Ok("CPU:1 [LOST 212 EVENTS]\n".to_owned()));
+    assert_eq!(watch.look(SECOND * 3).expect("no error"), None);
+    assert!(kb(&machine) >= 340 && watch.status().seen.lost_faults == 212, "{}", kb(&machine));
+    faults.0.borrow_mut().push_back(Err(io::ErrorKind::Other));
+    (4..6).for_each(|second| assert_eq!(watch.look(SECOND * second).expect("it goes on"), None));
+    let notes = watch.status().notes;
+    assert!(notes.len() == 1 && notes[0].starts_with("faults of mapped files are no longer seen: "), "{notes:?}");
+}
+
+#[test]
+fn without_events_of_faults_it_says_so_once() {
+    let machine = machine();
+    let fake = Fake::default();
+    let missing = || Err(Error::path(Path::new("/tracing"), "there is no mm_filemap_fault", "Linux 6.12"));
+    let mut watch = Watch::with(tuner(&machine), settings(), || Ok((fake.clone(), missing()))).expect("without");
+    fake.serves("7:5", (0..400).map(|request| (request % 2) * 16));
+    (1..4).for_each(|second| assert_eq!(watch.look(SECOND * second).expect("no error"), None));
+    let note =
+        "faults of mapped files are not taken into account: /tracing: there is no mm_filemap_fault; allowed: Linux";
+    let status = watch.status();
+    assert!(status.notes.len() == 1 && status.notes[0].starts_with(note), "{:?}", status.notes);
+    assert!(kb(&machine) < 200 && !status.seen.low_for_faults);
 }
