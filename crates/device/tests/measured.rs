@@ -24,6 +24,7 @@ struct Drive {
     share: (f64, f64),
 }
 
+#[allow(clippy::approx_constant)] // 0.318 ms are not one over pi.
 const DRIVES: [Drive; 6] = [
     drive("cheetah9LP", Some("seagate-cheetah-9lp"), 10_000, 0.107, (0.0, 1.03)),
     drive("cheetah4LP", Some("seagate-cheetah-4lp"), 10_000, 0.318, (0.0, 1.01)),

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use headstart_device::diskspecs::import;
 use headstart_device::{build_device, Mechanical, PROFILE_BYTES_MAX};
@@ -65,14 +64,12 @@ fn pipes_devices_and_folders_are_no_profiles() {
     let folder = folder("kinds");
     let pipe = folder.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let began = Instant::now();
+    // To open the pipe, or to read the device to its end, would take for ever.
     for path in [&pipe, Path::new("/dev/zero")] {
         assert!(error_of(path).contains(": not a regular file; allowed: "), "{}", error_of(path));
         assert!(import(path).unwrap_err().to_string().contains(": not a regular file; allowed: "));
     }
     assert!(error_of(&folder).contains(": is a folder, not a regular file; allowed: "), "{}", error_of(&folder));
-    // Not a measure of speed: whoever opens the pipe waits for ever.
-    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

@@ -10,6 +10,9 @@ use headstart_trace::{fuzz_parse, FORMATS};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// Packs bytes.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 const INPUTS: u64 = 2_000;
 
 fn inputs() -> u64 {
@@ -158,7 +161,7 @@ fn mutated_traces_of_every_format() {
 
 #[test]
 fn mutated_compressed_traces() {
-    let packs: [(&str, fn(&[u8]) -> Vec<u8>); 4] = [("gzip", gzip), ("bzip2", bzip2), ("xz", xz), ("zstd", zstd)];
+    let packs: [(&str, Pack); 4] = [("gzip", gzip), ("bzip2", bzip2), ("xz", xz), ("zstd", zstd)];
     for (name, pack) in packs {
         run(name, &seeds("lirs"), pack, &["lirs"]);
     }

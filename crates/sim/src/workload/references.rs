@@ -66,6 +66,7 @@ pub struct References {
     pub opened_last: Option<u32>,
 }
 
+#[allow(clippy::large_enum_variant)] // A run has one or two of them.
 enum Supply {
     Records {
         records: Records,
