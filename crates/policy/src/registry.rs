@@ -341,8 +341,9 @@ fn build_optimum(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyE
     let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));
     if !(context.uniform && context.constant_compute) || context.mean_compute == Nanos::ZERO {
         return refused(
-            "optimum is defined for a uniform device, one constant think time and no other overhead",
-            "device.model = \"uniform\", workload.compute = a time above zero, no [host] costs",
+            "optimum is defined for one level on a uniform device, one constant think time and nothing else",
+            "device.model = \"uniform\", workload.compute = a time above zero, no [host] costs, no level below, no \
+             [process], no writes to the device",
         );
     }
     if hints.disclosure != crate::Disclosure::All {

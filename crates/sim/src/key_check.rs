@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use headstart_device::build_device;
 use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
+use headstart_policy::readahead::Needs;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
 use headstart_types::{KeyError, Nanos, Program};
@@ -86,7 +87,10 @@ impl Scenario {
             mean_compute: Nanos(1_000_000),
             constant_compute: true,
         };
-        let drive = build_device("hp97560", Table::new()).ok().and_then(|device| device.drive_facts());
+        // Building a disk takes longer than all other checks: only for those that ask about it.
+        let asks = keys.needs() == Needs::Drive;
+        let device = asks.then(|| build_device("hp97560", Table::new()).ok()).flatten();
+        let drive = device.and_then(|device| device.drive_facts());
         let surroundings = Surroundings {
             block_bytes: self.workload.block_bytes(),
             drive: drive.map(Arc::new),

@@ -22,7 +22,8 @@ use crate::process::Process;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::scenario::{
-    Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Placement, Processes, Scenario, WorkloadKeys,
+    Arrival, CacheSegments, ComputeKey, FfsKeys, HintsKeys, HostKeys, Input, Issue, Opens, Placement, Processes,
+    Scenario, WorkloadKeys,
 };
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
@@ -202,7 +203,8 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     }
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
-    let uniform = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
+    let alike = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
+    let uniform = alike && only_fetches(scenario);
     let mut context = Context {
         frames: references.frames,
         initial: references.initial.clone(),
@@ -235,7 +237,9 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     } else if hinted {
         let all = references.rest()?;
         context.mean_compute = mean_think(&all);
-        context.constant_compute = thinks_alike(&all) && scenario.host == HostKeys::default();
+        // The processes of a parallel program wait for one another too.
+        let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
+        context.constant_compute = thinks_alike(&all) && only_thinks;
         context.disk_of = references.places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
         chunks.push(all);
@@ -249,6 +253,14 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     }
     let surroundings = Surroundings::new(scenario, &storage, &references, &chunks);
     Ok((Parts { references, chunks, positions, storage, context, surroundings }, facts))
+}
+
+/// Whether the fetches of the first level are all that its disks do: no level below has some of its blocks, and there
+/// are no writes and no reads of inodes.
+fn only_fetches(scenario: &Scenario) -> bool {
+    let Scenario { workload, lower, .. } = scenario;
+    let inodes = matches!(workload.placement, Some(Placement::Ffs(FfsKeys { opens: Opens::Read, .. })));
+    lower.is_empty() && !workload.writes.reach_devices() && !inodes
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {

@@ -147,3 +147,25 @@ fn a_setting_of_a_level_does_what_the_key_in_the_scenario_does() {
         assert_eq!(run(TWO_LEVELS, &keys), run(&written, &[]), "{keys:?}");
     }
 }
+
+#[test]
+fn the_optimum_is_of_one_level_whose_disks_only_fetch() {
+    let refused = "policy.name: optimum is defined for one level on a uniform device";
+    let references = r#""workload": {"references": ["A", "b", "C", "A", "b", "d"], "compute": "1ms"}"#;
+    let device =
+        r#""device": {"model": "uniform", "fetch_time": "7ms", "count": 2}, "host": {"driver_overhead": "0s"}"#;
+    let one = format!(r#"{{{references}, "cache": {{"blocks": 2}}, "policy": "optimum", {device}}}"#);
+    let scenario = Scenario::read(&Source::Json(one.clone()), &[]).expect("a scenario");
+    simulate(&scenario, &mut |_| true).expect("it is tiny");
+    // The schedule took a fetch to be over while the level below still waited for its disk: a panic.
+    let two =
+        format!(r#"{{{references}, "level": [{{"blocks": 2, "policy": "optimum"}}, {{"blocks": 3}}], {device}}}"#);
+    let text = refusal(&two, &[]);
+    assert!(text.starts_with(&refused.replace("policy.name", "level[0].policy.name")), "{text}");
+    let barrier = refusal(&one, &["process={barrier={every=2}}"]);
+    assert!(barrier.starts_with(refused), "{barrier}");
+    let copies =
+        r#""workload": {"generator": "cp", "copies": 1, "size": "24KiB", "compute": "1ms", "writes": "through"}"#;
+    let written = refusal(&one.replace(references, copies), &[]);
+    assert!(written.starts_with(refused), "{written}");
+}

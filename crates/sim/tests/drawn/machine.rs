@@ -77,6 +77,8 @@ fn hints(draw: &mut Draw, keys: &mut Table) {
 pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
     let mut first = Table::new();
     match draw.upto(5) {
+        // Where what is written and what is asked for at once do not fit.
+        _ if plan.writes && draw.chance(40) => drop(first.insert("blocks".into(), draw.count(3).into())),
         0 => drop(first.insert("footprint".into(), draw.one_of(&[0.01, 0.3, 1.0, 2.0]).into())),
         1 => drop(first.insert("size".into(), format!("{}B", plan.block as i64 * draw.count(20)).into())),
         2 => drop(first.insert("blocks".into(), draw.count(3).into())),
@@ -113,6 +115,9 @@ fn lower(draw: &mut Draw, plan: &Plan) -> Table {
     }
     if plan.several && draw.chance(50) {
         level.insert("clients".into(), draw.count(3).into());
+    }
+    if draw.chance(25) {
+        level.insert("separate_prefetch".into(), draw.chance(80).into());
     }
     let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
     if draw.chance(60) {
@@ -195,13 +200,22 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
         _ => MODELS[draw.upto(MODELS.len() as i64 - 1) as usize].name,
     };
     keys.insert("model".into(), model.into());
+    if let Some(row) = MODELS.iter().find(|row| row.name == model).filter(|_| draw.chance(8)) {
+        keys.extend(draw.some_keys(&(row.defaults)()));
+    }
     if model == "uniform" && draw.chance(99) {
         keys.insert("fetch_time".into(), format!("{}us", draw.count(20_000)).into());
     }
-    keys.insert("count".into(), draw.count(5).into());
+    let count = if draw.chance(5) { draw.count(40) } else { draw.count(5) };
+    keys.insert("count".into(), count.into());
     if draw.chance(25) {
         let row = &ARRAYS[draw.upto(ARRAYS.len() as i64 - 1) as usize];
         keys.insert("array".into(), row.name.into());
+        if draw.chance(if row.is_independent() { 2 } else { 25 }) {
+            keys.insert("failed".into(), draw.upto(count - 1).into());
+        }
+    } else if plan.named && draw.chance(40) {
+        keys.insert("layout".into(), layout(draw, count));
     }
     if draw.chance(40) {
         keys.insert("stripe_unit".into(), format!("{}B", plan.block as i64 * draw.count(6)).into());
@@ -220,9 +234,19 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
         }
     }
     if draw.chance(4) {
-        keys.insert("cache_segments".into(), draw.count(6).into());
+        let streams = draw.chance(40);
+        keys.insert("cache_segments".into(), if streams { "streams".into() } else { draw.count(6).into() });
     }
     keys
+}
+
+/// Every block that inline references name, each on one of `count` disks.
+fn layout(draw: &mut Draw, count: i64) -> Value {
+    let mut disks = vec![Vec::new(); count as usize];
+    for name in ["A", "b", "C", "d", "E", "F"] {
+        disks[draw.upto(count - 1) as usize].push(Value::from(name));
+    }
+    disks.into_iter().map(Value::Array).collect::<Vec<_>>().into()
 }
 
 /// `[host]`.

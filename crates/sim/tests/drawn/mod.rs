@@ -36,8 +36,12 @@ struct Plan {
     whole: bool,
     /// Written blocks stay dirty for a time.
     dirty: bool,
+    /// What is written reaches the disks, at once or later.
+    writes: bool,
     /// Blocks have names.
     named: bool,
+    /// The trace's own units are the blocks.
+    objects: bool,
     /// Bytes of a block.
     block: u64,
 }
@@ -50,6 +54,7 @@ pub fn scenario(seed: u64, path: &str) -> Drawn {
     let named = !pattern && !open && draw.chance(10);
     let several = !pattern && !named && draw.chance(45);
     let program = pattern || (!open && draw.chance(35));
+    let dirty = !pattern && draw.chance(12);
     let plan = Plan {
         pattern,
         open,
@@ -57,8 +62,10 @@ pub fn scenario(seed: u64, path: &str) -> Drawn {
         program,
         dealt: several && program && draw.chance(25),
         whole: !pattern && draw.chance(40),
-        dirty: !pattern && draw.chance(12),
+        dirty,
+        writes: dirty || (!pattern && draw.chance(12)),
         named,
+        objects: draw.chance(if named { 20 } else { 3 }),
         block: draw.one_of(&[512, 1024, 4096, 4096, 8192, 8192, 8192]),
     };
     let mut root = Table::new();
@@ -71,10 +78,17 @@ pub fn scenario(seed: u64, path: &str) -> Drawn {
         root.insert("process".into(), machine::process(&mut draw, &plan, &policy).into());
     }
     root.insert("device".into(), machine::device(&mut draw, &plan).into());
-    if !open || draw.chance(10) {
+    if name_of(&policy) == Some("optimum") && draw.chance(70) {
+        let free = Table::from_iter([("driver_overhead".to_owned(), Value::from("0s"))]);
+        root.insert("host".into(), free.into());
+    } else if !open || draw.chance(10) {
         root.insert("host".into(), machine::host(&mut draw).into());
     }
     Drawn { text: root.to_string(), trace }
+}
+
+fn name_of(policy: &Table) -> Option<&str> {
+    policy.get("name")?.as_str()
 }
 
 /// A table with a name: the bare name, where nothing else is in it.

@@ -23,10 +23,11 @@ pub fn workload(draw: &mut Draw, plan: &Plan, path: &str) -> (Table, Option<Stri
             table.insert("trace".into(), path.into());
             trace = Some(csv(draw, plan));
         }
-        7 if !plan.several && !plan.open => {
+        7 => {
             table.insert("trace".into(), path.into());
-            table.insert("format".into(), "lirs".into());
-            trace = Some((0..draw.count(40)).fold(String::new(), |text, _| format!("{text}{}\n", draw.upto(30))));
+            let (format, text) = other_format(draw, plan);
+            table.insert("format".into(), format.into());
+            trace = Some(text);
         }
         _ => generated = true,
     }
@@ -71,8 +72,9 @@ fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
     let mut set = |key: &str, value: Value| {
         table.insert(key.to_owned(), value);
     };
-    set("block_size", if draw.chance(2) { "object".into() } else { format!("{}B", plan.block).into() });
-    match draw.upto(4) {
+    set("block_size", if plan.objects { "object".into() } else { format!("{}B", plan.block).into() });
+    match draw.upto(5) {
+        3 => set("compute", "gaps".into()),
         0 => set("compute", "1ms".into()),
         1 => set("compute", "exp:2ms".into()),
         2 => set("compute", draw.time().into()),
@@ -91,7 +93,7 @@ fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
     if plan.open {
         set("arrival", "open".into());
         if draw.chance(40) {
-            set("time_scale", draw.one_of(&[0.0, 0.1, 2.0, 1000.0]).into());
+            set("time_scale", draw.one_of(&[0.0, 1e-9, 0.1, 2.0, 1000.0, 1e12]).into());
         }
     }
     if plan.several {
@@ -102,16 +104,18 @@ fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
     }
     if plan.dirty {
         set("writes", "back".into());
-    } else if draw.chance(25) {
-        set("writes", draw.one_of(&["skip", "through"]).into());
+    } else if plan.writes {
+        set("writes", "through".into());
+    } else if draw.chance(12) {
+        set("writes", "skip".into());
     }
     if draw.chance(if plan.named { 2 } else { 50 }) {
         set("placement", placement(draw));
     }
     if draw.chance(20) {
-        let addresses = draw.one_of(&["compact", "compact-chunks"]);
+        let addresses = draw.one_of(&["error", "auto", "compact", "compact-chunks"]);
         set("addresses", addresses.into());
-        if draw.chance(if addresses == "compact" { 2 } else { 50 }) {
+        if draw.chance(if addresses == "compact-chunks" { 50 } else { 2 }) {
             set("chunk_blocks", draw.count(9).into());
         }
     }
@@ -143,6 +147,9 @@ fn csv(draw: &mut Draw, plan: &Plan) -> String {
     let some = !plan.several && !plan.open && draw.chance(20);
     let kept: Vec<&str> = COLUMNS.into_iter().filter(|name| !some || ["offset", "size"].contains(name)).collect();
     let (processes, files, span) = (draw.count(4), draw.count(4), draw.count(40));
+    // Some traces lie far out, some have requests of nothing.
+    let base = if draw.chance(3) { draw.one_of(&[1 << 31, 1 << 33, 1 << 40, i64::MAX >> 1]) } else { 0 };
+    let least = if draw.chance(2) { 0 } else { 1 };
     let mut text = kept.join(",");
     let mut now = 0;
     let mut last = (0, 0, 0);
@@ -154,8 +161,8 @@ fn csv(draw: &mut Draw, plan: &Plan) -> String {
         let size = match draw.upto(3) {
             0 => plan.block as i64,
             1 => draw.count(4) * plan.block as i64,
-            2 => (plan.block as i64 - draw.upto(200)).max(1),
-            _ => draw.count(3 * plan.block as i64),
+            2 => (plan.block as i64 - draw.upto(200)).max(least),
+            _ => draw.upto(3 * plan.block as i64).max(least),
         };
         last = (file, offset, size);
         now += draw.one_of(&[0, 1, 500, 20_000]);
@@ -165,7 +172,7 @@ fn csv(draw: &mut Draw, plan: &Plan) -> String {
             op.to_owned(),
             draw.count(processes).to_string(),
             file.to_string(),
-            offset.to_string(),
+            (base + offset).to_string(),
             size.to_string(),
             draw.upto(400).to_string(),
         ];
@@ -174,6 +181,34 @@ fn csv(draw: &mut Draw, plan: &Plan) -> String {
         write!(text, "\n{}", line.join(",")).expect("a string takes all");
     }
     text + "\n"
+}
+
+/// A trace of another format: of blocks, or of requests with addresses of sectors or bytes.
+fn other_format(draw: &mut Draw, plan: &Plan) -> (&'static str, String) {
+    let of_requests = ["spc", "msr"];
+    let format =
+        if plan.several || plan.open { draw.one_of(&of_requests) } else { draw.one_of(&["lirs", "lis", "spc", "msr"]) };
+    let mut text = String::new();
+    let mut now = 0_i64;
+    for _ in 0..draw.count(40) {
+        now += draw.one_of(&[0, 1, 700, 30_000]);
+        let (unit, at) = (draw.upto(2), draw.upto(200));
+        let size = if draw.chance(50) { plan.block as i64 } else { draw.count(6) * 512 };
+        let op = if draw.chance(25) { "Write" } else { "Read" };
+        let line = match format {
+            "lirs" => draw.upto(30).to_string(),
+            "lis" => format!("{} {} 0 0", draw.upto(30), draw.count(3)),
+            "spc" => format!("{unit},{at},{size},{},{}.{:06}", &op[..1], now / 1_000_000, now % 1_000_000),
+            _ => format!(
+                "{},host,{unit},{op},{},{size},{}",
+                128_166_372_000_000_000 + 10 * now,
+                at * 512,
+                draw.upto(9_000)
+            ),
+        };
+        writeln!(text, "{line}").expect("a string takes all");
+    }
+    (format, text)
 }
 
 fn draw_length(plan: &Plan) -> i64 {
