@@ -14,7 +14,7 @@ pub struct Counts {
     /// References that found neither.
     pub misses: u64,
     /// Sum of the waits of `hits_unready` that have ended.
-    pub hit_wait: Nanos,
+    pub hit_wait_ns: u128,
     /// Fetches of a block that a process waited for or was at.
     pub demand_fetches: u64,
     /// Fetches of other blocks.
@@ -32,7 +32,7 @@ pub struct Counts {
     /// Blocks written to what is below.
     pub blocks_written: u64,
     /// Sum over prefetches that were resident when first asked for, of the time since they had arrived.
-    pub lead_time: Nanos,
+    pub lead_time_ns: u128,
     /// Demand misses on blocks that had been evicted to make room for a prefetch.
     pub pollution: u64,
     /// Service time of prefetches that were evicted unused, each with its share of its request.
@@ -55,7 +55,7 @@ impl Counts {
         self.hits_ready += other.hits_ready;
         self.hits_unready += other.hits_unready;
         self.misses += other.misses;
-        self.hit_wait += other.hit_wait;
+        self.hit_wait_ns += other.hit_wait_ns;
         self.demand_fetches += other.demand_fetches;
         self.prefetches += other.prefetches;
         self.prefetches_used += other.prefetches_used;
@@ -64,7 +64,7 @@ impl Counts {
         self.writes += other.writes;
         self.write_misses += other.write_misses;
         self.blocks_written += other.blocks_written;
-        self.lead_time += other.lead_time;
+        self.lead_time_ns += other.lead_time_ns;
         self.pollution += other.pollution;
         self.wasted_service += other.wasted_service;
         self.silent_hits += other.silent_hits;

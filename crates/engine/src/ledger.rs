@@ -34,7 +34,7 @@ impl Ledger {
     /// A resident prefetch has been asked for.
     #[inline]
     pub fn used(&mut self, now: Nanos, block: Block, counts: &mut Counts) {
-        counts.lead_time += now - self.arrived_at[block.index()];
+        counts.lead_time_ns += u128::from((now - self.arrived_at[block.index()]).0);
     }
 
     /// A block has been evicted.

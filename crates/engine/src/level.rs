@@ -355,7 +355,7 @@ impl<S: Space> Level<S> {
         backend: &mut impl Backend,
     ) -> u32 {
         if outcome == Outcome::HitUnready {
-            self.counts.hit_wait += now - since;
+            self.counts.hit_wait_ns += u128::from((now - since).0);
         }
         self.serve(now, position, block, outcome, compute, backend)
     }

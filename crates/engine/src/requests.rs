@@ -322,7 +322,7 @@ impl<S: Space> Level<S> {
 
     fn waited(&mut self, now: Nanos, waiter: &Waiter) {
         if waiter.outcome == Outcome::HitUnready {
-            self.counts.hit_wait += now - waiter.since;
+            self.counts.hit_wait_ns += u128::from((now - waiter.since).0);
         }
         self.requests.open[waiter.slot].left -= 1;
         self.requests.close_if_done(waiter.slot);

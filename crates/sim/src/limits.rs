@@ -11,9 +11,13 @@ pub const TIME_MAX: Nanos = Nanos(1 << 62);
 /// The longest cost of one act of processor or link: with 2^32 of them sums stay within 64 bits.
 pub const COST_MAX: Nanos = Nanos(3_600_000_000_000);
 
-/// The clock has passed [`TIME_MAX`].
+/// The clock has passed [`TIME_MAX`], or the times of all processes do not fit into one sum.
 #[cold]
 pub fn too_long() -> Error {
-    KeyError::new("workload", "the run takes more than 146 simulated years", "shorter think times or costs, or a limit")
-        .into()
+    KeyError::new(
+        "workload",
+        "the run takes more than 146 simulated years, or its processes more than 584 in all",
+        "shorter think times or costs, or a limit",
+    )
+    .into()
 }

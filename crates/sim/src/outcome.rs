@@ -7,7 +7,7 @@ use headstart_types::Nanos;
 
 use crate::flow::{Client, Flow, Found};
 use crate::process::Process;
-use crate::report::{CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
+use crate::report::{mean_ns, CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::responses::Summary;
 use crate::run::Run;
 use crate::scenario::{Arrival, Scenario};
@@ -154,7 +154,7 @@ pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64)
         accuracy: share(used, counts.prefetches),
         coverage: share(used, used + misses),
         lateness: share(counts.prefetches_late, used),
-        lead_ns_mean: counts.lead_time.0.checked_div(used).unwrap_or(0),
+        lead_ns_mean: mean_ns(counts.lead_time_ns, used),
         pollution: counts.pollution,
         wasted_bytes: counts.prefetches_wasted() * block_bytes,
         wasted_service_ns: counts.wasted_service.0,
@@ -260,7 +260,7 @@ fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Na
 fn by_the_clock(counts: &Counts, elapsed: Nanos, idle: Nanos) -> ProcessReport {
     let stall = (elapsed - idle).0;
     ProcessReport {
-        hit_wait_ns_mean: counts.hit_wait.0.checked_div(counts.hits_unready).unwrap_or(0),
+        hit_wait_ns_mean: mean_ns(counts.hit_wait_ns, counts.hits_unready),
         elapsed_ns: elapsed.0,
         stall_ns: stall,
         idle_ns: idle.0,

@@ -64,6 +64,11 @@ pub struct CountsReport {
     pub blocks_written: u64,
 }
 
+/// The mean of `count` times whose sum is `sum_ns`; 0 of none. Each is shorter than a run, so that the mean fits.
+pub fn mean_ns(sum_ns: u128, count: u64) -> u64 {
+    sum_ns.checked_div(u128::from(count)).unwrap_or(0) as u64
+}
+
 impl From<&Counts> for CountsReport {
     fn from(counts: &Counts) -> Self {
         Self {
@@ -71,7 +76,7 @@ impl From<&Counts> for CountsReport {
             hits_ready: counts.hits_ready,
             hits_unready: counts.hits_unready,
             misses: counts.misses,
-            hit_wait_ns_mean: counts.hit_wait.0.checked_div(counts.hits_unready).unwrap_or(0),
+            hit_wait_ns_mean: mean_ns(counts.hit_wait_ns, counts.hits_unready),
             fetches: counts.fetches(),
             demand_fetches: counts.demand_fetches,
             prefetches: counts.prefetches,

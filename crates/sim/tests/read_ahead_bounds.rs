@@ -104,3 +104,24 @@ fn blocks_that_are_there_from_the_start_can_be_evicted() {
         assert_eq!(report.counts.references, 4, "{}", row.name);
     }
 }
+
+#[test]
+fn blocks_may_lie_in_the_cache_for_centuries_before_they_are_used() {
+    // Four reads in a row within an hour, and one of all that follows 139 years later: prefetched blocks have waited for
+    // more time together than 64 bits hold. The sum left them.
+    let rows = (0..4).map(|at| format!("0.00000{at},R,1,1,{},8192,0\n", at * 8192)).collect::<String>();
+    let text = format!("time,op,pid,file,offset,size,dur_us\n{rows}4.4,R,1,1,32768,327680,0\n");
+    let trace = common::Trace::of_text("centuries", &text);
+    let mut longest = 0;
+    for row in READ_AHEADS.iter().filter(|row| row.needs == Needs::Nothing) {
+        let report = common::run(&format!(
+            "workload = {{trace = \"{}\", arrival = \"open\", time_scale = 1e9}}\ncache = {{blocks = 64}}\n\
+             policy = \"{}\"\n",
+            trace.path(),
+            row.name
+        ));
+        let level = &report.levels[0];
+        longest = longest.max(u128::from(level.lead_ns_mean) * u128::from(report.counts.prefetches_used));
+    }
+    assert!(longest > u128::from(u64::MAX), "{longest} ns fit into 64 bits");
+}

@@ -158,6 +158,10 @@ impl Flow {
             }
         }
         let end = self.end();
+        // A report has the times of all processes in one sum.
+        if end > TIME_MAX || end.0.checked_mul(self.clients.len() as u64).is_none() {
+            return Err(too_long());
+        }
         while self.tiers.next_event().is_some_and(|at| at <= end) {
             let at = self.tiers.next_event().unwrap_or(end);
             while self.tiers.complete(at).is_some() {}
