@@ -42,9 +42,9 @@ const PARTS: usize = 16_384;
 const FAULTS: usize = 64;
 /// Parts brought before anything is concluded: 4 MiB.
 const EVIDENCE: f64 = 64.0;
-/// All counts are halved when so many parts were brought, 32 MiB, or so many bytes served.
-const HALVED_PARTS: f64 = 512.0;
-const HALVED_BYTES: f64 = (64 << 20) as f64;
+/// All counts are halved when so many parts were brought, 16 MiB, or so many bytes served.
+const HALVED_PARTS: f64 = 256.0;
+const HALVED_BYTES: f64 = (32 << 20) as f64;
 /// Back to the competitive depth, the used share must be so many times what would have kept it; and the share of faults less
 /// than one by that.
 const BACK: f64 = 2.0;
