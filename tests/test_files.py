@@ -1,5 +1,6 @@
 """Files that the command writes: whole or not at all, with their mode, and nothing left behind."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,10 @@ import pytest
 from headstart import HeadstartError, temporary
 from headstart.cli import output
 from headstart.studies._lab import Store
+from tests.conftest import ROOT
+
+LARGE = ROOT / "examples" / "traces" / "pg_join.csv.xz"
+"""A trace that is larger than 40 kB in every format."""
 
 
 def test_a_replaced_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -64,6 +69,36 @@ def test_a_signal_leaves_no_temporary_file(tmp_path: Path, number: signal.Signal
     process.send_signal(number)
     assert process.wait(30) == (130 if number == signal.SIGINT else -number)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.xz", "x.oracleGeneral.bin"])
+def test_a_conversion_that_finds_no_room_names_the_file_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    # A limit on the size of files stands for a full disk: the write fails in the same place.
+    code = (
+        "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)); "
+        "runpy.run_module('headstart', run_name='__main__')"
+    )
+    words = [sys.executable, "-c", code, "trace", "convert", str(LARGE), str(tmp_path / name)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"{tmp_path / name}: File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_that_is_ended_leaves_no_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "headstart", "reproduce", "kimbrel96"]
+    output_to = subprocess.DEVNULL
+    process = subprocess.Popen(command, env=environment, stdout=output_to, stderr=output_to)
+    deadline = time.monotonic() + 120
+    while not list(folder.iterdir()) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [path.name[:10] for path in folder.iterdir()] == ["headstart-"]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+    assert list(folder.iterdir()) == []
 
 
 def test_open_folders_are_removed_from_outside() -> None:

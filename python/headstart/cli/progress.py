@@ -66,8 +66,9 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
 
     # A daemon, so that the process can end while the core is between two of its reports.
     with _ending_signals() as ended_by:
-        threading.Thread(target=run, daemon=True).start()
         try:
+            # A signal may come while the thread starts: it works already.
+            threading.Thread(target=run, daemon=True).start()
             return _wait(state, future)
         except KeyboardInterrupt:
             # A second Ctrl-C must not break off the tidying.
