@@ -1,6 +1,7 @@
 """A user's mistake: exit status 2, nothing on stdout, one line on stderr that says where, what, and what is allowed."""
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +143,13 @@ def one_line(done: object, *words: str) -> None:
     assert stderr.count("\n") == 1, stderr
     for word in words:
         assert word in stderr
+
+
+def test_scenarios_are_regular_files_of_a_bounded_size(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large.toml").open("wb") as file:
+        file.truncate((16 << 20) + 1)
+    (tmp_path / "binary.toml").write_bytes(b"seed = 1\n\xff\xfe\n")
+    cases = [("pipe", "not a regular file"), ("/dev/zero", "not a regular file"), ("large.toml", "larger than 16 MiB")]
+    for name, problem in [*cases, ("binary.toml", "no text in UTF-8 at line 2"), (".", "is a folder")]:
+        one_line(run("simulate", name), f"{name}: {problem}", "allowed: a scenario in TOML")

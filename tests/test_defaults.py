@@ -14,7 +14,7 @@ import pytest
 import headstart
 from headstart import comparison
 from headstart.cli import app
-from tests.conftest import CSCOPE_1, Run
+from tests.conftest import CSCOPE_1, ROOT, Run
 
 DEVICES = [entry["name"] for entry in headstart.catalog()["devices"]]
 POLICIES = [
@@ -90,6 +90,19 @@ def test_read_ahead_on_a_drive_of_today_gains_what_it_can(app_csv: Path, run: Ru
     assert "note: a read-ahead is compared: requests are issued whole" in " ".join(table.stdout.split())
 
 
+@pytest.mark.parametrize("think_us", [0, 20, 80])
+def test_the_gain_of_read_ahead_is_that_of_the_arithmetic_in_the_docs(think_us: int, tmp_path: Path) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text("offset,size,think_us\n" + "".join(f"{at * 65536},65536,{think_us}\n" for at in range(1024)))
+    # docs/devices.md: reads of 64 and of 128 KiB on the flash, then over the link.
+    short_us, long_us = (1.9 + 43 + kib * 1024 / 7450 for kib in (64, 128))
+    expected = (think_us + short_us) / max(think_us + 3 / 2, (long_us + 2 * think_us) / 4)
+    planned = comparison.plan(path, policies=["demand", "linux"], device="nvme", workload={"block_size": "4KiB"})
+    demand, linux = (row.elapsed_ns for row in planned.run().rows)
+    assert demand / linux == pytest.approx(expected, rel=0.03)
+    assert f"| {think_us} us | {demand / linux:.1f} |" in (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+
+
 def test_a_policy_that_does_not_fit_is_a_row_with_its_reason(app_csv: Path, run: Run, tmp_path: Path) -> None:
     words = ("compare", app_csv, "--device", "nvme", "--policies", "demand,competitive,linux")
     done = run(*words, "--json", "out.json", "--html", "page.html")
@@ -105,7 +118,7 @@ def test_a_policy_that_does_not_fit_is_a_row_with_its_reason(app_csv: Path, run:
     assert found["rows"][0].keys() == refused.keys()
     alone = run("compare", app_csv, "--device", "nvme", "--policies", "competitive")
     assert (alone.returncode, alone.stdout) == (2, "")
-    assert alone.stderr == f"headstart: {refused['error']}\n"
+    assert alone.stderr == f"headstart: {refused['error'].replace('policy.name:', 'policy.name (--policies):')}\n"
 
 
 def test_a_version_on_the_command_line(app_csv: Path, run: Run) -> None:
@@ -161,7 +174,7 @@ def test_errors_cross_processes() -> None:
 
 @pytest.fixture
 def planted() -> Iterator[None]:
-    """A fault in whatever the core does in this thread."""
+    """A fault in whatever the core does."""
     headstart._core.panic_for_tests(True)
     yield
     headstart._core.panic_for_tests(False)

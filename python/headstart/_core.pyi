@@ -13,7 +13,7 @@ class InternalError(HeadstartError):
     """A fault of headstart itself, in one line."""
 
 def panic_for_tests(on: bool) -> None:
-    """While `on`, let every function here fail in this thread as by a fault of headstart."""
+    """While `on`, let every function here fail as by a fault of headstart."""
 
 def catalog() -> str:
     """Return the rows of every registry."""

@@ -1,7 +1,8 @@
 //! The one place where errors of the core become Python exceptions.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Once;
 
 use pyo3::create_exception;
@@ -24,14 +25,15 @@ pub fn to_python(error: impl std::fmt::Display) -> PyErr {
 thread_local! {
     /// What a panic of this thread says: `None` outside of [`guarded`], where panics are printed as ever.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-    /// Whether work of this thread fails, for tests.
-    static PLANTED: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Whether all work fails, for tests.
+static PLANTED: AtomicBool = AtomicBool::new(false);
 
 /// While `on`, every function of this module fails as by a fault of headstart, so that tests see what becomes of it.
 #[pyfunction]
 pub fn panic_for_tests(on: bool) {
-    PLANTED.set(on);
+    PLANTED.store(on, Ordering::Relaxed);
 }
 
 /// Panics within [`guarded`] are kept, not printed.
@@ -64,7 +66,7 @@ pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Re
     let outer = PANIC.replace(Some(String::new()));
     // Nothing of what the work has changed is looked at after a panic.
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        assert!(!PLANTED.get(), "planted\nby a test");
+        assert!(!PLANTED.load(Ordering::Relaxed), "planted\nby a test");
         work()
     }));
     let said = PANIC.replace(outer).unwrap_or_default();
