@@ -98,7 +98,7 @@ def test_the_gain_of_read_ahead_is_that_of_the_arithmetic_in_the_docs(think_us: 
     short_us, long_us = (1.9 + 43 + kib * 1024 / 7450 for kib in (64, 128))
     expected = (think_us + short_us) / max(think_us + 3 / 2, (long_us + 2 * think_us) / 4)
     planned = comparison.plan(path, policies=["demand", "linux"], device="nvme", workload={"block_size": "4KiB"})
-    demand, linux = (row.elapsed_ns for row in planned.run().rows)
+    demand, linux = (row.result.elapsed_ns for row in planned.run().rows)
     assert demand / linux == pytest.approx(expected, rel=0.03)
     assert f"| {think_us} us | {demand / linux:.1f} |" in (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
 

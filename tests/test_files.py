@@ -1,6 +1,7 @@
 """Files that the command writes: whole or not at all, with their mode, and nothing left behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import headstart
 from headstart import HeadstartError, temporary
 from headstart.cli import output
 from headstart.studies._lab import Store
@@ -128,3 +130,9 @@ def test_the_cache_of_a_study_trusts_only_the_users_own_folder(tmp_path: Path) -
     path.replace(victim)
     path.symlink_to(victim)
     assert store.get(path) is None, "a link is not followed"
+
+
+def test_environment_variables_are_read_in_one_place() -> None:
+    files = Path(headstart.__file__).parent.rglob("*.py")
+    found = [path for path in files if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
+    assert [path.name for path in found] == ["_environment.py"]

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from headstart import HeadstartError, studies
-from headstart.studies._lab import CACHE_VARIABLE
+from headstart._environment import CACHE_VARIABLE
 from headstart.studies._rows import Row, finding, number
 from tests.conftest import ROOT
 

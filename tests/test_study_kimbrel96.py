@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from headstart import HeadstartError
+from headstart._environment import TRACES_VARIABLE
 from headstart.studies import kimbrel96, load
 from headstart.studies._lab import Steps
 from headstart.studies._rows import VERDICTS, Row
@@ -22,7 +23,7 @@ from headstart.studies.kimbrel96 import _caches, _comparisons, _parameters, _stu
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome
 from headstart.studies.kimbrel96._populations import Population
-from headstart.studies.kimbrel96._traces import STAND_INS, VARIABLE, Traces, Workload, folders
+from headstart.studies.kimbrel96._traces import STAND_INS, Traces, Workload, folders
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -167,7 +168,7 @@ def test_absent_traces_are_rows(tmp_path: Path) -> None:
         rows = finished(study, _tables.table3(study))
     skipped = [each for each in rows if "SKIPPED" in each.note]
     assert {each.quantity for each in skipped} == {f"{each.folder}/{each.name}" for each in STAND_INS}
-    assert all(each.ours is None and VARIABLE in each.note and well_formed(each) for each in skipped)
+    assert all(each.ours is None and TRACES_VARIABLE in each.note and well_formed(each) for each in skipped)
 
 
 def test_a_folder_of_traces_is_used(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_a_folder_of_traces_is_used(tmp_path: Path) -> None:
 
 
 def test_the_variable_says_where_traces_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path))
     found = folders()
     assert tmp_path / "programs" in found["programs"]
     assert {tmp_path / "buffer-cache", tmp_path / "third-party" / "buffer-cache"} <= set(found["buffer-cache"])

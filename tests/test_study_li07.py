@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from headstart import HeadstartError, model
+from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE
 from headstart.report.charts import svg
-from headstart.studies._lab import CACHE_VARIABLE, Cell, Lab
+from headstart.studies._lab import Cell, Lab
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.li07 import (
     _claims,
@@ -254,7 +255,7 @@ def test_programs_run_together_and_absent_ones_are_told() -> None:
     assert together.quantity == "glimpse + pg_select: Linux, CP, AP, OPT (s)"
     assert "CP/OPT" in together.note
     assert (absent.ours, absent.quantity) == (None, "pg_select + no_such_program")
-    assert absent.note.startswith("SKIPPED: no_such_program.csv.xz absent") and _traces.VARIABLE in absent.note
+    assert absent.note.startswith("SKIPPED: no_such_program.csv.xz absent") and TRACES_VARIABLE in absent.note
     assert "of 1;" in least.note
 
 

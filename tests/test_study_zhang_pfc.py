@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from headstart import HeadstartError
+from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, cache_folder
 from headstart.report.charts import svg
 from headstart.studies import load
-from headstart.studies._lab import CACHE_VARIABLE, Cell, Lab, Store, cache_folder
+from headstart.studies._lab import Cell, Lab, Store
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.zhang_pfc import _causes, _findings, _matrix, _sensitivity, _tables, _workloads, run
 from headstart.studies.zhang_pfc import _published as paper
@@ -143,7 +144,7 @@ def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     rows = run([], quiet, pictures.__setitem__)
     assert not pictures
     assert {row.item for row in rows} == set(load("zhang-pfc").ITEMS)
-    assert all(row.ours is None and "SKIPPED" in row.note and _workloads.VARIABLE in row.note for row in rows)
+    assert all(row.ours is None and "SKIPPED" in row.note and TRACES_VARIABLE in row.note for row in rows)
     assert {row.quantity for row in by_item(rows, "matrix")} == {"OLTP", "Web", "Multi"}
     assert {row.quantity for row in by_item(rows, "figure7")} == {"OLTP", "Web"}
     with pytest.raises(HeadstartError, match='no "table2"; allowed: traces, matrix, '):
@@ -373,7 +374,7 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
 
 
 def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(_workloads.VARIABLE, str(tmp_path / "traces"))
+    monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path / "traces"))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cells"))
     assert _workloads.folders()[0] == tmp_path / "traces"
     assert cache_folder() == tmp_path / "cells"
@@ -403,7 +404,7 @@ def test_keys_are_laid_over_the_algorithm() -> None:
 
 def command(*words: str, traces: Path, cache: Path) -> tuple[list[str], dict[str, str]]:
     """Return words and environment of the command with these traces."""
-    paths = {_workloads.VARIABLE: str(traces), CACHE_VARIABLE: str(cache)}
+    paths = {TRACES_VARIABLE: str(traces), CACHE_VARIABLE: str(cache)}
     return [str(COMMAND), "reproduce", "zhang-pfc", *words], {**os.environ, **paths}
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -32,8 +31,6 @@ REPORT_EVERY_S = 0.2
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
-CACHE_VARIABLE = "HEADSTART_CACHE"
-
 
 class Cell(Generic[T]):
     """A run that was asked for."""
@@ -45,17 +42,6 @@ class Cell(Generic[T]):
     def outcome(self) -> T:
         """The outcome, waiting for it if need be."""
         return self._future.result()
-
-
-def cache_folder() -> Path:
-    """Return where finished cells are kept: $HEADSTART_CACHE, or a folder of the user's caches."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "headstart"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "headstart" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headstart"
 
 
 class Store:

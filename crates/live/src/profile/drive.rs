@@ -2,7 +2,7 @@
 
 use headstart_analytic::competitive::{competitive_depth, whole_pages};
 use headstart_device::{Device, Mechanical, SECTOR_BYTES};
-use headstart_types::DriveFacts;
+use headstart_types::{toml_problem, DriveFacts};
 use toml::Table;
 
 use super::findings::{ArmFound, ZoneRate};
@@ -229,11 +229,11 @@ fn out_of_order(zones: &[ZoneRate]) -> Option<(usize, f64)> {
 
 /// The drive of a profile.
 fn build(toml: &str) -> Result<Mechanical, Error> {
-    let table: Table =
-        toml.replace(Numbers::SERVICE, "10ms").parse().map_err(|error: toml::de::Error| Error::Unclear {
-            problem: format!("the profile of what was measured: {}", error.message().replace('\n', ", ")),
-            allowed: "measurements of one disk that does nothing else meanwhile".to_owned(),
-        })?;
+    let text = toml.replace(Numbers::SERVICE, "10ms");
+    let table: Table = text.parse().map_err(|error| Error::Unclear {
+        problem: format!("the profile of what was measured: {}", toml_problem(&text, &error).1),
+        allowed: "measurements of one disk that does nothing else meanwhile".to_owned(),
+    })?;
     Ok(Mechanical::from_table(table)?)
 }
 

@@ -166,19 +166,21 @@ fn text_of(path: &Path) -> io::Result<String> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Error> {
-    let broken = |error: serde_json::Error| {
+    let broken = |what: &str| {
         let allowed = "a file that headstart tune has written; without it what was found before is not known: \
                        move it away, and set the read-ahead by hand";
-        Error::path(path, format!("is damaged: {error}"), allowed)
+        Error::path(path, format!("is damaged: {what}"), allowed)
     };
     // Another version may have other fields: its number comes first.
-    let value: serde_json::Value = serde_json::from_str(text).map_err(broken)?;
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| broken(&format!("no JSON from line {} on", error.line())))?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(schema) if schema != u64::from(SCHEMA) => {
             Err(Error::path(path, format!("has schema {schema}"), format!("schema {SCHEMA}, of this version")))
         }
         _ => {
-            let entries = serde_json::from_value::<Stored>(value).map_err(broken)?.entries;
+            let known = "its keys or their values are not those of this version";
+            let entries = serde_json::from_value::<Stored>(value).map_err(|_| broken(known))?.entries;
             entries.iter().try_for_each(Entry::check).map_err(|what| Error::path(path, what.problem, what.allowed))?;
             Ok(entries)
         }
@@ -391,13 +393,13 @@ mod tests {
         };
         let path = machine.path("tune.json");
         for (text, problem) in [
-            ("", "is damaged: EOF"),
-            ("{\"schema\":1,\"entries\":[{\"backing\":\"7:0\"", "is damaged: EOF"),
-            ("{\"schema\":1}", "is damaged: missing field `entries`"),
-            ("{\"entries\":[]}", "is damaged: missing field `schema`"),
+            ("", "is damaged: no JSON from line 1 on"),
+            ("{\"schema\":1,\"entries\":[{\"backing\":\"7:0\"", "is damaged: no JSON from line 1 on"),
+            ("{\"schema\":1}", "is damaged: its keys or their values"),
+            ("{\"entries\":[]}", "is damaged: its keys or their values"),
             ("[]", "is damaged: "),
             ("{\"schema\":2,\"more\":0}", "has schema 2; allowed: schema 1, of this version"),
-            ("{\"schema\":1,\"entries\":[{\"backing\":7}]}", "is damaged: invalid type: integer `7`"),
+            ("{\"schema\":1,\"entries\":[{\"backing\":7}]}", "is damaged: its keys or their values"),
             (&with("\"7:0\"", "18446744073709551615", "[]"), "is damaged: loop0: a read-ahead of 18446744073709551615"),
             (
                 &with("\"7:0\"", "128", "[18446744073709551612]"),

@@ -11,9 +11,9 @@
 use headstart_analytic::file_system::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Seeks, Work};
 use headstart_device::{Device, Mechanics};
 use headstart_policy::readahead::Size;
-use headstart_types::{Bytes, KeyError, Nanos};
+use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
 use serde::de::DeserializeOwned;
-use toml::Value;
+use toml::{Table, Value};
 
 use super::drive::{of_mechanics, without_arm, Modelled};
 use super::question::scheduler;
@@ -133,10 +133,18 @@ fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<
     value(scenario, "workload", key)
 }
 
+/// One value of a section.
+#[derive(serde::Deserialize)]
+struct Alone<K> {
+    value: K,
+}
+
 fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
     let table = scenario.resolved.get(section);
     let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
-    K::deserialize(value).map_err(|error| KeyError::new(format!("{section}.{key}"), error.message(), "see --explain"))
+    let alone = Table::from_iter([("value".to_owned(), value)]);
+    let read: Alone<K> = typed_keys(alone).map_err(|error| KeyError { key: format!("{section}.{key}"), ..error })?;
+    Ok(read.value)
 }
 
 fn prefetch(scenario: &Scenario) -> Result<Prefetch, KeyError> {

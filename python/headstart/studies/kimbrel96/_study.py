@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headstart._environment import TRACES_VARIABLE
 from headstart.studies._rows import Row
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome, Report, Steps
-from headstart.studies.kimbrel96._traces import VARIABLE, Traces, Workload
+from headstart.studies.kimbrel96._traces import Traces, Workload
 
 Policy = dict[str, Any]
 
@@ -130,7 +131,8 @@ class Study:
                 quantity=f"{each.folder}/{each.name}",
                 published=None,
                 ours=None,
-                note=f"SKIPPED: the trace is absent. Put it in {each.folder}/ of the folder that ${VARIABLE} names",
+                note=f"SKIPPED: the trace is absent. Put it in {each.folder}/ of the folder that "
+                f"${TRACES_VARIABLE} names",
             )
             for each in self.traces.missing
             if not needed or each.name in needed

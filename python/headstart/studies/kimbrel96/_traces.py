@@ -16,15 +16,13 @@ figures are its own: nowhere do they carry the name of a trace of the paper.
 
 import dataclasses
 import lzma
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart._environment import trace_folders
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._lab import Lab, Outcome, Report
-
-VARIABLE = "HEADSTART_TRACES"
 
 PROJECT = Path(__file__).parents[4]
 """The checkout, where the package runs from one."""
@@ -146,7 +144,7 @@ class Traces:
 
 def folders() -> dict[str, list[Path]]:
     """Return where to look for the traces of each kind, in order."""
-    given = [Path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
+    given = trace_folders()
     beside = [PROJECT.parent / "shared" / "traces"]
     return {
         "programs": [PROJECT / "examples" / "traces", Path("examples/traces"), *(each / "programs" for each in given)],

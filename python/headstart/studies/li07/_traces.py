@@ -6,10 +6,10 @@ recorded; their files lie one program's after another's, in table order.
 """
 
 import lzma
-import os
 from pathlib import Path
 from typing import Final
 
+from headstart._environment import TRACES_VARIABLE, trace_folders
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row
 from headstart.studies.li07 import _published as paper
@@ -17,7 +17,6 @@ from headstart.studies.li07._claims import time_row
 from headstart.studies.li07._system import Case, Study
 
 ITEM: Final = "programs"
-VARIABLE: Final = "HEADSTART_TRACES"
 PROJECT: Final = Path(__file__).parents[4]
 TOGETHER: Final[tuple[tuple[str, ...], ...]] = (
     ("multi6",),
@@ -63,7 +62,7 @@ def programs(study: Study) -> Steps:
 
 def folders() -> list[Path]:
     """Return where to look, in order."""
-    given = [Path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
+    given = trace_folders()
     roots = [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
     return [folder for root in roots for folder in (root, root / "programs")]
 
@@ -114,5 +113,5 @@ def _skipped(names: tuple[str, ...], paths: list[Path | None]) -> Row:
         quantity=" + ".join(names),
         published=None,
         ours=None,
-        note=f"SKIPPED: {', '.join(missing)} absent; put them into the folder that ${VARIABLE} names",
+        note=f"SKIPPED: {', '.join(missing)} absent; put them into the folder that ${TRACES_VARIABLE} names",
     )

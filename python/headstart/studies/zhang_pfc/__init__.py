@@ -13,9 +13,10 @@ import os
 from collections.abc import Callable
 
 from headstart import temporary
+from headstart._environment import cache_folder
 from headstart.report.charts import altair
 from headstart.studies import Draw
-from headstart.studies._lab import Lab, Report, Steps, Store, cache_folder, chosen, described
+from headstart.studies._lab import Lab, Report, Steps, Store, chosen, described
 from headstart.studies._rows import Row
 from headstart.studies.zhang_pfc import _charts, _figures, _findings, _sensitivity, _stand_ins, _tables
 from headstart.studies.zhang_pfc._matrix import Study

@@ -12,11 +12,12 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+from headstart._environment import TRACES_VARIABLE
 from headstart.studies._lab import Cell, Lab
 from headstart.studies._rows import Row
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._outcome import Outcome
-from headstart.studies.zhang_pfc._workloads import VARIABLE, Workload, Workloads
+from headstart.studies.zhang_pfc._workloads import Workload, Workloads
 
 SMALL = 32
 """Pages of L2 below which a cell is flagged: the largest window of Linux 2.6."""
@@ -138,7 +139,7 @@ class Study:
                 published=None,
                 ours=None,
                 note=f"SKIPPED: the trace is absent. Put {' or '.join((*each.whole[:1], each.prefix))} into the folder "
-                f"that ${VARIABLE} names",
+                f"that ${TRACES_VARIABLE} names",
             )
             for each in self.workloads.missing
             if not names or each.name in names

@@ -19,15 +19,13 @@ import bz2
 import dataclasses
 import gzip
 import lzma
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from headstart._environment import trace_folders
 from headstart.studies.zhang_pfc import _published as paper
-
-VARIABLE = "HEADSTART_TRACES"
 
 PROJECT = Path(__file__).parents[4]
 """The checkout, where the package runs from one."""
@@ -102,7 +100,7 @@ class Workloads:
 
 def folders() -> list[Path]:
     """Return where to look, in order."""
-    given = [Path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
+    given = trace_folders()
     return [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
 
 
