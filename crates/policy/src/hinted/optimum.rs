@@ -10,7 +10,7 @@
 //! state is expanded.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use headstart_types::{Block, Disk, Nanos};
@@ -273,7 +273,8 @@ fn too_much(most: u64, what: &str) -> TooLarge {
 /// The policy that carries out the optimal schedule.
 #[derive(Debug)]
 pub struct Optimum {
-    steps: std::iter::Peekable<std::vec::IntoIter<Step>>,
+    /// Those to come, in order.
+    steps: VecDeque<Step>,
 }
 
 impl Optimum {
@@ -282,18 +283,23 @@ impl Optimum {
     /// # Errors
     /// The instance is too large.
     pub fn try_new(instance: &Instance) -> Result<Self, TooLarge> {
-        Ok(Self { steps: solve(instance)?.1.into_iter().peekable() })
+        Ok(Self { steps: solve(instance)?.1.into() })
     }
 }
 
 impl Strategy for Optimum {
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>) {
-        while let Some((_, block, victim)) = self.steps.next_if(|(at, ..)| *at <= now) {
+        while self.steps.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, block, victim)) = self.steps.pop_front() else { break };
             round.fetch(block, victim);
         }
     }
 
-    // `wake_at` is not needed: every step of the schedule is at an instant at which something happens.
+    /// Something happens at the instant of each step, but that may be the end of a think time alone, at which a level
+    /// that has not changed does not decide.
+    fn wake_at(&self) -> Option<Nanos> {
+        self.steps.front().map(|(at, ..)| *at)
+    }
 }
 
 #[cfg(test)]
