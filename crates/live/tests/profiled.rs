@@ -102,6 +102,31 @@ fn what_was_measured_is_measured_again() {
     }
 }
 
+/// Mean time of reads of every `step`th 8 KiB block in order, 20 us after one another, in ms.
+fn mean_ms_in_order(device: &mut dyn Device, step: u64) -> f64 {
+    let mut now = Nanos::ZERO;
+    for index in 0..1_000 {
+        let read = headstart_device::Request::read(1_000_000 + index * step * 16, 16, index);
+        now = device.serve(now + Nanos(20_000), &read).end;
+    }
+    now.0 as f64 / 1e9
+}
+
+#[test]
+fn a_profiled_drive_of_today_loses_no_turns() {
+    let toml = |name| measured(device(name, ""), &seconds(20)).toml.expect("an arm");
+    let exos = toml("seagate-exos-x20");
+    for step in [1, 2, 4] {
+        let mut drive = Mechanical::from_table(exos.parse().expect("TOML")).expect("a profile");
+        let mean = mean_ms_in_order(&mut drive, step);
+        // A turn takes 8.3 ms.
+        assert!(mean < 1.0, "every {step}: {mean} ms");
+    }
+    // Of an old drive nobody says so.
+    let old = toml("seagate-cheetah-4lp");
+    assert!(!old.contains("hit_ahead") && !old.contains("hit_under_way"), "{old}");
+}
+
 /// A device that is late by up to 150 us, mostly by less, as a busy machine is.
 struct Late(SimulatedProbe, ChaCha8Rng);
 

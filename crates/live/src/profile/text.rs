@@ -46,6 +46,9 @@ impl Numbers {
 /// Rate of a bus of which nothing can be seen: faster than any disk.
 const BUS_UNSEEN: u64 = 10_000_000_000;
 
+/// A drive with such a bus is one of today: the first Serial ATA brings 150 MB/s, the SCSI of before 2000 at most 80.
+const BUS_OF_TODAY: u64 = 100_000_000;
+
 /// Sectors of a segment: 256 KiB.
 const SEGMENT_SECTORS: u32 = 512;
 
@@ -99,7 +102,8 @@ times_ms = [{}]
         Some(rate) => _ = write!(text, "\n[bus]\nbytes_per_second = {rate}  # [M] two sizes from the buffer\n"),
         None => _ = write!(text, "\n[bus]\nbytes_per_second = {BUS_UNSEEN}  # [G] so fast that it does not show\n"),
     }
-    buffer(&mut text, numbers.segments);
+    let of_today = numbers.bus_bytes_per_s.is_some_and(|rate| rate >= BUS_OF_TODAY);
+    buffer(&mut text, numbers.segments, of_today);
     text
 }
 
@@ -155,7 +159,7 @@ write_miss_after_write = \"{miss}ms\"
     }
 }
 
-fn buffer(text: &mut String, segments: Option<usize>) {
+fn buffer(text: &mut String, segments: Option<usize>, of_today: bool) {
     match segments {
         None => text.push_str(
             "\n[buffer]  # [M] a second read is no faster than a first\nsize = \"0KiB\"\nread_ahead = false\n",
@@ -171,6 +175,16 @@ read_ahead = \"segment\"  # [G]
 write_reporting = \"media\"  # [G]
 "
             );
+            if of_today {
+                text.push_str(
+                    "\
+# [G] as drives of today: what the head is about to pass is not sought anew, and a hit reads on
+read_ahead_on_hit = true
+hit_under_way = true
+hit_ahead = true
+",
+                );
+            }
         }
     }
 }
