@@ -21,8 +21,8 @@ const PLACES: usize = 6;
 const TRACKS: u64 = 12;
 /// Steps of the walk over a track.
 const STEPS: f64 = 16.0;
-/// An angle leaps if it is off by more than such a part of a turn.
-const LEAP: f64 = 0.04;
+/// An angle leaps if it is off by more than such a part of a turn: a skew may be no more than a switch of 0.2 ms.
+const LEAP: f64 = 0.02;
 /// At first a request is such a part of a turn ahead of its sector; later, at most so many times what was in time before.
 const AHEAD: (f64, f64) = (0.5, 1.5);
 
