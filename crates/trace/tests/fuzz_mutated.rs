@@ -4,23 +4,15 @@
 //! A failure prints the parser and the number of the input, which is the seed of its mutations.
 
 mod common;
+#[path = "common/mutate.rs"]
+mod mutate;
 
 use common::{bzip2, gzip, oracle, vscsi_1, vscsi_2, xz, zstd};
 use headstart_trace::{fuzz_parse, FORMATS};
-use rand_chacha::rand_core::{RngCore, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use mutate::{inputs, mutated};
 
 /// Packs bytes.
 type Pack = fn(&[u8]) -> Vec<u8>;
-
-const INPUTS: u64 = 2_000;
-
-fn inputs() -> u64 {
-    match std::env::var("HEADSTART_FUZZ_INPUTS") {
-        Ok(text) => text.parse().expect("HEADSTART_FUZZ_INPUTS: a whole number"),
-        Err(_) => INPUTS,
-    }
-}
 
 /// Right content of each format, more than one where a format has several shapes.
 fn seeds(format: &str) -> Vec<Vec<u8>> {
@@ -64,65 +56,6 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Pieces that are likely to matter.
-const PIECES: &[&[u8]] = &[
-    b"\n",
-    b"\r\n",
-    b",",
-    b" ",
-    b"\"",
-    b"\0",
-    b"-",
-    b".",
-    b"*",
-    b"0",
-    b"1",
-    b"9",
-    b"e9",
-    b"1e300",
-    b"NaN",
-    b"inf",
-    b"0x",
-    b"18446744073709551615",
-    b"18446744073709551616",
-    b"9223372036854775808",
-    b"4294967296",
-    b"99999999999999999999999",
-    b"\xff\xff\xff\xff\xff\xff\xff\xff",
-    b"\0\0\0\0\0\0\0\0",
-    b"\xef\xbb\xbf",
-    b"\x1b[2J",
-    b"\x80",
-    b"wait",
-    b"W",
-    b"C",
-];
-
-fn below(rng: &mut ChaCha8Rng, count: usize) -> usize {
-    (rng.next_u64() % count.max(1) as u64) as usize
-}
-
-/// Changes `content` in one to eight places.
-fn mutate(content: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
-    for _ in 0..1 + below(rng, 8) {
-        let at = below(rng, content.len() + 1);
-        let end = (at + below(rng, 24)).min(content.len());
-        match below(rng, 7) {
-            0 if at < content.len() => content[at] ^= 1 << below(rng, 8),
-            1 if at < content.len() => content[at] = rng.next_u64() as u8,
-            2 => drop(content.splice(at..at, PIECES[below(rng, PIECES.len())].iter().copied())),
-            3 => drop(content.splice(at..end, PIECES[below(rng, PIECES.len())].iter().copied())),
-            4 => drop(content.drain(at..end)),
-            5 => {
-                let copied = content[at..end].to_vec();
-                let to = below(rng, content.len() + 1);
-                drop(content.splice(to..to, copied));
-            }
-            _ => content.truncate(at),
-        }
-    }
-}
-
 /// Parses, and checks that what is wrong is told on one line without control characters.
 fn check(format: &str, content: &[u8], input: u64) {
     if let Err(error) = fuzz_parse(format, content) {
@@ -135,9 +68,7 @@ fn check(format: &str, content: &[u8], input: u64) {
 fn run(format: &str, seeds: &[Vec<u8>], pack: impl Fn(&[u8]) -> Vec<u8>, parsers: &[&str]) {
     let packed: Vec<Vec<u8>> = seeds.iter().map(|seed| pack(seed)).collect();
     for input in 0..inputs() {
-        let mut rng = ChaCha8Rng::seed_from_u64(input);
-        let mut content = packed[below(&mut rng, packed.len())].clone();
-        mutate(&mut content, &mut rng);
+        let content = mutated(&packed, input);
         for parser in parsers {
             check(parser, &content, input);
         }

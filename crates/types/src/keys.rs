@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::error::meant;
-use crate::KeyError;
+use crate::{printable, KeyError};
 
 /// Reads the keys of one table into a typed struct; an error names the key and what is allowed.
 ///
@@ -101,7 +101,7 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> (usize, String) {
     let shown: String = text.lines().nth(line).unwrap_or("").trim().chars().take(SHOWN_MAX).collect();
     match shown.is_empty() {
         true => (line + 1, "the text ends too early".to_owned()),
-        false => (line + 1, format!("not understood: {shown}")),
+        false => (line + 1, format!("not understood: {}", printable(&shown))),
     }
 }
 

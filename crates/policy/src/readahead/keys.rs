@@ -22,6 +22,14 @@ pub fn at_least_one(key: &str, value: u32) -> Result<u32, KeyError> {
     }
 }
 
+/// Refuses a value above `most`; it is not 0.
+pub fn at_most(key: &str, value: u32, most: u32) -> Result<u32, KeyError> {
+    if value <= most {
+        return Ok(value);
+    }
+    Err(KeyError::new(key, format!("{value} is out of range"), format!("a whole number from 1 to {most}")))
+}
+
 /// As a user would write it.
 fn as_text<S: Serializer>(value: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
@@ -173,6 +181,9 @@ impl Default for FfsKeys {
         Self { first: Size::Blocks(1), max: Size::kib(64), files: FILES }
     }
 }
+
+/// Requests ahead that `stride` predicts at each request: 2^31 of them never end. A guess at more than anyone wants.
+pub const STRIDE_DEGREE_MAX: u32 = 65_536;
 
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

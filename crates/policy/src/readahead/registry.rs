@@ -7,8 +7,8 @@ use headstart_types::{typed_keys, KeyError};
 
 use super::depth_keys::{CompetitiveKeys, FixedDepthKeys, OracleDepthKeys};
 use super::keys::{
-    at_least_one, defaults, AmpKeys, FfsKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys, OblKeys,
-    PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys,
+    at_least_one, at_most, defaults, AmpKeys, FfsKeys, FsspecKeys, InnoDbKeys, Linux26Keys, LinuxKeys, MountpointKeys,
+    OblKeys, PostgresKeys, RaKeys, RocksDbKeys, SarcKeys, StrideKeys, ZfsKeys, STRIDE_DEGREE_MAX,
 };
 use super::{
     Amp, Competitive, Ffs, FixedDepth, FsspecReadahead, InnoDb, Integrated, Linux, Linux26, MountpointS3, Obl,
@@ -229,7 +229,7 @@ pub static READ_AHEADS: &[ReadAheadRow] = &[
         defaults: defaults::<StrideKeys>,
         build: BuildReadAhead::Apart(|keys, _| {
             let keys: StrideKeys = typed_keys(keys)?;
-            let degree = at_least_one("degree", keys.degree)?;
+            let degree = at_most("degree", at_least_one("degree", keys.degree)?, STRIDE_DEGREE_MAX)?;
             Ok(Box::new(Stride::new(degree, at_least_one("files", keys.files)? as usize)))
         }),
     },

@@ -1,0 +1,72 @@
+//! Mutated profiles and DiskSim files: whatever becomes of a right one is a drive, or an error on one line, soon.
+//!
+//! 2,000 inputs of each parser, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the parser and the number of the
+//! input, which is the seed of its mutations.
+
+mod diskspecs_files;
+#[path = "../../trace/tests/common/mutate.rs"]
+mod mutate;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use diskspecs_files::changed;
+use headstart_device::diskspecs::fuzz_import;
+use headstart_device::{overlay, Mechanical};
+use headstart_types::toml_problem;
+use mutate::{inputs, mutated};
+use toml::Table;
+
+/// The longest that one input may take: a hang is told from a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `parse` on mutations of `seeds`; an error is one line without control characters.
+fn run(parser: &str, seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<(), String>) {
+    for seed in seeds {
+        assert_eq!(parse(seed), Ok(()), "the seeds of {parser} are right");
+    }
+    let mut right = 0;
+    for input in 0..inputs() {
+        let content = mutated(seeds, input);
+        let begun = Instant::now();
+        let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(&content)));
+        assert!(begun.elapsed() < PATIENCE, "{parser}, input {input}: {:?}", begun.elapsed());
+        match parsed.unwrap_or_else(|_| panic!("{parser}, input {input}: panics")) {
+            Ok(()) => right += 1,
+            Err(text) => {
+                let one_line = !text.is_empty() && !text.chars().any(char::is_control);
+                assert!(one_line, "{parser}, input {input}: {text:?}");
+            }
+        }
+    }
+    println!("{parser}: {} inputs, {right} of them right", inputs());
+}
+
+#[test]
+fn mutated_profiles() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = files.filter(|path| path.is_file()).collect();
+    paths.sort();
+    let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    assert!(seeds.len() > 5);
+    run("profile", &seeds, |content| {
+        // A file that is no UTF-8 is refused before it is parsed.
+        let text = String::from_utf8_lossy(content);
+        let table: Table = text.parse().map_err(|error| toml_problem(&text, &error).1)?;
+        Mechanical::from_table(overlay(table, Table::new())).map(|_| ()).map_err(|error| error.to_string())
+    });
+}
+
+#[test]
+fn mutated_diskspecs() {
+    let parts = [
+        changed("toy.parv", &[("source toy.diskspecs", "source f1")]),
+        changed("toy.diskspecs", &[("source toy.model", "source f2")]),
+        changed("toy.model", &[("toy.seek", "f3")]),
+        changed("toy.seek", &[]),
+    ];
+    let seeds =
+        [parts.join("\0").into_bytes(), parts[1..].join("\0").replace("f2", "f1").replace("f3", "f2").into_bytes()];
+    run("diskspecs", &seeds, |content| fuzz_import(content).map(|_| ()).map_err(|error| error.to_string()));
+}
