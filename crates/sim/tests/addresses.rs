@@ -117,3 +117,60 @@ fn think_times_follow_requests_that_are_not_whole_blocks() {
         assert_eq!((report.counts.references, report.compute_ns), (3, 3_000_000), "{policy}");
     }
 }
+
+/// The requests of `trace` under `addresses = "auto"`, on `disks` disks of 1.3 GB.
+fn auto(trace: &common::Trace, disks: u32) -> Result<Report, String> {
+    let path = trace.path();
+    common::try_run(common::table(&format!(
+        "workload = {{trace = \"{path}\", placement = \"address\", addresses = \"auto\"}}\ncache = {{blocks = 20}}\n\
+         device = {{model = \"hp97560\", count = {disks}}}\n"
+    )))
+}
+
+/// The notes about addresses.
+fn address_notes(report: &Report) -> Vec<&String> {
+    report.notes.iter().filter(|note| note.contains("addresses")).collect()
+}
+
+#[test]
+fn auto_leaves_addresses_that_fit_and_compacts_others() {
+    let near = trace("auto-near", &[(1, 0, 1), (1, 5, 2), (1, 90_000, 1)]);
+    let kept = auto(&near, 1).expect("fits");
+    assert_eq!(address_notes(&kept), Vec::<&String>::new());
+    assert_eq!(figures(&kept), figures(&run(&near, "placement = \"address\"", "name = \"demand\"")));
+
+    let far = trace("auto-far", &[(1, 0, 1), (1, 5, 2), (1, 90_000_000, 1)]);
+    let compacted = auto(&far, 1).expect("fits in chunks");
+    let notes = address_notes(&compacted);
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].contains("chunk_blocks = 64;"), "{notes:?}");
+    let keys = "placement = \"address\", addresses = \"compact-chunks\", chunk_blocks = 64";
+    let by_hand = run(&far, keys, "name = \"demand\"");
+    assert_eq!(figures(&compacted)["devices"], figures(&by_hand)["devices"]);
+}
+
+/// An HP 97560 has 2,684,016 sectors: 167,751 blocks.
+const HELD: u64 = 167_751;
+
+#[test]
+fn auto_takes_the_largest_chunks_that_fit() {
+    // Blocks 1,000 apart, 5,000 of them: chunks of 64 take 320,000 blocks, of 32 take 160,000.
+    let requests: Vec<(u32, u64, u64)> = (0..5_000).map(|index| (1, index * 1_000_000, 1)).collect();
+    let report = auto(&trace("auto-chunks", &requests), 1).expect("fits");
+    let notes = address_notes(&report);
+    assert!(notes[0].contains("chunk_blocks = 32;"), "{notes:?}");
+}
+
+#[test]
+fn more_blocks_than_the_device_holds_are_told_with_both_sizes_and_what_fits() {
+    // 200,000 blocks in 2,000 requests, far apart.
+    let requests: Vec<(u32, u64, u64)> = (0..2_000).map(|index| (1, index * 1_000_000, 100)).collect();
+    let trace = trace("auto-much", &requests);
+    let text = auto(&trace, 1).expect_err("does not fit");
+    let expected = format!(
+        "workload.addresses: the trace touches 200000 blocks (1.5 GiB), and 1 hp97560 disk holds {HELD} blocks (1.3 GiB); \
+         allowed: device.count = 2 or more, or a larger device, such as device.model = "
+    );
+    assert!(text.starts_with(&expected), "{text}");
+    assert_eq!(auto(&trace, 2).expect("fits").counts.references, 200_000);
+}

@@ -33,10 +33,12 @@ pub fn fitting(
     let mut chunk_blocks = DEFAULT_CHUNK;
     loop {
         let placing = place(Addresses::Compact { chunk_blocks }, &found)?;
-        if chunk_blocks == 1 || found.blocks.iter().all(|(file, at)| placing.place(*file, *at).is_ok()) {
-            return Ok((placing, found, Some(note(chunk_blocks))));
+        let beyond = found.blocks.iter().find_map(|(file, at)| placing.place(*file, *at).err());
+        match beyond {
+            None => return Ok((placing, found, Some(note(chunk_blocks)))),
+            Some(error) if chunk_blocks == 1 => return Err(error),
+            Some(_) => chunk_blocks /= 2,
         }
-        chunk_blocks /= 2;
     }
 }
 

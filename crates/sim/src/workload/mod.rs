@@ -17,6 +17,7 @@ mod places;
 mod placing;
 mod records;
 mod references;
+mod room;
 mod survey;
 mod thinking;
 

@@ -18,6 +18,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::ffs::{Ffs, Spot, Volume};
+use super::room::Room;
 use super::survey::Survey;
 use crate::scenario::{Addresses, DeviceKeys, FfsKeys, Placement, WorkloadKeys};
 use crate::Error;
@@ -38,6 +39,8 @@ pub struct Placing {
     block_sectors: u64,
     /// Sectors of each disk.
     capacity: Option<u64>,
+    /// What an error says of the device.
+    room: Room,
 }
 
 /// The chunks of the volume that take room.
@@ -94,7 +97,8 @@ impl Placing {
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
         let capacity = disk.capacity_sectors();
-        let mut placing = Self { bases, ffs: None, compact: None, layout, block_sectors, capacity };
+        let room = Room::new(device, block);
+        let mut placing = Self { bases, ffs: None, compact: None, layout, block_sectors, capacity, room };
         if let Placement::Ffs(keys) = placement {
             let volume = Volume {
                 block_bytes: block.0,
@@ -168,6 +172,11 @@ impl Placing {
         if self.bases.is_some() || self.compact.is_some() || self.ffs.is_some() {
             return None;
         }
+        self.device_blocks()
+    }
+
+    /// Blocks that the device holds; `None` where it has no limit.
+    fn device_blocks(&self) -> Option<u64> {
         let capacity = self.capacity?;
         Some(match &self.layout {
             Layout::Stripe(stripe) => stripe.capacity_blocks(capacity),
@@ -190,11 +199,11 @@ impl Placing {
             })?,
         };
         let beyond = |limit: u64| {
+            if let (Some(chunks), Some(held)) = (&self.compact, self.device_blocks()) {
+                return self.room.too_small(chunks.order.len() as u64, chunks.blocks, held);
+            }
             let problem = format!("block {address} lies beyond the device, whose disks hold {limit} sectors each");
-            let allowed = match self.compact {
-                None => "\"auto\", \"compact\", \"compact-chunks\", more or larger disks, or another placement",
-                Some(_) => "smaller chunks (workload.chunk_blocks), or more or larger disks",
-            };
+            let allowed = "\"auto\", \"compact\", \"compact-chunks\", more or larger disks, or another placement";
             KeyError::new("workload.addresses", problem, allowed)
         };
         // Without a limit, sectors must still fit in 64 bits.

@@ -1,0 +1,83 @@
+//! Mutated scenarios: whatever becomes of a right one is a scenario, or an error on one line.
+//!
+//! 2,000 inputs, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the number of the input, which is the seed of its
+//! mutations. Runs of what is accepted are the matter of `random_scenarios`.
+
+#[path = "../../trace/tests/common/mutate.rs"]
+mod mutate;
+
+use std::path::Path;
+
+use headstart_sim::Scenario;
+use headstart_types::toml_problem;
+use mutate::{inputs, mutated};
+use toml::Table;
+
+/// Sections that the examples lack.
+const MORE: &str = r#"
+seed = 7
+[workload]
+generator = "zipf"
+requests = 1000
+blocks = 500
+alpha = 0.9
+block_size = "4KiB"
+compute = "exp:1ms"
+compute_scale = 0.5
+arrival = "open"
+time_scale = 2.0
+processes = "merged"
+issue = "whole"
+writes = "skip"
+placement = {name = "ffs", block_bytes = "8KiB"}
+addresses = "compact-chunks"
+chunk_blocks = 8
+limit = 900
+[cache]
+footprint = 0.05
+[policy]
+name = "linux"
+max = "512KiB"
+replacement = {name = "lirs"}
+[device]
+model = {name = "hp97560", rpm = 7200}
+count = 4
+array = "raid5"
+stripe_unit = "64KiB"
+scheduler = "deadline"
+[host]
+driver_overhead = "0.5ms"
+hit_time = "1us"
+"#;
+
+fn read(content: &[u8]) -> Result<(), String> {
+    // A file that is no UTF-8 is refused before it is parsed.
+    let text = String::from_utf8_lossy(content);
+    let table: Table = text.parse().map_err(|error| toml_problem(&text, &error).1)?;
+    Scenario::from_table(table).map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn mutated_scenarios() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    paths.sort();
+    let mut seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    seeds.retain(|seed| read(seed).is_ok());
+    assert!(seeds.len() >= 4, "examples are scenarios");
+    seeds.push(MORE.as_bytes().to_vec());
+    let mut right = 0;
+    for input in 0..inputs() {
+        let content = mutated(&seeds, input);
+        let parsed = std::panic::catch_unwind(|| read(&content));
+        match parsed.unwrap_or_else(|_| panic!("input {input}: panics")) {
+            Ok(()) => right += 1,
+            Err(text) => {
+                let one_line = !text.is_empty() && !text.chars().any(char::is_control);
+                assert!(one_line, "input {input}: {text:?}");
+            }
+        }
+    }
+    println!("scenarios: {} inputs, {right} of them right", inputs());
+}

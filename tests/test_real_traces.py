@@ -1,0 +1,54 @@
+"""`headstart compare TRACE` on real traces: each runs, or says in one line what to type, which then runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Run
+
+TRACES = ROOT.parent / "shared" / "traces"
+FOLDERS = ("third-party/blocks", "third-party/buffer-cache", "programs")
+SHORT = ("--policies", "demand,linux", "--limit", "2000")
+
+
+def traces() -> list[Path]:
+    """Return the traces that are there, without their file tables."""
+    found = (path for folder in FOLDERS for path in (TRACES / folder).glob("*"))
+    return sorted(path for path in found if ".files." not in path.name)
+
+
+@pytest.mark.parametrize("path", traces(), ids=lambda path: path.name)
+def test_the_beginning_of_each_runs(run: Run, path: Path) -> None:
+    done = run("compare", path, *SHORT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^\*? +linux +[\d,]+\.\d{3} ", done.stdout, re.MULTILINE)
+
+
+def test_the_traces_are_there() -> None:
+    if not TRACES.is_dir():
+        pytest.skip(f"no real traces: {TRACES}")
+    assert {path.parent.name for path in traces()} == {"blocks", "buffer-cache", "programs"}
+
+
+# These touch more than 1.3 GB, which is what the default disk holds.
+@pytest.mark.parametrize("name", ["eternity8.q.csv.xz", "eternity9.q.csv.xz", "pcmark.trace.xz", "w106.trace.xz"])
+def test_what_does_not_fit_says_what_to_type(run: Run, name: str) -> None:
+    path = next(TRACES.glob(f"third-party/*/{name}"), None)
+    if path is None:
+        pytest.skip(f"no real trace: {name}")
+    words = ("compare", path, "--policies", "demand")
+    done = run(*words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    found = re.search(
+        r"the trace touches (\d+) blocks \([\d.]+ GiB\), and 1 hp97560 disk holds (\d+) blocks \(1\.3 GiB\); "
+        r"allowed: device\.count \(--disks\) = (\d+) or more, or a larger device, such as "
+        r"device\.model \(--device\) = \"(\S+)\"",
+        done.stderr,
+    )
+    assert found, done.stderr
+    touched, held, disks, model = (*map(int, found.groups()[:3]), found[4])
+    assert (disks - 1) * held < touched <= disks * held
+    assert run(*words, "--disks", str(disks)).returncode == 0
+    assert run(*words, "--disks", str(disks - 1)).returncode == 2
+    assert run(*words, "--device", model).returncode == 0
