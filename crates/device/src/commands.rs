@@ -45,6 +45,11 @@ impl CommandQueue {
         self.scheduler.merges_up_to()
     }
 
+    /// See [`Scheduler::idles_at_most`].
+    pub(crate) fn idles_at_most(&self) -> Nanos {
+        self.scheduler.idles_at_most()
+    }
+
     /// Takes commands from the host's scheduler while there is room; gives the instant up to which that one waits,
     /// if it does.
     pub(crate) fn fill(&mut self, now: Nanos, device: &dyn Device, host: &mut dyn Scheduler) -> Option<Nanos> {

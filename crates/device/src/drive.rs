@@ -204,6 +204,13 @@ impl Drive {
         self.scheduler.merges_up_to().max(self.commands.as_ref().map_or(0, CommandQueue::merges_up_to))
     }
 
+    /// Whether it is never idle while requests wait.
+    #[must_use]
+    pub fn conserves_work(&self) -> bool {
+        let commands = self.commands.as_ref().map_or(Nanos::ZERO, CommandQueue::idles_at_most);
+        self.scheduler.idles_at_most() == Nanos::ZERO && commands == Nanos::ZERO
+    }
+
     /// Queues `request` at `now`. The caller guarantees that it lies within the capacity.
     #[inline]
     pub fn submit(&mut self, now: Nanos, request: Request) {

@@ -204,7 +204,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
     let alike = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
-    let uniform = alike && only_fetches(scenario);
+    let uniform = alike && storage.drives()[0].conserves_work() && only_fetches(scenario);
     let mut context = Context {
         frames: references.frames,
         initial: references.initial.clone(),

@@ -164,6 +164,9 @@ fn the_optimum_is_of_one_level_whose_disks_only_fetch() {
     assert!(text.starts_with(&refused.replace("policy.name", "level[0].policy.name")), "{text}");
     let barrier = refusal(&one, &["process={barrier={every=2}}"]);
     assert!(barrier.starts_with(refused), "{barrier}");
+    // It keeps a free disk idle for a process that may ask again.
+    let idles = refusal(&one, &["device.scheduler=anticipatory"]);
+    assert!(idles.starts_with(refused), "{idles}");
     let copies =
         r#""workload": {"generator": "cp", "copies": 1, "size": "24KiB", "compute": "1ms", "writes": "through"}"#;
     let written = refusal(&one.replace(references, copies), &[]);
