@@ -40,7 +40,8 @@ def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
     assert arm["mean_seek_ns"] == pytest.approx(drive.seek_ns.mean, rel=0.15), figures
     assert arm["mean_bytes_per_s"] == pytest.approx(37_300_000, rel=0.15), figures
     assert arm["competitive_depth_bytes"] == pytest.approx(393_000, rel=0.2), figures
-    assert f"competitive depth: {arm['competitive_depth_bytes'] / 1e3:,.1f} kB" in done.stdout
+    depth, error = (arm[f"competitive_depth_{name}bytes"] / 1e3 for name in ("", "error_"))
+    assert f"competitive depth: {depth:,.1f} +- {error:,.1f} kB" in done.stdout
     profile = tmp_path / "disk.toml"
     assert found["profile"] == profile.read_text(encoding="utf-8")
     shown = headstart.device(profile)

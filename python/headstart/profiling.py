@@ -73,11 +73,14 @@ class Arm:
     """A drive with an arm."""
 
     turn_ns: int
+    turn_error_ns: int
+    """How far off it may be, as the other errors: the truth is within nineteen times out of twenty."""
     rpm: int
     turn_fit: float
     """How well the reads' ends fit that turn, 0 to 1."""
     overhead_ns: int
     """What a read takes beside arm, media and bus."""
+    overhead_error_ns: int
     bus_bytes_per_s: int | None
     """`None` if nothing is answered from a buffer."""
     segments: int
@@ -88,10 +91,13 @@ class Arm:
     """By distance."""
     mean_seek_ns: int
     """Between two places drawn evenly."""
+    mean_seek_error_ns: int
     mean_bytes_per_s: int
     """Of a long read: the mean over all places."""
+    mean_error_bytes_per_s: int
     competitive_depth_bytes: int
     """What passes the head in a mean seek and half a turn."""
+    competitive_depth_error_bytes: int
     competitive_depth_pages: int
     """Whole pages of 4 KiB, at least one."""
 

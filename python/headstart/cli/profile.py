@@ -138,7 +138,8 @@ def print_found(console: Console, found: profiling.Found) -> None:
     if found.arm is not None:
         pages = found.arm.competitive_depth_pages
         depth = found.arm.competitive_depth_bytes / 1e3
-        console.print(f"competitive depth: {depth:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
+        error = found.arm.competitive_depth_error_bytes / 1e3
+        console.print(f"competitive depth: {depth:,.1f} +- {error:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
     else:
         console.print("no seeks: the profile is one for headstart tune alone", style="bold")
 
@@ -151,17 +152,24 @@ def latency(found: profiling.Found) -> dict[str, str]:
     return {"4 KiB read": f"anywhere {far}, nearby {near}{buffered} (medians)"}
 
 
+def with_error(ns: int, error_ns: int) -> str:
+    """Return a time and how far off it may be."""
+    return f"{output.duration(ns)} +- {output.duration(error_ns)}"
+
+
 def moving(arm: profiling.Arm) -> dict[str, str]:
     """Return what is to be said of a drive with an arm."""
     rates = [zone.bytes_per_s / 1e6 for zone in arm.zones]
     first, last = arm.seeks[0], arm.seeks[-1]
+    seek = with_error(arm.mean_seek_ns, arm.mean_seek_error_ns)
+    rate = f"{arm.mean_bytes_per_s / 1e6:,.2f} +- {arm.mean_error_bytes_per_s / 1e6:,.2f} MB/s"
     bus = "not to be told" if arm.bus_bytes_per_s is None else f"{arm.bus_bytes_per_s / 1e6:,.1f} MB/s"
     return {
-        "seek": f"mean {output.duration(arm.mean_seek_ns)}; next track {output.duration(first.ns)}, "
+        "seek": f"mean {seek}; next track {output.duration(first.ns)}, "
         f"{last.tracks:,} tracks {output.duration(last.ns)}",
-        "rotation": f"{output.duration(arm.turn_ns)} a turn, {arm.rpm:,} rpm",
-        "overhead": output.duration(arm.overhead_ns),
-        "long read": f"mean {arm.mean_bytes_per_s / 1e6:,.2f} MB/s; outer {rates[0]:,.2f}, inner {rates[-1]:,.2f}",
+        "rotation": f"{with_error(arm.turn_ns, arm.turn_error_ns)} a turn, {arm.rpm:,} rpm",
+        "overhead": with_error(arm.overhead_ns, arm.overhead_error_ns),
+        "long read": f"mean {rate}; outer {rates[0]:,.2f}, inner {rates[-1]:,.2f}",
         "zones": f"{len(arm.zones)}, {arm.zones[0].sectors_per_track:,} to {arm.zones[-1].sectors_per_track:,} sectors "
         "a track",
         "buffer": f"{arm.segments} segments" if arm.segments else "none that is seen",

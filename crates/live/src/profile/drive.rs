@@ -12,7 +12,7 @@ use super::map::Map;
 use super::rotation::{rotation, Turn};
 use super::seeks::SeekPoint;
 use super::text::{text, Head, Numbers, Overhead, ZoneNumbers};
-use super::{overhead, rates, seeks, tracks, Error};
+use super::{errors, overhead, rates, seeks, tracks, Error};
 
 /// Bytes of the pages in which a depth is given.
 const PAGE_BYTES: f64 = 4096.0;
@@ -27,6 +27,8 @@ const CYLINDERS: f64 = 100_000.0;
 /// Overheads of hits and misses that differ by less, in nanoseconds, are one.
 const SAME_OVERHEAD: u64 = 80_000;
 
+/// A depth that may be off by more asks for more time: that of a watch is written anew only beyond an eighth, too.
+const TOO_MUCH: f64 = 0.125;
 /// Inner zones that hold so much more than one outside them are as good as equal: a sector or two of a track.
 const IN_ORDER: f64 = 0.002;
 
@@ -43,6 +45,9 @@ struct Measured {
     turn: Turn,
     map: Map,
     overhead_ns: f64,
+    overhead_error_ns: f64,
+    /// Of the mean rate, as a share.
+    rate_error: f64,
     /// It is that of reads that the buffer has, since the other could not be told.
     as_hit: bool,
     seeks: Vec<SeekPoint>,
@@ -59,10 +64,14 @@ pub(super) fn drive(lab: &mut Lab<'_>, looked: &Looked, name: &str) -> Result<Dr
     })?;
     let tracks = tracks::tracks(lab, looked, &turn)?
         .ok_or_else(|| unclear("no tracks can be told: the buffer answers whatever is read"))?;
-    let overhead_ns = overhead::overhead(lab, looked, &turn, &tracks)?;
-    let as_hit = overhead_ns.is_none();
+    let overheads = overhead::overhead(lab, looked, &turn, &tracks)?;
+    let as_hit = overheads.is_empty();
+    let overhead_ns = overheads.iter().copied().min_by(f64::total_cmp);
     let overhead_ns = overhead_ns.or_else(|| looked.hit_overhead_ns()).unwrap_or(0.0);
-    let shares = rates::rates(lab, looked, &turn, &tracks)?;
+    let overhead_error_ns = if as_hit { overhead_ns } else { errors::least_ns(&overheads) };
+    let found = rates::rates(lab, looked, &turn, &tracks)?;
+    let rate_error = errors::rate_share(&tracks, &found, lab.sectors());
+    let shares: Vec<f64> = found.iter().map(|found| found.share).collect();
     let map = Map::new(lab.sectors(), &tracks, &shares);
     let seeks = seeks::seeks(lab, looked, &turn, &map, overhead_ns)?;
     if seeks.len() < 4 {
@@ -70,7 +79,7 @@ pub(super) fn drive(lab: &mut Lab<'_>, looked: &Looked, name: &str) -> Result<Dr
     }
     let bus = |sector_ns: f64| ((SECTOR_BYTES as f64 * 1e9 / sector_ns.max(1e-3)) as u64).min(BUS_MOST);
     let bus_bytes_per_s = looked.buffer.map(|buffer| bus(buffer.bus_sector_ns));
-    let measured = Measured { turn, map, overhead_ns, as_hit, seeks, bus_bytes_per_s };
+    let measured = Measured { turn, map, overhead_ns, overhead_error_ns, rate_error, as_hit, seeks, bus_bytes_per_s };
     measured.found(lab, looked, name)
 }
 
@@ -90,20 +99,31 @@ impl Measured {
         toml = toml.replace(Numbers::SERVICE, &format!("{:.1}ms", (switch_ns + self.overhead_ns) / 1e6));
         let rate = facts.mean_rate_of_places(None);
         let depth = competitive_depth(switch_ns, rate);
+        let seek_error = errors::mean_seek_ns(&self.seeks, self.map.tracks(), self.turn.ns, self.overhead_error_ns);
+        // Tracks that are out of order are wrong by as much, and so are rates of places that were not read at length.
+        let rate_error = self.rate_error + out_of_order(&zones).map_or(0.0, |(_, most)| most);
+        let depth_error = errors::depth_share(seek_error, self.turn.error_ns, switch_ns, rate_error);
         let arm = ArmFound {
             turn_ns: self.turn.ns.round() as u64,
+            turn_error_ns: self.turn.error_ns.ceil() as u64,
             rpm: numbers.rpm,
             turn_fit: self.turn.fit,
             overhead_ns: self.overhead_ns.round() as u64,
+            overhead_error_ns: self.overhead_error_ns.ceil() as u64,
             bus_bytes_per_s: self.bus_bytes_per_s,
             segments: looked.buffer.map_or(0, |buffer| buffer.segments),
             mean_seek_ns: facts.mean_seek.0,
+            mean_seek_error_ns: seek_error.ceil() as u64,
             mean_bytes_per_s: rate.round() as u64,
+            mean_error_bytes_per_s: (rate * rate_error).ceil() as u64,
             competitive_depth_bytes: depth.round() as u64,
+            competitive_depth_error_bytes: (depth * depth_error).ceil() as u64,
             competitive_depth_pages: (whole_pages(depth, PAGE_BYTES) / PAGE_BYTES) as u64,
             zones,
             seeks: self.seeks.clone(),
         };
+        let at = toml.find("name = ").unwrap_or_default();
+        toml.insert_str(at, &errors_of(&arm));
         let notes = self.notes(&arm);
         Ok(DriveFound { arm, toml, facts, notes })
     }
@@ -199,6 +219,11 @@ impl Measured {
                  measure again with more --time, and nothing else under way"
             ));
         }
+        let depth_error = arm.competitive_depth_error_bytes as f64 / arm.competitive_depth_bytes.max(1) as f64;
+        if depth_error > TOO_MUCH {
+            let percent = depth_error * 100.0;
+            notes.push(format!("the competitive depth may be off by {percent:.0} %: measure again with more --time"));
+        }
         if arm.segments == 0 {
             notes.push("nothing is answered from a buffer: of the bus nothing can be seen".to_owned());
         }
@@ -209,6 +234,25 @@ impl Measured {
         }
         notes
     }
+}
+
+/// The errors as comments of the profile.
+fn errors_of(arm: &ArmFound) -> String {
+    let ms = |ns: u64| format!("{:.4} ms", ns as f64 / 1e6);
+    let megabytes = |bytes: u64| format!("{:.3} MB/s", bytes as f64 / 1e6);
+    format!(
+        "# mean seek {} +- {}, turn {} +- {}, overhead +- {}\n# mean rate {} +- {}, competitive depth {} +- {} bytes\n\
+         # (the truth is within nineteen times out of twenty)\n",
+        ms(arm.mean_seek_ns),
+        ms(arm.mean_seek_error_ns),
+        ms(arm.turn_ns),
+        ms(arm.turn_error_ns),
+        ms(arm.overhead_error_ns),
+        megabytes(arm.mean_bytes_per_s),
+        megabytes(arm.mean_error_bytes_per_s),
+        arm.competitive_depth_bytes,
+        arm.competitive_depth_error_bytes,
+    )
 }
 
 /// How many zones hold more than one outside them, and the largest share by which one does; none within [`IN_ORDER`].

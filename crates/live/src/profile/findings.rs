@@ -53,12 +53,16 @@ pub struct Latency {
 pub struct ArmFound {
     /// One turn.
     pub turn_ns: u64,
+    /// How far off the turn may be: half the width of an interval that holds the truth nineteen times out of twenty.
+    pub turn_error_ns: u64,
     /// Turns a minute.
     pub rpm: u32,
     /// How well the times of reads fit that turn, 0 to 1.
     pub turn_fit: f64,
     /// What a read takes beside arm, media and bus.
     pub overhead_ns: u64,
+    /// How far off that may be.
+    pub overhead_error_ns: u64,
     /// Bytes a second over the bus, from the buffer; none if it cannot be told.
     pub bus_bytes_per_s: Option<u64>,
     /// Places that the buffer keeps; 0 without one.
@@ -69,10 +73,16 @@ pub struct ArmFound {
     pub seeks: Vec<SeekPoint>,
     /// Between two places drawn evenly.
     pub mean_seek_ns: u64,
+    /// How far off that may be.
+    pub mean_seek_error_ns: u64,
     /// Bytes a second of long reads: the mean over all places, as they lie at random.
     pub mean_bytes_per_s: u64,
+    /// How far off that may be.
+    pub mean_error_bytes_per_s: u64,
     /// What passes the head in the time of a mean seek and half a turn: bytes, and whole pages of 4 KiB.
     pub competitive_depth_bytes: u64,
+    /// How far off that may be.
+    pub competitive_depth_error_bytes: u64,
     /// See above.
     pub competitive_depth_pages: u64,
 }

@@ -6,11 +6,12 @@
 //!
 //! - `probe.rs`, `simulated.rs`, `direct.rs`: whom is asked; `lab.rs`: time, chance and progress;
 //! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: a part each, and how it is measured;
-//! - `map.rs`: tracks by place; `drive.rs`: the profile of it all; `no_arm.rs`: that of a device without an arm; `findings.rs`: the same for people and programs.
+//! - `map.rs`: tracks by place; `errors.rs`: how far off each number may be; `drive.rs`: the profile of it all; `no_arm.rs`: that of a device without an arm; `findings.rs`: the same for people and programs.
 
 mod depths;
 mod direct;
 mod drive;
+mod errors;
 mod findings;
 mod lab;
 mod look;

@@ -26,15 +26,10 @@ const LEAP: f64 = 0.02;
 /// At first a request is such a part of a turn ahead of its sector; later, at most so many times what was in time before.
 const AHEAD: (f64, f64) = (0.5, 1.5);
 
-/// The overhead of a read that the buffer does not have; `None` if the buffer has them all.
-pub(super) fn overhead(
-    lab: &mut Lab<'_>,
-    looked: &Looked,
-    turn: &Turn,
-    places: &[TrackAt],
-) -> Result<Option<f64>, Error> {
+/// The overhead of a read that the buffer does not have, as each of some places says; none if the buffer has them all.
+pub(super) fn overhead(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<f64>, Error> {
     let bus = looked.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
-    let mut least: Option<f64> = None;
+    let mut all: Vec<f64> = Vec::with_capacity(PLACES);
     for part in 0..PLACES {
         let place = places[(2 * part + 1) * places.len() / (2 * PLACES)];
         let mut measure = Measure { lab, looked, turn, track: place.track_sectors };
@@ -44,13 +39,13 @@ pub(super) fn overhead(
         let Some(before) = (coarse + u64::from(ALIGNMENT)).checked_sub(place.track_sectors as u64) else { continue };
         let Some(start) = measure.start(before, ALIGNMENT.into())? else { continue };
         let transfer = transfer_ns(turn, place.track_sectors, bus);
+        let least = all.iter().copied().min_by(f64::total_cmp);
         let ahead = least.map_or(AHEAD.0 * turn.ns, |least| AHEAD.1 * (least + transfer));
         if let Some(found) = measure.least(start, ahead)? {
-            let found = (found - transfer).max(0.0);
-            least = Some(least.map_or(found, |least| least.min(found)));
+            all.push((found - transfer).max(0.0));
         }
     }
-    Ok(least)
+    Ok(all)
 }
 
 struct Measure<'a, 'b> {

@@ -17,11 +17,26 @@ const PLACES_LEAST: usize = 4;
 const READS: u32 = 5;
 const MOST: u32 = 81_920;
 
-/// By `places`: sectors a second of a long read, as a share of what passes a head that never switches.
-pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<f64>, Error> {
+/// Sectors a second of a long read, as a share of what passes a head that never switches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Share {
+    pub share: f64,
+    /// Its standard error, as a part of it.
+    pub error: f64,
+}
+
+/// Time of a read among others, and the standard error of it.
+#[derive(Debug, Clone, Copy)]
+struct Mean {
+    ns: f64,
+    error_ns: f64,
+}
+
+/// By `places`.
+pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<Share>, Error> {
     lab.begin(Phase::Rates);
     let sectors = if looked.buffer.is_some() { best_size(lab, places[places.len() / 2].sector)? } else { SECTORS[2] };
-    let mut shares: Vec<Option<f64>> = vec![None; places.len()];
+    let mut shares: Vec<Option<Share>> = vec![None; places.len()];
     for (done, index) in spread(places.len()).into_iter().enumerate() {
         let left = Nanos(lab.left().0 / (places.len() - done) as u64);
         if done >= PLACES_LEAST && !lab.has_time() {
@@ -29,18 +44,24 @@ pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[T
         }
         let passing = places[index].track_sectors * 1e9 / turn.ns;
         let read = |lab: &mut Lab<'_>, sectors, time| mean_ns(lab, places[index].sector, sectors, time);
-        let rate = if looked.buffer.is_some() {
-            f64::from(sectors) * 1e9 / read(lab, sectors, left)?
+        let (rate, error) = if looked.buffer.is_some() {
+            let mean = read(lab, sectors, left)?;
+            (f64::from(sectors) * 1e9 / mean.ns, mean.error_ns / mean.ns)
         } else {
             // Each read waits for its first sector anew, for which the smaller one takes as long as the larger.
             let (less, time) = (sectors / 4, Nanos(left.0 / 2));
-            f64::from(sectors - less) * 1e9 / (read(lab, sectors, time)? - read(lab, less, time)?).max(1.0)
+            let (long, short) = (read(lab, sectors, time)?, read(lab, less, time)?);
+            let ns = (long.ns - short.ns).max(1.0);
+            (f64::from(sectors - less) * 1e9 / ns, long.error_ns.hypot(short.error_ns) / ns)
         };
-        shares[index] = Some(rate / passing);
+        shares[index] = Some(Share { share: rate / passing, error });
     }
     let nearest = |index: usize| {
         let measured = (0..shares.len()).filter(|other| shares[*other].is_some());
-        measured.min_by_key(|other| other.abs_diff(index)).and_then(|other| shares[other]).unwrap_or(1.0)
+        measured
+            .min_by_key(|other| other.abs_diff(index))
+            .and_then(|other| shares[other])
+            .unwrap_or(Share { share: 1.0, error: 1.0 })
     };
     Ok((0..shares.len()).map(nearest).collect())
 }
@@ -51,7 +72,7 @@ fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
     let mut best = (0.0, SECTORS[0]);
     for (tried, sectors) in (0..).zip(SECTORS) {
         // Each somewhere else: what has been read may still be in the buffer.
-        let rate = f64::from(sectors) / mean_ns(lab, place + tried * u64::from(MOST), sectors, time)?;
+        let rate = f64::from(sectors) / mean_ns(lab, place + tried * u64::from(MOST), sectors, time)?.ns;
         if rate > best.0 {
             best = (rate, sectors);
         }
@@ -60,16 +81,22 @@ fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
 }
 
 /// Mean time of reads one after another, for about `time`.
-fn mean_ns(lab: &mut Lab<'_>, place: u64, sectors: u32, time: Nanos) -> Result<f64, Error> {
+fn mean_ns(lab: &mut Lab<'_>, place: u64, sectors: u32, time: Nanos) -> Result<Mean, Error> {
     let most = (MOST / sectors).max(READS);
     let room = align(lab.sectors().saturating_sub(u64::from(sectors * most)));
     let mut next = align(place).min(room);
     let first = lab.read(next, sectors)?;
     let (mut last, mut reads) = (first, 1);
+    let mut squares = 0.0;
     while reads < READS || (reads < most && last.to - first.from < time) {
         next += u64::from(sectors);
-        last = lab.read(next, sectors)?;
+        let read = lab.read(next, sectors)?;
+        squares += ((read.to - last.to).0 as f64).powi(2);
+        last = read;
         reads += 1;
     }
-    Ok((last.to - first.to).0 as f64 / f64::from(reads - 1))
+    let count = f64::from(reads - 1);
+    let ns = (last.to - first.to).0 as f64 / count;
+    let deviation = (squares / count - ns * ns).max(0.0).sqrt();
+    Ok(Mean { ns, error_ns: deviation / count.sqrt() })
 }

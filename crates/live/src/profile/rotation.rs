@@ -12,7 +12,7 @@ use headstart_types::Nanos;
 use super::lab::{Lab, Phase};
 use super::look::Looked;
 use super::probe::ALIGNMENT;
-use super::Error;
+use super::{errors, Error};
 
 /// Turns a second: 2,400 to 30,000 rpm.
 const FREQUENCIES: (f64, f64) = (40.0, 500.0);
@@ -31,6 +31,8 @@ pub(super) struct Turn {
     pub ns: f64,
     /// How well it fits, 0 to 1.
     pub fit: f64,
+    /// How far off it may be, in nanoseconds.
+    pub error_ns: f64,
 }
 
 impl Turn {
@@ -93,7 +95,9 @@ fn period(seconds: &[f64]) -> Option<Turn> {
         frequency = near.max_by(|a, b| fit(*a).total_cmp(&fit(*b))).unwrap_or(frequency);
         step /= 5.0;
     }
-    Some(Turn { ns: 1e9 / frequency, fit: fit(frequency) })
+    let ns = 1e9 / frequency;
+    let times: Vec<f64> = seconds.iter().map(|time| time * 1e9).collect();
+    Some(Turn { ns, fit: fit(frequency), error_ns: errors::turn_ns(ns, &times) })
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_slower_of_media_and_bus_sets_the_pace() {
-        let turn = Turn { ns: 6e6, fit: 1.0 };
+        let turn = Turn { ns: 6e6, fit: 1.0, error_ns: 0.0 };
         // 600 sectors a turn: 10 us each. 8 of them, and the last one over the bus; or the first one and 8 over the bus.
         assert_eq!(transfer_ns(&turn, 600.0, 1_000.0), 81_000.0);
         assert_eq!(transfer_ns(&turn, 600.0, 100_000.0), 810_000.0);
