@@ -38,7 +38,8 @@ pub struct Context {
     pub uniform: bool,
     /// Mean think time.
     pub mean_compute: Nanos,
-    /// Every think time is exactly `mean_compute`, and nothing else takes processor time.
+    /// Every think time is exactly `mean_compute`, nothing else takes processor time, and the disks do nothing but the
+    /// level's fetches, each as soon as they can: the model of the theory.
     pub constant_compute: bool,
 }
 

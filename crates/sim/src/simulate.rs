@@ -204,7 +204,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
     let alike = device.least_service(sectors) == device.nominal_service() && device.concurrency() == 1;
-    let uniform = alike && storage.drives()[0].conserves_work() && only_fetches(scenario);
+    let plain = storage.drives()[0].conserves_work() && only_fetches(scenario);
     let mut context = Context {
         frames: references.frames,
         initial: references.initial.clone(),
@@ -215,7 +215,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         hints: None,
         program: references.program.clone(),
         nominal_service: device.nominal_service(),
-        uniform,
+        uniform: alike,
         mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
         constant_compute: false,
     };
@@ -239,7 +239,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.mean_compute = mean_think(&all);
         // The processes of a parallel program wait for one another too.
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
-        context.constant_compute = thinks_alike(&all) && only_thinks;
+        context.constant_compute = thinks_alike(&all) && only_thinks && plain;
         context.disk_of = references.places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
         chunks.push(all);

@@ -89,7 +89,7 @@ fn chunks_are_of_compact_chunks() {
         // Chunks of 1 GiB do not fit into 1.3 GB twice.
         (
             &["workload.addresses=compact-chunks", "workload.chunk_blocks=131072", "workload.blocks=300000"],
-            "workload.addresses: block",
+            "workload.addresses: the trace touches 3 chunks of 131072 blocks (3.0 GiB), and 1 hp97560 disk holds",
         ),
     ] {
         let text = refusal(base, sets);
