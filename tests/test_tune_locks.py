@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import COMMAND
 from tests.test_bad_input import one_line
 from tests.test_tune import AS_NOBODY, Loop, loop, loops, nobody_may, reported, tune
-from tests.test_tune_watch import PROFILE, TRACES, instances, read_in_turn, watched, watches
+from tests.test_tune_watch import INSTANCES_OF_ONE, PROFILE, TRACES, instances, read_in_turn, watched, watches
 
 __all__ = ["loop"]
 
@@ -141,7 +141,7 @@ def test_a_restore_sweeps_the_traces_of_a_watch_that_was_killed(loop: Loop) -> N
     with watched(loop) as process:
         process.kill()
         process.wait()
-    assert len(instances(process.pid)) == 1
+    assert len(instances(process.pid)) == INSTANCES_OF_ONE
     assert tune(loop, "--restore", before=TRACES).returncode == 0
     assert (instances(process.pid), loop.kb()) == ([], 128)
 
