@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headstart._core import HeadstartError
+from headstart._core import HeadstartError, InternalError
 
 Set = Annotated[
     list[str] | None,
@@ -48,6 +48,8 @@ def named(by_key: Mapping[str, str]) -> Iterator[None]:
     """Name the option beside each key of a scenario that an error names; `by_key` holds the options."""
     try:
         yield
+    except InternalError:
+        raise
     except HeadstartError as error:
         keys = "|".join(re.escape(key) for key in by_key)
         text = re.sub(rf"(?<![\w.\"])({keys})(?![\w.])", lambda found: f"{found[1]} ({by_key[found[1]]})", str(error))
