@@ -114,9 +114,7 @@ print("gone on")
 def a_reader(lasts_s: float) -> Any:
     """What stands for the reader: it reads nothing and takes so long."""
 
-    def reader(
-        folder: Path, reads: object, mapped: bool, delay_s: float, barrier: Any, sender: Any
-    ) -> None:
+    def reader(folder: Path, reads: object, mapped: bool, delay_s: float, barrier: Any, sender: Any) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         barrier.wait()
         barrier.wait()
