@@ -31,8 +31,8 @@ def test_the_traces_are_there() -> None:
     assert {path.parent.name for path in traces()} == {"blocks", "buffer-cache", "programs"}
 
 
-# These touch more than 1.3 GB, which is what the default disk holds.
-@pytest.mark.parametrize("name", ["eternity8.q.csv.xz", "eternity9.q.csv.xz", "pcmark.trace.xz", "w106.trace.xz"])
+# These touch more than 1.3 GB, which is what the default disk holds. So do eternity8 and eternity9, which take minutes.
+@pytest.mark.parametrize("name", ["pcmark.trace.xz", "w106.trace.xz"])
 def test_what_does_not_fit_says_what_to_type(run: Run, name: str) -> None:
     path = next(TRACES.glob(f"third-party/*/{name}"), None)
     if path is None:
