@@ -8,39 +8,13 @@ mod diskspecs_files;
 mod mutate;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use diskspecs_files::changed;
 use headstart_device::diskspecs::fuzz_import;
 use headstart_device::{overlay, Mechanical};
 use headstart_types::toml_problem;
-use mutate::{inputs, mutated};
+use mutate::run;
 use toml::Table;
-
-/// The longest that one input may take: a hang is told from a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs `parse` on mutations of `seeds`; an error is one line without control characters.
-fn run(parser: &str, seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<(), String>) {
-    for seed in seeds {
-        assert_eq!(parse(seed), Ok(()), "the seeds of {parser} are right");
-    }
-    let mut right = 0;
-    for input in 0..inputs() {
-        let content = mutated(seeds, input);
-        let begun = Instant::now();
-        let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(&content)));
-        assert!(begun.elapsed() < PATIENCE, "{parser}, input {input}: {:?}", begun.elapsed());
-        match parsed.unwrap_or_else(|_| panic!("{parser}, input {input}: panics")) {
-            Ok(()) => right += 1,
-            Err(text) => {
-                let one_line = !text.is_empty() && !text.chars().any(char::is_control);
-                assert!(one_line, "{parser}, input {input}: {text:?}");
-            }
-        }
-    }
-    println!("{parser}: {} inputs, {right} of them right", inputs());
-}
 
 #[test]
 fn mutated_profiles() {

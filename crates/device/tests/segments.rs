@@ -5,33 +5,15 @@
 //! 0.5 ms + 0.1 ms d, so that a move to the next, 0.6 ms, fits the skew. The bus takes 0.02 ms a sector. Overheads in
 //! ms after a read: hit 0.1, miss 0.3, buffered write 0.2, written through 0.4; after a write twice that.
 
+mod small_drive;
+
 use headstart_device::{build_device, Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
+use small_drive::small;
 use toml::Table;
 
 fn drive(buffer: &str) -> Mechanical {
-    let profile = format!(
-        "name = 'small'
-        rpm = 6000
-        surfaces = 1
-        head_switch = '0.1ms'
-        nominal_service = '8ms'
-        zones = [{{cylinders = 50, sectors_per_track = 100, track_skew = 10, cylinder_skew = 10}}]
-        seek = {{form = 'sum', constant = '0.5ms', linear = '0.1ms', root = '0ms'}}
-        bus = {{sector_time = '0.02ms'}}
-        [controller]
-        read_hit_after_read = '0.1ms'
-        read_hit_after_write = '0.2ms'
-        read_miss_after_read = '0.3ms'
-        read_miss_after_write = '0.6ms'
-        write_hit_after_read = '0.2ms'
-        write_hit_after_write = '0.4ms'
-        write_miss_after_read = '0.4ms'
-        write_miss_after_write = '0.8ms'
-        [buffer]
-        {buffer}"
-    );
-    Mechanical::from_table(profile.parse::<Table>().unwrap()).unwrap()
+    small(0.02, "", buffer)
 }
 
 const TWO: &str = "segments = 2\nsegment_sectors = 50\nread_ahead = 'segment'\nwrite_reporting = 'buffer'\n";

@@ -4,39 +4,14 @@
 //! 10.0 ms and sector 100 begins at 11.0. Overheads in ms after a read: hit 0.1, miss 0.3, written through 0.4; after a
 //! write twice that.
 
+mod small_drive;
+
 use headstart_device::{Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
-use toml::Table;
+use small_drive::small as drive;
 
 const SEGMENTED: &str = "segments = 2\nsegment_sectors = 50\nread_ahead = 'segment'\nwrite_reporting = 'media'\n";
 const SINGLE: &str = "size = '50KiB'\nread_ahead = true\n";
-
-/// With a bus of so many ms a sector, more keys of the controller, and a buffer.
-fn drive(bus: f64, controller: &str, buffer: &str) -> Mechanical {
-    let profile = format!(
-        "name = 'small'
-        rpm = 6000
-        surfaces = 1
-        head_switch = '0.1ms'
-        nominal_service = '8ms'
-        zones = [{{cylinders = 50, sectors_per_track = 100, track_skew = 10, cylinder_skew = 10}}]
-        seek = {{form = 'sum', constant = '0.5ms', linear = '0.1ms', root = '0ms'}}
-        bus = {{sector_time = '{bus}ms'}}
-        [controller]
-        read_hit_after_read = '0.1ms'
-        read_hit_after_write = '0.2ms'
-        read_miss_after_read = '0.3ms'
-        read_miss_after_write = '0.6ms'
-        write_hit_after_read = '0.2ms'
-        write_hit_after_write = '0.4ms'
-        write_miss_after_read = '0.4ms'
-        write_miss_after_write = '0.8ms'
-        {controller}
-        [buffer]
-        {buffer}"
-    );
-    Mechanical::from_table(profile.parse::<Table>().unwrap()).unwrap()
-}
 
 fn ms(ms: f64) -> Nanos {
     Nanos::from_millis_f64(ms)

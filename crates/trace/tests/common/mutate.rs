@@ -1,15 +1,21 @@
 //! Mutations of right input, the same for every parser: from a number, which a failure prints.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::{Duration, Instant};
+
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const INPUTS: u64 = 2_000;
 
+/// The longest that one input may take: a hang is told from a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Inputs of each parser: as many as HEADSTART_FUZZ_INPUTS says.
 ///
 /// # Panics
 /// It says no number.
-pub fn inputs() -> u64 {
+fn inputs() -> u64 {
     match std::env::var("HEADSTART_FUZZ_INPUTS") {
         Ok(text) => text.parse().expect("HEADSTART_FUZZ_INPUTS: a whole number"),
         Err(_) => INPUTS,
@@ -92,9 +98,32 @@ fn mutate(content: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
 }
 
 /// One of `seeds`, mutated: the same for the same `input`.
-pub fn mutated(seeds: &[Vec<u8>], input: u64) -> Vec<u8> {
+fn mutated(seeds: &[Vec<u8>], input: u64) -> Vec<u8> {
     let mut rng = ChaCha8Rng::seed_from_u64(input);
     let mut content = seeds[below(&mut rng, seeds.len())].clone();
     mutate(&mut content, &mut rng);
     content
+}
+
+/// Runs `parse` on mutations of `seeds`, which are right; an error is one line without control characters.
+#[allow(clippy::disallowed_methods)] // What is timed is a hang.
+pub fn run(parser: &str, seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<(), String>) {
+    for seed in seeds {
+        assert_eq!(parse(seed), Ok(()), "the seeds of {parser} are right");
+    }
+    let mut right = 0;
+    for input in 0..inputs() {
+        let content = mutated(seeds, input);
+        let begun = Instant::now();
+        let parsed = catch_unwind(AssertUnwindSafe(|| parse(&content)));
+        assert!(begun.elapsed() < PATIENCE, "{parser}, input {input}: {:?}", begun.elapsed());
+        match parsed.unwrap_or_else(|_| panic!("{parser}, input {input}: panics")) {
+            Ok(()) => right += 1,
+            Err(text) => {
+                let one_line = !text.is_empty() && !text.chars().any(char::is_control);
+                assert!(one_line, "{parser}, input {input}: {text:?}");
+            }
+        }
+    }
+    println!("{parser}: {} inputs, {right} of them right", inputs());
 }

@@ -1,0 +1,31 @@
+//! The small drive of the tests that are worked out by hand: see `segments.rs`.
+
+use headstart_device::Mechanical;
+use toml::Table;
+
+/// With a bus of so many ms a sector, more keys of the controller, and a buffer.
+pub fn small(bus: f64, controller: &str, buffer: &str) -> Mechanical {
+    let profile = format!(
+        "name = 'small'
+        rpm = 6000
+        surfaces = 1
+        head_switch = '0.1ms'
+        nominal_service = '8ms'
+        zones = [{{cylinders = 50, sectors_per_track = 100, track_skew = 10, cylinder_skew = 10}}]
+        seek = {{form = 'sum', constant = '0.5ms', linear = '0.1ms', root = '0ms'}}
+        bus = {{sector_time = '{bus}ms'}}
+        [controller]
+        read_hit_after_read = '0.1ms'
+        read_hit_after_write = '0.2ms'
+        read_miss_after_read = '0.3ms'
+        read_miss_after_write = '0.6ms'
+        write_hit_after_read = '0.2ms'
+        write_hit_after_write = '0.4ms'
+        write_miss_after_read = '0.4ms'
+        write_miss_after_write = '0.8ms'
+        {controller}
+        [buffer]
+        {buffer}"
+    );
+    Mechanical::from_table(profile.parse::<Table>().unwrap()).unwrap()
+}
