@@ -146,7 +146,7 @@ def compute(name: str) -> str:
     study = studies.load(name)
     rows = watched(
         f"reproducing {name}",
-        lambda tell: study.run(list(study.ITEMS), lambda text, share: tell(share, f"{name}: {text}")),
+        lambda tell: study.run([], lambda text, share: tell(share, f"{name}: {text}")),
     )
     absent = list(dict.fromkeys(row.quantity for row in rows if row.note.startswith(SKIPPED)))
     if absent:
@@ -162,10 +162,10 @@ def file_text(name: str, rows: list[Row]) -> str:
     study = studies.load(name)
     head = {
         "study": name,
-        "title": study.TITLE,
+        "title": study.title,
         "headstart": headstart.__version__,
-        "seeds": study.SEEDS,
-        "items": dict(study.ITEMS),
+        "seeds": study.seeds,
+        "items": study.items,
         "unpublished": sum(row.verdict == "not published" for row in rows),
     }
     lines = ",\n".join(json.dumps(row.to_dict(), ensure_ascii=False, allow_nan=False) for row in kept(name, rows))

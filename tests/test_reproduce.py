@@ -3,19 +3,20 @@
 import json
 import re
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from headstart import studies
-from headstart.studies._rows import VERDICTS, Row, finding, number
+from headstart.studies._lab import Lab, Steps
+from headstart.studies._rows import VERDICTS, finding, number, unpublished
+from headstart.studies._study import Study
 from tests.conftest import Run
 
 FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note"]
 
 
 def test_numbers_agree_within_their_tolerance() -> None:
-    def verdict(published: float | None, ours: float, tolerance: float) -> str:
-        return number("t", "q", published=published, ours=ours, tolerance=tolerance).verdict
+    def verdict(published: float, ours: float, tolerance: float) -> str:
+        return number("q", published=published, ours=ours, tolerance=tolerance).verdict
 
     assert verdict(37_280, 37_280, 0) == "agrees"
     assert verdict(37_280, 37_281, 0) == "differs"
@@ -24,14 +25,14 @@ def test_numbers_agree_within_their_tolerance() -> None:
     assert verdict(200, 202.1, 0.01) == "differs"
     assert verdict(0.7, 0.707, 0.01) == "agrees", "the last bit of 0.01 does not decide"
     assert verdict(0, 0.5, 0.5) == "agrees", "about 0 a tolerance is absolute"
-    assert verdict(None, 5, 0) == "not published"
-    row = number("t", "q", published=200, ours=150, tolerance=0.1)
+    assert unpublished("q", 5).verdict == "not published"
+    row = number("q", published=200, ours=150, tolerance=0.1)
     assert row.difference == -0.25
     assert list(row.to_dict()) == FIELDS
 
 
 def test_findings_carry_their_figures_in_the_note() -> None:
-    row = finding("f", "prefetchers beat demand", published="always", ours="in 11 of 12", holds=False, note="scan on 1")
+    row = finding("prefetchers beat demand", published="always", ours="in 11 of 12", holds=False, note="scan on 1")
     assert (row.verdict, row.note, row.difference) == ("differs", "scan on 1", None)
 
 
@@ -39,9 +40,9 @@ def test_studies_keep_to_the_protocol() -> None:
     assert "kimbrel96" in studies.names()
     for name in studies.names():
         study = studies.load(name)
-        assert study.TITLE
-        assert study.SEEDS
-        assert all(line and "\n" not in line for line in study.ITEMS.values())
+        assert study.title
+        assert study.seeds
+        assert all(line and "\n" not in line for line in study.items.values())
 
 
 def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
@@ -64,35 +65,38 @@ def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
     assert f"of the predicted: {told} agree, " in page
     assert all(f'<td class="text">{row["basis"]}</td>' in page for row in rows if row["verdict"] != "not published")
     listed = run("reproduce", "kimbrel96", "--list").stdout
-    assert [line.split()[0] for line in listed.splitlines()] == list(studies.load("kimbrel96").ITEMS)
+    assert [line.split()[0] for line in listed.splitlines()] == list(studies.load("kimbrel96").items)
 
 
-def test_rows_are_shown_by_item_with_notes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_shown_by_item_with_notes_once() -> None:
     import io
 
     from rich.console import Console
 
     from headstart.cli.reproduce import show
 
-    class Study:
-        TITLE = "A paper [with brackets]"
-        SEEDS = "1"
+    def table(lab: Lab[Any]) -> Steps:
+        """Table 1."""
+        yield
+        return [
+            number("elapsed (s)", published=200, ours=201.5, tolerance=0.01, note="same [note]"),
+            number("fetches", published=37_280, ours=37_290, note="same [note]"),
+        ]
 
-        def __init__(self) -> None:
-            self.ITEMS = {"t1": "Table 1", "f1": "Findings"}
+    def findings(lab: Lab[Any]) -> Steps:
+        """Findings."""
+        yield
+        return [
+            finding("order", published="a before b", ours="a before b", holds=True, note="1 and 2"),
+            number("scanned", published=3, ours=3, basis="calibrated"),
+            unpublished("ours alone", 4),
+        ]
 
-        def run(self, items: list[str], report: studies.Report, draw: studies.Draw | None = None) -> list[Row]:
-            return []
-
-    rows = [
-        number("t1", "elapsed (s)", published=200, ours=201.5, tolerance=0.01, note="same [note]"),
-        number("t1", "fetches", published=37_280, ours=37_290, note="same [note]"),
-        finding("f1", "order", published="a before b", ours="a before b", holds=True, note="1 and 2"),
-        number("f1", "scanned", published=3, ours=3, basis="calibrated"),
-        number("f1", "ours alone", published=None, ours=4, basis="calibrated"),
-    ]
+    items = {"t1": table, "f1": findings}
+    study = Study(name="t", title="A paper [with brackets]", seeds="1", lab=Lab, steps=items)
+    rows = study.run([], lambda _text, _share: None)
     text = io.StringIO()
-    show(Console(file=text, width=120), Study(), rows)
+    show(Console(file=text, width=120), study, rows)
     out = text.getvalue()
     for part in ("A paper [with brackets]", "t1: Table 1", "f1: Findings", "+0.75%", "1.00%", "exact", "a before b"):
         assert part in out

@@ -2,14 +2,18 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from headstart import HeadstartError, studies
 from headstart._environment import CACHE_VARIABLE
-from headstart.studies._rows import Row, finding, number
+from headstart.studies._lab import Lab, Steps
+from headstart.studies._rows import finding, number, unpublished
+from headstart.studies._study import Study
 from tests.conftest import ROOT
 
 QUICK = {
@@ -35,9 +39,9 @@ def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def held(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of results with a file of li07's in it, of made-up rows."""
     rows = [
-        number("figure4", "rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01),
-        finding("theory", "bound | a", published="2", ours="2", holds=True, basis="identity", note="n"),
-        number("sensitivity", "another seed", published=None, ours=12_345.5),
+        replace(number("rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01), item="figure4"),
+        replace(finding("bound | a", published="2", ours="2", holds=True, basis="identity", note="n"), item="theory"),
+        replace(unpublished("another seed", 12_345.5), item="sensitivity"),
     ]
     head = {"study": "li07", "title": "T", "headstart": "9.9", "seeds": "1", "unpublished": 1234}
     items = {"theory": "t", "figure4": "f", "sensitivity": "s"}
@@ -97,16 +101,12 @@ def test_the_summary_counts_rows_by_what_they_rest_on(
 def test_absent_traces_leave_a_file_alone(
     results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    row = Row(item="theory", quantity="cs", published=None, ours=None, note="SKIPPED: absent")
+    def theory(lab: Lab[Any]) -> Steps:
+        yield
+        return [unpublished("cs", None, note="SKIPPED: absent")]
 
-    class Study:
-        TITLE, SEEDS, ITEMS = "T", "1", {"theory": "t"}
-
-        @staticmethod
-        def run(items: list[str], report: studies.Report, draw: studies.Draw | None = None) -> list[Row]:
-            return [row]
-
-    monkeypatch.setattr(studies, "load", lambda name: Study)
+    study = Study(name="li07", title="T", seeds="1", lab=Lab, steps={"theory": theory})
+    monkeypatch.setattr(studies, "load", lambda name: study)
     monkeypatch.setattr(sys, "argv", ["results.py", "li07"])
     before = (held / "li07.json").read_text()
     assert results.main() == 2
@@ -120,7 +120,7 @@ def test_every_study_has_a_file_of_its_items(results: ModuleType) -> None:
     for name in studies.names():
         held = results.load(name)
         study = studies.load(name)
-        assert (held["title"], held["seeds"], held["items"]) == (study.TITLE, study.SEEDS, study.ITEMS), name
+        assert (held["title"], held["seeds"], held["items"]) == (study.title, study.seeds, study.items), name
         assert {row.item for row in held["rows"]} <= set(held["items"])
 
 

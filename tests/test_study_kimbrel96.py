@@ -19,9 +19,10 @@ from headstart._environment import TRACES_VARIABLE
 from headstart.studies import kimbrel96, load
 from headstart.studies._lab import Steps
 from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.kimbrel96 import _caches, _comparisons, _parameters, _study, _systems, _tables
+from headstart.studies.kimbrel96 import _caches, _comparisons, _lab, _parameters, _systems, _tables
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell, Lab, Outcome
+from headstart.studies.kimbrel96._lab import Lab
+from headstart.studies.kimbrel96._outcome import Cell, Outcome
 from headstart.studies.kimbrel96._populations import Population
 from headstart.studies.kimbrel96._traces import STAND_INS, Traces, Workload, folders
 
@@ -32,23 +33,23 @@ def quiet(_text: str, _share: float) -> None:
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    return kimbrel96.run(["figure1", "table1", "table2", "synth"], quiet)
+    return kimbrel96.STUDY.run(["figure1", "table1", "table2", "synth"], quiet)
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Iterator[_study.Study]:
-    with Lab(2) as lab:
-        yield _study.Study(lab, tmp_path, quiet)
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with Lab(tmp_path, quiet, 2) as lab:
+        yield lab
 
 
-def finished(study: _study.Study, steps: Steps) -> list[Row]:
+def finished(lab: Lab, steps: Steps) -> list[Row]:
     """Step one part to its end."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
             return list(end.value)
-        study.lab.wait(quiet)
+        lab.wait()
 
 
 def row(rows: list[Row], item: str, *words: str) -> Row:
@@ -142,37 +143,38 @@ def test_published_figures_name_their_place() -> None:
 
 
 def test_an_unknown_item_is_one_line() -> None:
-    with pytest.raises(HeadstartError, match='no "table9"; allowed: figure1, ') as error:
-        kimbrel96.run(["table9"], quiet)
+    with pytest.raises(HeadstartError, match='no item "table9"; allowed: figure1, ') as error:
+        kimbrel96.STUDY.run(["table9"], quiet)
     assert "\n" not in str(error.value)
 
 
 def test_the_study_is_found_by_name() -> None:
     found = load("kimbrel96")
-    assert {"figure1", "table1", "synth", "findings", *(f"figure{n}" for n in range(2, 11))} <= set(found.ITEMS)
-    assert all(found.ITEMS.values())
-    assert "OSDI 1996" in found.TITLE
+    assert {"figure1", "table1", "synth", "findings", *(f"figure{n}" for n in range(2, 11))} <= set(found.items)
+    assert all(found.items.values())
+    assert "OSDI 1996" in found.title
 
 
-def test_shared_runs_run_once(study: _study.Study) -> None:
-    policy = _study.fixed_horizon()
-    first, second = study.synth(policy, 1), study.synth(policy, 1)
+def test_shared_runs_run_once(lab: Lab) -> None:
+    policy = _lab.fixed_horizon()
+    first, second = lab.synth(policy, 1), lab.synth(policy, 1)
     assert first is second
-    assert len(study.lab) == 1
+    assert len(lab) == 1
 
 
 def test_absent_traces_are_rows(tmp_path: Path) -> None:
-    with Lab(1) as lab:
-        study = _study.Study(lab, tmp_path, quiet)
-        study.traces = Traces(lab, tmp_path, quiet, {"programs": [], "buffer-cache": [tmp_path]})
-        rows = finished(study, _tables.table3(study))
+    with Lab(tmp_path, quiet, 1) as lab:
+        lab.traces = Traces(lab, {"programs": [], "buffer-cache": [tmp_path]})
+        rows = finished(lab, _tables.table3(lab))
     skipped = [each for each in rows if "SKIPPED" in each.note]
     assert {each.quantity for each in skipped} == {f"{each.folder}/{each.name}" for each in STAND_INS}
     assert all(each.ours is None and TRACES_VARIABLE in each.note and well_formed(each) for each in skipped)
 
 
-def test_a_folder_of_traces_is_used(tmp_path: Path) -> None:
-    header = "time(s),op(R|W),pid,file,offset,size,dur_us\n"
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with a tiny trace for each recorded stand-in."""
+    header = "time,op,pid,file,offset,size,dur_us\n"
     lines = "".join(f"{k / 1000},R,1,1,{8192 * (k % 7)},8192,1\n" for k in range(50))
     folder = tmp_path / "traces" / "programs"
     folder.mkdir(parents=True)
@@ -180,10 +182,11 @@ def test_a_folder_of_traces_is_used(tmp_path: Path) -> None:
         (folder / f"{stand_in.name}.csv.xz").write_bytes(lzma.compress((header + lines).encode()))
         table = "file,max_offset,disk_size,path\n1,57344,57344,/data\n"
         (folder / f"{stand_in.name}.files.csv.xz").write_bytes(lzma.compress(table.encode()))
-    with Lab(1) as lab:
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        traces = Traces(lab, scratch, quiet, {"programs": [folder], "buffer-cache": []})
+    return folder
+
+
+def test_a_folder_of_traces_is_used(lab: Lab, programs: Path) -> None:
+    traces = Traces(lab, {"programs": [programs], "buffer-cache": []})
     ld = [each for each in traces.workloads if each.stand_in.name == "ld"]
     assert [(each.think, each.references, each.distinct) for each in ld] == [
         ("as recorded", 50, 7),
@@ -201,27 +204,27 @@ def test_the_variable_says_where_traces_are(tmp_path: Path, monkeypatch: pytest.
     assert {tmp_path / "buffer-cache", tmp_path / "third-party" / "buffer-cache"} <= set(found["buffer-cache"])
 
 
-def test_scaled_think_times_have_the_mean_of_table_3(study: _study.Study) -> None:
-    (_, scaled, swapped) = study.traces.named("pg_select")
-    run = study.cell(scaled, _study.DEMAND, 1).outcome
+def test_scaled_think_times_have_the_mean_of_table_3(lab: Lab) -> None:
+    (_, scaled, swapped) = lab.traces.named("pg_select")
+    run = lab.cell(scaled, _lab.DEMAND, 1).outcome
     assert run.compute_s == pytest.approx(scaled.references * 79.2 / 5044, rel=1e-6)
-    assert study.cell(swapped, _study.DEMAND, 1).outcome.compute_s == pytest.approx(
+    assert lab.cell(swapped, _lab.DEMAND, 1).outcome.compute_s == pytest.approx(
         scaled.references * 11.5 / 5044, rel=1e-6
     )
 
 
-def test_a_faster_processor_halves_computing_and_driver(study: _study.Study) -> None:
-    (recorded, scaled, _) = study.traces.named("pg_select")
+def test_a_faster_processor_halves_computing_and_driver(lab: Lab) -> None:
+    (recorded, scaled, _) = lab.traces.named("pg_select")
     for workload in (recorded, scaled):
-        slow = study.cell(workload, _study.DEMAND, 2).outcome
-        fast = study.cell(workload, _study.DEMAND, 2, speed=2).outcome
+        slow = lab.cell(workload, _lab.DEMAND, 2).outcome
+        fast = lab.cell(workload, _lab.DEMAND, 2, speed=2).outcome
         assert fast.compute_s == pytest.approx(slow.compute_s / 2, rel=1e-4)
         assert fast.driver_s == pytest.approx(slow.driver_s / 2)
         assert fast.fetches == slow.fetches
 
 
-def test_findings_on_a_small_grid(study: _study.Study) -> None:
-    small = Population("scaled", study.traces.named("pg_select")[1:2], (1, 4))
+def test_findings_on_a_small_grid(lab: Lab) -> None:
+    small = Population("scaled", lab.traces.named("pg_select")[1:2], (1, 4))
     checks = (
         _comparisons.against_demand,
         _comparisons.regimes,
@@ -231,13 +234,13 @@ def test_findings_on_a_small_grid(study: _study.Study) -> None:
         _systems.crossovers,
         _systems.scheduler,
     )
-    rows = [each for check in checks for each in finished(study, check(study, small))]
+    rows = [each for check in checks for each in finished(lab, check(lab, small))]
     assert len(rows) >= 11
-    assert all(well_formed(each) and each.item == "findings" for each in rows)
-    demand = study.cell(small.workloads[0], _study.DEMAND, 4).outcome
-    fixed = study.cell(small.workloads[0], _study.fixed_horizon(), 4).outcome
+    assert all(well_formed(each) for each in rows)
+    demand = lab.cell(small.workloads[0], _lab.DEMAND, 4).outcome
+    fixed = lab.cell(small.workloads[0], _lab.fixed_horizon(), 4).outcome
     assert fixed.elapsed_s < demand.elapsed_s
-    assert row(rows, "findings", "against optimal demand fetching").ours == "significantly in 8 of 8 runs"
+    assert row(rows, "", "against optimal demand fetching").ours == "significantly in 8 of 8 runs"
 
 
 @pytest.mark.parametrize(
@@ -272,20 +275,20 @@ class MadeUp:
     def __init__(self, **times: dict[int, float]) -> None:
         self.times = times
 
-    def cell(self, _workload: Workload, policy: _study.Policy, disks: int, frames: int = 0, speed: int = 1) -> Cell:
+    def cell(self, _workload: Workload, policy: _lab.Policy, disks: int, frames: int = 0, speed: int = 1) -> Cell:
         name = policy["name"].replace("-", "_") + (f"_{frames}" if frames else "") + ("_fast" if speed > 1 else "")
         outcome = Outcome(**{field.name: 1 for field in dataclasses.fields(Outcome)})  # type: ignore[arg-type]
         future: Future[Outcome] = Future()
         future.set_result(dataclasses.replace(outcome, elapsed_s=self.times.get(name, {}).get(disks, 10.0)))
         return Cell(future)
 
-    def reverse_scan(self, workload: Workload, disks: int) -> list[tuple[_study.Policy, Cell]]:
-        policy = _study.reverse_aggressive(1, 4)
+    def reverse_scan(self, workload: Workload, disks: int) -> list[tuple[_lab.Policy, Cell]]:
+        policy = _lab.reverse_aggressive(1, 4)
         return [(policy, self.cell(workload, policy, disks))]
 
-    def verdict(self, check: Callable[[_study.Study, Population], Steps], *disks: int) -> str:
+    def verdict(self, check: Callable[[Lab, Population], Steps], *disks: int) -> str:
         workload = Workload(STAND_INS[0], "scaled", Path("none"), 1000, 1000, 5000, 1.0)
-        steps = check(cast("_study.Study", self), Population("scaled", [workload], disks))
+        steps = check(cast(Lab, self), Population("scaled", [workload], disks))
         next(steps)
         with pytest.raises(StopIteration) as end:
             next(steps)

@@ -11,8 +11,7 @@ import pytest
 from headstart import HeadstartError
 from headstart.studies._lab import Cell
 from headstart.studies._rows import VERDICTS
-from headstart.studies.kotz_ellis import _causes, _charts, _reads, _sensitivity, _sweeps, _totals
-from headstart.studies.kotz_ellis import run as reproduce
+from headstart.studies.kotz_ellis import STUDY, _causes, _charts, _reads, _sensitivity, _sweeps, _totals
 from headstart.studies.kotz_ellis._matrix import CASES, PINNED, Case, Pair, Variant
 from headstart.studies.kotz_ellis._outcome import Interval, Outcome
 from tests.conftest import Run
@@ -190,23 +189,23 @@ def test_variants_differ() -> None:
 
 
 def test_an_item_for_real() -> None:
-    rows = reproduce(["figure3", "findings"], quiet)
+    rows = STUDY.run(["figure3", "findings"], quiet)
     assert [row.item for row in rows] == ["figure3"] * 44 + ["findings"] * len((*_reads.READS, *_totals.TOTALS))
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
         assert row.verdict in VERDICTS
         assert row.verdict == "not published" if row.item != "findings" else row.note
-    assert rows == reproduce(["figure3", "findings"], quiet), "the same again"
-    with pytest.raises(HeadstartError, match='no "figure9"; allowed: matrix, '):
-        reproduce(["figure9"], quiet)
+    assert rows == STUDY.run(["figure3", "findings"], quiet), "the same again"
+    with pytest.raises(HeadstartError, match='no item "figure9"; allowed: matrix, '):
+        STUDY.run(["figure9"], quiet)
 
 
 def test_figures_are_drawn() -> None:
     charts: dict[str, Any] = {}
-    reproduce(["figure8", "matrix"], quiet, charts.__setitem__)
+    STUDY.run(["figure8", "matrix"], quiet, charts.__setitem__)
     assert set(charts) == {"figure8"}
-    reproduce(sorted(_charts.DRAWN), quiet, charts.__setitem__)
-    assert set(charts) == _charts.DRAWN == {f"figure{number}" for number in range(3, 9)}
+    STUDY.run(sorted(_charts.PICTURES), quiet, charts.__setitem__)
+    assert set(charts) == set(_charts.PICTURES) == {f"figure{number}" for number in range(3, 9)}
     for chart in charts.values():
         assert "lfp" in chart.to_json()
 

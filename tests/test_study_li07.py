@@ -13,9 +13,10 @@ import pytest
 from headstart import HeadstartError, model
 from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE
 from headstart.report.charts import svg
-from headstart.studies._lab import Cell, Lab
+from headstart.studies._lab import Cell
 from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.li07 import (
+    STUDY,
     _claims,
     _drives,
     _latency,
@@ -27,7 +28,6 @@ from headstart.studies.li07 import (
     _theory,
     _tools,
     _traces,
-    run,
 )
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._outcome import Outcome
@@ -49,7 +49,7 @@ def verdicts(rows: list[Row]) -> dict[str, str]:
 
 
 def test_depths_are_the_printed_ones_where_7_98_ms_are_the_whole_switch() -> None:
-    by = verdicts(run(["theory"], quiet))
+    by = verdicts(STUDY.run(["theory"], quiet))
     for drive in ("IBM", "Seagate", "RAID0"):
         assert by[f"depth from the printed figures, {drive} (KB)"] == "agrees"
     assert by["depth where 7.98 ms are the seek alone, Seagate (KB)"] == "differs"
@@ -90,7 +90,7 @@ def test_the_adversary_by_hand() -> None:
 
 def test_figure_4_measures_what_is_printed() -> None:
     pictures: dict[str, Any] = {}
-    by = verdicts(run(["figure4"], quiet, pictures.__setitem__))
+    by = verdicts(STUDY.run(["figure4"], quiet, pictures.__setitem__))
     published = [verdict for verdict in by.values() if verdict != "not published"]
     assert published == ["agrees"] * 7
     points = pictures["figure4"].to_dict()["hconcat"][0]["data"]["values"]
@@ -100,8 +100,8 @@ def test_figure_4_measures_what_is_printed() -> None:
 
 
 def test_an_unknown_item_is_refused() -> None:
-    with pytest.raises(HeadstartError, match='li07 has no "figure5"; allowed: theory, figure4'):
-        run(["figure5"], quiet)
+    with pytest.raises(HeadstartError, match='li07: no item "figure5"; allowed: theory, figure4'):
+        STUDY.run(["figure5"], quiet)
 
 
 BASE = Outcome(
@@ -137,41 +137,41 @@ def test_gains_are_of_throughput_and_cuts_of_time() -> None:
     assert case.gain("AP", over="CP") == pytest.approx(-36.0)
     assert case.of_oracle() == pytest.approx(0.75)
     assert case.apart("Linux", "CP", "AP") == pytest.approx(1 - 8.0 / 12.5)
-    row = _claims.rate_row("item", case)
+    row = _claims.rate_row(case)
     assert row.ours == "20.00, 25.00, 16.00, 33.33"
     assert "CP +25.0 %" in row.note and "CP/OPT 0.75" in row.note
     assert "KiB of a request 128/128/128/128, % read in vain 5/5/5/5" in row.note
-    assert _claims.time_row("item", case).ours == "10.000, 8.000, 12.500, 6.000"
+    assert _claims.time_row(case).ours == "10.000, 8.000, 12.500, 6.000"
 
 
 def test_claims_by_hand() -> None:
     printed = paper.Range(10, 35)
     both = [runs(CP=8.0), runs(CP=7.0)]
     # 25 and 42.9 %: the least is 15 points from 10.
-    assert _claims.within("i", "q", printed, both, "why").verdict == "differs"
-    assert "why" in _claims.within("i", "q", printed, both, "why").note
+    assert _claims.within("q", printed, both, "why").verdict == "differs"
+    assert "why" in _claims.within("q", printed, both, "why").note
     both[0] = runs(CP=9.0)
-    row = _claims.within("i", "q", printed, both, "why")
+    row = _claims.within("q", printed, both, "why")
     assert (row.verdict, row.ours) == ("agrees", "11.1 to 42.9 %")
     assert "why" not in row.note
     both[0] = runs(CP=9.6)
-    assert _claims.within("i", "q", printed, both).verdict == "differs", "4.2 % is 5.8 points from 10: over half of it"
-    assert _claims.up_to("i", "q", 52, both).verdict == "agrees"
-    assert _claims.up_to("i", "q", 53, both).verdict == "differs", "42.9 is more than 10 points from it"
-    assert _claims.up_to("i", "q", 42, both).verdict == "differs", "up to 42 is not 42.9"
-    assert _claims.equal("i", "q", "p", [runs(CP=9.51)], ("Linux", "CP")).verdict == "agrees"
-    assert _claims.equal("i", "q", "p", [runs(CP=9.4)], ("Linux", "CP")).verdict == "differs"
-    assert _claims.equal("i", "q", "p", [runs(AP=9.4)], ("Linux", "CP")).verdict == "agrees"
-    assert _claims.improves("i", "q", "p", [runs(CP=9.5)]).verdict == "agrees", "5.3 %"
-    assert _claims.improves("i", "q", "p", [runs(CP=9.5), runs(CP=9.6)]).ours == "better in 1 of 2"
-    assert _claims.half_of_oracle("i", "q", [runs(OPT=5.0)]).verdict == "agrees"
-    assert _claims.half_of_oracle("i", "q", [runs(OPT=4.99), runs()]).verdict == "differs"
-    assert _servers.worse("i", "q", [runs(CP=8.9), runs(CP=8.0)]).verdict == "agrees"
-    assert _servers.worse("i", "q", [runs(CP=8.9), runs(CP=9.1)]).verdict == "differs", "9 % is not significant"
-    assert _tools.hardly("i", "q", [runs(AP=9.53)]).verdict == "agrees"
-    assert _tools.hardly("i", "q", [runs(AP=9.5)]).verdict == "differs"
-    assert _tools.hardly("i", "q", [runs(AP=10.4)], hurts=True).verdict == "differs", "3.8 % slower does not hurt"
-    assert _tools.hardly("i", "q", [runs(AP=9.6), runs(AP=10.6)], hurts=True).verdict == "agrees"
+    assert _claims.within("q", printed, both).verdict == "differs", "4.2 % is 5.8 points from 10: over half of it"
+    assert _claims.up_to("q", 52, both).verdict == "agrees"
+    assert _claims.up_to("q", 53, both).verdict == "differs", "42.9 is more than 10 points from it"
+    assert _claims.up_to("q", 42, both).verdict == "differs", "up to 42 is not 42.9"
+    assert _claims.equal("q", "p", [runs(CP=9.51)], ("Linux", "CP")).verdict == "agrees"
+    assert _claims.equal("q", "p", [runs(CP=9.4)], ("Linux", "CP")).verdict == "differs"
+    assert _claims.equal("q", "p", [runs(AP=9.4)], ("Linux", "CP")).verdict == "agrees"
+    assert _claims.improves("q", "p", [runs(CP=9.5)]).verdict == "agrees", "5.3 %"
+    assert _claims.improves("q", "p", [runs(CP=9.5), runs(CP=9.6)]).ours == "better in 1 of 2"
+    assert _claims.half_of_oracle("q", [runs(OPT=5.0)]).verdict == "agrees"
+    assert _claims.half_of_oracle("q", [runs(OPT=4.99), runs()]).verdict == "differs"
+    assert _servers.worse("q", [runs(CP=8.9), runs(CP=8.0)]).verdict == "agrees"
+    assert _servers.worse("q", [runs(CP=8.9), runs(CP=9.1)]).verdict == "differs", "9 % is not significant"
+    assert _tools.hardly("q", [runs(AP=9.53)]).verdict == "agrees"
+    assert _tools.hardly("q", [runs(AP=9.5)]).verdict == "differs"
+    assert _tools.hardly("q", [runs(AP=10.4)], hurts=True).verdict == "differs", "3.8 % slower does not hurt"
+    assert _tools.hardly("q", [runs(AP=9.6), runs(AP=10.6)], hurts=True).verdict == "agrees"
     assert _summary.worst([runs("a", OPT=9.0), runs("b", OPT=8.0)]).case.name == "b"
 
 
@@ -182,19 +182,19 @@ def test_claims_by_hand() -> None:
 def test_a_printed_percentage_has_half_of_it_as_room_and_ten_points_at_most(
     printed: float, ours: float, verdict: str
 ) -> None:
-    assert _claims.about("i", "q", printed, ours, "less", basis="predicted", note="n").verdict == verdict
+    assert _claims.about("q", printed, ours, "less", basis="predicted", note="n").verdict == verdict
 
 
 def test_an_upper_bound_gets_no_slack() -> None:
     # 15 % at most and 4 points less than CP, as printed.
     near = [runs(CP=8.0, AP=8.7)]
-    assert _servers._aggressive("i", near).verdict == "agrees"
-    assert _servers._aggressive("i", [runs(CP=8.0, AP=8.6)]).verdict == "differs", "16.3 %"
-    assert _servers._aggressive("i", [runs(CP=8.5, AP=8.7)]).verdict == "differs", "2.7 points less"
-    assert _servers._array_no_larger("i", [runs(CP=8.0), runs(CP=9.0), runs(CP=8.5)]).verdict == "differs"
-    assert _servers._array_no_larger("i", [runs(CP=8.0), runs(CP=9.0), runs(CP=9.0)]).verdict == "agrees"
-    assert _tools._no_degradation("i", [runs(CP=10.09)]).verdict == "agrees"
-    assert _tools._no_degradation("i", [runs(CP=10.2)]).verdict == "differs"
+    assert _servers._aggressive(near).verdict == "agrees"
+    assert _servers._aggressive([runs(CP=8.0, AP=8.6)]).verdict == "differs", "16.3 %"
+    assert _servers._aggressive([runs(CP=8.5, AP=8.7)]).verdict == "differs", "2.7 points less"
+    assert _servers._array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=8.5)]).verdict == "differs"
+    assert _servers._array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=9.0)]).verdict == "agrees"
+    assert _tools._no_degradation([runs(CP=10.09)]).verdict == "agrees"
+    assert _tools._no_degradation([runs(CP=10.2)]).verdict == "differs"
 
 
 def test_what_a_scan_decided_is_calibrated() -> None:
@@ -232,7 +232,7 @@ FIGURES = ("figure6", "figure7", "figure8", "figure9", "figure10", "figure11", "
 @pytest.mark.usefixtures("few")
 def test_every_figure_runs_and_is_drawn() -> None:
     pictures: dict[str, Any] = {}
-    rows = run([*FIGURES, "summary"], quiet, pictures.__setitem__)
+    rows = STUDY.run([*FIGURES, "summary"], quiet, pictures.__setitem__)
     assert tuple(pictures) == FIGURES
     by = {item: [row for row in rows if row.item == item] for item in (*FIGURES, "summary")}
     for row in rows:
@@ -251,7 +251,7 @@ def test_every_figure_runs_and_is_drawn() -> None:
 
 @pytest.mark.usefixtures("few")
 def test_programs_run_together_and_absent_ones_are_told() -> None:
-    together, absent, least = run(["programs"], quiet)
+    together, absent, least = STUDY.run(["programs"], quiet)
     assert together.quantity == "glimpse + pg_select: Linux, CP, AP, OPT (s)"
     assert "CP/OPT" in together.note
     assert (absent.ours, absent.quantity) == (None, "pg_select + no_such_program")
@@ -303,10 +303,9 @@ def test_reasons_name_rows_that_there_are() -> None:
 
 
 def test_a_trace_that_a_run_may_be_reading_is_not_written_again(tmp_path: Path) -> None:
-    with Lab(1, Outcome.of) as lab:
-        study = _system.Study(lab, tmp_path)
-        trace = Path(str(_drives.sequential(study, 0, _drives.SHORT)["trace"]))
+    with _system.Lab(tmp_path, quiet, 1) as lab:
+        trace = Path(str(_drives.sequential(lab, 0, _drives.SHORT)["trace"]))
         assert len(trace.read_text(encoding="utf-8").splitlines()) == 1 + _drives.SPAN // _drives.SHORT
         trace.write_text("kept", encoding="utf-8")
-        _drives.sequential(study, 0, _drives.SHORT)
+        _drives.sequential(lab, 0, _drives.SHORT)
     assert trace.read_text(encoding="utf-8") == "kept"

@@ -1,6 +1,7 @@
 """The study of shriver99: the tables for real, verdicts by hand on made-up figures, the grid, the charts."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from headstart import simulate
 from headstart.report.charts import svg
 from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.shriver99 import ITEMS, _charts, _compared, _figures, _grid, run
+from headstart.studies.shriver99 import STUDY, _charts, _compared, _figures, _grid
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
 from headstart.studies.shriver99._runs import Pair
@@ -21,7 +22,7 @@ def quiet(_text: str, _share: float) -> None:
 @pytest.fixture(scope="module")
 def tables() -> list[Row]:
     """The rows of Tables 3 to 5, simulated."""
-    return run(["table3", "table4", "table5"], quiet)
+    return STUDY.run(["table3", "table4", "table5"], quiet)
 
 
 def test_our_model_gives_the_computed_columns_back(tables: list[Row]) -> None:
@@ -88,7 +89,7 @@ def test_ratios_are_of_one_series_beside_another() -> None:
 )
 def test_a_claim_agrees_within_nine_percent_of_the_ratio_and_half_of_the_effect(ratio: float, verdict: str) -> None:
     simulated, modelled = _figures.claims(
-        "item", "quantity", (0.86, 0.86), lambda side: [ratio if side == "simulated_ms" else 0.86], {"simulated": "why"}
+        "quantity", (0.86, 0.86), lambda side: [ratio if side == "simulated_ms" else 0.86], {"simulated": "why"}
     )
     assert (simulated.verdict, modelled.verdict) == (verdict, "agrees")
     assert simulated.note == ("why" if verdict == "differs" else "")
@@ -98,7 +99,7 @@ def test_a_claim_agrees_within_nine_percent_of_the_ratio_and_half_of_the_effect(
 
 def test_both_ends_of_a_range_must_come_back() -> None:
     def verdict(*ratios: float) -> str:
-        return _figures.claims("i", "q", (1.13, 1.29), lambda side: list(ratios), {})[0].verdict
+        return _figures.claims("q", (1.13, 1.29), lambda side: list(ratios), {})[0].verdict
 
     assert verdict(1.10, 1.25) == "agrees"
     assert verdict(1.16, 1.16) == "differs", "16 % is not up to 29 %"
@@ -106,7 +107,7 @@ def test_both_ends_of_a_range_must_come_back() -> None:
 
 
 def test_the_summary_and_the_proposals_are_verdicts_on_both_sides() -> None:
-    rows = run(["summary", "proposals", "errors"], quiet)
+    rows = STUDY.run(["summary", "proposals", "errors"], quiet)
     by = {row.quantity: row.verdict for row in rows}
     assert by["with CLOOK, response times of 8 files beside FCFS are, simulated"] == "agrees"
     assert by["without prefetching response times are, simulated"] == "differs", "16 %, of 13 to 29"
@@ -142,17 +143,17 @@ def test_the_grids_distribution_is_of_its_errors() -> None:
     assert points[3].label in worst[0].quantity
 
 
-@pytest.mark.parametrize("item", sorted(_charts.DRAWN))
-def test_charts_show_both_sides(item: str) -> None:
+@pytest.mark.parametrize("draw", [_charts.figure, _charts.grid])
+def test_charts_show_both_sides(draw: Callable[[list[Pair]], Any]) -> None:
     made_up = [Pair(series, x, 2.0, 3.0) for series in ("1", "2") for x in ("1", "2")]
-    text = svg(_charts.drawn(item, made_up))
+    text = svg(draw(made_up))
     assert "by the equations" in text
     assert "simulated" in text
 
 
 def test_what_is_drawn_has_pairs() -> None:
     drawn: dict[str, Any] = {}
-    run(["figure3"], quiet, lambda item, chart: drawn.update({item: chart}))
+    STUDY.run(["figure3"], quiet, lambda item, chart: drawn.update({item: chart}))
     assert list(drawn) == ["figure3"]
-    assert set(_charts.DRAWN) <= set(ITEMS)
+    assert set(_charts.PICTURES) <= set(STUDY.items)
     assert json.loads(drawn["figure3"].to_json())["layer"]

@@ -21,9 +21,9 @@ from headstart import HeadstartError
 from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, cache_folder
 from headstart.report.charts import svg
 from headstart.studies import load
-from headstart.studies._lab import Cell, Lab, Store
+from headstart.studies._lab import Cell, Store
 from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.zhang_pfc import _causes, _findings, _matrix, _sensitivity, _tables, _workloads, run
+from headstart.studies.zhang_pfc import STUDY, _causes, _findings, _matrix, _sensitivity, _tables, _workloads
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._outcome import Outcome
 from tests.conftest import COMMAND
@@ -73,8 +73,8 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
 
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     pictures: dict[str, Any] = {}
-    rows = run([], quiet, pictures.__setitem__)
-    assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").ITEMS)
+    rows = STUDY.run([], quiet, pictures.__setitem__)
+    assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").items)
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
         assert row.verdict in VERDICTS
@@ -106,7 +106,7 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert all(ours[row.quantity] == row.ours for row in cells)
     kept = list((tmp_path / "cache" / "zhang-pfc").glob("*.json"))
     assert len(kept) > 480
-    again = run(["matrix"], quiet)
+    again = STUDY.run(["matrix"], quiet)
     assert again == by_item(rows, "matrix"), "from the cache"
     assert list(pictures) == ["figure4", "figure5", "figure6", "figure7"]
     drawn = {item: re.sub(r"<[^>]*>", " ", svg(chart)) for item, chart in pictures.items()}
@@ -124,7 +124,7 @@ PICTURED = {
 
 def test_bars_are_what_the_rows_say(traces: Path) -> None:
     pictures: dict[str, Any] = {}
-    rows = run(["figure4", "figure6"], quiet, pictures.__setitem__)
+    rows = STUDY.run(["figure4", "figure6"], quiet, pictures.__setitem__)
     values = json.dumps(pictures["figure4"].to_dict())
     for row in by_item(rows, "figure4"):
         if "response" in row.quantity and isinstance(row.ours, str):
@@ -141,14 +141,14 @@ def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(_workloads, "folders", lambda: [tmp_path])
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     pictures: dict[str, Any] = {}
-    rows = run([], quiet, pictures.__setitem__)
+    rows = STUDY.run([], quiet, pictures.__setitem__)
     assert not pictures
-    assert {row.item for row in rows} == set(load("zhang-pfc").ITEMS)
+    assert {row.item for row in rows} == set(load("zhang-pfc").items)
     assert all(row.ours is None and "SKIPPED" in row.note and TRACES_VARIABLE in row.note for row in rows)
     assert {row.quantity for row in by_item(rows, "matrix")} == {"OLTP", "Web", "Multi"}
     assert {row.quantity for row in by_item(rows, "figure7")} == {"OLTP", "Web"}
-    with pytest.raises(HeadstartError, match='no "table2"; allowed: traces, matrix, '):
-        run(["table2"], quiet)
+    with pytest.raises(HeadstartError, match='no item "table2"; allowed: traces, matrix, '):
+        STUDY.run(["table2"], quiet)
 
 
 def test_whole_traces_are_taken_first_and_compared(traces: Path, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_whole_traces_are_taken_first_and_compared(traces: Path, tmp_path: Path)
     workloads = _workloads.Workloads(scratch)
     assert [(each.name, each.whole) for each in workloads.found] == [("OLTP", True), ("Web", False), ("Multi", False)]
     assert "Financial1.spc" in workloads.found[0].label
-    rows = [row for row in run(["table1"], quiet) if "gain of PFC" in row.quantity]
+    rows = [row for row in STUDY.run(["table1"], quiet) if "gain of PFC" in row.quantity]
     (cell,) = (row for row in rows if "OLTP, RA, 200%-L" in row.quantity)
     assert cell.published == 35.77
     assert isinstance(cell.ours, float)
@@ -354,8 +354,8 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
     scenario = _matrix.Case(workload, "RA", "H", 2.0).scenario({"name": "none"})
     store = Store(tmp_path / "cells", "test 1")
     path = store.path(scenario)
-    with Lab(1, Outcome.of, store=store, revive=Outcome.revived) as lab:
-        first = lab.cell(scenario).outcome
+    with _matrix.Lab(tmp_path, quiet, 1, store) as lab:
+        first = lab.ask(scenario).outcome
     assert json.loads(path.read_text()) == dataclasses.asdict(first)
     copy = tmp_path / "elsewhere.spc"
     copy.write_bytes(trace.read_bytes())
@@ -369,8 +369,8 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
     for content, expected in ((None, -1), ("{", first.disk_requests), ('{"a": 1}', first.disk_requests)):
         if content is not None:
             path.write_text(content)
-        with Lab(1, Outcome.of, store=store, revive=Outcome.revived) as lab:
-            assert lab.cell(scenario).outcome.disk_requests == expected
+        with _matrix.Lab(tmp_path, quiet, 1, store) as lab:
+            assert lab.ask(scenario).outcome.disk_requests == expected
 
 
 def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -10,7 +10,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart import studies
-from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.progress import watched
 from headstart.report.study import study_page
@@ -38,13 +37,10 @@ def reproduce(
     """
     study = studies.load(paper)
     if list_items:
-        for item, line in study.ITEMS.items():
+        for item, line in study.items.items():
             typer.echo(f"{item:<16} {line}")
         return
-    wanted = list(dict.fromkeys(items or study.ITEMS))
-    for item in wanted:
-        if item not in study.ITEMS:
-            raise HeadstartError(f'{paper}: no item "{item}"; allowed: {", ".join(study.ITEMS)}')
+    wanted = study.chosen(items or [])
     output.check_targets(json, html)
     pictures: dict[str, Chart] = {}
     draw = pictures.__setitem__ if html is not None else None
@@ -57,14 +53,14 @@ def reproduce(
     if json is not None:
         output.write_json(json, output.as_json([row.to_dict() for row in rows]))
     if html is not None:
-        output.write_text(Path(html), study_page(study.TITLE, study.ITEMS, rows, pictures))
+        output.write_text(Path(html), study_page(study.title, study.items, rows, pictures))
 
 
-def show(console: Console, study: studies.Study, rows: list[Row]) -> None:
+def show(console: Console, study: studies.Study[Any], rows: list[Row]) -> None:
     """Print the rows for people, item by item with their notes below, and how many agree."""
-    console.print(study.TITLE, markup=False, style="bold")
+    console.print(study.title, markup=False, style="bold")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
-        table, notes = _item(f"{item}: {study.ITEMS.get(item, '')}", list(group))
+        table, notes = _item(f"{item}: {study.items.get(item, '')}", list(group))
         console.print()
         console.print(table)
         for number, note in enumerate(notes, start=1):

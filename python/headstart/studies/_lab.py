@@ -6,17 +6,19 @@ process: a study that was broken off goes on where it was.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from headstart import HeadstartError, _core, temporary
+from headstart import _core, temporary
+from headstart._environment import cache_folder
 from headstart.simulation import Result, simulate
 from headstart.studies._rows import Row
 
@@ -24,12 +26,39 @@ Scenario = Mapping[str, Any]
 Report = Callable[[str, float], None]
 Steps = Generator[None, None, list[Row]]
 """An item: asks for cells, yields until they are done, in the end returns its rows."""
-T = TypeVar("T")
+
+
+class Outcome(Protocol):
+    """What the rows of a study need of a run."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init__(self, **fields: Any) -> None: ...
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """Return what is needed of `result`."""
+
+
+L = TypeVar("L")
+T = TypeVar("T", bound=Outcome)
 
 REPORT_EVERY_S = 0.2
 
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+
+
+def item(line: str, ask: Callable[[L], Callable[[], list[Row]]]) -> Callable[[L], Steps]:
+    """Return an item of one step: `line` says what it is, `ask` asks for its cells and returns what makes its rows."""
+
+    def steps(lab: L) -> Steps:
+        rows = ask(lab)
+        yield
+        return rows()
+
+    steps.__doc__ = line
+    return steps
 
 
 class Cell(Generic[T]):
@@ -96,7 +125,7 @@ class Store:
             return
 
     def _is_own(self) -> bool:
-        """Return whether the folder is the user's, is no link, and nobody else may write in it."""
+        """Return whether the folder is the user's, is no link, and no other user may write in it."""
         try:
             there = self._folder.lstat()
         except OSError:
@@ -123,23 +152,22 @@ def _digest(path: Path) -> str:
 
 
 class Lab(Generic[T]):
-    """A pool of workers and the cells that were asked of it.
+    """A pool of workers, the cells that were asked of it, and a folder for traces made on the way.
 
-    `summarize` makes an outcome, a data class of plain values, of a result; `revive` makes it of its stored fields.
+    A study derives its own, with `outcome`, a data class of plain values whose `of` makes it of a result; with `kept`,
+    the kind of its outcomes, finished cells outlive the process.
     """
 
-    def __init__(
-        self,
-        workers: int,
-        summarize: Callable[[Result], T],
-        *,
-        store: Store | None = None,
-        revive: Callable[[dict[str, Any]], T] | None = None,
-    ) -> None:
-        self._pool = concurrent.futures.ThreadPoolExecutor(workers)
-        self._summarize = summarize
+    outcome: type[T]
+    kept: str | None = None
+
+    def __init__(self, scratch: Path, report: Report, workers: int | None = None, store: Store | None = None) -> None:
+        self.scratch = scratch
+        self.report = report
         self._store = store
-        self._revive = revive
+        if store is None and self.kept is not None:
+            self._store = Store(cache_folder() / self.kept.split()[0], self.kept)
+        self._pool = concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count() or 1)
         self._cells: dict[str, Cell[T]] = {}
         self._pending: set[concurrent.futures.Future[T]] = set()
 
@@ -147,14 +175,14 @@ class Lab(Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # After an error, or Ctrl-C, nobody waits for the runs that are under way.
+        # After an error, or Ctrl-C, runs that are under way are not waited for.
         self._pool.shutdown(wait=error is None, cancel_futures=True)
 
     def __len__(self) -> int:
         """Return how many different scenarios were asked for."""
         return len(self._cells)
 
-    def cell(self, scenario: Scenario) -> Cell[T]:
+    def ask(self, scenario: Scenario) -> Cell[T]:
         """Ask for a scenario; the same one is run once."""
         key = json.dumps(scenario, sort_keys=True)
         if key not in self._cells:
@@ -164,7 +192,7 @@ class Lab(Generic[T]):
             self._cells[key] = Cell(future)
         return self._cells[key]
 
-    def wait(self, report: Report) -> None:
+    def wait(self) -> None:
         """Wait until all that was asked for is done.
 
         Raises:
@@ -177,49 +205,29 @@ class Lab(Generic[T]):
             for future in done:
                 future.result()
             total = len(self._cells)
-            report(f"{total - len(self._pending)} of {total} runs", 1 - len(self._pending) / max(total, 1))
+            self.report(f"{total - len(self._pending)} of {total} runs", 1 - len(self._pending) / max(total, 1))
             if not self._pending:
                 return
 
-    def finish(self, steps: dict[str, Steps], report: Report) -> dict[str, list[Row]]:
+    def finish(self, steps: Mapping[str, Steps]) -> dict[str, list[Row]]:
         """Step all items forward together, so that the runs of one fill the gaps of another; return their rows."""
-        done: dict[str, list[Row]] = {}
-        while steps:
-            for item in list(steps):
+        left, done = dict(steps), dict[str, list[Row]]()
+        while left:
+            for item in list(left):
                 try:
-                    next(steps[item])
+                    next(left[item])
                 except StopIteration as end:
                     done[item] = end.value
-                    del steps[item]
-            self.wait(report)
+                    del left[item]
+            self.wait()
         return done
 
     def _run(self, scenario: Scenario, path: Path | None) -> T:
         if self._store is None or path is None:
-            return self._summarize(simulate(scenario))
-        if self._revive is not None and (fields := self._store.get(path)) is not None:
-            try:
-                return self._revive(fields)
-            except (KeyError, TypeError, ValueError):
-                pass  # Kept by another shape of outcome.
-        outcome = self._summarize(simulate(scenario))
-        self._store.put(path, dataclasses.asdict(outcome))  # type: ignore[call-overload]
+            return self.outcome.of(simulate(scenario))
+        if (fields := self._store.get(path)) is not None:
+            with contextlib.suppress(TypeError):  # Kept by another shape of outcome.
+                return self.outcome(**fields)
+        outcome = self.outcome.of(simulate(scenario))
+        self._store.put(path, dataclasses.asdict(outcome))
         return outcome
-
-
-def described(items: Mapping[str, Callable[..., Steps]]) -> dict[str, str]:
-    """Return the first line of each item's docstring, by the item's name."""
-    return {name: (steps.__doc__ or "").strip().split("\n")[0] for name, steps in items.items()}
-
-
-def chosen(study: str, known: Iterable[str], items: list[str]) -> list[str]:
-    """Return the items asked for, each once and in their order; all that are known if none is.
-
-    Raises:
-        HeadstartError: There is no such item.
-    """
-    known = list(known)
-    for item in items:
-        if item not in known:
-            raise HeadstartError(f'item: {study} has no "{item}"; allowed: {", ".join(known)}')
-    return list(dict.fromkeys(items)) or known

@@ -18,11 +18,11 @@ class Row:
     For a finding, `published` and `ours` are short sentences and the figures stand in `note`.
     """
 
-    item: str
-    """The item of the study that the row belongs to, such as "table1"."""
+    item: str = ""
+    """The item of the study that the row belongs to, such as "table1"; the runner writes it."""
     quantity: str
     """What was measured, with its unit: "elapsed, 2 disks, fixed horizon (s)"."""
-    published: float | str | None
+    published: float | str | None = None
     """As printed in the paper; `None` if the paper gives no figure."""
     ours: float | str | None
     """As computed in this run; `None` if it could not be computed (the note says why)."""
@@ -44,11 +44,15 @@ class Row:
         return dataclasses.asdict(self)
 
 
+def unpublished(quantity: str, ours: float | str | None, *, note: str = "") -> Row:
+    """Return the row of a figure that the paper does not print, or of one that could not be computed."""
+    return Row(quantity=quantity, ours=ours, note=note)
+
+
 def number(
-    item: str,
     quantity: str,
     *,
-    published: float | None,
+    published: float,
     ours: float,
     tolerance: float = 0.0,
     basis: Basis = "predicted",
@@ -58,13 +62,10 @@ def number(
 
     `tolerance` is relative (0.01 is 1 %), 0 means exactly equal; where `published` is 0 it is absolute.
     """
-    if published is None:
-        return Row(item=item, quantity=quantity, published=None, ours=ours, basis=basis, note=note)
     difference = ours - published if published == 0 else (ours - published) / published
     # The last digit of a tolerance such as 0.01 must not decide.
     agrees = abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
     return Row(
-        item=item,
         quantity=quantity,
         published=published,
         ours=ours,
@@ -77,7 +78,6 @@ def number(
 
 
 def finding(
-    item: str,
     quantity: str,
     *,
     published: str,
@@ -89,7 +89,6 @@ def finding(
 ) -> Row:
     """Return the row of a finding in words; `note` carries the figures on which it rests."""
     return Row(
-        item=item,
         quantity=quantity,
         published=published,
         ours=ours,

@@ -4,10 +4,10 @@ from typing import Any
 
 from headstart.registry import catalog
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, number
+from headstart.studies._rows import Row, number, unpublished
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Outcome
-from headstart.studies.kimbrel96._study import DEMAND, Policy, Study
+from headstart.studies.kimbrel96._lab import DEMAND, Lab, Policy
+from headstart.studies.kimbrel96._outcome import Outcome
 
 UNIT_MS = 1.0
 """Milliseconds that stand for one time unit of the theory."""
@@ -42,14 +42,13 @@ def _figure1_scenario(policy: Policy) -> dict[str, Any]:
     }
 
 
-def figure1(study: Study) -> Steps:
+def figure1(lab: Lab) -> Steps:
     """Time units that each algorithm takes on Figure 1's instance."""
-    printed = {name: study.lab.cell(_figure1_scenario(policy)) for name, (policy, _, _) in FIGURE_1.items()}
-    more = {name: study.lab.cell(_figure1_scenario(policy)) for name, policy in FIGURE_1_MORE.items()}
+    printed = {name: lab.ask(_figure1_scenario(policy)) for name, (policy, _, _) in FIGURE_1.items()}
+    more = {name: lab.ask(_figure1_scenario(policy)) for name, policy in FIGURE_1_MORE.items()}
     yield
     rows = [
         number(
-            "figure1",
             f"{name}: elapsed (time units)",
             published=FIGURE_1[name][1],
             ours=1000 * cell.outcome.elapsed_s / UNIT_MS,
@@ -60,7 +59,7 @@ def figure1(study: Study) -> Steps:
     for name, cell in more.items():
         units = 1000 * cell.outcome.elapsed_s / UNIT_MS
         quantity = f"{name}: elapsed (time units)"
-        rows.append(number("figure1", quantity, published=None, ours=units, note="same instance, not in the figure"))
+        rows.append(unpublished(quantity, units, note="same instance, not in the figure"))
     return rows
 
 
@@ -72,12 +71,12 @@ ACCESS_TOLERANCE = 0.05
 SECTOR_BYTES = paper.TABLE_1["sector (bytes)"]
 
 
-def table1(study: Study) -> Steps:
+def table1(lab: Lab) -> Steps:
     """The HP 97560: what its profile holds, and the mean access time that comes of it."""
     drive = next(row for row in catalog()["devices"] if row["name"] == "hp97560")["keys"]
     (zone,) = drive["zones"]
     cylinder_blocks = drive["surfaces"] * zone["sectors_per_track"] * SECTOR_BYTES / 8192
-    access = study.lab.cell(
+    access = lab.ask(
         {
             "workload": {
                 "generator": "random",
@@ -102,7 +101,7 @@ def table1(study: Study) -> Steps:
     }
     note = "an input: the drive's profile holds what this table says"
     rows = [
-        number("table1", name, published=paper.TABLE_1[name], ours=value, basis="input", note=note)
+        number(name, published=paper.TABLE_1[name], ours=value, basis="input", note=note)
         for name, value in held.items()
     ]
     constant_ms, root_ms = (float(time.removesuffix("ms")) for time in drive["seek"]["root"])
@@ -113,13 +112,7 @@ def table1(study: Study) -> Steps:
     for name, (published, ours) in derived.items():
         rows.append(
             number(
-                "table1",
-                name,
-                published=published,
-                ours=ours,
-                tolerance=1e-9,
-                basis="identity",
-                note="follows from the profile",
+                name, published=published, ours=ours, tolerance=1e-9, basis="identity", note="follows from the profile"
             )
         )
     rows.append(_access(access.outcome))
@@ -130,7 +123,6 @@ def _access(run: Outcome) -> Row:
     parts = run.service_parts_ms
     told = ", ".join(f"{name} {parts[name]:.2f}" for name in parts)
     return number(
-        "table1",
         "mean access time of 8 KB (ms)",
         published=paper.ACCESS_8K_MS,
         ours=run.service_ms,

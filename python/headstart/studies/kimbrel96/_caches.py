@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
+from headstart.studies.kimbrel96._lab import PRACTICAL, Lab, fixed_horizon, saved_percent, slower_percent
 from headstart.studies.kimbrel96._populations import ROUNDING, Population, at, few
-from headstart.studies.kimbrel96._study import PRACTICAL, Study, fixed_horizon, saved_percent, slower_percent
 from headstart.studies.kimbrel96._traces import Workload
 
-ITEM = "findings"
 
-
-def larger_caches(study: Study, population: Population) -> Steps:
+def larger_caches(lab: Lab, population: Population) -> Steps:
     """As the cache grows, all algorithms improve."""
     sizes = paper.CACHE_BLOCKS_VARIED
     cells = {
-        (place, name, frames): study.cell(place[0], policy(place[1]), place[1], frames=frames)
+        (place, name, frames): lab.cell(place[0], policy(place[1]), place[1], frames=frames)
         for place in population
         if place[1] in paper.TABLE_7_DISKS and place[0].distinct > sizes[-1]
         for name, policy in PRACTICAL.items()
@@ -40,7 +38,6 @@ def larger_caches(study: Study, population: Population) -> Steps:
     steps = len(cells) // len(sizes) * (len(sizes) - 1)
     return [
         finding(
-            ITEM,
             f"caches of {', '.join(map(str, sizes))} blocks, {population.label}",
             published="as the cache grows, all algorithms improve",
             ours=f"faster in {steps - len(failed)} of {steps} steps",
@@ -54,13 +51,13 @@ def larger_caches(study: Study, population: Population) -> Steps:
     ]
 
 
-def table7_relation(study: Study, workload: Workload) -> Steps:
+def table7_relation(lab: Lab, workload: Workload) -> Steps:
     """A larger cache favours aggressive when I/O-bound, fixed horizon when compute-bound."""
     sizes = paper.CACHE_BLOCKS_VARIED
     asked = {
         (frames, disks): (
-            study.cell(workload, fixed_horizon(), disks, frames=frames),
-            study.cell(workload, PRACTICAL["aggressive"](disks), disks, frames=frames),
+            lab.cell(workload, fixed_horizon(), disks, frames=frames),
+            lab.cell(workload, PRACTICAL["aggressive"](disks), disks, frames=frames),
         )
         for frames in sizes
         for disks in paper.TABLE_7_DISKS
@@ -93,7 +90,6 @@ def _relation(
         for frames in paper.CACHE_BLOCKS_VARIED
     )
     return finding(
-        ITEM,
         f"cache of 640 against 1920 blocks on {where}, {workload.label}",
         published=published,
         ours="so" if holds else "not so",

@@ -6,31 +6,29 @@ import statistics
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Outcome
-from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, few, spread
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     DEMAND,
     PRACTICAL,
     SCAN_BATCHES,
     SCAN_NOTE,
     SCAN_SERVICE_MS,
+    Lab,
     Policy,
-    Study,
     best,
     saved_percent,
 )
+from headstart.studies.kimbrel96._outcome import Outcome
+from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, few, spread
 
-ITEM = "findings"
 
-
-def against_demand(study: Study, population: Population) -> Steps:
+def against_demand(lab: Lab, population: Population) -> Steps:
     """All four algorithms significantly outperform demand fetching with optimal replacement."""
-    demand = {place: study.cell(place[0], DEMAND, place[1]) for place in population}
+    demand = {place: lab.cell(place[0], DEMAND, place[1]) for place in population}
     cells = {
-        name: {place: study.cell(place[0], policy(place[1]), place[1]) for place in population}
+        name: {place: lab.cell(place[0], policy(place[1]), place[1]) for place in population}
         for name, policy in PRACTICAL.items()
     }
-    scans = {place: study.reverse_scan(*place) for place in population}
+    scans = {place: lab.reverse_scan(*place) for place in population}
     yield
     times = {name: {place: cell.outcome for place, cell in by.items()} for name, by in cells.items()}
     times["reverse aggressive"] = {place: best(scan)[1] for place, scan in scans.items()}
@@ -48,7 +46,6 @@ def against_demand(study: Study, population: Population) -> Steps:
     runs = sum(map(len, times.values()))
     return [
         finding(
-            ITEM,
             f"prefetching against optimal demand fetching, {population.label}",
             published="all four algorithms significantly outperform it",
             ours=f"significantly in {runs - len(little)} of {runs} runs",
@@ -59,10 +56,10 @@ def against_demand(study: Study, population: Population) -> Steps:
     ]
 
 
-def forestall_range(study: Study, population: Population) -> Steps:
+def forestall_range(lab: Lab, population: Population) -> Steps:
     """Forestall is between 2 % worse and 5.8 % better than the better of aggressive and fixed horizon."""
     cells = {
-        place: {name: study.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
+        place: {name: lab.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
         for place in population
     }
     yield
@@ -80,11 +77,11 @@ def forestall_range(study: Study, population: Population) -> Steps:
     return _range("forestall", population, gain, paper.FORESTALL_PERCENT, words)
 
 
-def reverse_range(study: Study, population: Population) -> Steps:
+def reverse_range(lab: Lab, population: Population) -> Steps:
     """Reverse aggressive is between 3.6 % worse and 10.7 % better than the better of the two."""
     two = ("aggressive", "fixed horizon")
-    cells = {place: [study.cell(place[0], PRACTICAL[name](place[1]), place[1]) for name in two] for place in population}
-    scans = {place: study.reverse_scan(*place) for place in population}
+    cells = {place: [lab.cell(place[0], PRACTICAL[name](place[1]), place[1]) for name in two] for place in population}
+    scans = {place: lab.reverse_scan(*place) for place in population}
     yield
     gain = {
         place: saved_percent(best(scans[place])[1].elapsed_s, min(cell.outcome.elapsed_s for cell in pair))
@@ -111,7 +108,6 @@ def _range(
     quantity = f"{name} against the better of aggressive and fixed horizon, {population.label}"
     return [
         finding(
-            ITEM,
             f"{quantity}: at worst",
             published=f"at most {-worst:g} % worse",
             ours=f"at most {max(0.0, -min(gain.values())):.1f} % worse",
@@ -120,7 +116,6 @@ def _range(
             note=note,
         ),
         finding(
-            ITEM,
             f"{quantity}: at best",
             published=f"at most {most:g} % better",
             ours=f"at most {max(0.0, max(gain.values())):.1f} % better",
@@ -140,10 +135,10 @@ CLOSE = 2.0
 forestall is behind (section 5.1)."""
 
 
-def regimes(study: Study, population: Population) -> Steps:
+def regimes(lab: Lab, population: Population) -> Steps:
     """Fixed horizon and forestall are best when compute-bound, aggressive and forestall when I/O-bound."""
     cells = {
-        place: {name: study.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
+        place: {name: lab.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
         for place in population
     }
     yield
@@ -162,7 +157,6 @@ def regimes(study: Study, population: Population) -> Steps:
             continue
         rows.append(
             finding(
-                ITEM,
                 f"the best in {words} situations, {population.label}",
                 published=f"{name} and forestall",
                 ours=" and ".join(each for each, share in shares.items() if share == 1) or "none throughout",
@@ -189,10 +183,10 @@ APART = math.sqrt(2)
 """Ours: the factor by which means over traces must differ, half a step of the scan."""
 
 
-def reverse_parameters(study: Study, population: Population) -> Steps:
+def reverse_parameters(lab: Lab, population: Population) -> Steps:
     """A smaller F and a larger batch benefit a more I/O-bound application."""
     fewest, most = min(population.disks), max(population.disks)
-    scans = {place: study.reverse_scan(*place) for place in population if place[1] in (fewest, most)}
+    scans = {place: lab.reverse_scan(*place) for place in population if place[1] in (fewest, most)}
     yield
 
     def means(disks: int) -> tuple[float, float]:
@@ -208,7 +202,6 @@ def reverse_parameters(study: Study, population: Population) -> Steps:
     smaller, larger = ratio_many >= APART * ratio_few, batch_few >= APART * batch_many
     return [
         finding(
-            ITEM,
             f"reverse aggressive's best F and batch, {population.label}",
             published="smaller F and larger batches when more I/O-bound",
             ours=f"F {'smaller' if smaller else 'not smaller'} and "

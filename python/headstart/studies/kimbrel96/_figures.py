@@ -3,24 +3,25 @@
 The paper draws them without printing values, so there is nothing to compare with: each row is one bar or point.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
-from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, number
+from headstart.studies._lab import item
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     DEMAND,
     PRACTICAL,
     SCAN_NOTE,
+    Lab,
     Policy,
-    Study,
     aggressive,
     best,
     chosen,
     count,
     fixed_horizon,
 )
+from headstart.studies.kimbrel96._outcome import Cell, Outcome
 from headstart.studies.kimbrel96._traces import Workload
 
 FEW = (1, 2, 3, 4)
@@ -39,121 +40,160 @@ PREFETCHERS = ("fixed horizon", "aggressive", "reverse aggressive")
 
 Bars = dict[tuple[Workload | None, int, str], Cell | list[tuple[Policy, Cell]]]
 """By workload (`None` is synth), disks and algorithm: a run, or a scan of which the best counts."""
+Curve = dict[tuple[Workload, int, int], Cell]
+"""By workload, disks and value of the parameter."""
 
 
-def _bars(study: Study, workloads: Sequence[Workload | None], disks: tuple[int, ...], names: Sequence[str]) -> Bars:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BarFigure:
+    """Elapsed time by disks and algorithm."""
+
+    line: str
+    """What it is."""
+    of: str
+    """The trace of Table 3 whose stand-ins are run."""
+    names: Sequence[str] = PREFETCHERS
+    disks: Sequence[int] = paper.DISKS
+    synth: bool = False
+    """Whether synth is run too, on `FEW` disks."""
+
+    def bars(self, lab: Lab) -> Bars:
+        """Ask for the bars."""
+        bars = _bars(lab, [None], FEW, self.names) if self.synth else {}
+        return bars | _bars(lab, lab.traces.standing_for(self.of), self.disks, self.names)
+
+    def ask(self, lab: Lab) -> Callable[[], list[Row]]:
+        """Ask for the bars, and return what makes rows of them."""
+        bars = self.bars(lab)
+        return lambda: _rows(bars) + lab.skipped(self.of)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CurveFigure:
+    """Elapsed time by a parameter of an algorithm, and disks."""
+
+    line: str
+    """What it is."""
+    of: Sequence[str]
+    """The traces of Table 3 whose stand-ins are run."""
+    name: str
+    """Of the algorithm and its parameter."""
+    policy: Callable[[int], Policy]
+    values: Sequence[int]
+
+    def curve(self, lab: Lab) -> Curve:
+        """Ask for the points."""
+        return curve(lab, lab.traces.standing_for(*self.of), self.values, self.policy)
+
+    def ask(self, lab: Lab) -> Callable[[], list[Row]]:
+        """Ask for the points, and return what makes rows of them."""
+        cells = self.curve(lab)
+        return lambda: _points(self.name, cells) + lab.skipped(*self.of)
+
+
+FIGURES: dict[str, BarFigure | CurveFigure] = {
+    "figure2": BarFigure(
+        line="Figure 2: three prefetchers against optimal demand, on our stand-in for postgres-select.",
+        of="postgres-select",
+        names=("optimal demand", *PREFETCHERS),
+    ),
+    "figure3": BarFigure(
+        line="Figure 3: the three algorithms on synth and on our stand-ins for cscope1.",
+        of="cscope1",
+        disks=FEW,
+        synth=True,
+    ),
+    "figure4": BarFigure(line="Figure 4: the three algorithms on our stand-in for ld.", of="ld"),
+    "figure5": BarFigure(line="Figure 5: the three algorithms on our stand-in for cscope3.", of="cscope3"),
+    "figure6": CurveFigure(
+        line="Figure 6: aggressive by batch size, on our stand-in for cscope2.",
+        of=("cscope2",),
+        name="aggressive, batch",
+        policy=aggressive,
+        values=BATCHES,
+    ),
+    "figure7": CurveFigure(
+        line="Figure 7: fixed horizon by horizon, on our stand-ins for cscope1 and cscope2.",
+        of=("cscope1", "cscope2"),
+        name="fixed horizon, H",
+        policy=fixed_horizon,
+        values=HORIZONS,
+    ),
+    "figure8": BarFigure(
+        line="Figure 8: the three practical algorithms on synth and on our stand-in for xds.",
+        of="xds",
+        names=tuple(PRACTICAL),
+        synth=True,
+    ),
+    "figure9": BarFigure(
+        line="Figure 9: the three practical algorithms on our stand-in for cscope2.",
+        of="cscope2",
+        names=tuple(PRACTICAL),
+    ),
+    "figure10": BarFigure(
+        line="Figure 10: the three practical algorithms on our stand-ins for glimpse.",
+        of="glimpse",
+        names=tuple(PRACTICAL),
+    ),
+}
+"""By item."""
+
+STEPS = {name: item(figure.line, figure.ask) for name, figure in FIGURES.items()}
+"""The items."""
+
+
+def _bars(lab: Lab, workloads: Sequence[Workload | None], disks: Sequence[int], names: Sequence[str]) -> Bars:
     bars: Bars = {}
     for workload in workloads:
         for each in disks:
             for name in names:
                 if name == "reverse aggressive":
-                    bars[workload, each, name] = study.reverse_scan(workload, each)
+                    bars[workload, each, name] = lab.reverse_scan(workload, each)
                     continue
                 policy = DEMAND if name == "optimal demand" else PRACTICAL[name](each)
-                cell = study.synth(policy, each) if workload is None else study.cell(workload, policy, each)
+                cell = lab.synth(policy, each) if workload is None else lab.cell(workload, policy, each)
                 bars[workload, each, name] = cell
     return bars
 
 
-def _rows(item: str, bars: Bars) -> list[Row]:
+def finished(bar: Cell | list[tuple[Policy, Cell]]) -> tuple[Outcome, str]:
+    """Return the outcome of a bar, and how it was chosen if it is the best of a scan."""
+    if not isinstance(bar, list):
+        return bar.outcome, ""
+    policy, outcome = best(bar)
+    return outcome, f"; {chosen(policy)}: {SCAN_NOTE}"
+
+
+def label(workload: Workload | None) -> str:
+    """Return how rows and panels call a workload."""
+    return "synth" if workload is None else workload.label
+
+
+def _rows(bars: Bars) -> list[Row]:
     rows = []
     for (workload, disks, name), bar in bars.items():
-        if not isinstance(bar, list):
-            outcome, words = bar.outcome, ""
-        else:
-            policy, outcome = best(bar)
-            words = f"; {chosen(policy)}: {SCAN_NOTE}"
-        label = "synth" if workload is None else workload.label
-        quantity = f"{label}, {count(disks)}, {name}: elapsed (s)"
-        rows.append(number(item, quantity, published=None, ours=outcome.elapsed_s, note=outcome.split + words))
+        outcome, words = finished(bar)
+        quantity = f"{label(workload)}, {count(disks)}, {name}: elapsed (s)"
+        rows.append(unpublished(quantity, outcome.elapsed_s, note=outcome.split + words))
     return rows
 
 
-def figure2(study: Study) -> Steps:
-    """Figure 2: three prefetchers against optimal demand, on our stand-in for postgres-select."""
-    workloads = study.traces.standing_for("postgres-select")
-    bars = _bars(study, workloads, paper.DISKS, ("optimal demand", *PREFETCHERS))
-    yield
-    return _rows("figure2", bars) + study.skipped("figure2", "pg_select")
-
-
-def figure3(study: Study) -> Steps:
-    """Figure 3: the three algorithms on synth and on our stand-ins for cscope1."""
-    bars = _bars(study, [None, *study.traces.standing_for("cscope1")], FEW, PREFETCHERS)
-    yield
-    return _rows("figure3", bars) + study.skipped("figure3", "cscope1", "cs")
-
-
-def figure4(study: Study) -> Steps:
-    """Figure 4: the three algorithms on our stand-in for ld."""
-    bars = _bars(study, study.traces.standing_for("ld"), paper.DISKS, PREFETCHERS)
-    yield
-    return _rows("figure4", bars) + study.skipped("figure4", "ld")
-
-
-def figure5(study: Study) -> Steps:
-    """Figure 5: the three algorithms on our stand-in for cscope3."""
-    bars = _bars(study, study.traces.standing_for("cscope3"), paper.DISKS, PREFETCHERS)
-    yield
-    return _rows("figure5", bars) + study.skipped("figure5", "cscope3")
-
-
-def curve(
-    study: Study, workloads: Sequence[Workload], values: Sequence[int], policy: Callable[[int], Policy]
-) -> dict[tuple[Workload, int, int], Cell]:
+def curve(lab: Lab, workloads: Sequence[Workload], values: Sequence[int], policy: Callable[[int], Policy]) -> Curve:
     """Ask for a curve: by workload, disks and value of the parameter."""
     return {
-        (workload, disks, value): study.cell(workload, policy(value), disks)
+        (workload, disks, value): lab.cell(workload, policy(value), disks)
         for workload in workloads
         for disks in CURVE_DISKS
         for value in values
     }
 
 
-def _points(item: str, name: str, cells: dict[tuple[Workload, int, int], Cell]) -> list[Row]:
+def _points(name: str, cells: Curve) -> list[Row]:
     return [
-        number(
-            item,
+        unpublished(
             f"{workload.label}, {count(disks)}, {name} {value}: elapsed (s)",
-            published=None,
-            ours=cell.outcome.elapsed_s,
+            cell.outcome.elapsed_s,
             note=f"{cell.outcome.split}; {cell.outcome.service_ms:.2f} ms a request",
         )
         for (workload, disks, value), cell in cells.items()
     ]
-
-
-def figure6(study: Study) -> Steps:
-    """Figure 6: aggressive by batch size, on our stand-in for cscope2."""
-    cells = curve(study, study.traces.standing_for("cscope2"), BATCHES, aggressive)
-    yield
-    return _points("figure6", "aggressive, batch", cells) + study.skipped("figure6", "cscope2")
-
-
-def figure7(study: Study) -> Steps:
-    """Figure 7: fixed horizon by horizon, on our stand-ins for cscope1 and cscope2."""
-    cells = curve(study, study.traces.standing_for("cscope1", "cscope2"), HORIZONS, fixed_horizon)
-    yield
-    return _points("figure7", "fixed horizon, H", cells) + study.skipped("figure7", "cscope1", "cscope2", "cs")
-
-
-def figure8(study: Study) -> Steps:
-    """Figure 8: the three practical algorithms on synth and on our stand-in for xds."""
-    bars = _bars(study, [None], FEW, tuple(PRACTICAL))
-    bars |= _bars(study, study.traces.standing_for("xds"), paper.DISKS, tuple(PRACTICAL))
-    yield
-    return _rows("figure8", bars) + study.skipped("figure8", "ml_slice")
-
-
-def figure9(study: Study) -> Steps:
-    """Figure 9: the three practical algorithms on our stand-in for cscope2."""
-    bars = _bars(study, study.traces.standing_for("cscope2"), paper.DISKS, tuple(PRACTICAL))
-    yield
-    return _rows("figure9", bars) + study.skipped("figure9", "cscope2")
-
-
-def figure10(study: Study) -> Steps:
-    """Figure 10: the three practical algorithms on our stand-ins for glimpse."""
-    bars = _bars(study, study.traces.standing_for("glimpse"), paper.DISKS, tuple(PRACTICAL))
-    yield
-    return _rows("figure10", bars) + study.skipped("figure10", "glimpse", "gli")

@@ -16,9 +16,9 @@ from headstart.studies.kimbrel96._comparisons import (
     reverse_parameters,
     reverse_range,
 )
+from headstart.studies.kimbrel96._lab import Lab, together
 from headstart.studies.kimbrel96._parameters import batch_curve, horizon_curve, static_ratio, table6_batches
 from headstart.studies.kimbrel96._populations import Population
-from headstart.studies.kimbrel96._study import Study, together
 from headstart.studies.kimbrel96._systems import (
     crossovers,
     faster_processor,
@@ -29,7 +29,7 @@ from headstart.studies.kimbrel96._systems import (
 )
 from headstart.studies.kimbrel96._traces import Think, Workload
 
-ON_ALL: tuple[Callable[[Study, Population], Steps], ...] = (
+ON_ALL: tuple[Callable[[Lab, Population], Steps], ...] = (
     against_demand,
     regimes,
     forestall_range,
@@ -46,7 +46,7 @@ ON_ALL: tuple[Callable[[Study, Population], Steps], ...] = (
 )
 """Checked on each kind of think time."""
 
-ON_ONE: tuple[tuple[Callable[[Study, Workload], Steps], tuple[str, ...]], ...] = (
+ON_ONE: tuple[tuple[Callable[[Lab, Workload], Steps], tuple[str, ...]], ...] = (
     (utilization_order, ("postgres-select",)),
     (batch_curve, ("cscope2",)),
     (horizon_curve, ("cscope1", "cscope2")),
@@ -55,9 +55,9 @@ ON_ONE: tuple[tuple[Callable[[Study, Workload], Steps], tuple[str, ...]], ...] =
 """Checked on what stands for one trace."""
 
 
-def population(study: Study, think: Think) -> Population:
+def population(lab: Lab, think: Think) -> Population:
     """Return the stand-ins with one kind of think time."""
-    return Population(think, [each for each in study.traces.workloads if each.think == think])
+    return Population(think, [each for each in lab.traces.workloads if each.think == think])
 
 
 def _with_caveat(steps: Steps, caveat: str) -> Steps:
@@ -66,14 +66,14 @@ def _with_caveat(steps: Steps, caveat: str) -> Steps:
     return [dataclasses.replace(row, note=f"{row.note}. {caveat}") if row.verdict == "differs" else row for row in rows]
 
 
-def findings(study: Study) -> Steps:
+def findings(lab: Lab) -> Steps:
     """Each finding of the paper as a verdict on the stand-ins."""
     parts: list[Steps] = []
-    populations = [population(study, think) for think in ("scaled", "as recorded")]
+    populations = [population(lab, think) for think in ("scaled", "as recorded")]
     for check in ON_ALL:
-        parts += [_with_caveat(check(study, each), each.caveat) for each in populations if each.workloads]
-    parts.append(crossovers(study, population(study, "scaled, rows swapped")))
+        parts += [_with_caveat(check(lab, each), each.caveat) for each in populations if each.workloads]
+    parts.append(crossovers(lab, population(lab, "scaled, rows swapped")))
     for check_one, names in ON_ONE:
-        parts += [check_one(study, workload) for workload in study.traces.standing_for(*names)]
+        parts += [check_one(lab, workload) for workload in lab.traces.standing_for(*names)]
     rows = yield from together(parts)
-    return rows + study.skipped("findings")
+    return rows + lab.skipped()

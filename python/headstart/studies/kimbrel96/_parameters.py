@@ -7,11 +7,9 @@ from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._figures import BATCHES, HORIZONS, curve
-from headstart.studies.kimbrel96._lab import Cell, Outcome
-from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, spread
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     STALL_SHARE,
-    Study,
+    Lab,
     aggressive,
     count,
     fixed_horizon,
@@ -19,20 +17,20 @@ from headstart.studies.kimbrel96._study import (
     saved_percent,
     slower_percent,
 )
+from headstart.studies.kimbrel96._outcome import Cell, Outcome
+from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, spread
 from headstart.studies.kimbrel96._traces import Workload
-
-ITEM = "findings"
 
 TRIED_BATCHES = (4, 8, 16, 40, 80, 160)
 """Batches that Table 6's are held against: those of the table and the next of Figure 6."""
 
 
-def static_ratio(study: Study, population: Population) -> Steps:
+def static_ratio(lab: Lab, population: Population) -> Steps:
     """A static F' is at worst 6.8 %, 1.4 %, 1.2 % behind the dynamic one."""
-    dynamic = {place: study.cell(place[0], forestall(paper.table6(place[1])), place[1]) for place in population}
+    dynamic = {place: lab.cell(place[0], forestall(paper.table6(place[1])), place[1]) for place in population}
     static = {
         place: {
-            ratio: study.cell(place[0], forestall(paper.table6(place[1]), ratio), place[1])
+            ratio: lab.cell(place[0], forestall(paper.table6(place[1]), ratio), place[1])
             for ratio in paper.STATIC_FETCH_RATIOS
         }
         for place in population
@@ -86,7 +84,6 @@ def _static(population: Population, words: str, worst: float, limit: float, note
             "; with the think times of today's processors 4F lies in the hundreds for most traces, and 60 is too little"
         )
     return finding(
-        ITEM,
         f"forestall, {words} against the dynamic estimate, {population.label}",
         published=f"at most {limit:g} % worse",
         ours=f"at most {max(0.0, worst):.1f} % worse",
@@ -96,10 +93,10 @@ def _static(population: Population, words: str, worst: float, limit: float, note
     )
 
 
-def table6_batches(study: Study, population: Population) -> Steps:
+def table6_batches(lab: Lab, population: Population) -> Steps:
     """Table 6's batches are on average 0.7 %, at most 11 % worse than the best batch of a configuration."""
     cells = {
-        place: {batch: study.cell(place[0], aggressive(batch), place[1]) for batch in TRIED_BATCHES}
+        place: {batch: lab.cell(place[0], aggressive(batch), place[1]) for batch in TRIED_BATCHES}
         for place in population
     }
     yield
@@ -111,7 +108,6 @@ def table6_batches(study: Study, population: Population) -> Steps:
     limit_mean, limit_most = paper.TABLE_6_LOSS_PERCENT
     return [
         finding(
-            ITEM,
             f"aggressive with Table 6's batches against the best batch, {population.label}",
             published=f"on average {limit_mean:g} % worse, at most {limit_most:g} %",
             ours=f"on average {mean:.1f} % worse, at most {most:.1f} %",
@@ -122,9 +118,9 @@ def table6_batches(study: Study, population: Population) -> Steps:
     ]
 
 
-def batch_curve(study: Study, workload: Workload) -> Steps:
+def batch_curve(lab: Lab, workload: Workload) -> Steps:
     """Larger batches help at first and hurt in the end; with more disks the best is smaller and matters less."""
-    cells = curve(study, [workload], BATCHES, aggressive)
+    cells = curve(lab, [workload], BATCHES, aggressive)
     yield
     times = _by_disks(cells)
     best = {disks: min(by, key=by.__getitem__) for disks, by in times.items()}
@@ -140,7 +136,6 @@ def batch_curve(study: Study, workload: Workload) -> Steps:
     both = all(ours >= HALF * theirs for ours, theirs in (fall, rise))
     return [
         finding(
-            ITEM,
             f"aggressive by batch size, {workload.label}",
             published="improves, then drops; with more disks the best batch shrinks and matters less",
             ours=f"best batch {best[few]} on {count(few)}, {best[many]} on {count(many)}; "
@@ -151,7 +146,6 @@ def batch_curve(study: Study, workload: Workload) -> Steps:
             + ", ".join(f"{disks}: {batch} (spread {effect[disks]:.1f} %)" for disks, batch in best.items()),
         ),
         finding(
-            ITEM,
             f"aggressive on one disk by batch size, {workload.label}",
             published="from 4 to 160 the fetch time falls, from 160 to 1280 the fetches rise",
             ours="both so" if both else "not both so",
@@ -171,10 +165,10 @@ EVEN = 0.5
 """Ours: percent by which two elapsed times may differ and count as the same."""
 
 
-def horizon_curve(study: Study, workload: Workload) -> Steps:
+def horizon_curve(lab: Lab, workload: Workload) -> Steps:
     """On compute-bound cscope1 a longer horizon only hurts; on I/O-bound cscope2 it helps until it is very large."""
-    cells = curve(study, [workload], HORIZONS, fixed_horizon)
-    fcfs = {disks: study.cell(workload, fixed_horizon(512), disks, scheduler="fcfs") for disks in (2, 3)}
+    cells = curve(lab, [workload], HORIZONS, fixed_horizon)
+    fcfs = {disks: lab.cell(workload, fixed_horizon(512), disks, scheduler="fcfs") for disks in (2, 3)}
     yield
     times = _by_disks(cells)
     best = {disks: min(by, key=by.__getitem__) for disks, by in times.items()}
@@ -193,7 +187,6 @@ def horizon_curve(study: Study, workload: Workload) -> Steps:
         drops = all(slower_percent(by[2048], min(by.values())) > EVEN for by in times.values())
         return [
             finding(
-                ITEM,
                 quantity,
                 published="improves significantly at first; declines only at very large H",
                 ours=f"{'improves' if helps else 'does not improve'} significantly, beyond H 62, on 1 and 2 disks, "
@@ -209,7 +202,6 @@ def horizon_curve(study: Study, workload: Workload) -> Steps:
     stalls = {disks: (cells[workload, disks, 512].outcome, cell.outcome) for disks, cell in fcfs.items()}
     rows = [
         finding(
-            ITEM,
             quantity,
             published="gets worse with H on two and more disks, and fetches more",
             ours=f"{'gets worse' if hurts else 'does not always get worse'}, "
@@ -229,7 +221,6 @@ def _reordering(workload: Workload, stalls: Mapping[int, tuple[Outcome, Outcome]
     """Whether FCFS removes the stalls of a long horizon: runs with CSCAN and FCFS by disks."""
     gone = all(without.stall_s <= STALL_SHARE * without.elapsed_s for _, without in stalls.values())
     return finding(
-        ITEM,
         f"fixed horizon with H = 512 and FCFS on 2 and 3 disks, {workload.label}",
         published="the stalls come from reordering: FCFS eliminates them",
         ours="FCFS removes them" if gone else "FCFS does not remove them",

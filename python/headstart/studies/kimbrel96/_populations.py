@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._study import count
+from headstart.studies.kimbrel96._lab import count
 from headstart.studies.kimbrel96._traces import Think, Workload
 
 Place = tuple[Workload, int]

@@ -9,19 +9,19 @@ Table 6, which the paper says only of section 4.3, other rows show what comes ou
 import statistics
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Basis, Row, finding, number
+from headstart.studies._rows import Basis, Row, finding, number, unpublished
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     DEMAND,
     STALL_SHARE,
+    Lab,
     Policy,
-    Study,
     aggressive,
     count,
     fixed_horizon,
     reverse_aggressive,
 )
+from headstart.studies.kimbrel96._outcome import Cell
 
 DISKS = (1, 2, 3, 4)
 
@@ -54,20 +54,19 @@ STALLING = (1, 2)
 was found by trying for Table 2. Fixed horizon on more disks has no stalls to be fitted."""
 
 
-def table2(study: Study) -> Steps:
+def table2(lab: Lab) -> Steps:
     """Table 2: elapsed times of synth on 1 to 4 disks."""
-    fixed = {disks: study.synth(fixed_horizon(), disks) for disks in DISKS}
-    scanned = {disks: study.synth(aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS}
-    table6 = {disks: study.synth(aggressive(paper.table6(disks)), disks) for disks in DISKS}
+    fixed = {disks: lab.synth(fixed_horizon(), disks) for disks in DISKS}
+    scanned = {disks: lab.synth(aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS}
+    table6 = {disks: lab.synth(aggressive(paper.table6(disks)), disks) for disks in DISKS}
     lightning = {
-        "fixed horizon": [_lightning(study, fixed_horizon(), disks) for disks in DISKS],
-        "aggressive": [_lightning(study, aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS],
+        "fixed horizon": [_lightning(lab, fixed_horizon(), disks) for disks in DISKS],
+        "aggressive": [_lightning(lab, aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS],
     }
     yield
     printed = paper.TABLE_2_SYNTH_S
     rows = [
         number(
-            "table2",
             f"synth, {count(disks)}, fixed horizon: elapsed (s)",
             published=printed["fixed horizon"][disks - 1],
             ours=fixed[disks].outcome.elapsed_s,
@@ -83,20 +82,12 @@ def table2(study: Study) -> Steps:
         rows += [_aggressive(words, disks, sizes[disks], cells[disks]) for disks in DISKS]
     for name, runs in lightning.items():
         rows += [_cmu(name, disks, cells) for disks, cells in zip(DISKS, runs, strict=True)]
-    rows.append(
-        Row(
-            item="table2",
-            quantity="xds on both simulators",
-            published=None,
-            ours=None,
-            note="not computed: the trace of xds is lost",
-        )
-    )
+    rows.append(unpublished("xds on both simulators", None, note="not computed: the trace of xds is lost"))
     return rows
 
 
-def _lightning(study: Study, policy: Policy, disks: int) -> list[Cell]:
-    return [study.synth(policy, disks, LIGHTNING, seed) for seed in LIGHTNING_SEEDS]
+def _lightning(lab: Lab, policy: Policy, disks: int) -> list[Cell]:
+    return [lab.synth(policy, disks, LIGHTNING, seed) for seed in LIGHTNING_SEEDS]
 
 
 def _cmu(name: str, disks: int, cells: list[Cell]) -> Row:
@@ -104,7 +95,6 @@ def _cmu(name: str, disks: int, cells: list[Cell]) -> Row:
     times = [cell.outcome.elapsed_s for cell in cells]
     within = sum(abs(time / published - 1) <= TOLERANCE_LIGHTNING for time in times)
     return number(
-        "table2",
         f"CMU simulator (IBM 0661), synth on {count(disks)} by {name}: elapsed (s)",
         published=published,
         ours=statistics.mean(times),
@@ -123,7 +113,6 @@ def _basis(name: str, disks: int) -> Basis:
 
 def _aggressive(words: str, disks: int, batch: int, cell: Cell) -> Row:
     return number(
-        "table2",
         f"synth, {count(disks)}, aggressive, {words}: elapsed (s)",
         published=paper.TABLE_2_SYNTH_S["aggressive"][disks - 1],
         ours=cell.outcome.elapsed_s,
@@ -134,16 +123,16 @@ def _aggressive(words: str, disks: int, batch: int, cell: Cell) -> Row:
     )
 
 
-def synth(study: Study) -> Steps:
+def synth(lab: Lab) -> Steps:
     """Section 4.2: fetches, waste and stalls of synth."""
-    demand = study.synth(DEMAND, 1)
-    fixed = {disks: study.synth(fixed_horizon(), disks) for disks in DISKS}
-    greedy = {disks: study.synth(aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS}
+    demand = lab.synth(DEMAND, 1)
+    fixed = {disks: lab.synth(fixed_horizon(), disks) for disks in DISKS}
+    greedy = {disks: lab.synth(aggressive(SCANNED_BATCH[disks]), disks) for disks in DISKS}
     reverse = {
-        disks: study.synth(reverse_aggressive(ratio, batch), disks) for disks, (ratio, batch) in SCANNED_REVERSE.items()
+        disks: lab.synth(reverse_aggressive(ratio, batch), disks) for disks, (ratio, batch) in SCANNED_REVERSE.items()
     }
-    longer = study.synth(aggressive(paper.table6(2)), 2)
-    unbatched = study.synth(reverse_aggressive(SCANNED_REVERSE[3][0], 1), 3)
+    longer = lab.synth(aggressive(paper.table6(2)), 2)
+    unbatched = lab.synth(reverse_aggressive(SCANNED_REVERSE[3][0], 1), 3)
     yield
     rows = [_fetches("optimal demand fetching", 1, paper.SYNTH_FETCHES_MIN, demand, 0.0, "")]
     for disks, cell in fixed.items():
@@ -172,7 +161,6 @@ def synth(study: Study) -> Steps:
 def _fetches(name: str, disks: int, published: int, cell: Cell, tolerance: float, words: str) -> Row:
     run = cell.outcome
     return number(
-        "synth",
         f"{count(disks)}, {name}: fetches",
         published=published,
         ours=run.fetches,
@@ -186,7 +174,6 @@ def _fetches(name: str, disks: int, published: int, cell: Cell, tolerance: float
 def _waste(greedy: dict[int, Cell]) -> Row:
     wasted = ", ".join(f"{cell.outcome.wasted} on {count(disks)}" for disks, cell in greedy.items())
     return number(
-        "synth",
         "3 disks, aggressive: wasted fetches",
         published=paper.SYNTH_WASTED_3_DISKS,
         ours=greedy[3].outcome.wasted,
@@ -202,7 +189,6 @@ def _stalls(cells: dict[str, Cell], unbatched: Cell) -> Row:
     shares = {name: cell.outcome.stall_s / cell.outcome.elapsed_s for name, cell in cells.items()}
     gone = all(share <= STALL_SHARE for share in shares.values())
     return finding(
-        "synth",
         "3 disks: stall time",
         published="stall time is eliminated by all three algorithms",
         ours="eliminated by all three" if gone else "not eliminated by all three",
@@ -225,7 +211,6 @@ def _two_disks(cells: dict[str, Cell]) -> Row:
     times = {name: cell.outcome.elapsed_s for name, cell in cells.items()}
     apart = max(times.values()) / min(times.values()) - 1
     return finding(
-        "synth",
         "2 disks: the three elapsed times",
         published="similar under all three algorithms",
         ours=f"{100 * apart:.1f} % apart",
@@ -245,7 +230,6 @@ def _service(cells: dict[str, dict[int, Cell]], longer: Cell) -> Row:
     }
     within = all(low <= time <= high for time in times.values())
     return finding(
-        "synth",
         "mean time of a disk request",
         published="between 3 and 4 ms",
         ours=f"between {min(times.values()):.2f} and {max(times.values()):.2f} ms",

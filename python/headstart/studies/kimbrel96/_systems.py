@@ -6,22 +6,20 @@ from collections.abc import Mapping
 from headstart.studies._lab import Steps
 from headstart.studies._rows import finding
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell
-from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, few, spread
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     DEMAND,
     PRACTICAL,
+    Lab,
     Policy,
-    Study,
     best,
     count,
     fixed_horizon,
     saved_percent,
     slower_percent,
 )
+from headstart.studies.kimbrel96._outcome import Cell
+from headstart.studies.kimbrel96._populations import ROUNDING, Place, Population, at, few, spread
 from headstart.studies.kimbrel96._traces import SWAPPED, Workload
-
-ITEM = "findings"
 
 TIE = 0.1
 """Ours: percent by which fixed horizon may be slower and still match aggressive."""
@@ -57,13 +55,13 @@ ROWS = "the two postgres rows of Table 3 seem to be swapped (item table4): compa
 Margins = dict[Workload, dict[int, tuple[Cell, Cell]]]
 
 
-def _pairs(study: Study, population: Population, speed: int) -> Margins:
+def _pairs(lab: Lab, population: Population, speed: int) -> Margins:
     horizon = paper.HORIZON if speed == 1 else paper.HORIZON_FAST
     return {
         workload: {
             disks: (
-                study.cell(workload, fixed_horizon(horizon), disks, speed=speed),
-                study.cell(workload, PRACTICAL["aggressive"](disks), disks, speed=speed),
+                lab.cell(workload, fixed_horizon(horizon), disks, speed=speed),
+                lab.cell(workload, PRACTICAL["aggressive"](disks), disks, speed=speed),
             )
             for disks in population.disks
         }
@@ -78,9 +76,9 @@ def _margin(pairs: Mapping[int, tuple[Cell, Cell]]) -> dict[int, float]:
     }
 
 
-def crossovers(study: Study, population: Population) -> Steps:
+def crossovers(lab: Lab, population: Population) -> Steps:
     """Fixed horizon overtakes aggressive at some number of disks, sooner the more compute-bound a trace is."""
-    pairs = _pairs(study, population, 1)
+    pairs = _pairs(lab, population, 1)
     yield
     rows = []
     for workload, by_disks in pairs.items():
@@ -91,7 +89,6 @@ def crossovers(study: Study, population: Population) -> Steps:
         where = crossover(margin)
         rows.append(
             finding(
-                ITEM,
                 f"fixed horizon overtakes aggressive, {workload.label}",
                 published=published,
                 ours=_said(where),
@@ -107,9 +104,9 @@ def crossovers(study: Study, population: Population) -> Steps:
     return rows
 
 
-def faster_processor(study: Study, population: Population) -> Steps:
+def faster_processor(lab: Lab, population: Population) -> Steps:
     """With a processor twice as fast, the crossover moves to more disks."""
-    slow, fast = _pairs(study, population, 1), _pairs(study, population, 2)
+    slow, fast = _pairs(lab, population, 1), _pairs(lab, population, 2)
     yield
     told, crossing, moved = [], 0, 0
     for workload in population.workloads:
@@ -119,7 +116,6 @@ def faster_processor(study: Study, population: Population) -> Steps:
         told.append(f"{workload.stand_in.name} {before or 'never'} to {after or 'never'}")
     return [
         finding(
-            ITEM,
             f"crossover with a processor twice as fast, {population.label}",
             published="shifts to a larger number of disks, in all applications",
             ours=f"to more disks in {moved} of the {crossing} traces that have one",
@@ -131,9 +127,9 @@ def faster_processor(study: Study, population: Population) -> Steps:
     ]
 
 
-def scheduler(study: Study, population: Population) -> Steps:
+def scheduler(lab: Lab, population: Population) -> Steps:
     """CSCAN helps reverse aggressive most, fixed horizon least, and hurts a little when compute-bound."""
-    scans = {place: study.reverse_scan(*place) for place in population}
+    scans = {place: lab.reverse_scan(*place) for place in population}
     yield
     cells: dict[str, dict[Place, tuple[Cell, Cell]]] = {name: {} for name in paper.CSCAN_GAIN_PERCENT}
     for place, scan in scans.items():
@@ -141,8 +137,8 @@ def scheduler(study: Study, population: Population) -> Steps:
         policies: dict[str, Policy] = {name: PRACTICAL[name](disks) for name in ("aggressive", "fixed horizon")}
         policies["reverse aggressive"] = best(scan)[0]
         for name, policy in policies.items():
-            fcfs = study.cell(workload, policy, disks, scheduler="fcfs")
-            cells[name][place] = (study.cell(workload, policy, disks), fcfs)
+            fcfs = lab.cell(workload, policy, disks, scheduler="fcfs")
+            cells[name][place] = (lab.cell(workload, policy, disks), fcfs)
     yield
     gain = {
         name: {
@@ -159,7 +155,6 @@ def scheduler(study: Study, population: Population) -> Steps:
     worst = max(loss, key=loss.__getitem__)
     return [
         finding(
-            ITEM,
             f"the most that CSCAN gains over FCFS, {population.label}",
             published="reverse aggressive most (24 %), aggressive 19 %, fixed horizon least (15 %)",
             ours=", ".join(f"{name} {percent:.1f} %" for name, percent in most.items()),
@@ -168,7 +163,6 @@ def scheduler(study: Study, population: Population) -> Steps:
             note=f"{note}. Reverse aggressive: the best of our scan with CSCAN, under both",
         ),
         finding(
-            ITEM,
             f"the most that CSCAN loses to FCFS, {population.label}",
             published=f"{paper.CSCAN_LOSS_PERCENT:g} %, by fixed horizon",
             ours=f"{loss[worst]:.1f} %, by {worst}",
@@ -183,14 +177,14 @@ MODERATE = (2, 3, 4, 5, 6)
 """Moderate numbers of disks: those of Table 4 in which its own order is strict enough to see."""
 
 
-def utilization_order(study: Study, workload: Workload) -> Steps:
+def utilization_order(lab: Lab, workload: Workload) -> Steps:
     """Aggressive keeps the disks busiest, then reverse aggressive, fixed horizon, demand; forestall lies between."""
     cells = {
-        (disks, name): study.cell(workload, DEMAND if name == "demand" else PRACTICAL[name](disks), disks)
+        (disks, name): lab.cell(workload, DEMAND if name == "demand" else PRACTICAL[name](disks), disks)
         for disks in paper.DISKS
         for name in ("demand", *PRACTICAL)
     }
-    scans = {disks: study.reverse_scan(workload, disks) for disks in paper.DISKS}
+    scans = {disks: lab.reverse_scan(workload, disks) for disks in paper.DISKS}
     yield
     busy = {key: cell.outcome.utilization for key, cell in cells.items()}
     for disks, scan in scans.items():
@@ -206,7 +200,6 @@ def utilization_order(study: Study, workload: Workload) -> Steps:
     )
     return [
         finding(
-            ITEM,
             f"disk utilisation on {MODERATE[0]} to {MODERATE[-1]} disks, {workload.label}",
             published="aggressive most, then reverse aggressive, fixed horizon, demand",
             ours=f"this order on {len(right)} of {len(MODERATE)} arrays",
@@ -215,7 +208,6 @@ def utilization_order(study: Study, workload: Workload) -> Steps:
             note=f"section 4.3, Table 4; {told}",
         ),
         finding(
-            ITEM,
             f"disk utilisation of forestall, {workload.label}",
             published="between those of aggressive and fixed horizon",
             ours=f"so on {len(between)} of {len(paper.DISKS)} arrays",
@@ -234,10 +226,10 @@ def _falls(values: list[float]) -> bool:
     return all(high >= low - PRINTED for high, low in itertools.pairwise(values))
 
 
-def least_load(study: Study, population: Population) -> Steps:
+def least_load(lab: Lab, population: Population) -> Steps:
     """Fixed horizon consistently places the least I/O load on the disks."""
     cells = {
-        place: {name: study.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
+        place: {name: lab.cell(place[0], policy(place[1]), place[1]) for name, policy in PRACTICAL.items()}
         for place in population
     }
     yield
@@ -258,7 +250,6 @@ def least_load(study: Study, population: Population) -> Steps:
     less_than = [place for place, value in over["forestall"].items() if value < 0]
     return [
         finding(
-            ITEM,
             f"fetches of fixed horizon, {population.label}",
             published="consistently the least I/O load",
             ours=f"more than aggressive or forestall in {len(fewer)} of {2 * len(runs)} comparisons",
@@ -267,7 +258,6 @@ def least_load(study: Study, population: Population) -> Steps:
             note=note + (f"; fewer: {few(fewer)}" if fewer else ""),
         ),
         finding(
-            ITEM,
             f"fetches of forestall, {population.label}",
             published="intermediate between aggressive and fixed horizon",
             ours=f"more than aggressive in {len(more_than)}, fewer than fixed horizon in {len(less_than)} of "
@@ -288,16 +278,15 @@ USUALLY = 0.75
 """Ours: the share of configurations for which "usually" is granted."""
 
 
-def response_estimate(study: Study, population: Population) -> Steps:
+def response_estimate(lab: Lab, population: Population) -> Steps:
     """15 ms usually overestimates a disk's response time."""
-    cells = {place: study.cell(place[0], fixed_horizon(), place[1]) for place in population}
+    cells = {place: lab.cell(place[0], fixed_horizon(), place[1]) for place in population}
     yield
     service = {place: cell.outcome.service_ms for place, cell in cells.items()}
     below = sum(time < paper.RESPONSE_ASSUMED_MS for time in service.values())
     low, high = min(service, key=service.__getitem__), max(service, key=service.__getitem__)
     return [
         finding(
-            ITEM,
             f"mean service time of a disk request under fixed horizon, {population.label}",
             published="15 ms is usually an overestimate",
             ours=f"less than 15 ms in {below} of {len(service)} configurations",

@@ -4,15 +4,14 @@ The paper's figures are of other traces: they stand in the notes, for the eye, a
 """
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, number
+from headstart.studies._rows import Row, number, unpublished
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Cell
-from headstart.studies.kimbrel96._study import (
+from headstart.studies.kimbrel96._lab import (
     DEMAND,
     PRACTICAL,
     SCAN_NOTE,
+    Lab,
     Policy,
-    Study,
     best,
     chosen,
     count,
@@ -20,6 +19,7 @@ from headstart.studies.kimbrel96._study import (
     saved_percent,
     slower_percent,
 )
+from headstart.studies.kimbrel96._outcome import Cell
 from headstart.studies.kimbrel96._traces import Workload
 
 SYNTH_COMPUTE_TOLERANCE = 0.01
@@ -34,20 +34,17 @@ SYNTH_UNSCALED = {
 """With a cache that holds everything, so that its fetches are the distinct blocks."""
 
 
-def table3(study: Study) -> Steps:
+def table3(lab: Lab) -> Steps:
     """Table 3: what the traces are, ours beside those that they stand for."""
-    synth = study.lab.cell(SYNTH_UNSCALED)
-    workloads = study.traces.workloads
+    synth = lab.ask(SYNTH_UNSCALED)
+    workloads = lab.traces.workloads
     yield
     rows: list[Row] = []
     printed, run = paper.TABLE_3["synth"], synth.outcome
-    rows.append(number("table3", "synth: reads", published=printed.reads, ours=run.references, basis="identity"))
-    rows.append(
-        number("table3", "synth: distinct blocks", published=printed.distinct, ours=run.fetches, basis="identity")
-    )
+    rows.append(number("synth: reads", published=printed.reads, ours=run.references, basis="identity"))
+    rows.append(number("synth: distinct blocks", published=printed.distinct, ours=run.fetches, basis="identity"))
     rows.append(
         number(
-            "table3",
             "synth: compute (s)",
             published=printed.compute_s,
             ours=run.compute_s,
@@ -59,8 +56,8 @@ def table3(study: Study) -> Steps:
     for workload in workloads:
         rows += _summary(workload)
     note = "no trace of ours stands for dinero, one file read sequentially again and again; synth is of its kind"
-    rows.append(Row(item="table3", quantity="dinero", published=None, ours=None, note=note))
-    return rows + study.skipped("table3")
+    rows.append(unpublished("dinero", None, note=note))
+    return rows + lab.skipped()
 
 
 def _summary(workload: Workload) -> list[Row]:
@@ -81,50 +78,38 @@ def _summary(workload: Workload) -> list[Row]:
         how = f"{how}: the mean of {whose}, {workload.compute_ms_mean:.3f} ms a read"
         if not workload.stand_in.recorded:
             how += ", exponential: the trace has no times, and its blocks are numbered by first touch"
-    compute = Row(
-        item="table3",
-        quantity=f"{workload.label}: compute (s)",
-        published=None,
-        ours=compute_s,
-        note=f"{told['compute']}; {how}",
-    )
+    compute = unpublished(f"{workload.label}: compute (s)", compute_s, note=f"{told['compute']}; {how}")
     if workload.think == "scaled, rows swapped" or (workload.think == "scaled" and workload.stand_in.recorded):
         return [compute]
     name = f"our {workload.stand_in.name}"
     cache = f"; cache {workload.frames} blocks"
     return [
-        number("table3", f"{name}: reads", published=None, ours=workload.references, note=told["reads"]),
-        number(
-            "table3",
-            f"{name}: distinct blocks",
-            published=None,
-            ours=workload.distinct,
-            note=told["distinct"] + cache,
-        ),
+        unpublished(f"{name}: reads", workload.references, note=told["reads"]),
+        unpublished(f"{name}: distinct blocks", workload.distinct, note=told["distinct"] + cache),
         compute,
     ]
 
 
-def table4(study: Study) -> Steps:
+def table4(lab: Lab) -> Steps:
     """Table 4: how busy the disks are, on our stand-in for postgres-select."""
     names = ("fixed horizon", "aggressive")
-    workloads = study.traces.standing_for("postgres-select")
+    workloads = lab.traces.standing_for("postgres-select")
     plain = {
-        (workload, disks, name): study.cell(workload, policy, disks)
+        (workload, disks, name): lab.cell(workload, policy, disks)
         for workload in workloads
         for disks in paper.DISKS
         for name, policy in [("demand", DEMAND), *((name, PRACTICAL[name](disks)) for name in names)]
     }
-    scans = {(workload, disks): study.reverse_scan(workload, disks) for workload in workloads for disks in paper.DISKS}
+    scans = {(workload, disks): lab.reverse_scan(workload, disks) for workload in workloads for disks in paper.DISKS}
     yield
     rows = []
     for (workload, disks, name), cell in plain.items():
-        rows.append(_busy("table4", workload, disks, name, cell.outcome.utilization, paper.TABLE_4[name], ""))
+        rows.append(_busy(workload, disks, name, cell.outcome.utilization, paper.TABLE_4[name], ""))
     for (workload, disks), scan in scans.items():
         policy, outcome = best(scan)
         name, words = "reverse aggressive", f"; {chosen(policy)}: {SCAN_NOTE}"
-        rows.append(_busy("table4", workload, disks, name, outcome.utilization, paper.TABLE_4[name], words))
-    return [*rows, _contradiction(), *study.skipped("table4", "pg_select")]
+        rows.append(_busy(workload, disks, name, outcome.utilization, paper.TABLE_4[name], words))
+    return [*rows, _contradiction(), *lab.skipped("postgres-select")]
 
 
 def _contradiction() -> Row:
@@ -136,11 +121,9 @@ def _contradiction() -> Row:
         processor_ms = 1000 * compute_s + paper.DRIVER_OVERHEAD_MS * select.distinct
         return busy / (1 - busy) * processor_ms / select.distinct
 
-    return number(
-        "table4",
+    return unpublished(
         "what one fetch takes on one disk, if Table 3 and Table 4 are both right (ms)",
-        published=None,
-        ours=fetch_ms(select.compute_s),
+        fetch_ms(select.compute_s),
         note=f"demand fetching, {busy:.2f} busy, {select.compute_s} s of computing, each of {select.distinct} blocks "
         f"fetched once; with the {join.compute_s} s of postgres-join {fetch_ms(join.compute_s):.1f} ms. The drive's "
         f"mean access takes {paper.ACCESS_8K_MS} ms: the two rows of Table 3 seem to be swapped, and stand-ins for "
@@ -148,33 +131,31 @@ def _contradiction() -> Row:
     )
 
 
-def table8(study: Study) -> Steps:
+def table8(lab: Lab) -> Steps:
     """Table 8: how busy forestall keeps the disks, on our stand-in for postgres-select."""
     cells = {
-        (workload, disks): study.cell(workload, PRACTICAL["forestall"](disks), disks)
-        for workload in study.traces.standing_for("postgres-select")
+        (workload, disks): lab.cell(workload, PRACTICAL["forestall"](disks), disks)
+        for workload in lab.traces.standing_for("postgres-select")
         for disks in paper.DISKS
     }
     yield
     rows = [
-        _busy("table8", workload, disks, "forestall", cell.outcome.utilization, paper.TABLE_8, "")
+        _busy(workload, disks, "forestall", cell.outcome.utilization, paper.TABLE_8, "")
         for (workload, disks), cell in cells.items()
     ]
-    return rows + study.skipped("table8", "pg_select")
+    return rows + lab.skipped("postgres-select")
 
 
-def _busy(
-    item: str, workload: Workload, disks: int, name: str, share: float, printed: tuple[float, ...], words: str
-) -> Row:
+def _busy(workload: Workload, disks: int, name: str, share: float, printed: tuple[float, ...], words: str) -> Row:
     there = printed[paper.DISKS.index(disks)]
     quantity = f"{workload.label}, {count(disks)}, {name}: utilisation"
-    return number(item, quantity, published=None, ours=share, note=f"the paper's own trace: {there:.2f}{words}")
+    return unpublished(quantity, share, note=f"the paper's own trace: {there:.2f}{words}")
 
 
-def table5(study: Study) -> Steps:
+def table5(lab: Lab) -> Steps:
     """Table 5: what CSCAN gains over FCFS, on our stand-in for postgres-select."""
-    workloads = study.traces.standing_for("postgres-select")
-    scans = {(workload, disks): study.reverse_scan(workload, disks) for workload in workloads for disks in paper.DISKS}
+    workloads = lab.traces.standing_for("postgres-select")
+    scans = {(workload, disks): lab.reverse_scan(workload, disks) for workload in workloads for disks in paper.DISKS}
     yield
     pairs: dict[tuple[Workload, int, str], tuple[Cell, Cell, str]] = {}
     for (workload, disks), scan in scans.items():
@@ -185,34 +166,32 @@ def table5(study: Study) -> Steps:
         words = f"; {chosen(policy)}, the best of our scan with CSCAN, under both schedulers"
         policies["reverse aggressive"] = (policy, words)
         for name, (policy, words) in policies.items():
-            cscan = study.cell(workload, policy, disks)
-            fcfs = study.cell(workload, policy, disks, scheduler="fcfs")
+            cscan = lab.cell(workload, policy, disks)
+            fcfs = lab.cell(workload, policy, disks, scheduler="fcfs")
             pairs[workload, disks, name] = (cscan, fcfs, words)
     yield
     rows = []
     for (workload, disks, name), (cscan, fcfs, words) in pairs.items():
         there = paper.TABLE_5[name][paper.DISKS.index(disks)]
         rows.append(
-            number(
-                "table5",
+            unpublished(
                 f"{workload.label}, {count(disks)}, {name}: CSCAN better than FCFS (%)",
-                published=None,
-                ours=saved_percent(cscan.outcome.elapsed_s, fcfs.outcome.elapsed_s),
+                saved_percent(cscan.outcome.elapsed_s, fcfs.outcome.elapsed_s),
                 note=f"share of the FCFS time saved; the paper's own trace: {there:g}; "
                 f"{cscan.outcome.elapsed_s:.2f} and {fcfs.outcome.elapsed_s:.2f} s{words}",
             )
         )
-    return rows + study.skipped("table5", "pg_select")
+    return rows + lab.skipped("postgres-select")
 
 
-def table7(study: Study) -> Steps:
+def table7(lab: Lab) -> Steps:
     """Table 7: fixed horizon against aggressive by size of the cache, on our stand-ins for glimpse."""
     cells = {
         (workload, frames, disks): (
-            study.cell(workload, fixed_horizon(), disks, frames=frames),
-            study.cell(workload, PRACTICAL["aggressive"](disks), disks, frames=frames),
+            lab.cell(workload, fixed_horizon(), disks, frames=frames),
+            lab.cell(workload, PRACTICAL["aggressive"](disks), disks, frames=frames),
         )
-        for workload in study.traces.standing_for("glimpse")
+        for workload in lab.traces.standing_for("glimpse")
         for frames in paper.CACHE_BLOCKS_VARIED
         for disks in paper.TABLE_7_DISKS
     }
@@ -221,13 +200,11 @@ def table7(study: Study) -> Steps:
     for (workload, frames, disks), (fixed, greedy) in cells.items():
         there = paper.TABLE_7[frames][paper.TABLE_7_DISKS.index(disks)]
         rows.append(
-            number(
-                "table7",
+            unpublished(
                 f"{workload.label}, cache {frames} blocks, {count(disks)}: fixed horizon slower than aggressive (%)",
-                published=None,
-                ours=slower_percent(fixed.outcome.elapsed_s, greedy.outcome.elapsed_s),
+                slower_percent(fixed.outcome.elapsed_s, greedy.outcome.elapsed_s),
                 note=f"the paper's own trace: {there:g}; {fixed.outcome.elapsed_s:.2f} and "
                 f"{greedy.outcome.elapsed_s:.2f} s",
             )
         )
-    return rows + study.skipped("table7", "glimpse", "gli")
+    return rows + lab.skipped("glimpse")

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headstart._environment import trace_folders
+from headstart.studies._lab import Lab
 from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Lab, Outcome, Report
+from headstart.studies.kimbrel96._outcome import Outcome
 
 PROJECT = Path(__file__).parents[4]
 """The checkout, where the package runs from one."""
@@ -116,8 +117,8 @@ class Workload:
 class Traces:
     """The stand-ins that were found, and the names of those that were not."""
 
-    def __init__(self, lab: Lab, scratch: Path, report: Report, roots: Mapping[str, list[Path]] | None = None) -> None:
-        """Look for every stand-in and survey what is found; `scratch` takes expanded copies while a study runs."""
+    def __init__(self, lab: Lab[Outcome], roots: Mapping[str, list[Path]] | None = None) -> None:
+        """Look for every stand-in and survey what is found; expanded copies lie in the laboratory's folder."""
         roots = folders() if roots is None else roots
         found: list[tuple[StandIn, Path]] = []
         self.missing: list[StandIn] = []
@@ -126,9 +127,9 @@ class Traces:
             if path is None:
                 self.missing.append(stand_in)
             else:
-                found.append((stand_in, _expanded(path, scratch)))
-        cells = [lab.cell(_survey(stand_in, path)) for stand_in, path in found]
-        lab.wait(report)
+                found.append((stand_in, _expanded(path, lab.scratch)))
+        cells = [lab.ask(_survey(stand_in, path)) for stand_in, path in found]
+        lab.wait()
         self.workloads: list[Workload] = []
         for (stand_in, path), cell in zip(found, cells, strict=True):
             self.workloads += _workloads(stand_in, path, cell.outcome)

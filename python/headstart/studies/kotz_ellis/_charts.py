@@ -1,39 +1,19 @@
 """Figures 3 to 8 drawn. Patterns differ in colour and shape; programs that compute are filled."""
 
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable
+from typing import Any
 
-from headstart.report.charts import COLOURS, HEIGHT, WIDTH, altair, styled
+from headstart.report.charts import COLOURS, HEIGHT, WIDTH, altair
 from headstart.studies.kotz_ellis import _published as paper
-from headstart.studies.kotz_ellis._matrix import PATTERNS, Pair
-
-if TYPE_CHECKING:
-    from headstart.report.charts import Chart
+from headstart.studies.kotz_ellis._matrix import PATTERNS, Lab, Pair
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
-DRAWN = {"figure3", "figure4", "figure5", "figure6", "figure7", "figure8"}
-"""The items that have a chart."""
 
-SCATTERS = {
-    "figure3": ("read_ms", "mean read time", "ms"),
-    "figure6": ("disk_ms", "mean response of the disks", "ms"),
-    "figure7": ("total_s", "total execution time", "s"),
-}
-
-
-def drawn(pairs: list[Pair]) -> dict[str, "Chart"]:
-    """Return each figure by its item; the runs are done.
-
-    Raises:
-        HeadstartError: `headstart[report]` is not installed.
-    """
-    alt = altair("--html")
-    points = [_point(each) for each in pairs]
-    charts = {item: _scatter(alt, points, *what) for item, what in SCATTERS.items()}
-    charts["figure4"] = _shares(alt, points)
-    charts["figure5"] = _waits(alt, points)
-    charts["figure8"] = _ratios(alt, points)
-    return {item: styled(charts[item]) for item in sorted(charts)}
+def _picture(draw: Callable[[Any, list[dict[str, Any]]], Any]) -> Callable[[Lab], Any]:
+    """Return what draws the matrix, whose runs are done."""
+    return lambda lab: draw(altair("--html"), [_point(each) for each in lab.matrix()])
 
 
 def _point(pair: Pair) -> dict[str, Any]:
@@ -139,3 +119,14 @@ def _ratios(alt: Any, points: list[dict[str, Any]]) -> Any:
         .encode(x="miss_ratio:Q")
     )
     return alt.layer(limit, _marks(alt, points, x, y))
+
+
+PICTURES: dict[str, Callable[[Lab], Any]] = {
+    "figure3": _picture(functools.partial(_scatter, field="read_ms", what="mean read time", unit="ms")),
+    "figure4": _picture(_shares),
+    "figure5": _picture(_waits),
+    "figure6": _picture(functools.partial(_scatter, field="disk_ms", what="mean response of the disks", unit="ms")),
+    "figure7": _picture(functools.partial(_scatter, field="total_s", what="total execution time", unit="s")),
+    "figure8": _picture(_ratios),
+}
+"""By item."""

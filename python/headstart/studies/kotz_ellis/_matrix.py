@@ -12,7 +12,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headstart.studies._lab import Cell, Lab
+from headstart.studies import _lab
+from headstart.studies._lab import Cell
 from headstart.studies.kotz_ellis import _published as paper
 from headstart.studies.kotz_ellis._outcome import Outcome, mean, share
 
@@ -160,18 +161,17 @@ class Pair:
         return 100 * share(self.without.read_ms - self.prefetching.read_ms, self.without.read_ms)
 
 
-class Study:
+class Lab(_lab.Lab[Outcome]):
     """The laboratory, and pairs of runs from it."""
 
-    def __init__(self, lab: Lab[Outcome]) -> None:
-        self.lab = lab
+    outcome = Outcome
 
     def pair(self, case: Case, variant: Variant = PINNED) -> Pair:
         """Ask for a case without and with prefetching."""
 
         def runs(prefetching: bool) -> tuple[Cell[Outcome], ...]:
             of = (case.scenario(prefetching=prefetching, variant=variant, seed=seed) for seed in variant.seeds)
-            return tuple(map(self.lab.cell, of))
+            return tuple(map(self.ask, of))
 
         return Pair(case, (runs(False), runs(True)))
 

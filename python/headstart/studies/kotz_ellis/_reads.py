@@ -8,8 +8,6 @@ from headstart.studies.kotz_ellis import _published as paper
 from headstart.studies.kotz_ellis._matrix import Pair
 from headstart.studies.kotz_ellis._outcome import share
 
-ITEM = "findings"
-
 AGAIN = (
     "Every block that is prefetched is read: what is added is fetched again, because it was replaced between two "
     "readers. Blocks that local portions share by coincidence go after the first reader, lw's once the slowest process "
@@ -37,7 +35,6 @@ def read_time(pairs: list[Pair]) -> Row:
     """The mean read time falls significantly in every case."""
     rose = [each for each in pairs if each.read_gain <= SOME]
     return finding(
-        ITEM,
         "mean read time",
         published="significantly reduced in all cases",
         ours=f"reduced by more than {SOME:g} % in {len(pairs) - len(rose)} of {len(pairs)}",
@@ -55,7 +52,6 @@ def shorter_reads(pairs: list[Pair]) -> Row:
     found = correlation(before, [each.read_gain for each in pairs])
     largest = sorted(pairs, key=lambda each: -each.read_gain)[:6]
     return finding(
-        ITEM,
         "where the read time improves most",
         published="in the shorter read times",
         ours=f"correlation {found:.2f} of the reduction (%) with the read time without prefetching",
@@ -71,7 +67,6 @@ def distribution(pairs: list[Pair]) -> Row:
     short = sum(each.prefetching.hits_ready > each.without.hits_ready for each in pairs)
     long = sum(each.prefetching.read_max_ms > each.without.read_max_ms for each in pairs)
     return finding(
-        ITEM,
         "distribution of read times",
         published="more very short reads and a few very long ones",
         ours=f"more ready hits in {short}, a longer longest read in {long} of {len(pairs)}",
@@ -87,7 +82,6 @@ def miss_ratio(pairs: list[Pair]) -> Row:
     """With prefetching every miss ratio is under 0.60."""
     over = [each for each in pairs if each.prefetching.miss_ratio >= paper.MISS_RATIO_MOST]
     return finding(
-        ITEM,
         "miss ratio with prefetching",
         published=f"under {paper.MISS_RATIO_MOST:.2f} in every case",
         ours=f"under it in {len(pairs) - len(over)} of {len(pairs)}",
@@ -103,7 +97,6 @@ def low_miss_ratio(pairs: list[Pair]) -> Row:
     groups = {name: [each for each in pairs if each.case.pattern == name] for name in _patterns(pairs)}
     means = {name: statistics.mean(each.prefetching.miss_ratio for each in group) for name, group in groups.items()}
     return finding(
-        ITEM,
         f"miss ratios with prefetching under {paper.MISS_RATIO_LOW}",
         published="nearly half of the cases",
         ours=f"{len(low)} of {len(pairs)}",
@@ -120,7 +113,6 @@ def demand_miss_ratio(pairs: list[Pair]) -> Row:
     full = [each for each in pairs if each.without.miss_ratio >= 0.995]
     others = [each for each in pairs if each not in full]
     return finding(
-        ITEM,
         "miss ratio without prefetching",
         published="1.0 in most cases, less where there is interprocess locality, as in lw",
         ours=f"1.0 in {len(full)} of {len(pairs)}",
@@ -141,7 +133,6 @@ def unready(pairs: list[Pair]) -> Row:
     shares = [each.prefetching.unready_share for each in pairs]
     low, high = paper.UNREADY_SHARE
     return finding(
-        ITEM,
         "unready hits as a share of all hits",
         published=f"about {100 * low:.0f} to {100 * high:.0f} %",
         ours=f"{100 * pooled:.0f} % of the hits of all cases together",
@@ -157,7 +148,6 @@ def hit_wait(pairs: list[Pair]) -> Row:
     """Half of the mean hit-wait times are under the disk's 30 ms."""
     under = sum(each.prefetching.hit_wait_ms < paper.DISK_MS for each in pairs)
     return finding(
-        ITEM,
         f"mean hit-wait time under {paper.DISK_MS:g} ms",
         published="half of the cases",
         ours=f"{under} of {len(pairs)}",
@@ -174,7 +164,6 @@ def hit_wait_and_miss(pairs: list[Pair]) -> Row:
     ratios = [share(each.prefetching.hit_wait_ms, each.prefetching.disk_ms) for each in pairs]
     held = sum(ratio <= MUCH for ratio in ratios)
     return finding(
-        ITEM,
         "hit-wait time beside the wait of a miss",
         published="generally much smaller",
         ours=f"at most {100 * MUCH:.0f} % of it in {held} of {len(pairs)}, at the median "
@@ -195,7 +184,6 @@ def read_time_by_hit_wait(pairs: list[Pair]) -> Row:
         [each.prefetching.hit_wait_ms for each in portioned], [each.prefetching.read_ms for each in portioned]
     )
     return finding(
-        ITEM,
         "read time with prefetching, by hit-wait time and by miss ratio",
         published="very rough linear relation to the hit-wait time, no obvious one to the miss ratio",
         ours=f"correlation {waits:.2f} with the hit-wait time, {misses:.2f} with the miss ratio",
@@ -211,7 +199,6 @@ def disk_response(pairs: list[Pair]) -> Row:
     changes = [100 * share(each.prefetching.disk_ms - each.without.disk_ms, each.without.disk_ms) for each in pairs]
     better = listed(fell, lambda each: f"{each.without.disk_ms:.1f} to {each.prefetching.disk_ms:.1f} ms")
     return finding(
-        ITEM,
         "mean response time of the disks",
         published="worsens",
         ours=f"worsens in {len(pairs) - len(fell)} of {len(pairs)}",
@@ -225,7 +212,6 @@ def fetches(pairs: list[Pair]) -> Row:
     """No fetch is added."""
     more = [each for each in pairs if each.prefetching.fetches > each.without.fetches]
     return finding(
-        ITEM,
         "blocks fetched",
         published="no more with prefetching than without",
         ours=f"no more in {len(pairs) - len(more)} of {len(pairs)}",

@@ -2,16 +2,14 @@
 
 import statistics
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.kotz_ellis import _published as paper
-from headstart.studies.kotz_ellis._matrix import CONTENTION_MS, PINNED, SEEDS, Pair, Study, Variant
+from headstart.studies.kotz_ellis._matrix import CONTENTION_MS, PINNED, SEEDS, Lab, Pair, Variant
 from headstart.studies.kotz_ellis._reads import READS, spans
 from headstart.studies.kotz_ellis._totals import TOTALS
-
-ITEM: Final = "sensitivity"
 
 
 def _keys(**keys: Any) -> Variant:
@@ -58,9 +56,9 @@ FIGURES: dict[str, Callable[[list[Pair]], float]] = {
 """Figures of a matrix that rows show."""
 
 
-def sensitivity(study: Study) -> Steps:
+def sensitivity(lab: Lab) -> Steps:
     """Guesses and scanned readings varied one at a time: how many findings agree, and what moves."""
-    asked = {name: study.matrix(variant) for name, variant in VARIANTS.items()}
+    asked = {name: lab.matrix(variant) for name, variant in VARIANTS.items()}
     yield
 
     rows = [_row(name, pairs) for name, pairs in asked.items()]
@@ -72,20 +70,16 @@ def _row(name: str, pairs: list[Pair]) -> Row:
     verdicts = [check(pairs) for check in (*READS, *TOTALS)]
     differ = [row.quantity for row in verdicts if row.verdict == "differs"]
     figures = ", ".join(f"{what} {of(pairs):.2f}" for what, of in FIGURES.items())
-    return Row(
-        item=ITEM,
-        quantity=f"{name}: findings of {len(verdicts)} that agree",
-        published=None,
-        ours=len(verdicts) - len(differ),
+    return unpublished(
+        f"{name}: findings of {len(verdicts)} that agree",
+        len(verdicts) - len(differ),
         note=figures + (f"; differ: {'; '.join(differ)}" if differ else ""),
     )
 
 
 def _seeds(what: str, values: list[float]) -> Row:
-    return Row(
-        item=ITEM,
-        quantity=f"{what}, mean of {len(values)} seeds",
-        published=None,
-        ours=round(statistics.mean(values), 3),
+    return unpublished(
+        f"{what}, mean of {len(values)} seeds",
+        round(statistics.mean(values), 3),
         note=f"standard deviation {statistics.stdev(values):.3f}, {spans(values, 3)}",
     )

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, finding
+from headstart.studies._rows import Row, finding, unpublished
 from headstart.studies.kotz_ellis import _published as paper
-from headstart.studies.kotz_ellis._matrix import COMPUTES, GLOBAL, PATTERNS, PINNED, Case, Pair, Study, Variant
+from headstart.studies.kotz_ellis._matrix import COMPUTES, GLOBAL, PATTERNS, PINNED, Case, Lab, Pair, Variant
 from headstart.studies.kotz_ellis._reads import LITTLE, MOST, SOME, spread
 
 SYNC: Final = "10 each"
@@ -26,20 +26,19 @@ def _with(**keys: Any) -> Variant:
     return dataclasses.replace(PINNED, process=keys)
 
 
-def min_time(study: Study) -> Steps:
+def min_time(lab: Lab) -> Steps:
     """No action unless the idle time left is estimated to be long enough: total and read time (section 6.3)."""
     programs = [Case(name, SYNC, compute) for name in PATTERNS for compute in COMPUTES]
-    asked = {least: [study.pair(case, _with(min_time=f"{least}ms")) for case in programs] for least in MIN_TIMES_MS}
+    asked = {least: [lab.pair(case, _with(min_time=f"{least}ms")) for case in programs] for least in MIN_TIMES_MS}
     yield
     base = asked[0]
-    rows = [_line("min-time", f"minimum prefetch time {least} ms", pairs) for least, pairs in asked.items()]
+    rows = [_line(f"minimum prefetch time {least} ms", pairs) for least, pairs in asked.items()]
     totals = [100 * (b.prefetching.total_ms / a.prefetching.total_ms - 1) for a, b in _against(base, asked)]
     reads = [100 * (b.prefetching.read_ms / a.prefetching.read_ms - 1) for a, b in _against(base, asked)]
     held = sum(abs(change) <= LITTLE for change in totals)
     slight = -SOME <= statistics.median(reads) < 0
     rows.append(
         finding(
-            "min-time",
             "effect of the minimum prefetch time",
             published="on the total negligible, on the read time a very slight improvement",
             ours=f"total within {LITTLE:g} % in {held} of {len(totals)} runs; at the median "
@@ -54,13 +53,13 @@ def min_time(study: Study) -> Steps:
     return rows
 
 
-def buffers(study: Study) -> Steps:
+def buffers(lab: Lab) -> Steps:
     """More buffers for prefetched blocks than one for each process (section 6.5)."""
     programs = [Case(name, SYNC, compute) for name in PATTERNS for compute in COMPUTES]
-    asked = {count: [study.pair(case, _with(buffers=count)) for case in programs] for count in BUFFERS}
+    asked = {count: [lab.pair(case, _with(buffers=count)) for case in programs] for count in BUFFERS}
     yield
     base = asked[BUFFERS[0]]
-    rows = [_line("buffers", f"{count} buffers", pairs) for count, pairs in asked.items()]
+    rows = [_line(f"{count} buffers", pairs) for count, pairs in asked.items()]
     gains = {
         each.case.label: max(100 * (1 - other.prefetching.total_ms / each.prefetching.total_ms) for other in others)
         for each, *others in zip(base, *(asked[count] for count in BUFFERS[1:]), strict=True)
@@ -75,7 +74,6 @@ def buffers(study: Study) -> Steps:
     more = "; ".join(f"{label} {gain:.1f} %" for label, gain in gains.items() if gain > SOME)
     rows.append(
         finding(
-            "buffers",
             "more prefetch buffers",
             published="little performance improvement",
             ours=f"at most {SOME:g} % of the total in {held} of {len(gains)} programs, at the best number of buffers",
@@ -89,9 +87,9 @@ def buffers(study: Study) -> Steps:
     return rows
 
 
-def compute(study: Study) -> Steps:
+def compute(lab: Lab) -> Steps:
     """Between I/O-bound and compute-bound: gains, read, hit-wait and disk response times (section 6.5)."""
-    asked = {ms: [study.pair(Case(name, SYNC, ms)) for name in PATTERNS] for ms in COMPUTES_MS}
+    asked = {ms: [lab.pair(Case(name, SYNC, ms)) for name in PATTERNS] for ms in COMPUTES_MS}
     yield
     rows = [_computed(each) for pairs in asked.values() for each in pairs]
     by_pattern = {name: [pairs[at] for pairs in asked.values()] for at, name in enumerate(PATTERNS)}
@@ -101,11 +99,9 @@ def compute(study: Study) -> Steps:
 
 def _computed(pair: Pair) -> Row:
     before, after = pair.without, pair.prefetching
-    return Row(
-        item="compute",
-        quantity=f"{pair.case.pattern}, {pair.case.compute_ms:g} ms of compute: total reduced by (%)",
-        published=None,
-        ours=round(pair.total_gain, 2),
+    return unpublished(
+        f"{pair.case.pattern}, {pair.case.compute_ms:g} ms of compute: total reduced by (%)",
+        round(pair.total_gain, 2),
         note=f"read time {before.read_ms:.1f} to {after.read_ms:.1f} ms, hit-wait {after.hit_wait_ms:.1f} ms, disk "
         f"response {before.disk_ms:.1f} to {after.disk_ms:.1f} ms",
     )
@@ -116,7 +112,6 @@ def _tails(by_pattern: dict[str, list[Pair]]) -> Row:
     tops = {name: max(range(len(pairs)), key=lambda at: pairs[at].total_gain) for name, pairs in by_pattern.items()}
     held = [name for name, at in tops.items() if 0 < at < len(COMPUTES_MS) - 1]
     return finding(
-        "compute",
         "total reduced by, as compute grows",
         published="grows, then tails off",
         ours=f"greatest inside the range for {len(held)} of {len(tops)} patterns",
@@ -136,7 +131,6 @@ def _read_left(others: dict[str, list[Pair]]) -> Row:
     mean = [statistics.mean(values[at] for values in left.values()) for at in range(len(COMPUTES_MS))]
     best = min(range(len(mean)), key=mean.__getitem__)
     return finding(
-        "compute",
         "read time left by prefetching, at the compute time that suits best",
         published=f"nearly {100 * paper.READ_LEFT:.0f} %",
         ours=f"{100 * mean[best]:.0f} % at {COMPUTES_MS[best]} ms, mean of the patterns but lw",
@@ -166,7 +160,6 @@ def _relief(others: dict[str, list[Pair]]) -> Row:
     }
     held = [name for name, (first, last) in ends.items() if last[0] < first[0] and last[1] < first[1]]
     return finding(
-        "compute",
         "hit-wait time and disk response with prefetching, as compute grows",
         published="both fall",
         ours=f"both lower at {COMPUTES_MS[-1]} ms than at 0 for {len(held)} of {len(ends)} patterns but lw",
@@ -179,10 +172,10 @@ def _relief(others: dict[str, list[Pair]]) -> Row:
     )
 
 
-def min_lead(study: Study) -> Steps:
+def min_lead(lab: Lab) -> Steps:
     """Blocks that will be used soon are left to demand: hit-wait, misses, read and total time (section 6.5)."""
     programs = [Case(name, SYNC, compute) for name in PATTERNS for compute in COMPUTES]
-    asked = {lead: [study.pair(case, _with(min_lead=lead)) for case in programs] for lead in LEADS}
+    asked = {lead: [lab.pair(case, _with(min_lead=lead)) for case in programs] for lead in LEADS}
     yield
     rows = [_led(lead, each) for lead, pairs in asked.items() for each in pairs]
     by_case = {case: [pairs[at] for pairs in asked.values()] for at, case in enumerate(programs)}
@@ -191,11 +184,9 @@ def min_lead(study: Study) -> Steps:
 
 def _led(lead: int, pair: Pair) -> Row:
     run = pair.prefetching
-    return Row(
-        item="min-lead",
-        quantity=f"{pair.case.label}, lead {lead}: miss ratio with prefetching",
-        published=None,
-        ours=round(run.miss_ratio, 4),
+    return unpublished(
+        f"{pair.case.label}, lead {lead}: miss ratio with prefetching",
+        round(run.miss_ratio, 4),
         note=f"hit-wait {run.hit_wait_ms:.1f} ms, read {run.read_ms:.1f} ms, total {run.total_ms:.0f} ms, ready "
         f"{100 * (1 - run.unready_share):.0f} % of the hits",
     )
@@ -209,7 +200,6 @@ def _waits(by_case: dict[Case, list[Pair]]) -> Row:
     }
     held = [case for case, fall in falls.items() if fall >= 0.25]
     return finding(
-        "min-lead",
         "hit-wait time with a minimum lead, all patterns but lw",
         published="reduced considerably",
         ours=f"by a quarter at least in {len(held)} of {len(falls)} programs",
@@ -228,7 +218,6 @@ def _lw_waits(by_case: dict[Case, list[Pair]]) -> Row:
         if case.pattern == "lw"
     }
     return finding(
-        "min-lead",
         "hit-wait time with a minimum lead, lw",
         published="increases",
         ours="increases" if all(after > before for before, after in rises.values()) else "does not increase everywhere",
@@ -253,7 +242,6 @@ def _misses(by_case: dict[Case, list[Pair]]) -> list[Row]:
         top = statistics.mean(tops.values())
         rows.append(
             finding(
-                "min-lead",
                 f"miss ratio with a minimum lead, {what}",
                 published=f"climbs to nearly {climbs:.2f}",
                 ours=f"climbs to {top:.2f}, mean of {len(tops)} programs at the lead that suits best",
@@ -271,7 +259,6 @@ def _worse(by_case: dict[Case, list[Pair]]) -> Row:
     reads = [100 * (e.prefetching.read_ms / p[0].prefetching.read_ms - 1) for p in by_case.values() for e in p[1:]]
     totals = [100 * (e.prefetching.total_ms / p[0].prefetching.total_ms - 1) for p in by_case.values() for e in p[1:]]
     return finding(
-        "min-lead",
         "read and total time with a minimum lead",
         published="read time slightly up, total not significantly affected, if anything worse",
         ours=f"at the median read time {statistics.median(reads):+.1f} %, total {statistics.median(totals):+.1f} %",
@@ -290,13 +277,11 @@ def _against(base: list[Pair], asked: dict[int, list[Pair]]) -> Iterable[tuple[P
     return [pair for pairs in list(asked.values())[1:] for pair in zip(base, pairs, strict=True)]
 
 
-def _line(item: str, setting: str, pairs: list[Pair]) -> Row:
+def _line(setting: str, pairs: list[Pair]) -> Row:
     gains = [each.total_gain for each in pairs]
-    return Row(
-        item=item,
-        quantity=f"{setting}: total reduced by, mean of {len(pairs)} programs (%)",
-        published=None,
-        ours=round(statistics.mean(gains), 2),
+    return unpublished(
+        f"{setting}: total reduced by, mean of {len(pairs)} programs (%)",
+        round(statistics.mean(gains), 2),
         note=f"{spread(gains)}; mean read time with prefetching "
         f"{statistics.mean(each.prefetching.read_ms for each in pairs):.2f} ms, overrun "
         f"{statistics.mean(each.prefetching.overrun_ms for each in pairs):.2f} ms, actions "

@@ -7,7 +7,7 @@ from headstart.studies._rows import Row, finding
 from headstart.studies.kotz_ellis import _published as paper
 from headstart.studies.kotz_ellis._causes import account
 from headstart.studies.kotz_ellis._matrix import GLOBAL, Case, Pair
-from headstart.studies.kotz_ellis._reads import ITEM, STRONG, WEAK, correlation, counted, listed, spans, spread
+from headstart.studies.kotz_ellis._reads import STRONG, WEAK, correlation, counted, listed, spans, spread
 
 GAIN = 1.0
 """A total that is shorter by more than this (%) shows an improvement."""
@@ -17,7 +17,6 @@ def total(pairs: list[Pair]) -> Row:
     """The total execution time falls in most cases."""
     gained = [each for each in pairs if each.total_gain > 0]
     return finding(
-        ITEM,
         "total execution time",
         published="reduced in most of the cases",
         ours=f"reduced in {len(gained)} of {len(pairs)}",
@@ -34,7 +33,6 @@ def greatest_gain(pairs: list[Pair]) -> Row:
     best = max(pairs, key=lambda each: each.total_gain)
     others = max((each for each in pairs if each.case.pattern != "lw"), key=lambda each: each.total_gain)
     return finding(
-        ITEM,
         "greatest reduction of the total execution time",
         published=f"up to {paper.TOTAL_GAIN:g} %, lw's",
         ours=f"{best.total_gain:.1f} %, {best.case.label}",
@@ -56,7 +54,6 @@ def slowdowns(pairs: list[Pair]) -> Row:
     slower = [each for each in pairs if each.total_gain < 0]
     far = [each for each in slower if each.total_gain <= -paper.SLOWDOWN]
     return finding(
-        ITEM,
         "slowdowns",
         published=f"less than {paper.SLOWDOWN:g} %",
         ours=f"less than that in {len(pairs) - len(far)} of {len(pairs)}",
@@ -71,7 +68,6 @@ def threshold(pairs: list[Pair]) -> Row:
     early = [each for each in below if each.total_gain > GAIN]
     late = [each for each in pairs if each not in below and each.total_gain <= GAIN]
     return finding(
-        ITEM,
         "improvement of the read time that the total needs",
         published=f"at least {paper.READ_GAIN_NEEDED:g} % for the total to show any improvement",
         ours=f"{len(early)} of {len(below)} cases below it improve, and {len(pairs) - len(below) - len(late)} of "
@@ -105,7 +101,6 @@ def total_by_miss_ratio(pairs: list[Pair]) -> Row:
     reads = correlation([each.read_gain for each in pairs], gains)
     misses = correlation([each.prefetching.miss_ratio for each in pairs], gains)
     return finding(
-        ITEM,
         "total execution time by read time and by miss ratio",
         published="improves where the read time improves much, not directly related to the miss ratio",
         ours=f"correlation of the gain {reads:.2f} with the read time's gain, {misses:.2f} with the miss ratio",
@@ -121,7 +116,6 @@ def synchronisation(pairs: list[Pair]) -> Row:
     more = [each for each in meet if each.prefetching.barrier_ms > each.without.barrier_ms]
     changes = [each.prefetching.barrier_ms - each.without.barrier_ms for each in meet]
     return finding(
-        ITEM,
         "time spent at barriers",
         published="increased by prefetching",
         ours=f"longer in {len(more)} of {len(meet)}",
@@ -148,7 +142,6 @@ def overrun(pairs: list[Pair]) -> Row:
     others = f"; outside: {few}" if outside else ""
     least, most = paper.ACTION_MS
     return finding(
-        ITEM,
         "overrun",
         published=f"between {low:g} and {high:g} ms",
         ours=f"its mean is in {len(pairs) - len(outside)} of {len(pairs)}",
@@ -165,7 +158,6 @@ def lw_misses(pairs: list[Pair]) -> Row:
     first = [each for each in group if each.prefetching.misses == 1]
     ratio = max(group, key=lambda each: abs(each.without.miss_ratio - paper.MISS_RATIO_LW)).without.miss_ratio
     return finding(
-        ITEM,
         "misses of lw",
         published=f"miss ratio {paper.MISS_RATIO_LW:.2f} without prefetching, a single miss with it",
         ours=f"{ratio:.3f} without, a single miss in {len(first)} of {len(group)} with it",
@@ -181,7 +173,6 @@ def random_portions(pairs: list[Pair]) -> Row:
     ordered = sorted(meet, key=lambda each: -each.prefetching.barrier_ms)
     first = {each.case.compute_ms: each for each in reversed(ordered)}
     return finding(
-        ITEM,
         "longest synchronisation delays",
         published="lrp's, synchronising on every portion",
         ours=", ".join(f"{each.case.pattern}, {each.case.sync} ({ms:g} ms)" for ms, each in sorted(first.items())),
@@ -205,7 +196,6 @@ def balance(pairs: list[Pair]) -> Row:
     held = sum(gain > GAIN for gain in gains.values())
     slower = [f"{name} ({gain:.1f} %)" for name, gain in gains.items() if gain < -GAIN]
     return finding(
-        ITEM,
         f"synchronising after {paper.ALL} in all beside after {paper.EACH} each",
         published="reduces the execution time",
         ours=f"reduces it in {held} of {len(gains)}, increases it in {len(slower)}",
@@ -233,7 +223,6 @@ def groups(pairs: list[Pair]) -> Row:
         top = max(top, ranges[name][1])
     highest = set(ordered[-2:]) == {"lfp", "lrp"}
     return finding(
-        ITEM,
         "miss ratio by pattern",
         published=f"{paper.GROUPS} distinct groups, those of the local portioned patterns the highest",
         ours=f"{len(found)} groups, the highest those of {' and '.join(ordered[-2:])}",

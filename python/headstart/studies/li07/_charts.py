@@ -1,15 +1,13 @@
 """Figures 4 and 6 to 13 as pictures, for the page. What is drawn is what the rows say."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, styled
+from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair
 from headstart.studies.li07 import _drives, _latency, _servers, _tools
 from headstart.studies.li07 import _published as paper
-from headstart.studies.li07._system import POLICIES, Runs, Study
-
-if TYPE_CHECKING:
-    from headstart.report.charts import Chart
+from headstart.studies.li07._system import POLICIES, Lab, Runs
 
 SHADES = dict(zip(("Linux", "CP", "AP", "OPT"), ("#8b8d98", COLOURS[0], COLOURS[1], COLOURS[2]), strict=True))
 """A colour for each policy, the same in every picture."""
@@ -18,12 +16,12 @@ PANEL = 300
 """Width of a panel where there are several, in points."""
 
 
-def figure4(study: Study) -> "Chart":
+def figure4(lab: Lab) -> Any:
     """Rates by place, and seek times by distance."""
-    alt = altair("figure4")
+    alt = altair("--html")
     rates = [
         {"series": curve.name, "x": place, "y": rate}
-        for curve in _drives.rates(study)
+        for curve in _drives.rates(lab)
         for place, rate in zip(curve.places_gb, curve.rates_mb, strict=True)
     ]
     seeks = [
@@ -36,82 +34,30 @@ def figure4(study: Study) -> "Chart":
         _lines(alt, rates, colours, x, "sequential rate (MB/s)", WIDTH),
         _lines(alt, seeks, colours, distance, "seek time (ms)", WIDTH),
     )
-    return styled(alt.hconcat(*panels, spacing=36))
+    return alt.hconcat(*panels, spacing=36)
 
 
-def figure6(study: Study) -> "Chart":
-    """Throughput of servers by clients."""
-    return _by_clients("figure6", study)
-
-
-def figure8(study: Study) -> "Chart":
-    """The same where the scheduler knows no processes."""
-    return _by_clients("figure8", study)
-
-
-def figure7(study: Study) -> "Chart":
-    """Times of programs side by side, Linux being 1."""
-    return _normal("figure7", _tools.panels(study, "figure7").values())
-
-
-def figure9(study: Study) -> "Chart":
-    """The same where the scheduler knows no processes."""
-    return _normal("figure9", _tools.panels(study, "figure9").values())
-
-
-def figure10(study: Study) -> "Chart":
-    """Times of diff on three drives."""
-    return _normal("figure10", _tools.panels(study, "figure10").values())
-
-
-def figure11(study: Study) -> "Chart":
-    """Inverse of the throughput of two servers on three drives."""
-    found = _servers.panels(study, "figure11")
-    return _normal(
-        "figure11", [each for runs in found.values() for each in runs], "inverse of throughput, Linux being 1"
-    )
-
-
-def figure12(study: Study) -> "Chart":
-    """Times of programs alone."""
-    return _normal("figure12", _tools.panels(study, "figure12").values())
-
-
-def figure13(study: Study) -> "Chart":
+def figure13(lab: Lab) -> Any:
     """Latency of a page, Linux being 1."""
     bars = [
         {"case": str(each.clients), "policy": name, "value": each.of(name) / each.of("Linux")}
-        for each in _latency.latencies(study)
+        for each in _latency.latencies(lab)
         for name in each.runs.cells
     ]
-    return _bars("figure13", bars, "latency of a page, Linux being 1", "clients of Two-Rand-0 in the background")
+    return _bars(bars, "latency of a page, Linux being 1", "clients of Two-Rand-0 in the background")
 
 
-PICTURES: dict[str, Callable[[Study], "Chart"]] = {
-    "figure4": figure4,
-    "figure6": figure6,
-    "figure7": figure7,
-    "figure8": figure8,
-    "figure9": figure9,
-    "figure10": figure10,
-    "figure11": figure11,
-    "figure12": figure12,
-    "figure13": figure13,
-}
-"""By item."""
-
-
-def _by_clients(item: str, study: Study) -> "Chart":
+def _by_clients(lab: Lab, item: str) -> Any:
     """Return a panel for each server, a line for each policy."""
-    alt = altair(item)
+    alt = altair("--html")
     scale = alt.Scale(type="log", base=2)
     x = alt.X("x:Q", title="clients", scale=scale, axis=alt.Axis(values=list(paper.CONCURRENCY)))
     panels = [
         _lines(alt, _points(runs), SHADES, x, "throughput (MB/s)", PANEL).properties(title=_servers.NAMES[generator])
-        for generator, runs in _servers.panels(study, item).items()
+        for generator, runs in _servers.panels(lab, item).items()
     ]
     rows = [alt.hconcat(*panels[at : at + 3], spacing=30) for at in range(0, len(panels), 3)]
-    return styled(alt.vconcat(*rows, spacing=30))
+    return alt.vconcat(*rows, spacing=30)
 
 
 def _points(runs: Sequence[Runs]) -> list[dict[str, Any]]:
@@ -140,24 +86,24 @@ def _lines(alt: Any, points: list[dict[str, Any]], colours: Mapping[str, str], x
     )
 
 
-def _normal(item: str, runs: Iterable[Runs], title: str = "time, Linux being 1") -> "Chart":
+def _normal(runs: Iterable[Runs], title: str = "time, Linux being 1") -> Any:
     """Return bars of times over Linux's, for each case."""
     bars = [
         {"case": each.case.name, "policy": name, "value": each[name].elapsed_s / each["Linux"].elapsed_s}
         for each in runs
         for name in each.cells
     ]
-    return _bars(item, bars, title)
+    return _bars(bars, title)
 
 
-def _bars(item: str, bars: list[dict[str, Any]], title: str, x_title: str | None = None) -> "Chart":
-    alt = altair(item)
+def _bars(bars: list[dict[str, Any]], title: str, x_title: str | None = None) -> Any:
+    alt = altair("--html")
     cases = list(dict.fromkeys(bar["case"] for bar in bars))
     names = [name for name in POLICIES if any(bar["policy"] == name for bar in bars)]
     colours = alt.Scale(domain=names, range=[SHADES[name] for name in names])
     # "Two-Rand-0 on RAID0" takes two lines.
     axis = alt.Axis(labelAngle=0, labelFontSize=11, labelLimit=110, labelExpr="split(datum.label, ' on ')")
-    return styled(
+    return (
         alt.Chart(alt.Data(values=bars))
         .mark_bar()
         .encode(
@@ -168,3 +114,23 @@ def _bars(item: str, bars: list[dict[str, Any]], title: str, x_title: str | None
         )
         .properties(width=max(2 * WIDTH, 96 * len(cases)), height=HEIGHT)
     )
+
+
+def _programs(lab: Lab, item: str) -> Any:
+    return _normal(_tools.panels(lab, item).values())
+
+
+def figure11(lab: Lab) -> Any:
+    """Inverse of the throughput of two servers on three drives."""
+    found = _servers.panels(lab, "figure11")
+    return _normal((each for runs in found.values() for each in runs), "inverse of throughput, Linux being 1")
+
+
+PICTURES: dict[str, Callable[[Lab], Any]] = {
+    "figure4": figure4,
+    **{item: functools.partial(_by_clients, item=item) for item in ("figure6", "figure8")},
+    **{item: functools.partial(_programs, item=item) for item in ("figure7", "figure9", "figure10", "figure12")},
+    "figure11": figure11,
+    "figure13": figure13,
+}
+"""By item."""

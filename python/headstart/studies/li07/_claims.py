@@ -2,31 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 
-from headstart.studies._rows import Basis, Row, finding
+from headstart.studies._rows import Basis, Row, finding, unpublished
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._system import Runs
 
 
-def rate_row(item: str, runs: Runs) -> Row:
+def rate_row(runs: Runs) -> Row:
     """Return the throughputs of a server."""
-    return Row(
-        item=item,
-        quantity=f"{runs.case.name}: {', '.join(runs.cells)} (MB/s)",
-        published=None,
-        ours=", ".join(f"{runs[name].throughput_mb:.2f}" for name in runs.cells),
+    return unpublished(
+        f"{runs.case.name}: {', '.join(runs.cells)} (MB/s)",
+        ", ".join(f"{runs[name].throughput_mb:.2f}" for name in runs.cells),
         note="over Linux: "
         + ", ".join(f"{name} {runs.gain(name):+.1f} %" for name in runs.cells if name != "Linux")
         + f"; CP/OPT {runs.of_oracle():.2f}; {account(runs)}",
     )
 
 
-def time_row(item: str, runs: Runs) -> Row:
+def time_row(runs: Runs) -> Row:
     """Return the times of what is not a server."""
-    return Row(
-        item=item,
-        quantity=f"{runs.case.name}: {', '.join(runs.cells)} (s)",
-        published=None,
-        ours=", ".join(f"{runs[name].elapsed_s:.3f}" for name in runs.cells),
+    return unpublished(
+        f"{runs.case.name}: {', '.join(runs.cells)} (s)",
+        ", ".join(f"{runs[name].elapsed_s:.3f}" for name in runs.cells),
         note="less than Linux: "
         + ", ".join(f"{name} {runs.cut(name):.1f} %" for name in runs.cells if name != "Linux")
         + f"; CP/OPT {runs.of_oracle():.2f}; {account(runs)}",
@@ -51,13 +47,12 @@ def by_case(runs: Iterable[Runs], percents: Iterable[float]) -> str:
     return ", ".join(f"{each.case.name} {percent:+.1f} %" for each, percent in pairs)
 
 
-def within(item: str, quantity: str, printed: paper.Range, runs: Sequence[Runs], why: str = "") -> Row:
+def within(quantity: str, printed: paper.Range, runs: Sequence[Runs], why: str = "") -> Row:
     """CP raises throughput by a printed range."""
     gains = [each.gain() for each in runs]
     ends = zip((min(gains), max(gains)), printed, strict=True)
     holds = all(abs(ours - theirs) <= paper.points(theirs) for ours, theirs in ends)
     return finding(
-        item,
         quantity,
         published=f"{printed.least:g} to {printed.greatest:g} % more throughput than Linux",
         ours=f"{min(gains):.1f} to {max(gains):.1f} %",
@@ -69,7 +64,6 @@ def within(item: str, quantity: str, printed: paper.Range, runs: Sequence[Runs],
 
 
 def about(
-    item: str,
     quantity: str,
     printed: float,
     percent: float,
@@ -83,7 +77,6 @@ def about(
     """A printed percentage, whatever it is of; `at_most`: the greatest of several ("up to"), which none exceeds."""
     holds = abs(percent - printed) <= paper.points(printed) and not (at_most and percent > printed)
     return finding(
-        item,
         quantity,
         published=f"{printed:g} % {what}",
         ours=f"{percent:.1f} %",
@@ -94,16 +87,15 @@ def about(
     )
 
 
-def up_to(item: str, quantity: str, printed: float, runs: Sequence[Runs], why: str = "") -> Row:
+def up_to(quantity: str, printed: float, runs: Sequence[Runs], why: str = "") -> Row:
     """CP raises throughput by up to a printed percentage."""
     gains = [each.gain() for each in runs]
     what = "more throughput than Linux, at most"
     note = by_case(runs, gains)
-    return about(item, quantity, printed, max(gains), what, basis=basis_of(runs), note=note, at_most=True, why=why)
+    return about(quantity, printed, max(gains), what, basis=basis_of(runs), note=note, at_most=True, why=why)
 
 
 def equal(
-    item: str,
     quantity: str,
     published: str,
     runs: Sequence[Runs],
@@ -115,7 +107,6 @@ def equal(
     apart = [each.apart(*policies) for each in runs]
     holds = max(apart) <= paper.EQUAL
     return finding(
-        item,
         quantity,
         published=published,
         ours=f"the slowest of {', '.join(policies)} at most {100 * max(apart):.1f} % behind",
@@ -126,13 +117,12 @@ def equal(
     )
 
 
-def improves(item: str, quantity: str, published: str, runs: Sequence[Runs], why: str = "") -> Row:
+def improves(quantity: str, published: str, runs: Sequence[Runs], why: str = "") -> Row:
     """CP improves on Linux in each case."""
     gains = [each.gain() for each in runs]
     count = sum(gain > 100 * paper.BETTER for gain in gains)
     holds = count == len(runs)
     return finding(
-        item,
         quantity,
         published=published,
         ours=f"better in {count} of {len(runs)}",
@@ -143,12 +133,11 @@ def improves(item: str, quantity: str, published: str, runs: Sequence[Runs], why
     )
 
 
-def half_of_oracle(item: str, quantity: str, runs: Sequence[Runs], why: str = "") -> Row:
+def half_of_oracle(quantity: str, runs: Sequence[Runs], why: str = "") -> Row:
     """CP's throughput is at least half the oracle's in each case."""
     shares = [each.of_oracle() for each in runs]
     holds = min(shares) >= paper.HALF
     return finding(
-        item,
         quantity,
         published="CP at least half of OPT",
         ours=f"at least {min(shares):.2f} of it",

@@ -13,12 +13,11 @@ from typing import Final
 import headstart
 from headstart.devices import survey
 from headstart.studies._lab import Cell, Steps
-from headstart.studies._rows import Row, finding, number
+from headstart.studies._rows import Row, finding, number, unpublished
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._outcome import Outcome
-from headstart.studies.li07._system import DEVICES, FREE_BUS, IBM, Case, Keys, Study
+from headstart.studies.li07._system import DEVICES, FREE_BUS, IBM, Case, Keys, Lab
 
-ITEM: Final = "figure4"
 SPAN: Final = 128 << 20
 """Bytes that are read at a place."""
 SHORT: Final = 1 << 20
@@ -53,14 +52,13 @@ class Curve:
         return statistics.fmean(self.rates_mb)
 
 
-def figure4(study: Study) -> Steps:
+def figure4(lab: Lab) -> Steps:
     """Figure 4: sequential rate by place and seek time of two drives and an array."""
-    curves = rates(study)
-    short = [_curve(study, name, DEVICES[name], SHORT) for name in PRINTED]
+    curves = rates(lab)
+    short = [_curve(lab, name, DEVICES[name], SHORT) for name in PRINTED]
     yield
     rows = [
         number(
-            ITEM,
             f"sequential rate, {curve.name} (MB/s)",
             published=paper.RATE_MB[PRINTED[curve.name]],
             ours=round(curve.mean_mb, 1),
@@ -72,11 +70,9 @@ def figure4(study: Study) -> Steps:
         if curve.name in PRINTED
     ]
     rows += [
-        Row(
-            item=ITEM,
-            quantity=f"rate of 1 MiB reads one after another, {curve.name} (MB/s)",
-            published=None,
-            ours=round(curve.mean_mb, 1),
+        unpublished(
+            f"rate of 1 MiB reads one after another, {curve.name} (MB/s)",
+            round(curve.mean_mb, 1),
             note="the next command comes when the last one is answered",
         )
         for curve in short
@@ -86,7 +82,6 @@ def figure4(study: Study) -> Steps:
     depth = curves[-1].mean_mb * (paper.SEEK_MS["raid0"])
     rows.append(
         number(
-            ITEM,
             "depth of the array, from its measured rate (KB)",
             published=paper.DEPTH_KB["raid0"],
             ours=round(depth, 1),
@@ -98,17 +93,17 @@ def figure4(study: Study) -> Steps:
     return rows
 
 
-def rates(study: Study) -> list[Curve]:
+def rates(lab: Lab) -> list[Curve]:
     """Ask for the rates of all devices by place."""
-    return [_curve(study, name, device, SPAN) for name, device in MEASURED.items()]
+    return [_curve(lab, name, device, SPAN) for name, device in MEASURED.items()]
 
 
-def _curve(study: Study, name: str, device: Keys, read: int) -> Curve:
+def _curve(lab: Lab, name: str, device: Keys, read: int) -> Curve:
     drive = headstart.device(str(device["model"]))
     capacity = int(drive.capacity_bytes or 0) * int(device.get("count", 1))
     last = capacity - SPAN
     starts = [last * place // (PLACES - 1) // SHORT * SHORT for place in range(PLACES)]
-    cells = [study.one(Case(name, sequential(study, start, read), device), {"name": "demand"}) for start in starts]
+    cells = [lab.one(Case(name, sequential(lab, start, read), device), {"name": "demand"}) for start in starts]
     return Curve(name, [start / 1e9 for start in starts], cells)
 
 
@@ -122,7 +117,6 @@ def _seek(name: str) -> Row:
     printed = paper.SEEK_MS[PRINTED[name]]
     whole = name != "IBM"
     return number(
-        ITEM,
         f"average {'switch' if whole else 'seek'} between two random places, {name} (ms)",
         published=printed,
         ours=round(seek_ms + (paper.ROTATION_MS if whole else 0.0), 2),
@@ -137,7 +131,6 @@ def _seek(name: str) -> Row:
 def _limit(ibm: Curve, free: Curve) -> Row:
     flat = max(ibm.rates_mb)
     return finding(
-        ITEM,
         "the IBM drive's rate on Linux 2.6.10",
         published=f"held at {paper.RATE_LIMIT_MB} MB/s by software, not on 2.6.16",
         ours=f"{flat:.1f} MB/s at most, without the limit {max(free.rates_mb):.1f}",
@@ -156,9 +149,9 @@ def seek_curve(name: str) -> list[tuple[float, float]]:
     return [(point["distance_cylinders"] / most, point["ns"] / 1e6) for point in points]
 
 
-def sequential(study: Study, start: int, read: int) -> dict[str, object]:
+def sequential(lab: Lab, start: int, read: int) -> dict[str, object]:
     """Return a workload of reads one after another from byte `start` on; its trace is written if need be."""
-    path = study.scratch / f"sequential-{start}-{read}.csv"
+    path = lab.scratch / f"sequential-{start}-{read}.csv"
     if not path.exists():  # Else a run of another device may be reading it.
         lines = [f"{at},{read}\n" for at in range(start, start + SPAN, read)]
         path.write_text("".join(["offset,size\n", *lines]), encoding="utf-8")

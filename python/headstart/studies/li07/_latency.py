@@ -11,12 +11,11 @@ import random
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, finding
+from headstart.studies._rows import Row, finding, unpublished
 from headstart.studies.li07 import _published as paper
-from headstart.studies.li07._system import POLICIES, Case, Runs, Study
+from headstart.studies.li07._system import POLICIES, Case, Lab, Runs
 from headstart.traces import trace_generate
 
-ITEM: Final = "figure13"
 PROBES: Final = 60
 THINK_MS: Final = 100
 PRACTICAL: Final = ("Linux", "CP", "AP")
@@ -45,22 +44,22 @@ class Latency:
         return all(self.runs[policy].last_idle_s > 0 for policy in self.runs.cells)
 
 
-def figure13(study: Study) -> Steps:
+def figure13(lab: Lab) -> Steps:
     """Figure 13: latency of a small request while Two-Rand-0 runs in the background."""
-    found = latencies(study)
+    found = latencies(lab)
     yield
     rows = [_row(each) for each in found]
     return [*rows, *(_longer(found, *pair) for pair in (("CP", "Linux"), ("AP", "CP")))]
 
 
-def latencies(study: Study) -> list[Latency]:
+def latencies(lab: Lab) -> list[Latency]:
     """Ask for the runs, by clients in the background."""
     policies = {name: POLICIES[name] for name in PRACTICAL}
-    return [Latency(clients, study.runs(_case(study, clients), policies)) for clients in paper.CONCURRENCY]
+    return [Latency(clients, lab.runs(_case(lab, clients), policies)) for clients in paper.CONCURRENCY]
 
 
-def _case(study: Study, clients: int) -> Case:
-    path = study.scratch / f"two-rand-{clients}.csv"
+def _case(lab: Lab, clients: int) -> Case:
+    path = lab.scratch / f"two-rand-{clients}.csv"
     if not path.exists():
         keys = {"requests": max(BACKGROUND, clients), "concurrency": clients, "files": FILES}
         trace_generate("two-rand", path, keys=keys, block_size="4KiB")
@@ -79,11 +78,9 @@ def probes(pid: int) -> list[str]:
 
 def _row(each: Latency) -> Row:
     names = list(each.runs.cells)
-    return Row(
-        item=ITEM,
-        quantity=f"latency of a page {each.runs.case.name}: {', '.join(names)} (ms)",
-        published=None,
-        ours=", ".join(f"{each.of(name):.1f}" for name in names),
+    return unpublished(
+        f"latency of a page {each.runs.case.name}: {', '.join(names)} (ms)",
+        ", ".join(f"{each.of(name):.1f}" for name in names),
         note="over Linux: "
         + ", ".join(f"{name} {each.of(name) / each.of('Linux'):.2f}" for name in names if name != "Linux")
         + ("" if each.covered else "; INVALID: the background ended first"),
@@ -95,7 +92,6 @@ def _longer(found: list[Latency], deep: str, shallow: str) -> Row:
     ratios = [each.of(deep) / each.of(shallow) for each in valid]
     count = sum(ratio > 1 + paper.BETTER for ratio in ratios)
     return finding(
-        ITEM,
         f"latency with {deep} beside {shallow}",
         published="large depths can lead to increased latencies" if deep == "CP" else "the deeper, the more",
         ours=f"longer in {count} of {len(valid)}",

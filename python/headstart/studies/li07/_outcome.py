@@ -1,7 +1,7 @@
 """What the rows need of a run."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 from headstart.simulation import Result
 
@@ -43,15 +43,6 @@ class Outcome:
             last_read_ms=last["read_ns_mean"] / 1e6,
             last_idle_s=last["idle_ns"] / 1e9,
         )
-
-    @classmethod
-    def revived(cls, fields: dict[str, Any]) -> Self:
-        """Return the outcome of stored fields.
-
-        Raises:
-            TypeError: They are those of another shape.
-        """
-        return cls(**fields)
 
     @property
     def request_kb(self) -> float:

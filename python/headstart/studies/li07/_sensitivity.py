@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._servers import NAMES
 from headstart.studies.li07._system import (
@@ -16,14 +16,13 @@ from headstart.studies.li07._system import (
     RAID0,
     Case,
     Keys,
+    Lab,
     Runs,
-    Study,
     server,
     tools,
 )
 from headstart.studies.li07._tools import Q2
 
-ITEM: Final = "sensitivity"
 CLIENTS: Final = 4
 
 Change = Callable[[Case], Case]
@@ -107,25 +106,23 @@ ON_ARRAY: Final[dict[str, Keys]] = {
 }
 
 
-def sensitivity(study: Study) -> Steps:
+def sensitivity(lab: Lab) -> Steps:
     """What readings and guesses matter: CP over Linux, and beside OPT, with one of them changed at a time."""
-    asked = [(name, study.runs(change(case))) for name, (change, cases) in VARIANTS.items() for case in cases]
+    asked = [(name, lab.runs(change(case))) for name, (change, cases) in VARIANTS.items() for case in cases]
     asked += [
-        (name, study.runs(case, {**POLICIES, **changed}))
+        (name, lab.runs(case, {**POLICIES, **changed}))
         for name, changed in POLICY_VARIANTS.items()
         for case in (*SERVERS.values(), *DIFFS.values())
     ]
-    asked += [(name, study.runs(ARRAY, {**POLICIES, "CP": keys})) for name, keys in ON_ARRAY.items()]
+    asked += [(name, lab.runs(ARRAY, {**POLICIES, "CP": keys})) for name, keys in ON_ARRAY.items()]
     yield
     return [_row(name, runs) for name, runs in asked]
 
 
 def _row(name: str, runs: Runs) -> Row:
-    return Row(
-        item=ITEM,
-        quantity=f"{name}: {runs.case.name}, CP over Linux (% of throughput)",
-        published=None,
-        ours=round(runs.gain(), 1),
+    return unpublished(
+        f"{name}: {runs.case.name}, CP over Linux (% of throughput)",
+        round(runs.gain(), 1),
         note=f"less time by {runs.cut():.1f} %; AP {runs.gain('AP'):+.1f} %; CP/OPT {runs.of_oracle():.2f}; "
         + ", ".join(f"{policy} {runs[policy].throughput_mb:.2f}" for policy in runs.cells)
         + " MB/s",

@@ -18,7 +18,7 @@ from headstart.studies.li07._claims import (
     up_to,
     within,
 )
-from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Runs, Study, server
+from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Lab, Runs, server
 
 NAMES: Final = {
     "one-whole": "One-Whole-0",
@@ -34,90 +34,84 @@ PRACTICAL: Final = ("Linux", "CP", "AP")
 """Policies that know no future."""
 
 
-def figure6(study: Study) -> Steps:
+def figure6(lab: Lab) -> Steps:
     """Figure 6: throughput of four microbenchmarks, media clips and index searching by concurrency, IBM drive."""
-    item = "figure6"
-    found = panels(study, item)
+    found = panels(lab, "figure6")
     yield
     by = {generator: found[generator] for generator in NAMES}
-    rows = _rows(item, found)
-    rows.append(equal(item, "A, One-Whole-0", "all practical policies equally well", by["one-whole"], PRACTICAL))
-    rows.append(within(item, "B, One-Rand-10: CP", paper.ONE_RAND, by["one-rand"], why.ONE_RAND))
-    rows.append(within(item, "C, Two-Rand-0: CP", paper.TWO_RAND, by["two-rand"], why.TWO_RAND))
-    rows.append(equal(item, "D, Four-64KB-0", "all policies perform similarly", by["four-64kb"], PRACTICAL))
-    rows.append(half_of_oracle(item, "A to D: CP beside OPT", [each for generator in MICRO for each in by[generator]]))
-    rows.append(
-        equal(item, "E, media clips: CP beside Linux", "no further improvement", by["media-server"], ("Linux", "CP"))
-    )
-    rows.append(within(item, "F, index searching: CP", paper.INDEX, by["index-search"], why.INDEX))
-    rows.append(worse(item, "F, index searching: AP", by["index-search"], why.INDEX))
+    rows = _rows(found)
+    rows.append(equal("A, One-Whole-0", "all practical policies equally well", by["one-whole"], PRACTICAL))
+    rows.append(within("B, One-Rand-10: CP", paper.ONE_RAND, by["one-rand"], why.ONE_RAND))
+    rows.append(within("C, Two-Rand-0: CP", paper.TWO_RAND, by["two-rand"], why.TWO_RAND))
+    rows.append(equal("D, Four-64KB-0", "all policies perform similarly", by["four-64kb"], PRACTICAL))
+    rows.append(half_of_oracle("A to D: CP beside OPT", [each for generator in MICRO for each in by[generator]]))
+    rows.append(equal("E, media clips: CP beside Linux", "no further improvement", by["media-server"], ("Linux", "CP")))
+    rows.append(within("F, index searching: CP", paper.INDEX, by["index-search"], why.INDEX))
+    rows.append(worse("F, index searching: AP", by["index-search"], why.INDEX))
     return rows
 
 
-def figure8(study: Study) -> Steps:
+def figure8(lab: Lab) -> Steps:
     """Figure 8: One-Whole-0 and media clips where the scheduler knows no processes."""
-    item = "figure8"
-    found = panels(study, item)
+    found = panels(lab, "figure8")
     yield
-    rows = _rows(item, found)
-    rows.append(up_to(item, "A, One-Whole-0: CP", paper.BLIND_ONE_WHOLE, found["one-whole"], why.BLIND))
-    rows.append(half_of_oracle(item, "A, One-Whole-0: CP beside OPT", found["one-whole"]))
+    rows = _rows(found)
+    rows.append(up_to("A, One-Whole-0: CP", paper.BLIND_ONE_WHOLE, found["one-whole"], why.BLIND))
+    rows.append(half_of_oracle("A, One-Whole-0: CP beside OPT", found["one-whole"]))
     several = [each for each in found["media-server"] if each.case.workload["concurrency"] > 1]
-    rows.append(improves(item, "B, media clips, 2 clients and more", "CP improves on Linux", several, why.CLIPS))
+    rows.append(improves("B, media clips, 2 clients and more", "CP improves on Linux", several, why.CLIPS))
     return rows
 
 
-def figure11(study: Study) -> Steps:
+def figure11(lab: Lab) -> Steps:
     """Figure 11: Two-Rand-0 and index searching with 4 clients on three drives."""
-    item = "figure11"
-    found = panels(study, item)
+    found = panels(lab, "figure11")
     yield
-    rows = _rows(item, found)
+    rows = _rows(found)
     two, index = found["two-rand"], found["index-search"]
-    rows.append(up_to(item, "A, Two-Rand-0: CP, of the array", paper.RAID_TWO_RAND, two[-1:], why.ARRAY))
-    rows.append(half_of_oracle(item, "A, Two-Rand-0: CP beside OPT", two))
-    rows.append(within(item, "B, index searching: CP", paper.INDEX_DEVICES, index))
-    rows.append(_aggressive(item, index))
-    rows.append(_array_no_larger(item, index))
+    rows.append(up_to("A, Two-Rand-0: CP, of the array", paper.RAID_TWO_RAND, two[-1:], why.ARRAY))
+    rows.append(half_of_oracle("A, Two-Rand-0: CP beside OPT", two))
+    rows.append(within("B, index searching: CP", paper.INDEX_DEVICES, index))
+    rows.append(_aggressive(index))
+    rows.append(_array_no_larger(index))
     return rows
 
 
-def panels(study: Study, item: str) -> dict[str, list[Runs]]:
+def panels(lab: Lab, item: str) -> dict[str, list[Runs]]:
     """Ask for the runs of a figure, by workload."""
     if item == "figure6":
-        return {generator: [_case(study, generator, clients) for clients in paper.CONCURRENCY] for generator in NAMES}
+        return {generator: [_case(lab, generator, clients) for clients in paper.CONCURRENCY] for generator in NAMES}
     if item == "figure8":
         blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
         return {
-            generator: [_case(study, generator, clients, **blind) for clients in paper.CONCURRENCY]
+            generator: [_case(lab, generator, clients, **blind) for clients in paper.CONCURRENCY]
             for generator in ("one-whole", "media-server")
         }
     return {
         generator: [
-            _case(study, generator, paper.FIGURE_11_CLIENTS, on=f" on {name}", device=device)
+            _case(lab, generator, paper.FIGURE_11_CLIENTS, on=f" on {name}", device=device)
             for name, device in DEVICES.items()
         ]
         for generator in ("two-rand", "index-search")
     }
 
 
-def _case(study: Study, generator: str, clients: int, on: str = "", **system: Any) -> Runs:
+def _case(lab: Lab, generator: str, clients: int, on: str = "", **system: Any) -> Runs:
     many = "client" if clients == 1 else "clients"
     name = f"{NAMES[generator]}{on}" if on else f"{NAMES[generator]}, {clients} {many}"
-    return study.runs(Case(name, server(generator, clients), **system))
+    return lab.runs(Case(name, server(generator, clients), **system))
 
 
-def _rows(item: str, found: dict[str, list[Runs]]) -> list[Row]:
-    return [rate_row(item, each) for runs in found.values() for each in runs]
+def _rows(found: dict[str, list[Runs]]) -> list[Row]:
+    return [rate_row(each) for runs in found.values() for each in runs]
 
 
-def worse(item: str, quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
+def worse(quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
     """AP is significantly worse than CP."""
     behind = [each.gain("AP", over="CP") for each in runs]
     count = sum(percent < -100 * paper.SIGNIFICANT for percent in behind)
     holds = count == len(runs)
     return finding(
-        item,
         quantity,
         published="significantly worse than CP",
         ours=f"significantly worse in {count} of {len(runs)}",
@@ -128,12 +122,11 @@ def worse(item: str, quantity: str, runs: Sequence[Runs], reason: str = "") -> R
     )
 
 
-def _aggressive(item: str, runs: Sequence[Runs]) -> Row:
+def _aggressive(runs: Sequence[Runs]) -> Row:
     gains = [each.gain("AP") for each in runs]
     below = [each.gain() - gain for each, gain in zip(runs, gains, strict=True)]
     holds = max(gains) <= paper.INDEX_AGGRESSIVE and min(below) >= paper.INDEX_BELOW
     return finding(
-        item,
         "B, index searching: AP",
         published=f"at most {paper.INDEX_AGGRESSIVE:g} % over Linux, significantly less than CP",
         ours=f"at most {max(gains):.1f} %, at least {min(below):.1f} points less than CP",
@@ -144,11 +137,10 @@ def _aggressive(item: str, runs: Sequence[Runs]) -> Row:
     )
 
 
-def _array_no_larger(item: str, runs: Sequence[Runs]) -> Row:
+def _array_no_larger(runs: Sequence[Runs]) -> Row:
     *alone, array = [each.gain() for each in runs]
     exceeded = sum(array > each for each in alone)
     return finding(
-        item,
         "B, index searching: CP on the array beside single drives",
         published="not larger",
         ours=f"larger than on {exceeded} of {len(alone)}",

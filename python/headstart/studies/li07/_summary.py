@@ -2,24 +2,21 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, finding
+from headstart.studies._rows import Row, finding, unpublished
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07 import _reasons as why
 from headstart.studies.li07 import _servers, _tools
 from headstart.studies.li07._claims import about, basis_of, half_of_oracle
-from headstart.studies.li07._system import Runs, Study
+from headstart.studies.li07._system import Lab, Runs
 from headstart.studies.li07._tools import hardly
 
-ITEM: Final = "summary"
 
-
-def summary(study: Study) -> Steps:
+def summary(lab: Lab) -> Steps:
     """Section 6.6: CP beside the oracle everywhere, its greatest gain, and what going deeper brings."""
-    servers = {item: _servers.panels(study, item) for item in ("figure6", "figure8", "figure11")}
-    tools = {item: list(_tools.panels(study, item).values()) for item in ("figure7", "figure9", "figure10", "figure12")}
+    servers = {item: _servers.panels(lab, item) for item in ("figure6", "figure8", "figure11")}
+    tools = {item: list(_tools.panels(lab, item).values()) for item in ("figure7", "figure9", "figure10", "figure12")}
     yield
     micro = [
         each for found in servers.values() for name, runs in found.items() if name in _servers.MICRO for each in runs
@@ -34,13 +31,13 @@ def summary(study: Study) -> Steps:
     programs = [each for runs in tools.values() for each in runs]
     base = [each for runs in servers["figure6"].values() for each in runs] + tools["figure7"]
     return [
-        half_of_oracle(ITEM, "all microbenchmarks: CP beside OPT", [worst(micro)]),
+        half_of_oracle("all microbenchmarks: CP beside OPT", [worst(micro)]),
         _behind(micro),
         _shares("microbenchmarks", micro),
         _shares("media clips and index searching", other),
         _shares("cp, diff, kernel build, TPC-H", programs),
         _greatest([*other, *programs]),
-        hardly(ITEM, "base case: AP beside CP", base, why.DEEPER, hurts=True),
+        hardly("base case: AP beside CP", base, why.DEEPER, hurts=True),
     ]
 
 
@@ -52,7 +49,6 @@ def worst(runs: Sequence[Runs]) -> Runs:
 def _behind(runs: Sequence[Runs]) -> Row:
     behind = 1 - worst(runs).of_oracle()
     return finding(
-        ITEM,
         "all microbenchmarks: CP behind OPT",
         published=f"by no more than {100 * paper.BEHIND:.0f} %",
         ours=f"by up to {100 * behind:.1f} %",
@@ -66,11 +62,9 @@ def _behind(runs: Sequence[Runs]) -> Row:
 def _shares(what: str, runs: Sequence[Runs]) -> Row:
     shares = sorted(each.of_oracle() for each in runs)
     least = worst(runs)
-    return Row(
-        item=ITEM,
-        quantity=f"CP's share of OPT's throughput, {what}: least, median, greatest",
-        published=None,
-        ours=", ".join(f"{share:.3f}" for share in (shares[0], statistics.median(shares), shares[-1])),
+    return unpublished(
+        f"CP's share of OPT's throughput, {what}: least, median, greatest",
+        ", ".join(f"{share:.3f}" for share in (shares[0], statistics.median(shares), shares[-1])),
         note=f"{len(shares)} cases, the least with {least.case.name}",
     )
 
@@ -78,7 +72,6 @@ def _shares(what: str, runs: Sequence[Runs]) -> Row:
 def _greatest(runs: Sequence[Runs]) -> Row:
     best = max(runs, key=Runs.cut)
     return about(
-        ITEM,
         "applications: greatest improvement by CP",
         paper.RAID_DIFF_50,
         best.cut(),

@@ -13,10 +13,10 @@ either are `calibrated`.
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from headstart.studies._lab import Cell, Lab
+from headstart.studies import _lab
+from headstart.studies._lab import Cell
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._outcome import Outcome
 
@@ -133,13 +133,11 @@ class Runs:
         return 1 - min(times) / max(times)
 
 
-class Study:
+class Lab(_lab.Lab[Outcome]):
     """Asks for the runs that items need."""
 
-    def __init__(self, lab: Lab[Outcome], scratch: Path) -> None:
-        self._lab = lab
-        self.scratch = scratch
-        """Takes traces that are made on the way."""
+    outcome = Outcome
+    kept = "li07 1"
 
     def runs(self, case: Case, policies: Mapping[str, Keys] | None = None) -> Runs:
         """Ask for a case with each policy."""
@@ -148,4 +146,4 @@ class Study:
 
     def one(self, case: Case, policy: Keys) -> Cell[Outcome]:
         """Ask for a case with one policy."""
-        return self._lab.cell(case.scenario(policy))
+        return self.ask(case.scenario(policy))

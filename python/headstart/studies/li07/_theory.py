@@ -8,18 +8,17 @@ from typing import Final
 from headstart import model
 from headstart.model import Competitive
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, finding, number
+from headstart.studies._rows import Row, finding, number, unpublished
 from headstart.studies.li07 import _published as paper
-from headstart.studies.li07._system import Study
+from headstart.studies.li07._system import Lab
 
-ITEM: Final = "theory"
 PRINTED: Final = {"ibm": "IBM", "seagate": "Seagate", "raid0": "RAID0"}
 PROFILES: Final = {"ibm": "ibm-36gb-10k", "seagate": "seagate-146gb-10k"}
 ALPHAS: Final = (1.2, 1.5, 1.9, 1.99, 1.999)
 """Factors below 2 that no schedule keeps to."""
 
 
-def theory(study: Study) -> Steps:
+def theory(lab: Lab) -> Steps:
     """Sections 4 and 5: competitive depths, bounds without and with slow start and pages, the adversary."""
     yield
     found = {drive: by_numbers(drive) for drive in PRINTED}
@@ -53,7 +52,6 @@ def _depth(drive: str, found: Competitive) -> Row:
     if drive != "ibm":
         note += f"; the printed {paper.SEEK_MS[drive]} ms are taken for seek and rotation together"
     return number(
-        ITEM,
         f"depth from the printed figures, {PRINTED[drive]} (KB)",
         published=paper.DEPTH_KB[drive],
         ours=round(_kb(found), 1),
@@ -66,7 +64,6 @@ def _depth(drive: str, found: Competitive) -> Row:
 
 def _as_printed(drive: str) -> Row:
     return number(
-        ITEM,
         f"depth where {paper.SEEK_MS[drive]} ms are the seek alone, {PRINTED[drive]} (KB)",
         published=paper.DEPTH_KB[drive],
         ours=round(_kb(by_numbers(drive, seek_alone=True)), 1),
@@ -79,7 +76,6 @@ def _as_printed(drive: str) -> Row:
 def _profile(drive: str) -> Row:
     found = model.competitive(PROFILES[drive])
     return number(
-        ITEM,
         f"depth of the profile {PROFILES[drive]} (KB)",
         published=paper.DEPTH_KB[drive],
         ours=round(_kb(found), 1),
@@ -94,7 +90,6 @@ def without_slow_start(found: dict[str, Competitive]) -> Row:
     """Equation (8): less than twice the optimum, depth not rounded."""
     exact = {drive: each.guarantees[0] for drive, each in found.items()}
     return finding(
-        ITEM,
         "C_total without slow start",
         published="less than 2 C_opt, equation (8)",
         ours=f"at most {max(each.worst_ratio for each in exact.values()):.4f} C_opt, not reached",
@@ -111,7 +106,6 @@ def with_slow_start(found: dict[str, Competitive]) -> Row:
     """Equation (15): less than 2 + P times the optimum."""
     slow = {drive: each.guarantees[2] for drive, each in found.items()}
     return finding(
-        ITEM,
         "C_total with slow start",
         published="less than (2 + P) C_opt, equation (15)",
         ours=f"at most {max(each.worst_ratio for each in slow.values()):.2f} C_opt",
@@ -130,7 +124,6 @@ def _example() -> Row:
     # Any switch and rate whose product is the example's depth.
     found = model.competitive(seek=f"{depth}ns", rotation="0ns", rate=10**9, slow_start=first).guarantees[3]
     return finding(
-        ITEM,
         "section 4.3's example: 16, 32, 64, 98, 98, ... pages",
         published=f"P = {prefetches}, T = {total // 4096} pages",
         ours=f"P = {found.slow_prefetches}, T = {found.slow_bytes // 4096} pages",
@@ -142,11 +135,9 @@ def _example() -> Row:
 
 def _reached(drive: str, found: Competitive) -> Row:
     exact, pages, slow, both = found.guarantees
-    return Row(
-        item=ITEM,
-        quantity=f"most that a stream costs over its optimum, slow start and whole pages, {PRINTED[drive]}",
-        published=None,
-        ours=round(both.worst_ratio, 4),
+    return unpublished(
+        f"most that a stream costs over its optimum, slow start and whole pages, {PRINTED[drive]}",
+        round(both.worst_ratio, 4),
         note=f"exact depth {exact.worst_ratio:.4f}, {pages.depth_bytes // 4096} whole pages {pages.worst_ratio:.4f}, "
         f"slow start {slow.worst_ratio:.4f}; streams just above {both.worst_above_bytes} bytes",
     )
@@ -169,7 +160,6 @@ def adversary(found: Competitive) -> Row:
         for name, sizes in schedules.items()
     }
     return finding(
-        ITEM,
         "schedules of depths that stay below twice the optimum",
         published="none, equations (9) to (13)",
         ours=f"none: {defeated} of {len(schedules)} defeated at each of {len(ALPHAS)} factors",

@@ -8,7 +8,7 @@ from headstart.studies._rows import Row, finding
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07 import _reasons as why
 from headstart.studies.li07._claims import about, basis_of, by_case, equal, improves, noted, time_row
-from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Runs, Study, server, tools
+from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Lab, Runs, server, tools
 
 Q2: Final[Keys] = server("tpc-h", alternating=1.0, mixed=0.0)
 """So many queries that alternate as Q2 does, one after another."""
@@ -42,64 +42,60 @@ UNTOUCHED: Final = ("cp5", "cp50", "kernel build", "TPC-H", "media clips")
 """Those that competitive prefetching has "little or no performance impact" on, section 6.5."""
 
 
-def figure7(study: Study) -> Steps:
+def figure7(lab: Lab) -> Steps:
     """Figure 7: time of seven programs side by side, IBM drive."""
-    item = "figure7"
-    found = panels(study, item)
+    found = panels(lab, "figure7")
     yield
     copies = [found["2cp5"], found["2cp50"]]
     return [
-        *(time_row(item, each) for each in found.values()),
-        equal(item, "2cp5, 2cp50", "relatively small variation", copies, ("Linux", "CP", "AP")),
-        _cut(item, "2diff5: CP", paper.DIFF_5, found["2diff5"]),
-        _cut(item, "2diff50: CP, fitted by where the files lie", paper.DIFF_50, found["2diff50"]),
-        _cut(item, "2TPC-H: CP", paper.TPC_H, found["2TPC-H"]),
-        hardly(item, "AP beside CP", list(found.values()), why.DEEPER),
+        *(time_row(each) for each in found.values()),
+        equal("2cp5, 2cp50", "relatively small variation", copies, ("Linux", "CP", "AP")),
+        _cut("2diff5: CP", paper.DIFF_5, found["2diff5"]),
+        _cut("2diff50: CP, fitted by where the files lie", paper.DIFF_50, found["2diff50"]),
+        _cut("2TPC-H: CP", paper.TPC_H, found["2TPC-H"]),
+        hardly("AP beside CP", list(found.values()), why.DEEPER),
     ]
 
 
-def figure9(study: Study) -> Steps:
+def figure9(lab: Lab) -> Steps:
     """Figure 9: time of four programs side by side where the scheduler knows no processes."""
-    item = "figure9"
-    found = list(panels(study, item).values())
+    found = list(panels(lab, "figure9").values())
     yield
     return [
-        *(time_row(item, each) for each in found),
-        improves(item, "2cp5, 2cp50, cp5+diff5, cp50+diff50", "CP improves on Linux", found),
+        *(time_row(each) for each in found),
+        improves("2cp5, 2cp50, cp5+diff5, cp50+diff50", "CP improves on Linux", found),
     ]
 
 
-def figure10(study: Study) -> Steps:
+def figure10(lab: Lab) -> Steps:
     """Figure 10: time of 2diff5 and 2diff50 on three drives."""
-    item = "figure10"
-    found = panels(study, item)
+    found = panels(lab, "figure10")
     yield
     last = found["2diff50 on RAID0"]
     return [
-        *(time_row(item, each) for each in found.values()),
-        _cut(item, "2diff50 on the array: CP", paper.RAID_DIFF_50, last),
-        _more_on_array(item, found),
+        *(time_row(each) for each in found.values()),
+        _cut("2diff50 on the array: CP", paper.RAID_DIFF_50, last),
+        _more_on_array(found),
     ]
 
 
-def figure12(study: Study) -> Steps:
+def figure12(lab: Lab) -> Steps:
     """Figure 12: time of programs and servers alone, IBM drive."""
-    item = "figure12"
-    found = panels(study, item)
+    found = panels(lab, "figure12")
     yield
     everything = list(found.values())
     untouched = [found[name] for name in UNTOUCHED]
     return [
-        *(time_row(item, each) for each in everything),
-        equal(item, "cp, kernel build, TPC-H, media clips: CP", "little or no impact", untouched, ("Linux", "CP")),
-        *(_cut(item, f"{name}: CP", paper.ALONE_DIFF, found[name]) for name in ("diff5", "diff50")),
-        _cut(item, "index searching: CP", paper.ALONE_INDEX, found["index searching"]),
-        _cut(item, "TPC-H Q2: CP", paper.ALONE_Q2, found["TPC-H Q2"], why.Q2),
-        _no_degradation(item, everything),
+        *(time_row(each) for each in everything),
+        equal("cp, kernel build, TPC-H, media clips: CP", "little or no impact", untouched, ("Linux", "CP")),
+        *(_cut(f"{name}: CP", paper.ALONE_DIFF, found[name]) for name in ("diff5", "diff50")),
+        _cut("index searching: CP", paper.ALONE_INDEX, found["index searching"]),
+        _cut("TPC-H Q2: CP", paper.ALONE_Q2, found["TPC-H Q2"], why.Q2),
+        _no_degradation(everything),
     ]
 
 
-def panels(study: Study, item: str) -> dict[str, Runs]:
+def panels(lab: Lab, item: str) -> dict[str, Runs]:
     """Ask for the runs of a figure, by the name of the case."""
     blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
     cases = {
@@ -110,22 +106,21 @@ def panels(study: Study, item: str) -> dict[str, Runs]:
         ],
         "figure12": [Case(name, workload) for name, workload in ALONE.items()],
     }[item]
-    return {case.name: study.runs(case) for case in cases}
+    return {case.name: lab.runs(case) for case in cases}
 
 
-def _cut(item: str, quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
+def _cut(quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
     what = "less time than Linux"
-    return about(item, quantity, printed, runs.cut(), what, basis=basis_of([runs]), note=runs.case.name, why=reason)
+    return about(quantity, printed, runs.cut(), what, basis=basis_of([runs]), note=runs.case.name, why=reason)
 
 
-def hardly(item: str, quantity: str, runs: Sequence[Runs], reason: str = "", *, hurts: bool = False) -> Row:
+def hardly(quantity: str, runs: Sequence[Runs], reason: str = "", *, hurts: bool = False) -> Row:
     """AP brings very little beyond CP; `hurts`: and in certain cases it is worse."""
     more = [each.gain("AP", over="CP") for each in runs]
     count = sum(percent <= 100 * paper.HARDLY for percent in more)
     worse = sum(percent < -100 * paper.BETTER for percent in more)
     holds = count == len(runs) and (worse > 0 or not hurts)
     return finding(
-        item,
         quantity,
         published="very little additional improvement" + (", in certain cases it hurts" if hurts else ""),
         ours=f"no more than {100 * paper.HARDLY:.0f} % faster in {count} of {len(runs)}"
@@ -137,13 +132,12 @@ def hardly(item: str, quantity: str, runs: Sequence[Runs], reason: str = "", *, 
     )
 
 
-def _more_on_array(item: str, found: dict[str, Runs]) -> Row:
+def _more_on_array(found: dict[str, Runs]) -> Row:
     cuts = {name: runs.cut() for name, runs in found.items()}
     largest = [
         name for name in DIFFS if cuts[f"{name} on RAID0"] > max(cuts[f"{name} on IBM"], cuts[f"{name} on Seagate"])
     ]
     return finding(
-        item,
         "2diff5, 2diff50: CP on the array beside single drives",
         published="more pronounced on the array",
         ours=f"more in {len(largest)} of {len(DIFFS)}",
@@ -154,10 +148,9 @@ def _more_on_array(item: str, found: dict[str, Runs]) -> Row:
     )
 
 
-def _no_degradation(item: str, runs: Sequence[Runs]) -> Row:
+def _no_degradation(runs: Sequence[Runs]) -> Row:
     cuts = [each.cut() for each in runs]
     return finding(
-        item,
         "no degradation by CP",
         published="in none of the experimental workloads",
         ours=f"in {sum(cut < -100 * paper.NONE for cut in cuts)} of {len(runs)}",

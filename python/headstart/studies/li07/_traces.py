@@ -11,12 +11,11 @@ from typing import Final
 
 from headstart._environment import TRACES_VARIABLE, trace_folders
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._claims import time_row
-from headstart.studies.li07._system import Case, Study
+from headstart.studies.li07._system import Case, Lab
 
-ITEM: Final = "programs"
 PROJECT: Final = Path(__file__).parents[4]
 TOGETHER: Final[tuple[tuple[str, ...], ...]] = (
     ("multi6",),
@@ -34,25 +33,23 @@ HEADER: Final = "time(s),op(R|W),pid,file,offset,size,dur_us\n"
 TABLE: Final = "file,max_offset,disk_size,path\n"
 
 
-def programs(study: Study) -> Steps:
+def programs(lab: Lab) -> Steps:
     """Recorded programs side by side: time under each policy, and CP beside OPT."""
     places = {names: [found(name) for name in names] for names in TOGETHER}
     whole = {names: [path for path in paths if path is not None] for names, paths in places.items()}
     runs = {
-        names: study.runs(Case(" + ".join(names), section(paths, study.scratch)))
+        names: lab.runs(Case(" + ".join(names), section(paths, lab.scratch)))
         for names, paths in whole.items()
         if len(paths) == len(names)
     }
     yield
-    rows = [time_row(ITEM, runs[names]) if names in runs else _skipped(names, places[names]) for names in TOGETHER]
+    rows = [time_row(runs[names]) if names in runs else _skipped(names, places[names]) for names in TOGETHER]
     shares = [each.of_oracle() for each in runs.values()]
     if shares:
         rows.append(
-            Row(
-                item=ITEM,
-                quantity="programs side by side: the least that CP has of OPT's throughput",
-                published=None,
-                ours=round(min(shares), 3),
+            unpublished(
+                "programs side by side: the least that CP has of OPT's throughput",
+                round(min(shares), 3),
                 note=f"at least {paper.HALF:g} in {sum(share >= paper.HALF for share in shares)} of {len(shares)}; the "
                 "paper promises it of streams, and prints it of its microbenchmarks",
             )
@@ -108,10 +105,8 @@ def _lines(path: Path) -> list[str]:
 
 def _skipped(names: tuple[str, ...], paths: list[Path | None]) -> Row:
     missing = [f"{name}.csv.xz" for name, path in zip(names, paths, strict=True) if path is None]
-    return Row(
-        item=ITEM,
-        quantity=" + ".join(names),
-        published=None,
-        ours=None,
+    return unpublished(
+        " + ".join(names),
+        None,
         note=f"SKIPPED: {', '.join(missing)} absent; put them into the folder that ${TRACES_VARIABLE} names",
     )

@@ -1,30 +1,15 @@
 """Figures 1 to 6 drawn, simulated and by the equations; and the grid, one side by the other."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from headstart.report.charts import COLOURS, HEIGHT, WIDTH, altair, styled
-from headstart.studies.shriver99._runs import Pair
-
-if TYPE_CHECKING:
-    from headstart.report.charts import Chart
-
-FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5", "figure6")
-DRAWN = {*FIGURES, "grid"}
-"""The items that have a chart."""
+from headstart.report.charts import COLOURS, HEIGHT, WIDTH, altair
+from headstart.studies.shriver99._runs import Lab, Pair
 
 
-def drawn(item: str, pairs: list[Pair]) -> "Chart":
-    """Return an item's chart.
-
-    Raises:
-        HeadstartError: `headstart[report]` is not installed.
-    """
-    alt = altair("--html")
-    return styled(_grid(alt, pairs) if item == "grid" else _figure(alt, pairs))
-
-
-def _figure(alt: Any, pairs: list[Pair]) -> Any:
+def figure(pairs: list[Pair]) -> Any:
     """Bars for what is simulated, ticks for the equations; as in the paper, response time by request or file size."""
+    alt = altair("--html")
     xs = list(dict.fromkeys(pair.x for pair in pairs))
     series = list(dict.fromkeys(pair.series for pair in pairs))
     points = [
@@ -49,8 +34,9 @@ def _figure(alt: Any, pairs: list[Pair]) -> Any:
     return (bars + ticks).properties(width=WIDTH, height=HEIGHT)
 
 
-def _grid(alt: Any, pairs: list[Pair]) -> Any:
+def grid(pairs: list[Pair]) -> Any:
     """The model's response time by the simulated one; on the line they are equal."""
+    alt = altair("--html")
     points = [
         {"point": pair.series, "streams": pair.x, "simulated": pair.simulated_ms, "model": pair.model_ms}
         for pair in pairs
@@ -71,3 +57,14 @@ def _grid(alt: Any, pairs: list[Pair]) -> Any:
     )
     line = alt.Chart(alt.Data(values=ends)).mark_line(color="grey").encode(x="v:Q", y="v:Q")
     return (line + dots).properties(width=WIDTH, height=HEIGHT)
+
+
+def _picture(item: str, draw: Callable[[list[Pair]], Any]) -> Callable[[Lab], Any]:
+    return lambda lab: draw(lab.pairs[item])
+
+
+PICTURES: dict[str, Callable[[Lab], Any]] = {
+    **{f"figure{number}": _picture(f"figure{number}", figure) for number in range(1, 7)},
+    "grid": _picture("grid", grid),
+}
+"""By item."""

@@ -4,11 +4,11 @@ import statistics
 
 from headstart import model
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.shriver99 import _grid
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99._grid import Point
-from headstart.studies.shriver99._runs import MS, Pair, Study
+from headstart.studies.shriver99._runs import MS, Lab, Pair
 
 GOAL = 0.05
 """The median error that we aim at."""
@@ -18,16 +18,16 @@ SHORT_KB = 32
 """Files of three or four requests of the disk."""
 
 
-def grid(study: Study) -> Steps:
+def grid(lab: Lab) -> Steps:
     """288 scenarios that the paper did not print: the model's errors against the simulation."""
     points = list(_grid.points())
-    runs = [study.of(point.scenarios()) for point in points]
+    runs = [lab.of(point.scenarios()) for point in points]
     yield
     pairs = [
         Pair(point.label, f"{point.streams}", run.response_ms, modelled(point))
         for point, run in zip(points, runs, strict=True)
     ]
-    study.pairs["grid"] = pairs
+    lab.pairs["grid"] = pairs
     as_printed = [
         Pair(pair.series, pair.x, pair.simulated_ms, tables_form(point))
         for point, pair in zip(points, pairs, strict=True)
@@ -67,11 +67,9 @@ def distribution(points: list[Point], pairs: list[Pair], of: str = "the model's 
     cuts = statistics.quantiles(sizes, n=100, method="inclusive")
     figures = {"median": cuts[49], "75th percentile": cuts[74], "90th percentile": cuts[89], "greatest": sizes[-1]}
     rows = [
-        Row(
-            item="grid",
-            quantity=f"{name} of {of} against the simulation, {len(points)} scenarios (%)",
-            published=None,
-            ours=round(100 * value, 2),
+        unpublished(
+            f"{name} of {of} against the simulation, {len(points)} scenarios (%)",
+            round(100 * value, 2),
             note=f"the goal is a median under {100 * GOAL:.0f} %: {'met' if cuts[49] < GOAL else 'not met'}"
             if name == "median"
             else "",
@@ -79,9 +77,7 @@ def distribution(points: list[Point], pairs: list[Pair], of: str = "the model's 
         for name, value in figures.items()
     ]
     mean = statistics.fmean(pair.error for pair in pairs)
-    rows.append(
-        Row(item="grid", quantity=f"mean of {of} with their signs (%)", published=None, ours=round(100 * mean, 2))
-    )
+    rows.append(unpublished(f"mean of {of} with their signs (%)", round(100 * mean, 2)))
     return rows
 
 
@@ -94,11 +90,9 @@ def _parts(points: list[Point], pairs: list[Pair]) -> list[Row]:
                 abs(pair.error) for point, pair in zip(points, pairs, strict=True) if getattr(point, field) == value
             ]
             rows.append(
-                Row(
-                    item="grid",
-                    quantity=f"median error where {field} is {value} (%)",
-                    published=None,
-                    ours=round(100 * statistics.median(errors), 2),
+                unpublished(
+                    f"median error where {field} is {value} (%)",
+                    round(100 * statistics.median(errors), 2),
                     note=f"greatest {100 * max(errors):.1f} %",
                 )
             )
@@ -112,11 +106,9 @@ def worst(points: list[Point], pairs: list[Pair]) -> list[Row]:
     for point, pair in order:
         alike.setdefault((point.drive, point.file_kb, point.streams), (point, pair))
     return [
-        Row(
-            item="grid",
-            quantity=f"among the worst: {point.label} (%)",
-            published=None,
-            ours=round(100 * pair.error, 1),
+        unpublished(
+            f"among the worst: {point.label} (%)",
+            round(100 * pair.error, 1),
             note=f"simulated {pair.simulated_ms:.2f} ms, by the equations {pair.model_ms:.2f} ms: {why(point)}",
         )
         for point, pair in list(alike.values())[:5]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from headstart import model
-from headstart.studies._rows import Basis, Row, finding
+from headstart.studies._rows import Basis, Row, finding, unpublished
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
-from headstart.studies.shriver99._runs import MS, Pair, Study, model_ms
+from headstart.studies.shriver99._runs import MS, Lab, Pair, model_ms
 
 REQUESTS_KB: Final = (8, 16, 32, 64)
 THINKS_MS: Final = (0, 0.5, 1)
@@ -29,20 +29,20 @@ asked about the simulated scenario itself."""
 class Figures:
     """The figures' bars, each computed once."""
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
 
     def _compare(self, figure: str, series: Sequence[Series], xs: Sequence[dict[str, Any]]) -> Callable[[], list[Pair]]:
         """Ask for a figure's runs: each series, by keys for the simulation and for the model, at each x."""
         asked = [
-            (name, x, self._study.runs(**_simulated(x), **simulated), _model_ms(x, simulated, modelled))
+            (name, x, self._lab.runs(**_simulated(x), **simulated), _model_ms(x, simulated, modelled))
             for name, simulated, modelled in series
             for x in xs
         ]
 
         def bars() -> list[Pair]:
             pairs = [Pair(name, x["x"], run.response_ms, ms) for name, x, run, ms in asked]
-            self._study.pairs[figure] = pairs
+            self._lab.pairs[figure] = pairs
             return pairs
 
         return bars
@@ -167,7 +167,6 @@ BASES: Final[dict[str, Basis]] = {"simulated": "predicted", "by the equations": 
 
 
 def claims(
-    item: str,
     quantity: str,
     published: tuple[float, float],
     ratios: Callable[[str], list[float]],
@@ -186,7 +185,6 @@ def claims(
         holds = all(abs(ours - theirs) <= paper.room(theirs) for ours, theirs in ends)
         rows.append(
             finding(
-                item,
                 f"{quantity}, {side}",
                 published=spread(published),
                 ours=spread(found),
@@ -199,14 +197,12 @@ def claims(
     return rows
 
 
-def rows_of(figure: str, bars: list[Pair]) -> list[Row]:
+def rows_of(bars: list[Pair]) -> list[Row]:
     """Return a figure's bars as rows."""
     return [
-        Row(
-            item=figure,
-            quantity=f"{bar.series}, {bar.x}: mean response (ms)",
-            published=None,
-            ours=round(bar.simulated_ms, 3),
+        unpublished(
+            f"{bar.series}, {bar.x}: mean response (ms)",
+            round(bar.simulated_ms, 3),
             note=f"simulated; our model {bar.model_ms:.3f}",
         )
         for bar in bars

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, finding
+from headstart.studies._lab import Steps, item
+from headstart.studies._rows import Row, finding, unpublished
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
 from headstart.studies.shriver99._figures import OVERLAP_FILES_KB, SIDES, STREAMS, Figures, Ratios, claims, rows_of
-from headstart.studies.shriver99._runs import Pair, Study, model_ms
+from headstart.studies.shriver99._runs import Lab, Pair, model_ms
 
 READ_AHEAD_WHY: Final = {
     "simulated": "without read-ahead each request but the first finds its first sector just gone by, and waits for "
@@ -39,64 +39,30 @@ WHOLE_WHY: Final = (
 )
 
 
-def figure1(study: Study) -> Steps:
-    """Figure 1: a file of 64 KB with and without the disk's read-ahead."""
-    bars = Figures(study).read_ahead("figure1", 64)
-    yield
-    return rows_of("figure1", bars())
+def _figure(line: str, ask: Callable[[Figures], Callable[[], list[Pair]]]) -> Callable[[Lab], Steps]:
+    """Return an item: `line` says what it is, `ask` asks for its bars."""
+
+    def rows(lab: Lab) -> Callable[[], list[Row]]:
+        bars = ask(Figures(lab))
+        return lambda: rows_of(bars())
+
+    return item(line, rows)
 
 
-def figure2(study: Study) -> Steps:
-    """Figure 2: a file of 128 KB with and without the disk's read-ahead."""
-    bars = Figures(study).read_ahead("figure2", 128)
-    yield
-    return rows_of("figure2", bars())
-
-
-def figure3(study: Study) -> Steps:
-    """Figure 3: a file of 64 KB with and without prefetching, on the slow machine."""
-    bars = Figures(study).prefetching()
-    yield
-    return rows_of("figure3", bars())
-
-
-def figure4(study: Study) -> Steps:
-    """Figure 4: eight files of 64 KB with CLOOK and with FCFS."""
-    bars = Figures(study).order()
-    yield
-    return rows_of("figure4", bars())
-
-
-def figure5(study: Study) -> Steps:
-    """Figure 5: requests of 10 KB with think times of 0, 0.5 and 1 ms."""
-    bars = Figures(study).overlap()
-    yield
-    return rows_of("figure5", bars())
-
-
-def figure6(study: Study) -> Steps:
-    """Figure 6: eight files of 64 KB with 3 cache segments and with 8."""
-    bars = Figures(study).segments()
-    yield
-    return rows_of("figure6", bars())
-
-
-def summary(study: Study) -> Steps:
+def summary(lab: Lab) -> Steps:
     """Section 5's summary: what the disk's cache, amortisation, order and overlap bring."""
-    figures = Figures(study)
+    figures = Figures(lab)
     ahead = [figures.read_ahead("figure1", 64), figures.read_ahead("figure2", 128)]
     prefetching, order, overlap = figures.prefetching(), figures.order(), figures.overlap()
     yield
     cached = Ratios("the disk reads ahead", "the disk does not")
     rows = claims(
-        "summary",
         "with the disk's read-ahead response times are",
         paper.READ_AHEAD,
         lambda side: [ratio for bars in ahead for ratio in cached.found(bars(), side)],
         READ_AHEAD_WHY,
     )
     rows += claims(
-        "summary",
         "without prefetching response times are",
         paper.NO_PREFETCHING,
         lambda side: Ratios("without", "with prefetching").found(prefetching(), side),
@@ -105,7 +71,6 @@ def summary(study: Study) -> Steps:
         dict.fromkeys(SIDES, "calibrated"),
     )
     rows += claims(
-        "summary",
         f"with CLOOK, response times of {STREAMS} files beside FCFS are",
         paper.CLOOK,
         lambda side: Ratios("CLOOK", "FCFS").found(order(), side),
@@ -123,7 +88,6 @@ def _overlap(bars: list[Pair]) -> list[Row]:
     for file_kb, published in paper.NO_THINKING.items():
         at = OVERLAP_FILES_KB.index(file_kb)
         rows += claims(
-            "summary",
             f"without think time, response times of a file of {file_kb} KB beside those with 1 ms are",
             (published, published),
             lambda side, at=at: [thinking[side][at]],  # type: ignore[misc]
@@ -134,7 +98,6 @@ def _overlap(bars: list[Pair]) -> list[Row]:
     saved = [1 - 1 / ratio for ratio in thinking["simulated_ms"]]
     rows.append(
         finding(
-            "summary",
             "overlap saves, of the response time",
             published=f"as much as {100 * paper.OVERLAP_AT_MOST:.0f} %",
             ours=f"as much as {100 * max(saved):.0f} %",
@@ -147,7 +110,7 @@ def _overlap(bars: list[Pair]) -> list[Row]:
     return rows
 
 
-def errors(study: Study) -> Steps:
+def errors(lab: Lab) -> Steps:
     """The paper's claim about its model: within 9 % of what was measured."""
     yield
     rows = []
@@ -174,7 +137,6 @@ def errors(study: Study) -> Steps:
         ]
         rows.append(
             finding(
-                "errors",
                 f"{name}: the equations are within {100 * within:.0f} % of the measurements",
                 published=f"at most {100 * within:.0f} %",
                 ours=f"at most {100 * max(of):.1f} %",
@@ -187,22 +149,22 @@ def errors(study: Study) -> Steps:
     return rows
 
 
-def proposals(study: Study) -> Steps:
+def proposals(lab: Lab) -> Steps:
     """Section 6's two proposals: read whole clusters, as many cache segments as streams."""
-    figures = Figures(study)
+    figures = Figures(lab)
     segments = figures.segments()
     fast = platform.device(platform.FAST_MS, platform.FAST_BUS)
     whole = {"policy": {"name": "ffs", "first": "64KiB"}}
     options: dict[str, dict[str, Any]] = {"doubling": {}, "whole": whole}
     runs = {
-        (streams, name): study.runs(
+        (streams, name): lab.runs(
             streams=streams, file_kb=64, request_kb=64, device=fast, costs=platform.FAST_COSTS, **keys
         )
         for streams in (1, STREAMS)
         for name, keys in options.items()
     }
     long_lived = [
-        study.runs(
+        lab.runs(
             streams=STREAMS,
             file_kb=64,
             request_kb=64,
@@ -213,7 +175,6 @@ def proposals(study: Study) -> Steps:
     ]
     yield
     rows = claims(
-        "proposals",
         f"with as many cache segments as streams, response times of {STREAMS} files are",
         paper.SEGMENTS,
         lambda side: Ratios("as many as streams", "3 segments").found(segments(), side),
@@ -221,11 +182,9 @@ def proposals(study: Study) -> Steps:
     )
     few, enough = (each.response_ms for each in long_lived)
     rows.append(
-        Row(
-            item="proposals",
-            quantity="the same, with a drive that reads 56 KB ahead whatever comes, simulated: lower by (%)",
-            published=None,
-            ours=round(100 * (1 - enough / few), 1),
+        unpublished(
+            "the same, with a drive that reads 56 KB ahead whatever comes, simulated: lower by (%)",
+            round(100 * (1 - enough / few), 1),
             note=f"{few:.1f} to {enough:.1f} ms. What the equations suppose: each stream's rest is in its segment",
         )
     )
@@ -236,7 +195,6 @@ def proposals(study: Study) -> Steps:
         )
         rows.append(
             finding(
-                "proposals",
                 f"reading whole clusters lowers response times, {streams} file{'s' if streams > 1 else ''} of 64 KB",
                 published="decreases the file system and disk overheads",
                 ours=f"by {100 * gain:.0f} % simulated, {100 * modelled:.0f} % by the equations",
@@ -250,13 +208,21 @@ def proposals(study: Study) -> Steps:
     return rows
 
 
-ITEMS: dict[str, Callable[[Study], Steps]] = {
-    "figure1": figure1,
-    "figure2": figure2,
-    "figure3": figure3,
-    "figure4": figure4,
-    "figure5": figure5,
-    "figure6": figure6,
+ITEMS: dict[str, Callable[[Lab], Steps]] = {
+    "figure1": _figure(
+        "Figure 1: a file of 64 KB with and without the disk's read-ahead.",
+        lambda figures: figures.read_ahead("figure1", 64),
+    ),
+    "figure2": _figure(
+        "Figure 2: a file of 128 KB with and without the disk's read-ahead.",
+        lambda figures: figures.read_ahead("figure2", 128),
+    ),
+    "figure3": _figure(
+        "Figure 3: a file of 64 KB with and without prefetching, on the slow machine.", Figures.prefetching
+    ),
+    "figure4": _figure("Figure 4: eight files of 64 KB with CLOOK and with FCFS.", Figures.order),
+    "figure5": _figure("Figure 5: requests of 10 KB with think times of 0, 0.5 and 1 ms.", Figures.overlap),
+    "figure6": _figure("Figure 6: eight files of 64 KB with 3 cache segments and with 8.", Figures.segments),
     "summary": summary,
     "errors": errors,
     "proposals": proposals,

@@ -1,6 +1,7 @@
 """What the rows need of simulations and of the model."""
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -8,7 +9,8 @@ from typing import Any, Self
 
 from headstart import model
 from headstart.simulation import Result
-from headstart.studies._lab import Cell, Lab
+from headstart.studies import _lab
+from headstart.studies._lab import Cell
 from headstart.studies.shriver99 import _platform as platform
 
 MS = 1e6
@@ -88,13 +90,15 @@ class Pair:
         return self.model_ms / self.simulated_ms - 1
 
 
-class Study:
+class Lab(_lab.Lab[Outcome]):
     """Asks for the runs that rows need, and keeps what charts are drawn from."""
 
-    def __init__(self, lab: Lab[Outcome]) -> None:
-        self._lab = lab
-        self.pairs: dict[str, list[Pair]] = {}
+    outcome = Outcome
+
+    @functools.cached_property
+    def pairs(self) -> dict[str, list[Pair]]:
         """By item, once its runs are done."""
+        return {}
 
     def runs(self, *, streams: int = 1, seeds: int = platform.SEEDS, **workload: Any) -> Runs:
         """Return runs of a workload (see `_platform.scenario`)."""
@@ -103,7 +107,7 @@ class Study:
 
     def of(self, scenarios: Sequence[dict[str, Any]]) -> Runs:
         """Return runs of scenarios whose results are averaged."""
-        return Runs([self._lab.cell(each) for each in scenarios])
+        return Runs([self.ask(each) for each in scenarios])
 
 
 def model_ms(

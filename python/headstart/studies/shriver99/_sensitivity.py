@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import unpublished
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
-from headstart.studies.shriver99._runs import Runs, Study
+from headstart.studies.shriver99._runs import Lab, Runs
 
 BUFFER: Final = {"read_during_overhead": False}
 READINGS: Final[dict[str, dict[str, Any]]] = {
@@ -28,16 +28,16 @@ CASES: Final = (
 )
 
 
-def sensitivity(study: Study) -> Steps:
+def sensitivity(lab: Lab) -> Steps:
     """Tables 3 and 4 (files of 64 KB, requests of 64 KB) with other readings, orders and layouts."""
     runs: dict[tuple[str, int], Runs] = {}
     for streams, overhead_ms in CASES:
         keys: dict[str, Any] = {"streams": streams, "file_kb": 64, "request_kb": 64, "costs": platform.SLOW_COSTS}
         for name, more in READINGS.items():
-            runs[name, streams] = study.runs(device=platform.device(overhead_ms, platform.SLOW_BUS, **more), **keys)
+            runs[name, streams] = lab.runs(device=platform.device(overhead_ms, platform.SLOW_BUS, **more), **keys)
         for name, placement in LAYOUTS.items():
             device = platform.device(overhead_ms, platform.SLOW_BUS)
-            runs[name, streams] = study.runs(device=device, placement=placement, **keys)
+            runs[name, streams] = lab.runs(device=device, placement=placement, **keys)
     yield
     measured = {
         each.streams: each.measured_ms
@@ -45,11 +45,9 @@ def sensitivity(study: Study) -> Steps:
         if (each.request_kb, each.file_kb) == (64, 64)
     }
     return [
-        Row(
-            item="sensitivity",
-            quantity=f"{name}: {streams} file{'s' if streams > 1 else ''} of 64 KB, mean response (ms)",
-            published=None,
-            ours=round(run.response_ms, 3),
+        unpublished(
+            f"{name}: {streams} file{'s' if streams > 1 else ''} of 64 KB, mean response (ms)",
+            round(run.response_ms, 3),
             note=f"measured in the paper {measured[streams]} ms: {_off(run, measured[streams])}{run.spread}",
         )
         for (name, streams), run in runs.items()

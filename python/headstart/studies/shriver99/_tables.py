@@ -8,7 +8,7 @@ from headstart.studies._rows import Basis, Row, number
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
 from headstart.studies.shriver99._published import Printed
-from headstart.studies.shriver99._runs import Study, model_ms
+from headstart.studies.shriver99._runs import Lab, model_ms
 
 MODEL_WITHIN = 0.003
 MODEL_WITHIN_TABLE_4 = 0.02
@@ -18,29 +18,27 @@ SEGMENTS = 3
 """Cache segments of the drive."""
 
 
-def table3(study: Study) -> Steps:
+def table3(lab: Lab) -> Steps:
     """Table 3: one file, prefetching."""
-    return (yield from _table(study, "table3", paper.TABLE_3, platform.SLOW_SINGLE_MS, {}, MODEL_WITHIN))
+    return (yield from _table(lab, paper.TABLE_3, platform.SLOW_SINGLE_MS, {}, MODEL_WITHIN))
 
 
-def table4(study: Study) -> Steps:
+def table4(lab: Lab) -> Steps:
     """Table 4: several files at once, prefetching."""
-    return (yield from _table(study, "table4", paper.TABLE_4, platform.SLOW_SEVERAL_MS, {}, MODEL_WITHIN_TABLE_4))
+    return (yield from _table(lab, paper.TABLE_4, platform.SLOW_SEVERAL_MS, {}, MODEL_WITHIN_TABLE_4))
 
 
-def table5(study: Study) -> Steps:
+def table5(lab: Lab) -> Steps:
     """Table 5: one file, prefetching disabled."""
     off = {"policy": "demand"}
-    return (yield from _table(study, "table5", paper.TABLE_5, platform.SLOW_SEVERAL_MS, off, MODEL_WITHIN))
+    return (yield from _table(lab, paper.TABLE_5, platform.SLOW_SEVERAL_MS, off, MODEL_WITHIN))
 
 
-def _table(
-    study: Study, item: str, printed: tuple[Printed, ...], overhead_ms: float, off: Mapping[str, Any], within: float
-) -> Steps:
+def _table(lab: Lab, printed: tuple[Printed, ...], overhead_ms: float, off: Mapping[str, Any], within: float) -> Steps:
     device = platform.device(overhead_ms, platform.SLOW_BUS)
     keys = {"device": device, "costs": platform.SLOW_COSTS, **off}
     runs = [
-        study.runs(streams=each.streams, file_kb=each.file_kb, request_kb=each.request_kb, **keys) for each in printed
+        lab.runs(streams=each.streams, file_kb=each.file_kb, request_kb=each.request_kb, **keys) for each in printed
     ]
     yield
     rows: list[Row] = []
@@ -57,7 +55,6 @@ def _table(
         where = f"{files} of {each.file_kb} KB, requests of {each.request_kb} KB"
         rows.append(
             number(
-                item,
                 f"computed E[FSRT], {where} (ms)",
                 published=each.computed_ms,
                 ours=round(computed, 4),
@@ -69,7 +66,6 @@ def _table(
         )
         rows.append(
             number(
-                item,
                 f"measured E[FSRT], {where} (ms)",
                 published=each.measured_ms,
                 ours=round(run.response_ms, 4),

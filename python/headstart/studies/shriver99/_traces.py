@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import unpublished
 from headstart.studies.shriver99 import _platform as platform
-from headstart.studies.shriver99._runs import Runs, Study
+from headstart.studies.shriver99._runs import Lab, Runs
 
 FOLDER: Final = Path(__file__).parents[4] / "examples" / "traces"
 """Programs recorded for this project; they lie beside the package in a checkout."""
@@ -14,23 +14,21 @@ DIRECTORY_FILES: Final = 50
 """Files of a directory. A guess: the traces' paths are those of another file system."""
 
 
-def traces(study: Study) -> Steps:
+def traces(lab: Lab) -> Steps:
     """Recorded programs through the file system: elapsed time without prefetching and with."""
     found = sorted(FOLDER.glob("*.csv.xz"))
     names = [path for path in found if not path.name.endswith(".files.csv.xz")]
     runs: dict[tuple[str, str], Runs] = {
-        (path.name, policy): study.of([_scenario(path, policy)]) for path in names for policy in ("demand", "ffs")
+        (path.name, policy): lab.of([_scenario(path, policy)]) for path in names for policy in ("demand", "ffs")
     }
     yield
     if not names:
         note = "no recorded program here: they lie in examples/traces of a checkout"
-        return [Row(item="traces", quantity="recorded programs", published=None, ours=None, note=note)]
+        return [unpublished("recorded programs", None, note=note)]
     return [
-        Row(
-            item="traces",
-            quantity=f"{path.name.removesuffix('.csv.xz')}: elapsed with prefetching beside without (%)",
-            published=None,
-            ours=round(100 * (_elapsed(runs, path, "ffs") / _elapsed(runs, path, "demand") - 1), 2),
+        unpublished(
+            f"{path.name.removesuffix('.csv.xz')}: elapsed with prefetching beside without (%)",
+            round(100 * (_elapsed(runs, path, "ffs") / _elapsed(runs, path, "demand") - 1), 2),
             note=f"{_elapsed(runs, path, 'demand') / 1e3:.2f} to {_elapsed(runs, path, 'ffs') / 1e3:.2f} s; "
             f"{runs[path.name, 'demand'].mean('disk_requests'):.0f} to "
             f"{runs[path.name, 'ffs'].mean('disk_requests'):.0f} requests of the disk",

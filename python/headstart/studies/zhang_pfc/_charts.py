@@ -5,16 +5,13 @@ Bars stand side by side, coordinator by coordinator; those of a case that carrie
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headstart.report.charts import COLOURS, altair, log_ticks, styled
+from headstart.report.charts import COLOURS, altair, log_ticks
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._figures import METRICS, case_studies
-from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Runs, Study
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Lab, Runs
 from headstart.studies.zhang_pfc._tables import mean
-
-if TYPE_CHECKING:
-    from headstart.report.charts import Chart
 
 Bar = dict[str, Any]
 """One bar: the fields that a picture encodes."""
@@ -31,10 +28,10 @@ INK = "#1c2024"
 PALE = "pale: L2 under 32 pages, or a saturated disk"
 
 
-def figure4(study: Study) -> "Chart | None":
+def figure4(lab: Lab) -> Any:
     """Mean response time and unused prefetch with H, workload by workload."""
-    alt = altair("figure4")
-    runs = [each for each in study.matrix() if each.case.setting == "H"]
+    alt = altair("--html")
+    runs = [each for each in lab.matrix() if each.case.setting == "H"]
     names = ("none", "DU", "PFC")
     lines = []
     for workload, group in _by_workload(runs):
@@ -48,12 +45,12 @@ def figure4(study: Study) -> "Chart | None":
     return _stacked(alt, lines, "Figure 4: L1 of 5 % of the footprint (H)")
 
 
-def figure5(study: Study) -> "Chart | None":
+def figure5(lab: Lab) -> Any:
     """What PFC changes in four cases, metric by metric."""
-    alt = altair("figure5")
+    alt = altair("--html")
     names = ("none", "PFC")
     lines = []
-    for which, runs in case_studies(study.matrix()):
+    for which, runs in case_studies(lab.matrix()):
         panels = []
         for metric, (of, form) in METRICS.items():
             bars = [
@@ -68,12 +65,12 @@ def figure5(study: Study) -> "Chart | None":
     return _stacked(alt, lines, "Figure 5: what PFC changes")
 
 
-def figure6(study: Study) -> "Chart | None":
+def figure6(lab: Lab) -> Any:
     """L2's hit ratio with and without PFC, by workload and algorithm."""
-    alt = altair("figure6")
+    alt = altair("--html")
     names = ("none", "PFC")
     panels = []
-    for workload, group in _by_workload(study.matrix()):
+    for workload, group in _by_workload(lab.matrix()):
         bars = []
         for algorithm, name in itertools.product(ALGORITHMS, names):
             ratio = mean(each[name].l2_hit_ratio for each in group if each.case.algorithm == algorithm)
@@ -85,12 +82,12 @@ def figure6(study: Study) -> "Chart | None":
     return _stacked(alt, lines, "Figure 6: mean over the eight cases of a workload and an algorithm", pale=False)
 
 
-def figure7(study: Study) -> "Chart | None":
+def figure7(lab: Lab) -> Any:
     """By how much both actions, and each alone, shorten the response time of OLTP and Web."""
-    alt = altair("figure7")
+    alt = altair("--html")
     names = ("PFC", "bypass only", "readmore only")
     lines = []
-    for workload, group in _by_workload(study.matrix("OLTP", "Web")):
+    for workload, group in _by_workload(lab.matrix("OLTP", "Web")):
         panels = []
         for setting in dict.fromkeys(each.case.setting for each in group):
             cases = [each for each in group if each.case.setting == setting]
@@ -101,7 +98,7 @@ def figure7(study: Study) -> "Chart | None":
     return _stacked(alt, lines, "Figure 7: both actions of PFC, and each alone")
 
 
-PICTURES: dict[str, Callable[[Study], "Chart | None"]] = {
+PICTURES: dict[str, Callable[[Lab], Any]] = {
     "figure4": figure4,
     "figure5": figure5,
     "figure6": figure6,
@@ -185,8 +182,8 @@ def _pair(alt: Any, bars: Sequence[Bar], names: Sequence[str], metric: str) -> A
     return alt.layer(chart, text).properties(width=120, height=170)
 
 
-def _stacked(alt: Any, lines: Sequence[Any], title: str, *, pale: bool = True) -> "Chart | None":
+def _stacked(alt: Any, lines: Sequence[Any], title: str, *, pale: bool = True) -> Any:
     if not lines:
         return None
     said = alt.TitleParams(title, subtitle=PALE if pale else "", fontSize=16, offset=14)
-    return styled(alt.vconcat(*lines, spacing=30).properties(title=said))
+    return alt.vconcat(*lines, spacing=30).properties(title=said)

@@ -4,23 +4,22 @@ import itertools
 from collections.abc import Callable
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.zhang_pfc import _published as paper
-from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Runs, Study
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Lab, Runs
 from headstart.studies.zhang_pfc._outcome import Outcome
 from headstart.studies.zhang_pfc._tables import mean
 
 
-def figure4(study: Study) -> Steps:
+def figure4(lab: Lab) -> Steps:
     """Figure 4: mean response time and unused prefetch with H: none, DU, PFC."""
-    runs = [each for each in study.matrix() if each.case.setting == "H"]
+    runs = [each for each in lab.matrix() if each.case.setting == "H"]
     yield
-    rows = study.skipped("figure4")
+    rows = lab.skipped()
     for each in runs:
         names = ("none", "DU", "PFC")
         rows.append(
             _plain(
-                "figure4",
                 f"{each.case.label}: mean response none, DU, PFC (ms)",
                 each,
                 _list([f"{each[name].response_ms:.3f}" for name in names]),
@@ -28,7 +27,6 @@ def figure4(study: Study) -> Steps:
         )
         rows.append(
             _plain(
-                "figure4",
                 f"{each.case.label}: unused prefetch of L2 none, DU, PFC (pages)",
                 each,
                 _list([str(each[name].l2_unused) for name in names]),
@@ -37,17 +35,17 @@ def figure4(study: Study) -> Steps:
     return rows
 
 
-def figure5(study: Study) -> Steps:
+def figure5(lab: Lab) -> Steps:
     """Figure 5: what PFC changes in the paper's best and worst case, and in ours."""
-    runs = study.matrix()
+    runs = lab.matrix()
     yield
-    rows = study.skipped("figure5")
+    rows = lab.skipped()
     for which, each in case_studies(runs):
         label = f"{which}, {each.case.label}"
         for name, (of, form) in METRICS.items():
             # No thousands separators in a list.
             ours = _list([format(of(each[run]), form.removeprefix(",")) for run in ("none", "PFC")])
-            rows.append(_plain("figure5", f"{label}: {name} none, PFC", each, ours))
+            rows.append(_plain(f"{label}: {name} none, PFC", each, ours))
     return rows
 
 
@@ -76,36 +74,36 @@ def case_studies(runs: list[Runs]) -> list[tuple[str, Runs]]:
     return found
 
 
-def figure6(study: Study) -> Steps:
+def figure6(lab: Lab) -> Steps:
     """Figure 6: L2's hit ratio without and with PFC, mean of the eight cases of a workload and an algorithm."""
-    runs = study.matrix()
+    runs = lab.matrix()
     yield
-    rows = study.skipped("figure6")
-    for workload, algorithm in itertools.product(study.workloads.found, ALGORITHMS):
+    rows = lab.skipped()
+    for workload, algorithm in itertools.product(lab.workloads.found, ALGORITHMS):
         group = [each for each in runs if each.case.workload == workload and each.case.algorithm == algorithm]
         ratios = [100 * mean(each[name].l2_hit_ratio for each in group) for name in ("none", "PFC")]
         ours = f"{ratios[0]:.1f}, {ratios[1]:.1f}"
         quantity = f"{workload.name}, {algorithm}: hit ratio of L2 none, PFC (%)"
         note = f"silent hits among PFC's. {workload.label}"
-        rows.append(Row(item="figure6", quantity=quantity, published=None, ours=ours, note=note))
+        rows.append(unpublished(quantity, ours, note=note))
     return rows
 
 
-def figure7(study: Study) -> Steps:
+def figure7(lab: Lab) -> Steps:
     """Figure 7: by how much both actions, bypass only and readmore only shorten the response time, OLTP and Web."""
-    runs = study.matrix("OLTP", "Web")
+    runs = lab.matrix("OLTP", "Web")
     yield
-    rows = study.skipped("figure7", "OLTP", "Web")
+    rows = lab.skipped("OLTP", "Web")
     names = ("PFC", "bypass only", "readmore only")
     for each in runs:
         ours = _list([f"{each.gain(name):.2f}" for name in names])
         quantity = f"{each.case.label}: gain of PFC, bypass only, readmore only (%)"
-        rows.append(_plain("figure7", quantity, each, ours))
+        rows.append(_plain(quantity, each, ours))
     return rows
 
 
-def _plain(item: str, quantity: str, runs: Runs, ours: str) -> Row:
-    return Row(item=item, quantity=quantity, published=None, ours=ours, note=f"{runs.case.workload.label}{runs.flags}")
+def _plain(quantity: str, runs: Runs, ours: str) -> Row:
+    return unpublished(quantity, ours, note=f"{runs.case.workload.label}{runs.flags}")
 
 
 def _list(parts: list[str]) -> str:

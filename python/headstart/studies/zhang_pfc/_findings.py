@@ -10,10 +10,8 @@ from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._causes import better, worse
-from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Runs, Study
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, Lab, Runs
 from headstart.studies.zhang_pfc._tables import mean, spread
-
-ITEM = "findings"
 
 POINTS = 1.0
 """Hit ratios that differ by less than this many percentage points count as unaffected."""
@@ -31,11 +29,11 @@ HALF = (0.4, 0.6)
 """The shares of the cases for which "about half" is granted."""
 
 
-def findings(study: Study) -> Steps:
+def findings(lab: Lab) -> Steps:
     """What section 4.3 finds, as verdicts on our traces."""
-    runs = study.matrix()
+    runs = lab.matrix()
     yield
-    rows = study.skipped(ITEM)
+    rows = lab.skipped()
     if runs:
         rows += [check(runs) for check in CHECKS]
     return rows
@@ -43,14 +41,13 @@ def findings(study: Study) -> Steps:
 
 def unjudged(quantity: str, published: str) -> Row:
     """Return the row of a finding on cases none of which was run."""
-    return Row(item=ITEM, quantity=quantity, published=published, ours=None, note="SKIPPED: there is no such case")
+    return Row(quantity=quantity, published=published, ours=None, note="SKIPPED: there is no such case")
 
 
 def improves(runs: list[Runs]) -> Row:
     """PFC improves every case."""
     held = sum(better(each) for each in runs)
     return finding(
-        ITEM,
         "PFC against none",
         published=f"improves the mean response time in all {paper.IMPROVED_CASES} cases",
         ours=f"improves it in {held} of {len(runs)}",
@@ -68,7 +65,6 @@ def size(runs: list[Runs]) -> Row:
     for each in runs:
         groups.setdefault(each.case.workload.name, []).append(each.gain())
     return finding(
-        ITEM,
         "size of the improvement",
         published=f"up to {paper.GREATEST_PERCENT:.0f} %, on average {paper.MEAN_PERCENT} %",
         ours=f"up to {max(gains):.1f} %, on average {mean(gains):.1f} %",
@@ -83,7 +79,6 @@ def beats_du(runs: list[Runs]) -> Row:
     held = sum(each.gain("PFC", "DU") > 0 for each in runs)
     share = held / len(runs)
     return finding(
-        ITEM,
         "PFC against DU",
         published=f"better in the majority of the cases (around {100 * paper.BETTER_THAN_DU:.0f} %)",
         ours=f"better in {held} of {len(runs)}",
@@ -98,7 +93,6 @@ def speed(runs: list[Runs]) -> Row:
     up = sum(each["PFC"].l2_prefetches > each["none"].l2_prefetches for each in runs)
     down = sum(each["PFC"].l2_prefetches < each["none"].l2_prefetches for each in runs)
     return finding(
-        ITEM,
         "L2 prefetching under PFC",
         published=f"sped up in {paper.SPED_UP} cases, slowed down in {paper.IMPROVED_CASES - paper.SPED_UP}",
         ours=f"sped up in {up}, slowed down in {down} of {len(runs)}",
@@ -132,7 +126,6 @@ def _unused(runs: list[Runs], name: str, ratios: tuple[float, float], *, more: b
     rising, falling = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     before, after = (sum(each[run].l2_unused for each in group) for run in ("none", "PFC"))
     return finding(
-        ITEM,
         quantity,
         published=published,
         ours=f"more in {rising}, less in {falling} of {len(group)}",
@@ -149,7 +142,6 @@ def hit_ratio(runs: list[Runs]) -> Row:
     share = improved / len(runs)
     native = sum(each["PFC"].l2_native_hit_ratio < each["none"].l2_native_hit_ratio for each in runs)
     return finding(
-        ITEM,
         "hit ratio of L2",
         published="falls in about half of the cases, while the response time improves",
         ours=f"falls in {len(fell)} of {len(runs)}, of which {improved} improve",
@@ -175,7 +167,6 @@ def disk_work(runs: list[Runs]) -> Row:
         for each in fell
     )
     return finding(
-        ITEM,
         quantity,
         published=published,
         ours=f"in {either} of {len(fell)}",
@@ -190,7 +181,6 @@ def upper_hit_ratio(runs: list[Runs]) -> Row:
     changes = [100 * abs(each["PFC"].l1_hit_ratio - each["none"].l1_hit_ratio) for each in runs]
     held = sum(change < POINTS for change in changes)
     return finding(
-        ITEM,
         "hit ratio of L1",
         published="little impact",
         ours=f"less than {POINTS:g} percentage point in {held} of {len(runs)}",
@@ -212,7 +202,6 @@ def order(runs: list[Runs]) -> Row:
             kept += before * (one["PFC"].response_ms - two["PFC"].response_ms) >= 0
             pairs += 1
     return finding(
-        ITEM,
         "order of the algorithms under PFC",
         published="relative performance kept under most circumstances",
         ours=f"{kept} of {pairs} pairs of algorithms in the same order",
@@ -232,7 +221,6 @@ def gains_most(runs: list[Runs]) -> Row:
         best[workload] = max(gains, key=lambda name: gains[name])
         notes.append(f"{workload}: " + ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items()))
     return finding(
-        ITEM,
         "algorithm that gains most",
         published="RA, on all traces",
         ours=", ".join(f"{name} on {workload}" for workload, name in best.items()),
@@ -252,7 +240,6 @@ def single_actions(runs: list[Runs]) -> Row:
     both = {name: sum(each.gain("PFC", name) > 0 for each in others) for name in ("bypass only", "readmore only")}
     held = sum(each.gain("PFC", "bypass only") > 0 and each.gain("PFC", "readmore only") > 0 for each in others)
     return finding(
-        ITEM,
         quantity,
         published=published,
         ours=f"better than either alone in {held} of {len(others)}",
@@ -270,7 +257,6 @@ def amp(runs: list[Runs]) -> Row:
         return unjudged(quantity, published)
     held = sum(each.gain("readmore only", "PFC") > 0 for each in amps)
     return finding(
-        ITEM,
         quantity,
         published=published,
         ours=f"better in {held} of {len(amps)}",

@@ -8,13 +8,15 @@ L2 holds fewer than `SMALL` pages is flagged: Linux' largest window does not fit
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any
 
 from headstart._environment import TRACES_VARIABLE
-from headstart.studies._lab import Cell, Lab
-from headstart.studies._rows import Row
+from headstart.studies import _lab
+from headstart.studies._lab import Cell
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._outcome import Outcome
 from headstart.studies.zhang_pfc._workloads import Workload, Workloads
@@ -114,30 +116,32 @@ class Runs:
         return f" [{'; '.join(flags)}]" if flags else ""
 
 
-class Study:
-    """The laboratory, the workloads, and cases made of both."""
+class Lab(_lab.Lab[Outcome]):
+    """The laboratory with the workloads, and cases made of both."""
 
-    def __init__(self, lab: Lab[Outcome], workloads: Workloads) -> None:
-        self.lab = lab
-        self.workloads = workloads
+    outcome = Outcome
+    kept = "zhang-pfc 1"
+
+    @functools.cached_property
+    def workloads(self) -> Workloads:
+        """The workloads that were found."""
+        return Workloads(self.scratch)
 
     def runs(self, case: Case, coordinators: Mapping[str, Mapping[str, Any]] = COORDINATORS) -> Runs:
         """Ask for a case with each coordinator."""
-        return Runs(case, {name: self.lab.cell(case.scenario(keys)) for name, keys in coordinators.items()})
+        return Runs(case, {name: self.ask(case.scenario(keys)) for name, keys in coordinators.items()})
 
     def matrix(self, *names: str) -> list[Runs]:
         """Ask for the whole matrix, of these workloads only if any is named."""
         found = self.workloads.named(*names) if names else self.workloads.found
         return [self.runs(case) for case in cases(found)]
 
-    def skipped(self, item: str, *names: str) -> list[Row]:
+    def skipped(self, *names: str) -> list[Row]:
         """Return a row for each workload (of these, if any is named) whose trace is absent."""
         return [
-            Row(
-                item=item,
-                quantity=each.name,
-                published=None,
-                ours=None,
+            unpublished(
+                each.name,
+                None,
                 note=f"SKIPPED: the trace is absent. Put {' or '.join((*each.whole[:1], each.prefix))} into the folder "
                 f"that ${TRACES_VARIABLE} names",
             )

@@ -69,15 +69,6 @@ class Outcome:
             readmore_blocks=lower["readmore_blocks"],
         )
 
-    @classmethod
-    def revived(cls, fields: dict[str, Any]) -> Self:
-        """Return the outcome of stored fields.
-
-        Raises:
-            TypeError: They are those of another shape.
-        """
-        return cls(**fields)
-
     @property
     def request_pages(self) -> float:
         """Mean length of the disk's requests."""

@@ -8,13 +8,11 @@ import dataclasses
 from typing import Any
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.zhang_pfc._causes import better
-from headstart.studies.zhang_pfc._matrix import ALGORITHMS, COORDINATORS, Case, Runs, Study, cases
+from headstart.studies.zhang_pfc._matrix import ALGORITHMS, COORDINATORS, Case, Lab, Runs, cases
 from headstart.studies.zhang_pfc._tables import mean
 from headstart.studies.zhang_pfc._workloads import Workload, variant
-
-ITEM = "sensitivity"
 
 SUBSET = (("H", 2.0), ("H", 0.1))
 """Settings of the subset: a large and a small L2, with every workload and algorithm."""
@@ -71,34 +69,32 @@ WORKLOADS: dict[str, dict[str, dict[str, Any]]] = {
 """Keys of the workload, by workload."""
 
 
-def sensitivity(study: Study) -> Steps:
+def sensitivity(lab: Lab) -> Steps:
     """How much each reading and choice of ours matters, one at a time: on all cases, or on 24 of them."""
     every: dict[str, list[Runs]] = {}
     for name, (keys, fields) in EVERY_CASE.items():
         coordinators = {each: COORDINATORS[each] | (keys if each != "none" else {}) for each in ACTIONS}
-        changed_cases = [dataclasses.replace(case, **fields) for case in cases(study.workloads.found)]
-        every[name] = [study.runs(case, coordinators) for case in changed_cases]
+        changed_cases = [dataclasses.replace(case, **fields) for case in cases(lab.workloads.found)]
+        every[name] = [lab.runs(case, coordinators) for case in changed_cases]
     pair = {name: COORDINATORS[name] for name in ("none", "PFC")}
     asked: dict[str, list[Runs]] = {}
     for name, keys in READINGS.items():
         coordinators = pair | {"PFC": COORDINATORS["PFC"] | keys}
-        asked[name] = [study.runs(case, coordinators) for case in _subset(study.workloads.found)]
+        asked[name] = [lab.runs(case, coordinators) for case in _subset(lab.workloads.found)]
     for name, (algorithm, keys) in ALGORITHM_KEYS.items():
         asked[name] = [
-            study.runs(dataclasses.replace(case, keys=keys), pair)
-            for case in _subset(study.workloads.found)
+            lab.runs(dataclasses.replace(case, keys=keys), pair)
+            for case in _subset(lab.workloads.found)
             if case.algorithm == algorithm
         ]
     for name, scheduler in SCHEDULERS.items():
-        scheduled = [dataclasses.replace(case, scheduler=scheduler) for case in _subset(study.workloads.found)]
-        asked[name] = [study.runs(case, pair) for case in scheduled]
+        scheduled = [dataclasses.replace(case, scheduler=scheduler) for case in _subset(lab.workloads.found)]
+        asked[name] = [lab.runs(case, pair) for case in scheduled]
     for name, by_workload in WORKLOADS.items():
-        changed = [
-            variant(each, **by_workload[each.name]) for each in study.workloads.found if each.name in by_workload
-        ]
-        asked[name] = [study.runs(case, pair) for case in _subset(changed)]
+        changed = [variant(each, **by_workload[each.name]) for each in lab.workloads.found if each.name in by_workload]
+        asked[name] = [lab.runs(case, pair) for case in _subset(changed)]
     yield
-    rows = study.skipped(ITEM)
+    rows = lab.skipped()
     pinned = {_key(each.case): each.gain() for each in asked["as pinned"]}
     rows += [row for name, runs in every.items() if runs for row in _of_every_case(name, runs)]
     return rows + [_row(name, runs, pinned) for name, runs in asked.items() if runs]
@@ -123,10 +119,7 @@ def _of_every_case(name: str, runs: list[Runs]) -> list[Row]:
             f"the response time improves in {sum(map(better, fell))} of them",
         ),
     }
-    return [
-        Row(item=ITEM, quantity=f"{name}: {quantity}", published=None, ours=ours, note=note)
-        for quantity, (ours, note) in figures.items()
-    ]
+    return [unpublished(f"{name}: {quantity}", ours, note=note) for quantity, (ours, note) in figures.items()]
 
 
 def _subset(workloads: list[Workload]) -> list[Case]:
@@ -146,11 +139,9 @@ def _row(name: str, runs: list[Runs], pinned: dict[tuple[str, str, str, float], 
         for workload in dict.fromkeys(each.case.workload.name for each in runs)
     }
     before = "" if name == "as pinned" else f"as pinned {mean(pinned[_key(each.case)] for each in runs):.2f}; "
-    return Row(
-        item=ITEM,
-        quantity=f"{name}: mean gain of PFC over none, {len(runs)} cases (%)",
-        published=None,
-        ours=round(mean(gains), 2),
+    return unpublished(
+        f"{name}: mean gain of PFC over none, {len(runs)} cases (%)",
+        round(mean(gains), 2),
         note=f"{before}better in {sum(gain > 0 for gain in gains)}, least {min(gains):.2f}, greatest {max(gains):.2f}; "
         + ", ".join(f"{workload} {gain:.2f}" for workload, gain in by_workload.items())
         + (f"; the disk is saturated in {saturated}" if (saturated := sum(each.saturated for each in runs)) else "")

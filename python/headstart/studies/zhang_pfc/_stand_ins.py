@@ -1,13 +1,11 @@
 """What the traces of the matrix are like, beside those of the paper."""
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row, number
+from headstart.studies._rows import Row, number, unpublished
 from headstart.studies.zhang_pfc import _published as paper
-from headstart.studies.zhang_pfc._matrix import Study
+from headstart.studies.zhang_pfc._matrix import Lab
 from headstart.studies.zhang_pfc._workloads import Workload
 from headstart.traces import trace_info
-
-ITEM = "traces"
 
 FOOTPRINT_TOLERANCE = 0.05
 """Of the paper's own trace: where the first 10 GB end, and what a page is, are readings."""
@@ -18,10 +16,10 @@ RANDOM_TOLERANCE = 0.25
 RANDOM = "a request is random unless it begins where the one before it in its file (or unit) ended"
 
 
-def traces(study: Study) -> Steps:
+def traces(lab: Lab) -> Steps:
     """The three traces: footprint, share of random requests, rate, beside those of the paper."""
     yield
-    return study.skipped(ITEM) + [row for workload in study.workloads.found for row in _rows(workload)]
+    return lab.skipped() + [row for workload in lab.workloads.found for row in _rows(workload)]
 
 
 def _rows(workload: Workload) -> list[Row]:
@@ -31,11 +29,9 @@ def _rows(workload: Workload) -> list[Row]:
     rows = [
         _row(workload, "footprint (MB)", paper.FOOTPRINT_MB, footprint, FOOTPRINT_TOLERANCE, ""),
         _row(workload, "random requests (%)", paper.RANDOM_PERCENT, random, RANDOM_TOLERANCE, f"; {RANDOM}"),
-        Row(
-            item=ITEM,
-            quantity=f"{workload.name}: requests",
-            published=None,
-            ours=info["requests"],
+        unpublished(
+            f"{workload.name}: requests",
+            info["requests"],
             note=f"{100 * info['read_share']:.1f} % reads, {info['bytes'] / info['requests'] / 1024:.1f} KiB each; "
             + workload.label,
         ),
@@ -44,11 +40,9 @@ def _rows(workload: Workload) -> list[Row]:
         scale = workload.section.get("time_scale", 1.0)
         rate = info["requests"] / (info["time_span_ns"] / 1e9)
         rows.append(
-            Row(
-                item=ITEM,
-                quantity=f"{workload.name}: requests a second",
-                published=None,
-                ours=round(rate / scale, 1),
+            unpublished(
+                f"{workload.name}: requests a second",
+                round(rate / scale, 1),
                 note=f"{rate:.1f} a second by the trace's own clock; {workload.label}",
             )
         )
@@ -58,8 +52,6 @@ def _rows(workload: Workload) -> list[Row]:
 def _row(workload: Workload, what: str, published: dict[str, int], ours: float, tolerance: float, more: str) -> Row:
     quantity, theirs = f"{workload.name}: {what}", published[workload.name]
     if workload.whole:
-        return number(
-            ITEM, quantity, published=theirs, ours=round(ours, 1), tolerance=tolerance, note=workload.label + more
-        )
+        return number(quantity, published=theirs, ours=round(ours, 1), tolerance=tolerance, note=workload.label + more)
     note = f"the paper has {theirs} on its trace; ours is a stand-in: {workload.label}{more}"
-    return Row(item=ITEM, quantity=quantity, published=None, ours=round(ours, 1), note=note)
+    return unpublished(quantity, round(ours, 1), note=note)

@@ -5,10 +5,10 @@ import statistics
 from collections.abc import Iterable
 
 from headstart.studies._lab import Steps
-from headstart.studies._rows import Row
+from headstart.studies._rows import Row, unpublished
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._causes import account, better, cause, worse
-from headstart.studies.zhang_pfc._matrix import SMALL, Case, Runs, Study, cases
+from headstart.studies.zhang_pfc._matrix import SMALL, Case, Lab, Runs, cases
 from headstart.studies.zhang_pfc._workloads import WEB_SLOWER, variant
 
 GAIN = "gain of PFC (%)"
@@ -20,17 +20,17 @@ TOLERANCE = "2 points"
 TOLERANCE_POINTS = 2.0
 
 
-def matrix(study: Study) -> Steps:
+def matrix(lab: Lab) -> Steps:
     """The 96 cases: by how much PFC shortens the mean response time (its gain), or why it does not."""
-    runs = study.matrix()
+    runs = lab.matrix()
     yield
-    rows = study.skipped("matrix")
+    rows = lab.skipped()
     if runs:
-        rows += [*summary("matrix", runs), *flagged("matrix", runs), *causes("matrix", runs)]
-    return rows + [_case("matrix", each) for each in runs]
+        rows += [*summary(runs), *flagged(runs), *causes(runs)]
+    return rows + [_case(each) for each in runs]
 
 
-def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
+def summary(runs: list[Runs], where: str = "") -> list[Row]:
     """Return how often and by how much each coordinator helps, over all and by workload and algorithm.
 
     `where` goes to the end of each quantity.
@@ -38,10 +38,10 @@ def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
     rows = []
     for coordinator in [name for name in runs[0].cells if name != "none"]:
         gains = [each.gain(coordinator) for each in runs]
-        rows.append(_counted(item, f"cases of {len(runs)} in which {coordinator} beats none{where}", gains))
+        rows.append(_counted(f"cases of {len(runs)} in which {coordinator} beats none{where}", gains))
     for coordinator in [name for name in runs[0].cells if name not in ("none", "PFC")]:
         gains = [each.gain("PFC", coordinator) for each in runs]
-        rows.append(_counted(item, f"cases of {len(runs)} in which PFC beats {coordinator}{where}", gains))
+        rows.append(_counted(f"cases of {len(runs)} in which PFC beats {coordinator}{where}", gains))
     groups: dict[str, list[Runs]] = collections.defaultdict(list)
     for each in runs:
         groups[each.case.workload.name].append(each)
@@ -51,26 +51,24 @@ def summary(item: str, runs: list[Runs], where: str = "") -> list[Row]:
         if len(group) == len(runs):
             continue
         gains = [each.gain() for each in group]
-        rows.append(_counted(item, f"cases of {len(group)} in which PFC beats none, {name}{where}", gains))
+        rows.append(_counted(f"cases of {len(group)} in which PFC beats none, {name}{where}", gains))
     sound = [each for each in runs if not (each.small or each.saturated)]
     if sound and len(sound) < len(runs):
         gains = [each.gain() for each in sound]
-        rows.append(_counted(item, f"cases of {len(sound)} without a flag in which PFC beats none{where}", gains))
+        rows.append(_counted(f"cases of {len(sound)} without a flag in which PFC beats none{where}", gains))
     return rows
 
 
-def flagged(item: str, runs: list[Runs]) -> list[Row]:
+def flagged(runs: list[Runs]) -> list[Row]:
     """Return how many cases carry which flag, and which they are."""
     flags = {
         f"whose L2 holds fewer than {SMALL} pages": [each for each in runs if each.small],
         "whose disk is saturated": [each for each in runs if each.saturated],
     }
     return [
-        Row(
-            item=item,
-            quantity=f"cases of {len(runs)} {flag}",
-            published=None,
-            ours=len(those),
+        unpublished(
+            f"cases of {len(runs)} {flag}",
+            len(those),
             note="; ".join(
                 f"{name}: {sum(each.case.workload.name == name for each in those)}"
                 for name in dict.fromkeys(each.case.workload.name for each in runs)
@@ -81,7 +79,7 @@ def flagged(item: str, runs: list[Runs]) -> list[Row]:
     ]
 
 
-def causes(item: str, runs: list[Runs]) -> list[Row]:
+def causes(runs: list[Runs]) -> list[Row]:
     """Return how often which mechanism makes PFC slower than none."""
     found = collections.Counter(cause(each) for each in runs if worse(each))
     faster = [each for each in runs if better(each)]
@@ -90,11 +88,9 @@ def causes(item: str, runs: list[Runs]) -> list[Row]:
     read = sum(each["PFC"].disk_blocks < each["none"].disk_blocks for each in missing)
     unused = sum(each["PFC"].l2_unused < each["none"].l2_unused for each in missing)
     return [
-        Row(
-            item=item,
-            quantity=f"cases in which PFC is slower because of {name}",
-            published=None,
-            ours=count,
+        unpublished(
+            f"cases in which PFC is slower because of {name}",
+            count,
             note="the action that is slowest by itself, and the first of L2 misses, unused prefetches, disk requests, "
             f"late prefetches that grew in its run. L2 misses grow in {len(missing)} of the {len(faster)} faster cases "
             f"too; of these the disk serves fewer requests in {served} and reads less in {read}, and less is unused in "
@@ -104,15 +100,15 @@ def causes(item: str, runs: list[Runs]) -> list[Row]:
     ]
 
 
-def table1(study: Study) -> Steps:
+def table1(lab: Lab) -> Steps:
     """Table 1: by how much PFC shortens the mean response time (its gain), 48 cells, and their distribution."""
     asked: dict[tuple[str, float, str, str], Runs] = {}
     for (name, ratio, setting), cells in paper.TABLE_1.items():
-        for workload in study.workloads.named(name):
+        for workload in lab.workloads.named(name):
             for algorithm in cells:
-                asked[name, ratio, setting, algorithm] = study.runs(Case(workload, algorithm, setting, ratio))
+                asked[name, ratio, setting, algorithm] = lab.runs(Case(workload, algorithm, setting, ratio))
     yield
-    rows = study.skipped("table1")
+    rows = lab.skipped()
     for (name, ratio, setting, algorithm), runs in asked.items():
         rows.append(_cell(runs, paper.TABLE_1[name, ratio, setting][algorithm]))
     published = [value for cells in paper.TABLE_1.values() for value in cells.values()]
@@ -127,11 +123,9 @@ def table1(study: Study) -> Steps:
     for name, values in groups.items():
         if gains[name]:
             rows.append(
-                Row(
-                    item="table1",
-                    quantity=f"{name}: {PARTS}",
-                    published=None,
-                    ours=spread(gains[name]),
+                unpublished(
+                    f"{name}: {PARTS}",
+                    spread(gains[name]),
                     note=f"the paper's {len(values)} cells: {spread(values)}; ours: {len(gains[name])} cells",
                 )
             )
@@ -148,25 +142,23 @@ def spread(values: list[float]) -> str:
     return f"{statistics.mean(values):.2f}; " + ", ".join(f"{part:.2f}" for part in parts)
 
 
-def web(study: Study) -> Steps:
+def web(lab: Lab) -> Steps:
     """Web in three ways, 32 cases each: its clock slowed as in the matrix, its own clock (saturates), and closed."""
     ways = {}
-    for workload in study.workloads.named("Web"):
+    for workload in lab.workloads.named("Web"):
         own = variant(workload, time_scale=1.0)
         closed = variant(workload, arrival=None, time_scale=None, compute="0ns")
         for way, changed in ((f"clock {WEB_SLOWER:g} times slower", workload), ("own clock", own), ("closed", closed)):
-            ways[way] = [study.runs(case) for case in cases([changed])]
+            ways[way] = [lab.runs(case) for case in cases([changed])]
     yield
-    rows = study.skipped("web", "Web")
+    rows = lab.skipped("Web")
     for way, runs in ways.items():
-        rows += summary("web", runs, f"; {way}")
+        rows += summary(runs, f"; {way}")
         busy = [each["none"].utilization for each in runs]
         rows.append(
-            Row(
-                item="web",
-                quantity=f"cases of {len(runs)} whose disk is saturated; {way}",
-                published=None,
-                ours=sum(each.saturated for each in runs),
+            unpublished(
+                f"cases of {len(runs)} whose disk is saturated; {way}",
+                sum(each.saturated for each in runs),
                 note=f"uncoordinated, the disk is busy {100 * min(busy):.0f} to {100 * max(busy):.0f} % of the time"
                 + ("; a closed loop is never marked" if way == "closed" else ""),
             )
@@ -174,27 +166,21 @@ def web(study: Study) -> Steps:
     return rows
 
 
-def _counted(item: str, quantity: str, gains: list[float]) -> Row:
+def _counted(quantity: str, gains: list[float]) -> Row:
     held = sum(gain > 0 for gain in gains)
     spans = f"mean {statistics.mean(gains):.2f} %, least {min(gains):.2f} %, greatest {max(gains):.2f} %"
     note = f"{spans} of the mean response time"
-    return Row(item=item, quantity=quantity, published=None, ours=held, note=note)
+    return unpublished(quantity, held, note=note)
 
 
-def _case(item: str, runs: Runs) -> Row:
+def _case(runs: Runs) -> Row:
     times = ", ".join(f"{name} {cell.outcome.response_ms:.3f}" for name, cell in runs.cells.items())
     note = f"mean response (ms): {times}; {runs.case.workload.label}{runs.flags}"
     if worse(runs):
         note += f". Slower by {cause(runs)}: {account(runs)}"
     elif not better(runs):
         note += ". No difference"
-    return Row(
-        item=item,
-        quantity=f"{runs.case.label}: {GAIN}",
-        published=None,
-        ours=round(runs.gain(), 2),
-        note=note,
-    )
+    return unpublished(f"{runs.case.label}: {GAIN}", round(runs.gain(), 2), note=note)
 
 
 def _cell(runs: Runs, published: float) -> Row:
@@ -204,10 +190,9 @@ def _cell(runs: Runs, published: float) -> Row:
         note = (
             f"the paper has {published:.2f} % on its trace; ours is a stand-in: {runs.case.workload.label}{runs.flags}"
         )
-        return Row(item="table1", quantity=quantity, published=None, ours=ours, note=note)
+        return unpublished(quantity, ours, note=note)
     agrees = abs(ours - published) <= TOLERANCE_POINTS
     return Row(
-        item="table1",
         quantity=quantity,
         published=published,
         ours=ours,
