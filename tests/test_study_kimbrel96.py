@@ -197,6 +197,27 @@ def test_a_folder_of_traces_is_used(lab: Lab, programs: Path) -> None:
     assert len([each for each in traces.workloads if each.stand_in.name == "pg_join"]) == 3
 
 
+@pytest.mark.parametrize("item", [f"figure{number}" for number in (2, 4, 6, 7, 9, 10)])
+def test_figures_draw_what_their_rows_say(lab: Lab, programs: Path, item: str) -> None:
+    lab.traces = Traces(lab, {"programs": [programs], "buffer-cache": []})
+    steps = kimbrel96.STUDY.steps[item](lab)
+    rows = [each for each in finished(lab, steps) if each.ours is not None]
+    panels = kimbrel96.STUDY.figures[item](lab).to_dict()["concat"]
+    # Bars are drawn in three parts, points of lines as they are.
+    elapsed: dict[tuple[str, ...], float] = {}
+    for panel in panels:
+        for point in panel["data"]["values"]:
+            key = (panel["title"], *(str(point[name]) for name in ("disks", "algorithm", "value") if name in point))
+            elapsed[key] = elapsed.get(key, 0.0) + point["seconds"]
+    assert sorted(elapsed.values()) == pytest.approx(sorted(cast("float", each.ours) for each in rows))
+    assert all(any(title in each.quantity for each in rows) for title, *_ in elapsed)
+
+
+def test_no_trace_no_picture(lab: Lab) -> None:
+    lab.traces = Traces(lab, {"programs": [], "buffer-cache": []})
+    assert kimbrel96.STUDY.figures["figure4"](lab) is None
+
+
 def test_the_variable_says_where_traces_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path))
     found = folders()

@@ -9,7 +9,7 @@ Each item asks for the runs that it needs; all items share them (`studies/_lab.p
 """
 
 from headstart.studies._study import Study
-from headstart.studies.kimbrel96 import _basics, _figures, _findings, _synth, _tables
+from headstart.studies.kimbrel96 import _basics, _charts, _figures, _findings, _synth, _tables
 from headstart.studies.kimbrel96._lab import Lab
 
 STUDY = Study(
@@ -38,4 +38,5 @@ STUDY = Study(
         "table8": _tables.table8,
         "findings": _findings.findings,
     },
+    figures=_charts.PICTURES,
 )
