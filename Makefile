@@ -68,7 +68,7 @@ bench: setup ## references and drive requests per second and peak memory, beside
 	$(BIN)/python benches/bench.py
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
-	$(BIN)/python -m headstart.livestudy $(ARGS)
+	$(BIN)/headstart reproduce li07-live $(ARGS)
 
 results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
 	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status

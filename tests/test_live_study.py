@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from headstart.livestudy.image import MB, Placed
 from headstart.livestudy.measure import Host
 from headstart.livestudy.study import Row, Study, findings, settings
 from headstart.livestudy.workloads import Read, Workload
+from headstart.report.study import study_page
 from tests.conftest import ROOT
 
 NO_HOST = Host(system_call_ns=0, copy_per_kib_ns=0, request_ns=0)
@@ -177,12 +177,16 @@ def test_reports_show_every_row_and_note() -> None:
     line = "| stream | 128 KiB | 128 | 2.000 | 1.0% | 1.000 | -50.0% | 10 | 11 | 5.0 | 6.0 | differs |"
     text = report.markdown(shown)
     assert line in text.splitlines()
-    page = report.html(shown)
-    for part in ("Linux 9.9 on test", "1.5 us a read", "answers came late", "tune --watch: skipped", "-50.0%"):
+    rows = report.rows(shown)
+    told = study_page(report.TITLE, report.ITEMS, rows, {"times": report.chart(shown)})
+    for part in ("Linux 9.9 on test", "1.5 us a read", "answers came late", "tune --watch: skipped", "-50.0"):
         assert part in text
-        assert part in page
-    assert "<svg" in page
-    assert json.loads(json.dumps(shown.to_dict()))["rows"][0]["verdict"] == "differs"
+        assert part in told
+    assert "<svg" in told
+    first = next(each for each in rows if each.item == "times")
+    assert (first.published, first.ours, first.verdict) == (2.0, 1.0, "differs")
+    assert [each.ours for each in rows if each.item == "drive"][:2] == ["10, 11", "5000000, 6000000"]
+    assert {each.item for each in rows} == {"conditions", "times", "drive", "findings"}
 
 
 def test_the_page_shows_a_whole_study() -> None:

@@ -20,7 +20,7 @@ from headstart.livestudy.image import MB, Planned
 from headstart.livestudy.study import MEMORY, settings
 from headstart.livestudy.workloads import Read, Workload
 
-COMMAND = [sys.executable, "-m", "headstart.livestudy"]
+COMMAND = [sys.executable, "-m", "headstart", "reproduce", "li07-live"]
 PATIENCE_S = 120.0
 STUDY_S = 1200.0
 """A quick study takes one or two minutes."""
@@ -166,17 +166,29 @@ def test_a_watch_is_waited_for_where_its_number_stands_already(tmp_path: Path, m
 
 
 def test_where_it_cannot_be_done_it_says_so_in_one_line() -> None:
-    program = (
-        "import os, runpy; os.geteuid = lambda: 1000; runpy.run_module('headstart.livestudy', run_name='__main__')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "live-study: skipped: not root\n")
+    program = "import os, runpy; os.geteuid = lambda: 1000; runpy.run_module('headstart', run_name='__main__')"
+    words = [sys.executable, "-c", program, "reproduce", "li07-live"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("headstart: li07-live: cannot run here: not root; allowed: Linux, as root")
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--repeats", "0"), "python -m headstart.livestudy: Invalid value for '--repeats'"),
+        (("reproduce", "li07", "--quick"), "li07: --quick, --repeats and --docs are only for li07-live"),
+        (("reproduce", "li07-live", "figure6"), "li07-live: item figure6: it runs as a whole; allowed: no item"),
+    ],
+)
+def test_options_and_items_are_for_their_own_study(words: tuple[str, ...], problem: str) -> None:
+    done = subprocess.run([*COMMAND[:3], *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"headstart: {problem}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--repeats", "0"), "headstart reproduce: Invalid value for '--repeats'"),
         (("--json", "missing/study.json"), "headstart: missing/study.json: cannot be written"),
         (("--docs", "page.md"), "headstart: page.md: has no marks; allowed: a file with"),
     ],
@@ -219,22 +231,25 @@ def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> 
     with studying(tmp_path, "--json", "-") as process:
         out, errors = process.communicate(timeout=STUDY_S)
     assert (process.returncode, leftovers(process)) == (0, []), errors
-    told = json.loads(out)
+    rows = json.loads(out)
     studied = workloads.workloads(workloads.files(0.1), 0.1)
-    ways = [way for each in studied for way in settings(watch=not told["notes"], mapped=each.mapped)]
-    assert len(told["rows"]) == len(ways)
+    skipped = "tune --watch: skipped" in next(row["note"] for row in rows if row["item"] == "conditions")
+    ways = [(each.name, way.name) for each in studied for way in settings(watch=not skipped, mapped=each.mapped)]
+    times = [row["quantity"] for row in rows if row["item"] == "times"]
+    assert times == [f"{name}, {way}: elapsed (s)" for name, way in ways]
+    figures = {row["quantity"]: tuple(map(int, row["ours"].split(", "))) for row in rows if row["item"] == "drive"}
     asked = {workload.name: workload.size for workload in studied}
-    for found in told["rows"]:
-        what = (found["workload"], found["setting"])
-        assert found["measured_bytes"] >= asked[found["workload"]], what
-        if found["workload"] == "random faults":
+    for name, way in ways:
+        requests, sizes = (figures[f"{name}, {way}: {what} measured, predicted"] for what in ("requests", "bytes"))
+        assert sizes[0] >= asked[name], (name, way)
+        if name == "random faults":
             # The kernel may split what it reads around a fault.
-            assert found["measured_bytes"] == found["predicted_bytes"], what
-        elif found["workload"].startswith("random"):
+            assert sizes[0] == sizes[1], (name, way)
+        elif name.startswith("random"):
             # One request each, of what was asked for: whatever the machine is at.
-            reads = [found["measured_requests"], found["measured_bytes"]]
-            assert reads == [found["predicted_requests"], found["predicted_bytes"]], what
-    assert {each["what"].split(",")[0] for each in told["findings"]} == {"alternating", "stream", "short runs"}
+            assert (requests[0], sizes[0]) == (requests[1], sizes[1]), (name, way)
+    found = {row["quantity"].split(",")[0] for row in rows if row["item"] == "findings"}
+    assert found == {"alternating", "stream", "short runs"}
 
 
 @lives

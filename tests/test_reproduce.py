@@ -96,7 +96,7 @@ def test_rows_are_shown_by_item_with_notes_once() -> None:
     study = Study(name="t", title="A paper [with brackets]", seeds="1", lab=Lab, steps=items)
     rows = study.run([], lambda _text, _share: None)
     text = io.StringIO()
-    show(Console(file=text, width=120), study, rows)
+    show(Console(file=text, width=120), study.title, study.items, rows)
     out = text.getvalue()
     for part in ("A paper [with brackets]", "t1: Table 1", "f1: Findings", "+0.75%", "1.00%", "exact", "a before b"):
         assert part in out

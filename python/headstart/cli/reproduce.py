@@ -1,8 +1,9 @@
 """`headstart reproduce`: every published number of a paper beside ours."""
 
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,8 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart import studies
-from headstart.cli import options, output
+from headstart._core import HeadstartError
+from headstart.cli import options, output, reproduce_live
 from headstart.cli.progress import watched
+from headstart.livestudy import report
+from headstart.report.charts import altair
 from headstart.report.study import study_page
 from headstart.report.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text, value_text
 from headstart.studies._rows import Row
@@ -23,44 +27,67 @@ COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A study, such as kimbrel96.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A study, such as kimbrel96, or li07-live.")],
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM]...", help="Figures, tables, findings; all if none is named.")
     ] = None,
     list_items: Annotated[bool, typer.Option("--list", help="List the items and exit.")] = False,
     json: options.Json = None,
     html: options.Html = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="li07-live: shorter files, fewer reads, each run once.")
+    ] = False,
+    repeats: Annotated[int | None, typer.Option(min=1, max=100, help="li07-live: runs of each row; 3.")] = None,
+    docs: Annotated[
+        str | None, typer.Option(metavar="FILE", help="li07-live: put the tables between the marks of a Markdown file.")
+    ] = None,
 ) -> None:
     """Compute a paper's figures and print them beside the published ones, with a verdict.
 
+    li07-live measures a stock Linux kernel on an emulated disk instead, and takes minutes: it needs root.
+
     Example: headstart reproduce kimbrel96 figure1 --json -
     """
-    study = studies.load(paper)
+    pictures: dict[str, Chart] = {}
+    live = paper == reproduce_live.NAME
+    if not live and (quick or repeats is not None or docs is not None):
+        raise HeadstartError(f"{paper}: --quick, --repeats and --docs are only for {reproduce_live.NAME}")
+    if live and items:
+        raise HeadstartError(f"{paper}: item {items[0]}: it runs as a whole; allowed: no item")
+    study = None if live else studies.load(paper)
+    title, lines = (report.TITLE, report.ITEMS) if study is None else (study.title, study.items)
     if list_items:
-        for item, line in study.items.items():
+        for item, line in lines.items():
             typer.echo(f"{item:<16} {line}")
         return
-    wanted = study.chosen(items or [])
-    output.check_targets(json, html)
-    pictures: dict[str, Chart] = {}
-    draw = pictures.__setitem__ if html is not None else None
-    rows = watched(
-        f"reproducing {paper}",
-        lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw),
-    )
+    if study is None:
+        if html is not None:
+            altair(f"reproduce {paper} --html")
+        found = reproduce_live.compute(quick, repeats or 3, json, html, docs)
+        rows = report.rows(found)
+        if html is not None:
+            pictures["times"] = report.chart(found)
+    else:
+        wanted = study.chosen(items or [])
+        output.check_targets(json, html)
+        draw = pictures.__setitem__ if html is not None else None
+        rows = watched(
+            f"reproducing {paper}",
+            lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw),
+        )
     if json != "-":
-        show(output.console(), study, rows)
+        show(output.console(), title, lines, rows)
     if json is not None:
         output.write_json(json, output.as_json([row.to_dict() for row in rows]))
     if html is not None:
-        output.write_text(Path(html), study_page(study.title, study.items, rows, pictures))
+        output.write_text(Path(html), study_page(title, lines, rows, pictures))
 
 
-def show(console: Console, study: studies.Study[Any], rows: list[Row]) -> None:
-    """Print the rows for people, item by item with their notes below, and how many agree."""
-    console.print(study.title, markup=False, style="bold")
+def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]) -> None:
+    """Print the rows for people, item by item with their notes below, and how many agree; `items` says what each is."""
+    console.print(title, markup=False, style="bold")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
-        table, notes = _item(f"{item}: {study.items.get(item, '')}", list(group))
+        table, notes = _item(f"{item}: {items.get(item, '')}", list(group))
         console.print()
         console.print(table)
         for number, note in enumerate(notes, start=1):

@@ -1,6 +1,6 @@
 """A stock kernel on an emulated disk, measured beside the simulator's prediction (docs/live-study.md). Linux, root.
 
-    .venv/bin/python -m headstart.livestudy --html study.html
+    headstart reproduce li07-live --html study.html
 
 `image` makes the disk's file system, `platform` sets it up and takes it down, `workloads` says what is read, `measure`
 reads it, `predict` simulates it, `study` does so for each workload and depth and judges, `report` shows it.

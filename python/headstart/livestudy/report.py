@@ -1,14 +1,12 @@
-"""The study on a console, in Markdown, and as a page with a chart."""
+"""The study as rows of `headstart reproduce`, in Markdown, and as a chart."""
 
-from html import escape
+import dataclasses
 from typing import TYPE_CHECKING
-
-from rich.console import Console
-from rich.table import Table
 
 from headstart.livestudy.study import TOLERANCE, Row, Study
 from headstart.report import charts
-from headstart.report.page import page, table
+from headstart.studies._rows import Row as StudyRow
+from headstart.studies._rows import finding, number, unpublished
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
@@ -29,8 +27,13 @@ HEADER = (
     "verdict",
 )
 FOUND = ("finding", "required", "found", "verdict")
-CLASSES = {"agrees": "good", "differs": "bad"}
-COLOURS = {"agrees": "green", "differs": "red"}
+ITEMS = {
+    "conditions": "the machine, and what was measured apart and given to the simulator",
+    "times": "elapsed time at each depth; published: measured on the kernel, ours: predicted by the simulator",
+    "drive": "requests of the drive and bytes, measured and predicted",
+    "findings": "what the competitive depth gains and costs, measured",
+}
+"""Of `headstart reproduce li07-live`."""
 
 
 def cells(row: Row) -> list[str]:
@@ -72,21 +75,25 @@ def conditions(study: Study) -> list[str]:
     return [*lines, *(short if study.quick else []), *notes, *(f"{note}." for note in study.notes)]
 
 
-def print_study(console: Console, study: Study) -> None:
-    """Print it for people; what the drive was asked is in the other forms."""
-    shown = Table(title=TITLE, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    times = HEADER.index("requests")
-    for index, name in enumerate([*HEADER[:times], HEADER[-1]]):
-        shown.add_column(name, justify="left" if index < 2 or name == "verdict" else "right", no_wrap=True)
+def rows(study: Study) -> list[StudyRow]:
+    """Return the study as rows of `headstart reproduce`."""
+    said = " ".join(conditions(study))
+    of = {"conditions": [unpublished(study.machine, None, note=said)], "times": [], "drive": [], "findings": []}
     for row in study.rows:
-        *figures, verdict = cells(row)
-        shown.add_row(*figures[:times], f"[{COLOURS[verdict]}]{verdict}[/]")
-    console.print(shown)
-    console.print()
-    for what, required, figure, verdict in found(study):
-        console.print(f"[{COLOURS[verdict]}]{verdict}[/]  {what} {figure} ({required})")
-    for line in conditions(study):
-        console.print(line, style="dim", markup=False)
+        case = f"{row.workload}, {row.setting}"
+        note = f"read-ahead {row.read_ahead_kb:,} KiB, spread {row.spread:.1%}" + (f"; {row.note}" if row.note else "")
+        measured_s, predicted_s = row.measured_ns / 1e9, row.predicted_ns / 1e9
+        of["times"].append(
+            number(f"{case}: elapsed (s)", published=measured_s, ours=predicted_s, tolerance=TOLERANCE, note=note)
+        )
+        requests, sizes = (row.measured_requests, row.predicted_requests), (row.measured_bytes, row.predicted_bytes)
+        of["drive"].append(unpublished(f"{case}: requests measured, predicted", "{}, {}".format(*requests)))
+        of["drive"].append(unpublished(f"{case}: bytes measured, predicted", "{}, {}".format(*sizes)))
+    of["findings"] = [
+        finding(each.what, published=each.required, ours=each.found, holds=each.verdict == "agrees", note="measured")
+        for each in study.findings
+    ]
+    return [dataclasses.replace(row, item=item) for item, group in of.items() for row in group]
 
 
 def markdown(study: Study) -> str:
@@ -98,24 +105,6 @@ def markdown(study: Study) -> str:
 def _rows(header: tuple[str, ...], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def html(study: Study) -> str:
-    """Return it as a page that needs nothing but a browser."""
-    rows = (("", _with_verdict(cells(row))) for row in study.rows)
-    seen = (("", _with_verdict(line)) for line in found(study))
-    body = [
-        *(f"<p>{escape(line)}</p>" for line in conditions(study)),
-        f"<figure>{charts.svg(chart(study))}</figure>",
-        table(HEADER, rows),
-        table(FOUND, seen),
-    ]
-    return page(TITLE, body)
-
-
-def _with_verdict(line: list[str]) -> list[str]:
-    *figures, verdict = line
-    return [*(escape(figure) for figure in figures), f'<td class="verdict {CLASSES[verdict]}">{verdict}</td>']
 
 
 def chart(study: Study) -> "Chart":

@@ -5,16 +5,13 @@ import statistics as averages
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from headstart import model
-from headstart._core import __version__
 from headstart.livestudy import image, measure, platform, predict, workloads
 
-SCHEMA = 1
-"""Of what `--json` writes."""
 PROFILE = "ibm-36gb-10k"
 DISK_BYTES = 36_400_000_000
 """The drive's: a distance in the image is one on the drive."""
@@ -93,10 +90,6 @@ class Study:
     rows: list[Row]
     findings: list[Finding]
     notes: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as `--json` writes it."""
-        return {"schema": SCHEMA, "version": __version__, **asdict(self)}
 
 
 def settings(*, watch: bool, mapped: bool = False) -> list[Setting]:

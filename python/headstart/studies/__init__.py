@@ -29,6 +29,6 @@ def load(name: str) -> Study[Any]:
         HeadstartError: There is no such study.
     """
     if name not in names():
-        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names()) or "none yet"}')
+        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names())}, li07-live')
     study: Study[Any] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").STUDY
     return study
