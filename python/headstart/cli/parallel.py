@@ -1,4 +1,4 @@
-"""`headstart rapid`: a parallel program without and with prefetching in idle time, and who waited for whom.
+"""`headstart parallel`: a parallel program without and with prefetching in idle time, and who waited for whom.
 
 The two runs come from `simulated`; whatever gives two results of the same shape can be shown in their place.
 """
@@ -51,7 +51,7 @@ INTERVALS = 24
 """As many intervals are shown; --json has them all."""
 
 
-def rapid(
+def parallel(
     scenario: Annotated[
         Path | None,
         typer.Argument(
@@ -70,9 +70,9 @@ def rapid(
 ) -> None:
     """Run a parallel program without and with prefetching in its idle time, and say who waited for whom.
 
-    Example: headstart rapid --set process.pattern=lw --set process.barrier=none --set workload.compute=0ms
+    Example: headstart parallel --set process.pattern=lw --set process.barrier=none --set workload.compute=0ms
 
-    Live: headstart rapid --live --compare --speed 2
+    Live: headstart parallel --live --compare --speed 2
     """
     output.check_targets(json)
     check_options(live, compare, speed)

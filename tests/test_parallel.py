@@ -1,4 +1,4 @@
-"""`headstart rapid`: both runs, who waited for whom, and what it refuses."""
+"""`headstart parallel`: both runs, who waited for whom, and what it refuses."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ EXAMPLE = ROOT / "examples" / "rapid-transit.toml"
 
 
 def test_the_setting_of_the_paper_is_the_default(run: Run) -> None:
-    done = run("rapid", "--json", "-")
+    done = run("parallel", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
     both = json.loads(done.stdout)
     assert list(both) == ["without", "prefetching"]
@@ -23,12 +23,12 @@ def test_the_setting_of_the_paper_is_the_default(run: Run) -> None:
     assert len(prefetching["processes"]) == len(prefetching["devices"]) == 20
     # 100 reads each: 10 intervals, and perhaps one from the last meeting to the end.
     assert {len(each["intervals"]) for each in both.values()} <= {10, 11}
-    example = json.loads(run("rapid", EXAMPLE, "--json", "-").stdout)
+    example = json.loads(run("parallel", EXAMPLE, "--json", "-").stdout)
     assert example["prefetching"]["elapsed_ns"] == prefetching["elapsed_ns"], "the example is the same program"
 
 
 def test_what_is_shown(run: Run, tmp_path: Path) -> None:
-    done = run("rapid", EXAMPLE, "--set", "process.count=3", "--set", "process.pattern={name='gw', reads=90}",
+    done = run("parallel", EXAMPLE, "--set", "process.count=3", "--set", "process.pattern={name='gw', reads=90}",
                "--json", "both.json")  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.strip() for line in done.stdout.splitlines()]
@@ -51,7 +51,7 @@ def test_what_is_shown(run: Run, tmp_path: Path) -> None:
 
 
 def test_without_barriers_there_are_no_intervals(run: Run) -> None:
-    done = run("rapid", "--set", "process.barrier=none", "--set", "process.count=2")
+    done = run("parallel", "--set", "process.barrier=none", "--set", "process.count=2")
     assert done.returncode == 0
     assert "intervals between barriers" not in done.stdout
 
@@ -66,7 +66,7 @@ def test_without_barriers_there_are_no_intervals(run: Run) -> None:
     ],
 )
 def test_what_is_refused(run: Run, arguments: tuple[str | Path, ...], parts: tuple[str, ...]) -> None:
-    done = run("rapid", *arguments)
+    done = run("parallel", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert all(part in done.stderr for part in parts), done.stderr
@@ -81,3 +81,10 @@ def test_an_interval_is_as_long_as_its_critical_process_takes() -> None:
         assert 0 <= length - sum(interval[f"critical_{part}_ns"] for part in parts) <= 20_000_000, (
             "overrun of the start"
         )
+
+
+def test_the_old_name_is_a_hidden_alias(run: Run) -> None:
+    words = ("--set", "process.count=2", "--set", "process.barrier=none", "--json", "-")
+    assert run("rapid", *words).stdout == run("parallel", *words).stdout
+    listed = run("--help").stdout
+    assert "parallel" in listed and "rapid" not in listed
