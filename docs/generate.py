@@ -1,4 +1,4 @@
-"""Writes what the docs repeat: the registries, the tables of results, and what the shipped devices give.
+"""Writes what the docs repeat: registries, tables of results, what the shipped devices give, the picture of README.md.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import picture
 import plausibility
 import results
 from tables import table
@@ -15,7 +16,6 @@ import headstart
 from headstart.cli.listing import keys_text
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGIN, END = "<!-- policies: written by make docs -->\n", "<!-- end of policies -->\n"
 BEGIN_READS, END_READS = "<!-- reads: written by make docs -->\n", "<!-- end of reads -->\n"
 TITLES = {
     "policies": "Policies",
@@ -51,14 +51,6 @@ def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join([head, *(section(name, catalog[name]) for name in TITLES)])
 
 
-def readme(text: str, catalog: dict[str, list[dict[str, Any]]]) -> str:
-    """Return README.md with its table of policies."""
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    rows = ((f"`{entry['name']}`", entry["family"], entry["summary"], entry["source"]) for entry in catalog["policies"])
-    return f"{before}{BEGIN}{table(('policy', 'family', 'what it does', 'source'), rows)}{END}{after}"
-
-
 def devices(text: str) -> str:
     """Return docs/devices.md with its table of plain reads."""
     before, rest = text.split(BEGIN_READS)
@@ -70,7 +62,7 @@ def devices(text: str) -> str:
 def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
-    front, reads = ROOT / "README.md", ROOT / "docs" / "devices.md"
+    reads = ROOT / "docs" / "devices.md"
     try:
         wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
     except headstart.HeadstartError as error:
@@ -78,8 +70,8 @@ def main() -> int:
         return 2
     wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
-        front: readme(wanted[front], catalog),
         reads: devices(wanted[reads]),
+        ROOT / "docs" / "compare.svg": picture.drawn(str(ROOT)),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:

@@ -9,6 +9,7 @@ runs the studies (all if none is named) and writes the rows that have a verdict 
     <!-- results: li07 figure6 figure7 -->  those of some items
     <!-- figures: li07 sensitivity -->      rows without a verdict, of the items that are named
     <!-- results: summary -->               how many rows of each study agree, by what they rest on
+    <!-- results: predicted -->             the same of predicted rows alone, with the papers' titles
     <!-- end of results -->
 
 A row without a verdict is kept only if a mark names its item.
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
 MARK = re.compile(r"<!-- (results|figures): ([^>\n]*) -->\n(.*?)<!-- end of results -->\n", re.DOTALL)
 BEGIN = re.compile(r"<!-- (?:results|figures):")
-SUMMARY = "summary"
+SUMMARY, PREDICTED = "summary", "predicted"
 SKIPPED = "SKIPPED"
 """How the note of a row begins that needs a trace that is absent."""
 
@@ -56,7 +57,8 @@ def rendered(page: Path, text: str) -> str:
     def written(found: re.Match[str]) -> str:
         kind, words, _ = found.groups()
         try:
-            body = _summary() if words == SUMMARY else _block(kind, *words.split())
+            whole = {SUMMARY: _summary, PREDICTED: _predicted}
+            body = whole[words]() if words in whole else _block(kind, *words.split())
         except HeadstartError as error:
             raise HeadstartError(f"{page.name}: {kind}: {error}") from None
         return f"<!-- {kind}: {words} -->\n{body}<!-- end of results -->\n"
@@ -107,6 +109,17 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _summary() -> str:
     header = ("study", *(f"{basis}: agree, differ" for basis in BASES), "without a published figure")
     return table(header, (_counted(name) for name in studies.names()))
+
+
+def _predicted() -> str:
+    """Return what README.md says of all studies; those without a predicted row say so."""
+    rows = []
+    for name in studies.names():
+        held = load(name)
+        verdicts = [row.verdict for row in held["rows"] if row.basis == "predicted"]
+        counts = [str(verdicts.count(verdict)) for verdict in ("agrees", "differs")] if verdicts else ["none", "none"]
+        rows.append((f"[{name}](docs/reproduction.md#{name})", held["title"], *counts))
+    return table(("study", "paper", "agree", "differ"), rows)
 
 
 def _counted(study: str) -> tuple[str, ...]:

@@ -98,6 +98,13 @@ def test_the_summary_counts_rows_by_what_they_rest_on(
     assert "| [li07](#li07) | 0, 1 | - | - | 1, 0 | 1,234 |\n" in written(results, "results: summary")
 
 
+def test_the_readme_counts_predicted_rows_alone(
+    results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies, "names", lambda: ["li07"])
+    assert "| [li07](docs/reproduction.md#li07) | T | 0 | 1 |\n" in written(results, "results: predicted")
+
+
 def test_absent_traces_leave_a_file_alone(
     results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
