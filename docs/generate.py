@@ -46,7 +46,7 @@ def section(name: str, entries: list[dict[str, Any]]) -> str:
 
 def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
     """Return docs/registry.md."""
-    head = "# What there is to choose from\n\nWritten by `make docs` from the registries; do not edit. "
+    head = "# Policies, devices, formats and other choices\n\nWritten by `make docs` from the registries; do not edit. "
     head += "`headstart list` prints the same.\n"
     return "\n".join([head, *(section(name, catalog[name]) for name in TITLES)])
 

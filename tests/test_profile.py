@@ -126,11 +126,11 @@ def wait_for_reads(disk: Path) -> None:
         (("small", "--time", "0"), "time: 0 s; allowed: from 1 to 110 s"),
         (("small", "--time", "200"), "time: 200 s; allowed: from 1 to 110 s"),
         (("small", "--seed", "-1"), "seed: -1; allowed: a whole number from 0"),
-        (("small", "--output", "there.toml"), "there.toml: is there already; allowed: another --output, or --force"),
-        (("there",), "there.toml: is there already; allowed: another --output, or --force"),
+        (("small", "--output", "there.toml"), "there.toml: exists already; allowed: another --output, or --force"),
+        (("there",), "there.toml: exists already; allowed: another --output, or --force"),
         (("small", "--output", "no/p.toml"), "no/p.toml: cannot be written: there is no folder no"),
         (("small", "--plot", "folder"), "folder: cannot be written: is a folder"),
-        (("small", "--output", "-", "--json", "-"), "--output - and --json -: stdout takes one of them"),
+        (("small", "--output", "-", "--json", "-"), "--output - and --json -: only one of them can go to stdout"),
     ],
 )
 def test_mistakes_are_named(run: Run, tmp_path: Path, words: tuple[str, ...], problem: str) -> None:

@@ -114,8 +114,8 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         ((".", "--depth", "1GiB"), "depth: a depth of 1GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
         ((".", "--depth", "2GiB", "--force"), "depth: a depth of 2GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
         ((".", "--watch"), "profile: is missing: to follow an arm takes its seek curve; allowed: --profile NAME of"),
-        ((".", "--watch", "--depth", "1MiB"), "--depth: means nothing with --watch"),
-        ((".", "--apply", "--for", "1s"), "--for: means nothing with --apply"),
+        ((".", "--watch", "--depth", "1MiB"), "--depth: cannot be combined with --watch"),
+        ((".", "--apply", "--for", "1s"), "--for: cannot be combined with --apply"),
         ((".", "--watch", "--for", "0s", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
         ((".", "--watch", "--profile", "hp97560", "--for", "1"), 'duration: "1" has no unit; allowed: a time with'),
         (
@@ -125,8 +125,11 @@ def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:
         (("missing", "--depth", "1MiB"), "missing: No such file or directory; allowed: a disk, a partition or a loop"),
         (("/dev/null", "--depth", "1MiB"), "/dev/null: is a character device; allowed: a disk, a partition or"),
         (("/proc", "--depth", "1MiB"), "/proc: has no read-ahead: there is no backing device 0:"),
-        ((".", "--apply", "--restore"), "--restore: stands beside --apply; allowed: one of --dry-run, --apply"),
-        ((".", "--restore", "--depth", "1MiB"), "--depth: means nothing with --restore"),
+        (
+            (".", "--apply", "--restore"),
+            "--restore: cannot be combined with --apply; allowed: one of --dry-run, --apply",
+        ),
+        ((".", "--restore", "--depth", "1MiB"), "--depth: cannot be combined with --restore"),
         ((".", "--depth", "1MiB", "--json", "missing/x"), "missing/x: cannot be written"),
     ],
 )

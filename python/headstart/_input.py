@@ -17,7 +17,7 @@ INSIDE = re.compile(f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
 
 
 def name(value: str | PathLike[str], what: str) -> str:
-    """Return a name or path as text; `what` says what it is the name of.
+    """Return a name or path as text; `what` says what it names.
 
     Raises:
         HeadstartError: It is not in UTF-8, which profiles, results in JSON and pictures are.

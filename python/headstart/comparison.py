@@ -85,7 +85,7 @@ class Comparison:
 
     cases: tuple[Row | Refusal, ...]
     plan_notes: tuple[str, ...] = ()
-    """What one must know of the comparison itself, beside the notes of its runs."""
+    """Remarks on the comparison itself, beside the notes of its runs."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -98,11 +98,11 @@ class Comparison:
         return [(disks, list(rows)) for disks, rows in grouped]
 
     def refusals(self, disks: int) -> list[Refusal]:
-        """Return the policies that do not run on so many disks."""
+        """Return the policies that do not run on this number of disks."""
         return [case for case in self.cases if isinstance(case, Refusal) and case.disks == disks]
 
     def workload(self) -> str:
-        """Return what was run, in a word: the trace's path or the generator's name."""
+        """Return the name of the workload: the trace's path or the generator's name."""
         keys = self.rows[0].result.scenario["workload"]
         return str(keys.get("trace") or keys.get("generator") or "inline references")
 
@@ -209,7 +209,7 @@ class Plan:
     overrides: tuple[str, ...] = ()
 
     def case(self, disks: int, policy: str) -> tuple[dict[str, Any], list[str]]:
-        """Return the scenario of one case, and what is laid over it."""
+        """Return the scenario of one case, and its overrides."""
         scenario = {**self.scenario, "policy": policy_keys(policy)}
         overrides = [*self.overrides, f"device.count={disks}"]
         if self.issue is not None and kind(policy) == "demand":
@@ -231,7 +231,7 @@ class Plan:
         return None if issue is None else str(issue)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what one must know to read the comparison."""
+        """Return the notes needed to read the comparison."""
         if self.issue != "whole":
             return ()
         hinted = [policy for policy in self.policies if kind(policy) == "hinted"]

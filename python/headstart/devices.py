@@ -1,4 +1,4 @@
-"""Devices: what one is made of, how it answers, what it makes of a trace.
+"""Devices: their parts, their service times, and replays of a trace.
 
     drive = headstart.device("hp97560")
     drive.capacity_bytes, drive.mechanics.seek_ns.mean, drive.random_read_8kib.mean_ns
@@ -102,11 +102,11 @@ class Device:
     """The profile's file name where the caller named a path."""
     summary: str | None
     source: str | None
-    """Where the numbers come from; `None` of a profile of one's own, which says so itself."""
+    """Source of the numbers; `None` for a user's own profile, which names its source itself."""
     keys: dict[str, Any]
     """Every key with its value; laid over a scenario's `[device]` they give this device."""
     capacity_bytes: int | None
-    """`None` where there is no limit."""
+    """`None` if there is no limit."""
     concurrency: int
     """Requests that it serves at once."""
     nominal_service_ns: int
@@ -173,7 +173,7 @@ class Probe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Times:
-    """Service times of some requests, exactly; a percentile is the least time that so many do not exceed."""
+    """Service times of some requests, exactly; a percentile is the least time that this share does not exceed."""
 
     requests: int
     mean_ns: int = 0

@@ -62,7 +62,7 @@ class Statistics:
     lateness_ns: Spread
     real_time: bool
     fuse_round_trip_ns: int | None
-    """`None` where it could not be measured."""
+    """`None` if it could not be measured."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:

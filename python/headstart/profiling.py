@@ -1,4 +1,4 @@
-"""Measured devices: seek curve, turn, rates by place and what is worth reading at once (docs/profile.md). Linux.
+"""Measured devices: seek curve, rotation, rates by place and useful concurrency (docs/profile.md). Linux.
 
     found = headstart.profile("/dev/sdb")
     found.arm.mean_seek_ns, found.arm.competitive_depth_bytes
@@ -18,7 +18,7 @@ from typing import Any, Self
 from headstart import _core
 
 TIME_S = 60.0
-"""Of a measurement, if nobody says otherwise."""
+"""Default duration of a measurement."""
 LONGEST_S = 110
 
 
@@ -36,7 +36,7 @@ class Latency:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Point:
-    """Random reads of one size, so many of them outstanding at all times."""
+    """Random reads of one size, with a constant number outstanding."""
 
     request_bytes: int
     depth: int
@@ -52,7 +52,7 @@ class Seek:
     tracks: int
     ns: int
     reads: int
-    """From so many reads."""
+    """Number of reads."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class Found:
     by_depth: tuple[Point, ...]
     """Reads of 4 KiB by how many are outstanding."""
     saturating_depth: int
-    """From so many on throughput is within 5 % of the best; with an arm, 10 %."""
+    """From this depth on throughput is within 5 % of the best; with an arm, 10 %."""
     arm: Arm | None
     """`None` where reads take the same time wherever they are."""
     by_size: tuple[Point, ...]
@@ -125,7 +125,7 @@ class Found:
     saturating_bytes: int | None
     """Of a device without an arm: from this size on throughput is within 5 % of the best."""
     notes: tuple[str, ...]
-    """What is to be known about these numbers."""
+    """Remarks on these numbers."""
     profile: str | None
     """TOML with the origin of each number; `None` of a device without an arm."""
 

@@ -1,4 +1,4 @@
-"""What there is to choose from: the rows of every registry of the core."""
+"""The registries: the rows of every registry of the core."""
 
 import json
 from typing import Any, cast

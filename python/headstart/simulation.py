@@ -14,7 +14,7 @@ from headstart import _core
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
 Progress = Callable[[float, int], object]
-"""Called now and then with the share done (0 to 1) and the references served; what it raises stops the run."""
+"""Called from time to time with the share done (0 to 1) and the references served; an exception stops the run."""
 
 
 class _Source(TypedDict, total=False):
@@ -56,7 +56,7 @@ class Result:
     trace_sha256: str
     """Of the trace's file; of the description of a generated workload."""
     notes: list[str]
-    """What one must know to read the figures."""
+    """Remarks needed to read the figures."""
     elapsed_ns: int
     compute_ns: int
     driver_ns: int
@@ -91,7 +91,7 @@ class Result:
     response_ns: dict[str, int]
     """mean, p50, p90, p99, max of a request's time from issue to reply."""
     levels: list[dict[str, Any]]
-    """Of each, its counts, what its prefetches were worth, and what passed between it and the level above."""
+    """For each level: its counts, the value of its prefetches, and the traffic to the level above."""
     devices: list[dict[str, Any]]
     processes: list[dict[str, Any]]
     intervals: list[dict[str, Any]]
@@ -137,7 +137,7 @@ def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
 
 
 def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a lower bound on the elapsed time of a scenario under any policy, and what it is made of.
+    """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
 
     It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
     that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a

@@ -1,4 +1,4 @@
-"""Traces: what one holds, conversion, generation."""
+"""Traces: contents, conversion, generation."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Info = dict[str, Any]
 
 
 def trace_info(trace: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB") -> Info:
-    """Return what a trace holds: requests, distinct blocks, shares, time span, and what it carries.
+    """Return a summary of a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
 
     With block size "object" the trace's own units are the blocks.
     """
@@ -26,7 +26,7 @@ def trace_convert(
     format: str = "auto",
     block_size: str = "8KiB",
 ) -> Info:
-    """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return what was written."""
+    """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
     return cast("Info", json.loads(_core.trace_convert(trace, target, to=to, format=format, block_size=block_size)))
 
 
@@ -39,7 +39,7 @@ def trace_generate(
     seed: int = 1,
     block_size: str = "8KiB",
 ) -> Info:
-    """Write what `generator` makes of its `keys` and `seed` to `target`; return what was written."""
+    """Write the trace that `generator` makes from `keys` and `seed` to `target`; return a summary of the output."""
     written = _core.trace_generate(
         generator, target, to=to, keys=json.dumps(dict(keys or {})), seed=seed, block_size=block_size
     )

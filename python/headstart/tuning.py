@@ -193,10 +193,10 @@ def apply(
 
 
 def restore(device: Path, *, force: bool = False, state: Path | None = None) -> Report:
-    """Write what was found before the first `apply`; with `force` even if somebody else has changed it since.
+    """Write what was found before the first `apply`; with `force` even if another program has changed it since.
 
     Raises:
-        HeadstartError: Not root; the device is watched, or has been changed by somebody else. Then it is as it was.
+        HeadstartError: Not root; the device is watched, or another program has changed it. It is then left unchanged.
     """
     return _tune("restore", device, force=force, state=state)
 

@@ -1,7 +1,7 @@
 """The command tree, and the one place where an outcome becomes an exit status.
 
 0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, the same;
-130 stopped by Ctrl-C; 141 nobody reads our output.
+130 stopped by Ctrl-C; 141 the reader of our output has closed it.
 """
 
 import os
@@ -88,7 +88,7 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
 
 
 def _is_text(argument: str) -> bool:
-    """Return whether an argument is UTF-8: what is not could neither be printed nor stand in a result."""
+    """Return whether an argument is UTF-8: other bytes could neither be printed nor appear in a result."""
     try:
         argument.encode()
     except UnicodeEncodeError:

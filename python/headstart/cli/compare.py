@@ -46,16 +46,19 @@ def compare(
     trace: Annotated[str | None, typer.Argument(metavar="TRACE", help="A trace file, or use --generator.")] = None,
     policies: Annotated[
         str,
-        typer.Option(help="Names with commas between; demand:min names a replacement, aggressive:batch_size=8 a key."),
+        typer.Option(help="Names, separated by commas; demand:min names a replacement, aggressive:batch_size=8 a key."),
     ] = "demand:min,fixed-horizon,aggressive,reverse-aggressive,forestall",
-    disks: Annotated[str, typer.Option(help="Numbers of disks with commas between.")] = "1",
+    disks: Annotated[str, typer.Option(help="Numbers of disks, separated by commas.")] = "1",
     cache: Annotated[
         str, typer.Option(help="A size (10MiB), blocks (1280), or a share of the distinct blocks (5%).")
     ] = "10MiB",
     device: Annotated[str, typer.Option(help="A name of `headstart list devices`, or a profile's path.")] = "hp97560",
     generator: Annotated[
         str | None,
-        typer.Option(help="Instead of TRACE: a name of `headstart list workloads`.", rich_help_panel=WORKLOAD),
+        typer.Option(
+            help="Generate the workload instead of reading TRACE: a name of `headstart list workloads`.",
+            rich_help_panel=WORKLOAD,
+        ),
     ] = None,
     format: Annotated[str, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)] = "auto",
     block_size: Annotated[
@@ -74,7 +77,7 @@ def compare(
     addresses: Annotated[
         str | None,
         typer.Option(
-            help="Beyond the device: auto, error, compact or compact-chunks; auto if none is given.",
+            help="Addresses beyond the device: auto, error, compact or compact-chunks; auto by default.",
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
@@ -86,7 +89,9 @@ def compare(
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Requests at most.", rich_help_panel=WORKLOAD)] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=WORKLOAD)] = 1,
     scheduler: Annotated[
         str | None, typer.Option(help="A name of `headstart list schedulers`.", rich_help_panel=MACHINE)
@@ -100,7 +105,9 @@ def compare(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Cases that run at a time; one for each processor.", rich_help_panel=MACHINE),
+        typer.Option(
+            min=1, help="Cases that run at a time; by default one for each processor.", rich_help_panel=MACHINE
+        ),
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,

@@ -103,7 +103,7 @@ def print_device(console: Console, found: devices.Device) -> None:
 
 
 def facts(found: devices.Device) -> dict[str, str]:
-    """Return what is to be said of a device, name by name."""
+    """Return the properties of a device by name."""
     told = {"profile": found.profile} if found.profile else {}
     told["capacity"] = _capacity(found.capacity_bytes)
     if found.mechanics is None:
@@ -212,10 +212,12 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
 @app.command("replay")
 def replay(
     name: Name,
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace with addresses; best one that was measured.")],
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="A trace with addresses; preferably one that was measured.")
+    ],
     settings: Set = None,
     format: options.Format = "auto",
-    limit: Annotated[int | None, typer.Option(min=1, help="Requests at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.")] = None,
     json: options.Json = None,
     png: Png = None,
     html: options.Html = None,
@@ -273,7 +275,9 @@ def print_replay(console: Console, done: devices.Replay) -> None:
 @app.command("import-diskspecs")
 def import_diskspecs(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .parv, .diskspecs or .model file of DiskSim.")],
-    disk: Annotated[str | None, typer.Option("--name", metavar="DISK", help="Which one of several disks.")] = None,
+    disk: Annotated[
+        str | None, typer.Option("--name", metavar="DISK", help="The disk, if the file has several.")
+    ] = None,
     out: Annotated[str, typer.Option("--out", metavar="FILE|-", help="The profile to write; stdout with -.")] = "-",
 ) -> None:
     """Turn DiskSim's parameters of a drive into a profile. Files that FILE sources are read too.

@@ -17,7 +17,7 @@ from headstart.cli.targets import check_distinct
 
 
 def status(then: emulation.Statistics, now: emulation.Statistics) -> str:
-    """Return the line for what was done from `then` to `now`."""
+    """Return the status line for the time from `then` to `now`."""
     passed = max(now.elapsed_ns - then.elapsed_ns, 1) / 1e9
     requests = (now.requests - then.requests) / passed
     rate = (now.bytes - then.bytes) / passed / 1e6
@@ -33,11 +33,11 @@ def emulate(
     profile: Annotated[
         str, typer.Argument(metavar="PROFILE", help="A name of `headstart list devices`, or a profile's path.")
     ],
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="What the disk holds: a file or a block device.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="The disk's contents: a file or a block device.")],
     mount: Annotated[Path, typer.Argument(metavar="MOUNT", help="An empty folder.")],
     settings: Set = None,
     scheduler: Annotated[
-        str, typer.Option(metavar="NAME", help="What orders the queue: a name of `headstart list schedulers`.")
+        str, typer.Option(metavar="NAME", help="Scheduler of the drive's queue: a name of `headstart list schedulers`.")
     ] = "fcfs",
     json: options.Json = None,
 ) -> None:
@@ -51,7 +51,7 @@ def emulate(
     """
     output.check_targets(json)
     check_distinct({"PROFILE": profile, "IMAGE": image, "--json": json})
-    # Unmounting waits for nobody, so that a second signal has nothing to hurry.
+    # Unmounting does not wait for any process: a second signal has nothing to speed up.
     watch = Following(
         ENDING,
         lambda now: f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}",

@@ -21,7 +21,7 @@ T = TypeVar("T")
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends a command: Ctrl-C, `kill`, and a terminal that is closed."""
 WINDOW = 10
-"""Rates are those of so many looks, which is a second."""
+"""Number of looks over which rates are taken: one second."""
 
 
 class Following(Generic[T]):
@@ -50,7 +50,7 @@ class Following(Generic[T]):
         self.leave_terminals()
 
     def leave_terminals(self) -> None:
-        """Write to no terminal that has been closed: what is written there fails, and the work is to end well."""
+        """Write nothing to a closed terminal: writing there would fail, and the work must end cleanly."""
         for stream in self.terminals:
             poll = select.poll()
             poll.register(stream.fileno(), 0)

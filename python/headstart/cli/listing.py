@@ -1,4 +1,4 @@
-"""`headstart list`: what there is to choose from, read from the registries of the core."""
+"""`headstart list`: policies, devices, formats and other choices, read from the registries of the core."""
 
 import enum
 from typing import Annotated, Any

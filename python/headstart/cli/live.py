@@ -35,10 +35,10 @@ COUNTS = {
 
 
 def check_options(live: bool, compare: bool, speed: float | None) -> None:
-    """Refuse what means nothing without --live."""
+    """Refuse options that are only valid with --live."""
     for option, given in (("--compare", compare), ("--speed", speed is not None)):
         if given and not live:
-            raise HeadstartError(f"{option}: means nothing for simulated runs alone; allowed: beside --live")
+            raise HeadstartError(f"{option}: only valid with --live; allowed: beside --live")
 
 
 def beside(title: str, simulated: Result, live: Result) -> Table:

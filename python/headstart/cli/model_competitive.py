@@ -30,7 +30,7 @@ def competitive(
         str, typer.Option(metavar="SIZE", help="First prefetch of a stream, doubled up to the depth; 0B for none.")
     ] = "64KiB",
     dataset: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The data lie on so much of DEVICE, from its start on.")
+        str | None, typer.Option(metavar="SIZE", help="The data occupy this much of DEVICE, from its start.")
     ] = None,
     settings: Annotated[
         list[str] | None,

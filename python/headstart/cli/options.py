@@ -31,7 +31,7 @@ def names(option: str, text: str) -> list[str]:
     """Return the parts of a comma-separated list."""
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
-        raise HeadstartError(f'{option}: "{text}" has an empty part; allowed: values with commas between them')
+        raise HeadstartError(f'{option}: "{text}" has an empty part; allowed: values separated by commas')
     return parts
 
 
@@ -40,7 +40,7 @@ def numbers(option: str, text: str) -> list[int]:
     try:
         return [int(part) for part in names(option, text)]
     except ValueError:
-        raise HeadstartError(f'{option}: "{text}"; allowed: whole numbers with commas between them') from None
+        raise HeadstartError(f'{option}: "{text}"; allowed: whole numbers separated by commas') from None
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def write_bytes(target: Path, content: bytes) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Put a file with `content` in the place of `target`, with the mode and owner of what is there."""
+    """Replace `target` by a file with `content`, keeping mode and owner."""
     if target.exists() and not target.is_file():
         # A pipe or a device: there is nothing to put in its place.
         target.write_bytes(content)
@@ -102,7 +102,7 @@ def _take_mode(descriptor: int, target: Path) -> None:
 
 
 def _keep(name: str, content: bytes) -> Path | None:
-    """Keep a result that cannot be written where it should be; return where, or `None` if that fails too."""
+    """Save a result that cannot be written to its target elsewhere; return where, or `None` if that fails too."""
     kept = None
     try:
         descriptor, path = tempfile.mkstemp(prefix="headstart-", suffix=f"-{name}")
@@ -140,7 +140,7 @@ def seconds(nanoseconds: int) -> str:
 
 
 def duration(nanoseconds: int) -> str:
-    """Return a time for people, as `seconds`, in microseconds or nanoseconds where it is short."""
+    """Return a time for people, as `seconds`, in microseconds or nanoseconds if it is short."""
     if 0 < nanoseconds < 1_000:
         return f"{nanoseconds} ns"
     if 0 < nanoseconds < 100_000:

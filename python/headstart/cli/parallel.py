@@ -1,4 +1,4 @@
-"""`headstart parallel`: a parallel program without and with prefetching in idle time, and who waited for whom.
+"""`headstart parallel`: one program without and with idle-time prefetching, and which process waits for which.
 
 The two runs come from `simulated`; whatever gives two results of the same shape can be shown in their place.
 """
@@ -45,10 +45,10 @@ ACTIONS = (
     "idle_order",
     "contention_scope",
 )
-"""Keys of [process] that mean nothing without prefetching."""
+"""Keys of [process] that are only valid with prefetching."""
 
 INTERVALS = 24
-"""As many intervals are shown; --json has them all."""
+"""Number of intervals shown; --json has all."""
 
 
 def parallel(
@@ -63,12 +63,12 @@ def parallel(
     live: Annotated[
         bool, typer.Option("--live", help="Play it: a thread for each process and each in-memory disk, in real time.")
     ] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="With --live: simulate it too, and show both.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="With --live: also simulate it, and show both.")] = False,
     speed: Annotated[
         float | None, typer.Option("--speed", metavar="X", help="With --live: X times as fast as the scenario says.")
     ] = None,
 ) -> None:
-    """Run a parallel program without and with prefetching in its idle time, and say who waited for whom.
+    """Run a parallel program without and with prefetching in its idle time, and show which process waited for which.
 
     Example: headstart parallel --set process.pattern=lw --set process.barrier=none --set workload.compute=0ms
 
@@ -159,7 +159,7 @@ def show(console: Console, without: Result, prefetching: Result) -> None:
         console.print()
         console.print(_intervals(without, prefetching))
         if (more := len(prefetching.intervals) - INTERVALS) > 0:
-            console.print(f"and {more} more; --json has them all")
+            console.print(f"and {more} more; --json has all")
     for note in dict.fromkeys((*without.notes, *prefetching.notes)):
         console.print(f"note: {plain(note)}", markup=False)
 
@@ -212,7 +212,7 @@ TIMES: dict[str, Callable[[Result], int]] = {
 
 
 def _processes(without: Result, prefetching: Result) -> Table:
-    """Return a line for each process: what it waited for without and with prefetching, and its actions."""
+    """Return a line for each process: its waits without and with prefetching, and its actions."""
     table = Table(box=None, pad_edge=False, title="processes: without > prefetching", title_justify="left")
     for name in ("process", "reads", "own I/O", "others' I/O", "barriers", "actions", "overrun", "done at"):
         table.add_column(name, justify="right")
@@ -233,7 +233,7 @@ def _processes(without: Result, prefetching: Result) -> Table:
 
 
 def _intervals(without: Result, prefetching: Result) -> Table:
-    """Return a line for each interval between barriers: who came last, and by how much."""
+    """Return a line for each interval between barriers: which process arrived last, and by how much."""
     table = Table(box=None, pad_edge=False, title="intervals between barriers", title_justify="left")
     for name in ("interval", "without", "critical", "slack", "prefetching", "critical", "slack"):
         table.add_column(name, justify="right")

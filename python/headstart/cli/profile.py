@@ -28,17 +28,20 @@ def profile(
     out: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE|-", help="The profile; DEVICE's name with .toml, here, if not given."
+            "--output",
+            "-o",
+            metavar="FILE|-",
+            help="The profile to write; DEVICE's name with .toml in the current folder by default.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a profile that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing profile.")] = False,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw the profile on a page that needs only a browser.")
     ] = None,
     time: Annotated[
         float, typer.Option("--time", metavar="S", help="About how many seconds to measure.")
     ] = profiling.TIME_S,
-    seed: Annotated[int, typer.Option("--seed", help="Of the random places that are read.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random places that are read.")] = 1,
     json: options.Json = None,
 ) -> None:
     """Measure a device through direct reads: seeks, rotation, rates, latency, parallelism; say how deep to prefetch.
@@ -57,7 +60,9 @@ def profile(
     if plot is not None:
         charts.altair("profile")
     if target == "-" and json == "-":
-        raise HeadstartError("--output - and --json -: stdout takes one of them; allowed: a file for the other")
+        raise HeadstartError(
+            "--output - and --json -: only one of them can go to stdout; allowed: a file for the other"
+        )
     with terminated():
         found = watched(
             f"opening {device}", lambda tell: profiling.profile(device, time_s=time, seed=seed, progress=tell)
@@ -76,7 +81,7 @@ def check(target: str, *, force: bool) -> None:
         return
     output.check_targets(target)
     if Path(target).exists() and not force:
-        raise HeadstartError(f"{target}: is there already; allowed: another --output, or --force")
+        raise HeadstartError(f"{target}: exists already; allowed: another --output, or --force")
 
 
 @contextmanager
@@ -94,20 +99,20 @@ def terminated() -> Iterator[None]:
 
 
 def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
-    """Write the profile if there is one; return the file that there is now."""
+    """Write the profile if there is one; return the file written, if any."""
     if found.profile is None:
         return None
     if target == "-":
         typer.echo(found.profile, nl=False)
         return None
-    # Somebody else may have written it meanwhile.
+    # Another process may have written it meanwhile.
     check(target, force=force)
     output.write_text(Path(target), found.profile)
     return target
 
 
 def draw(found: profiling.Found, target: str | None) -> str | None:
-    """Draw the profile as `device plot` does; return the file that there is now."""
+    """Draw the profile as `device plot` does; return the file written, if any."""
     if target is None or found.profile is None or found.arm is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +125,7 @@ def draw(found: profiling.Found, target: str | None) -> str | None:
 
 
 def print_found(console: Console, found: profiling.Found) -> None:
-    """Print what was found for people."""
+    """Print the results as tables."""
     seconds = output.seconds(found.elapsed_ns)
     console.print(plain(found.device), style="bold", markup=False)
     console.print(f"{found.capacity_bytes:,} bytes; {found.reads:,} reads in {seconds}", markup=False, style="dim")
@@ -158,7 +163,7 @@ def with_error(ns: int, error_ns: int) -> str:
 
 
 def moving(arm: profiling.Arm) -> dict[str, str]:
-    """Return what is to be said of a drive with an arm."""
+    """Return the properties of a drive with an arm."""
     rates = [zone.bytes_per_s / 1e6 for zone in arm.zones]
     first, last = arm.seeks[0], arm.seeks[-1]
     seek = with_error(arm.mean_seek_ns, arm.mean_seek_error_ns)
@@ -178,7 +183,7 @@ def moving(arm: profiling.Arm) -> dict[str, str]:
 
 
 def flat(found: profiling.Found) -> dict[str, str]:
-    """Return what is to be said of a device without an arm."""
+    """Return the properties of a device without an arm."""
     best = max(point.bytes_per_s for point in found.by_size)
     saturating = found.saturating_bytes or 0
     return {

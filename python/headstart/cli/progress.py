@@ -27,18 +27,18 @@ ENDING = [
 ]
 """Signals that end a process by default and can be caught, beside Ctrl-C: temporary files are removed first."""
 PATIENCE_S = 1.0
-"""Nobody needs a bar for less."""
+"""Shorter runs show no bar."""
 REFRESH_S = 0.1
 TIDY_S = 1.0
 """What the work gets to remove its temporary files after Ctrl-C; work that tells nothing for so long is left alone."""
 
 T = TypeVar("T")
 Tell = Callable[..., None]
-"""`tell(share, text=None)`: the share done, 0 to 1, and what is under way."""
+"""`tell(share, text=None)`: the share done, 0 to 1, and the current step."""
 
 
 class _State:
-    """What the worker last told; single attributes, so that no lock is needed."""
+    """The worker's latest report; single attributes, so that no lock is needed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -109,7 +109,7 @@ def _ending_signals() -> Iterator[list[int]]:
 
 
 def _wait(state: _State, future: Future[T]) -> T:
-    """Wait for the work; show how far it is where somebody can see it."""
+    """Wait for the work; show the progress on a terminal."""
     if not sys.stderr.isatty():
         # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
         while not concurrent.futures.wait([future], REFRESH_S).done:

@@ -29,7 +29,7 @@ class SafeConsole(Console):
     """A console that lets no control characters through but its own, whatever it is given to print."""
 
     def render(self, renderable: RenderableType, options: Options | None = None) -> Iterable[Segment]:
-        """Render, and escape what has come in with the text."""
+        """Render, and escape control characters of the text."""
         for segment in super().render(renderable, options):
             if segment.control is None and INSIDE.search(segment.text):
                 yield Segment(INSIDE.sub(escaped, segment.text), segment.style)

@@ -24,7 +24,7 @@ def simulate(
         bool, typer.Option("--explain", help="Print the scenario with every default; run nothing.")
     ] = False,
 ) -> None:
-    """Run one scenario and say where its time went.
+    """Run one scenario and show where its time went.
 
     Example: headstart simulate examples/figure1.toml --set policy.name=forestall --json -
     """

@@ -27,7 +27,7 @@ def root(context: typer.Context) -> None:
 
 
 Trace = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .bz2, .xz and .zst are unpacked on the way.")
+    Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .bz2, .xz and .zst are decompressed while reading.")
 ]
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write.")]
 To = Annotated[str, typer.Option("--to", help="csv or oracleGeneral.")]
@@ -40,7 +40,7 @@ def info(
     block_size: options.BlockSize = "8KiB",
     json: options.Json = None,
 ) -> None:
-    """Say what a trace holds: requests, distinct blocks, shares, time span, what it carries.
+    """Summarize a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
 
     Example: headstart trace info examples/traces/cscope1.csv.xz --json -
     """

@@ -36,13 +36,13 @@ class Watcher(Following[tuning.Status]):
         return super().look(now)
 
     def say(self, now: tuning.Status) -> None:
-        """Say what has come to be said since the last time."""
+        """Print the notes added since the last call."""
         say(now.notes[self.said :])
         self.said = len(now.notes)
 
 
 def status_line(then: tuning.Status, now: tuning.Status) -> str:
-    """Return the line for what was seen from `then` to `now`."""
+    """Return the status line for the time from `then` to `now`."""
     passed = max(now.elapsed_ns - then.elapsed_ns, 1) / 1e9
     requests = now.requests - then.requests
     switches = now.switches - then.switches
@@ -57,25 +57,23 @@ def status_line(then: tuning.Status, now: tuning.Status) -> str:
 def tune(
     device: Annotated[
         Path,
-        typer.Argument(
-            metavar="DEVICE", readable=False, help="A disk, partition or loop device, or a path on what is meant."
-        ),
+        typer.Argument(metavar="DEVICE", readable=False, help="A disk, partition or loop device, or a path on it."),
     ],
     profile: Annotated[
         str | None,
         typer.Option(metavar="NAME|FILE", help="The drive: a name of `headstart list devices`, or a profile's path."),
     ] = None,
     settings: Set = None,
-    depth: Annotated[str | None, typer.Option(metavar="SIZE", help="So much, whatever the drive.")] = None,
+    depth: Annotated[str | None, typer.Option(metavar="SIZE", help="Use this depth instead of the profile's.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what there is and what should be. The default; needs no root.")
+        bool, typer.Option("--dry-run", help="Show the current and the proposed depth. The default; needs no root.")
     ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write it; it stays until --restore, or the next boot.")
     ] = False,
     restore: Annotated[bool, typer.Option("--restore", help="Write what was found before the first --apply.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Follow what the arm does and write by that; restore at the end.")
+        bool, typer.Option("--watch", help="Follow the arm's seeks and adjust the depth; restore at the end.")
     ] = False,
     duration: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help='With --watch: end after so long, as in "10min".')
@@ -94,7 +92,7 @@ def tune(
         typer.Option(
             metavar="FILE",
             readable=False,
-            help="Where what was found is kept: /var/lib/headstart/tune.json by default.",
+            help="File for the numbers found before; /var/lib/headstart/tune.json by default.",
         ),
     ] = None,
     json: options.Json = None,
@@ -149,7 +147,7 @@ def follow(
     *,
     force: bool,
 ) -> None:
-    """Watch until a signal comes, and say what was done."""
+    """Watch until a signal arrives, then print a summary."""
     refuse("--watch", {"--depth": depth})
     if profile is None:
         raise HeadstartError(
@@ -180,7 +178,7 @@ def one_of(chosen: dict[str, bool]) -> str:
     """Return the one action that was chosen; the first if none was."""
     named = [name for name, is_chosen in chosen.items() if is_chosen]
     if len(named) > 1:
-        raise HeadstartError(f"{named[1]}: stands beside {named[0]}; allowed: one of {', '.join(chosen)}")
+        raise HeadstartError(f"{named[1]}: cannot be combined with {named[0]}; allowed: one of {', '.join(chosen)}")
     return named[0] if named else next(iter(chosen))
 
 
@@ -188,11 +186,11 @@ def refuse(action: str, without: dict[str, object]) -> None:
     """Refuse options that mean nothing with an action."""
     for name, value in without.items():
         if value is not None:
-            raise HeadstartError(f"{name}: means nothing with {action}; allowed: {action} without it")
+            raise HeadstartError(f"{name}: cannot be combined with {action}; allowed: {action} without it")
 
 
 def say(notes: list[str]) -> None:
-    """Say notes where they are in nobody's way."""
+    """Print notes to stderr."""
     for note in notes:
         print(plain(note), file=sys.stderr)
 
@@ -205,7 +203,7 @@ def print_report(console: Console, report: tuning.Report) -> None:
 
 
 def print_table(console: Console, lines: dict[str, str]) -> None:
-    """Print names and what they stand for."""
+    """Print names and their values."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -218,12 +216,12 @@ ENDS = {
     "stopped": "stopped",
     "time": "the time was over",
     "gone": "the device has gone",
-    "changed": "somebody else has set the read-ahead",
+    "changed": "another program has set the read-ahead",
 }
 
 
 def status_rows(status: tuning.Status) -> dict[str, str]:
-    """Return what is printed of a watch that has ended."""
+    """Return the summary of a watch that has ended."""
     lost = f", {status.lost:,} events lost" if status.lost else ""
     lines = {}
     if status.read_arounds:
@@ -242,7 +240,7 @@ def status_rows(status: tuning.Status) -> dict[str, str]:
 
 
 def read_arounds(status: tuning.Status) -> str:
-    """Return what the kernel has read around faults, and what was used of it."""
+    """Return what the kernel read around faults, and the used part."""
     used = status.around_used_bytes / status.around_bytes if status.around_bytes else 0.0
     lost = f", {status.lost_faults:,} events lost" if status.lost_faults else ""
     paused = f", {status.fault_pauses:,} times too many to be followed" if status.fault_pauses else ""
@@ -253,7 +251,7 @@ def read_arounds(status: tuning.Status) -> str:
 
 
 def rows(report: tuning.Report) -> dict[str, str]:
-    """Return what is printed of a report."""
+    """Return a report as text."""
     lines = {"device": described(report.device)}
     proposed = report.proposed
     lines["now"] = f"{report.now_kb:,} KiB"

@@ -1,7 +1,7 @@
 """The image of the study's disk: ext4 with files at known places, made without mounting anything and without data.
 
 `mke2fs` makes the file system in a sparse file that is as large as the drive, `debugfs` gives each file its blocks
-and declares them written, though nobody wrote them: they read as zeros, each through the disk, and take no room.
+and marks them as written without writing them: they read as zeros, each through the disk, and take no room.
 Metadata is packed at the start of the disk, so that files follow each other without holes.
 """
 
@@ -36,7 +36,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a file lies, as the file system says."""
+    """The place of a file, according to the file system."""
 
     name: str
     size: int

@@ -1,6 +1,6 @@
 """The real readers: processes that read with preadv, timed inside, on a file system that has just been mounted.
 
-Readers have a real-time priority where that is allowed, as those who answer for the drive have: on a busy machine they
+Readers run at real-time priority if allowed, as the threads do that answer for the drive: on a busy machine they
 would otherwise wait for a processor after each read, for longer than for the disk.
 """
 
@@ -45,7 +45,7 @@ class Run:
     elapsed_ns: int
     """From the first reader's start to the last one's end."""
     requests: int
-    """What the drive was asked, by its own count; with the read-ahead that outlasts its reader."""
+    """Requests of the drive, by its own count, including read-ahead that outlasts its reader."""
     bytes: int
     busy_ns: int
     drive: Statistics
@@ -57,7 +57,7 @@ class Host:
     """What the machine itself takes, measured apart from the workloads."""
 
     system_call_ns: int
-    """A read of what is in memory, without the copying."""
+    """A read of cached data, without the copying."""
     copy_per_kib_ns: int
     request_ns: int
     """A request on its way to the drive and back: a FUSE round trip, the best of five medians, and the median lateness.
@@ -69,7 +69,7 @@ class Host:
 def measure(workload: Workload, folder: Path, drive: Path, before_start: Callable[[], None] = lambda: None) -> Run:
     """Run it on the file system at `folder`; `drive` is where the emulated disk is mounted.
 
-    `before_start` is called when all files are open and nobody has read yet.
+    `before_start` is called when all files are open and no reader has started.
 
     Raises:
         HeadstartError: A reader failed or does not end, the drive does not come to rest, or the caches were not cold.
@@ -198,7 +198,7 @@ def _reader(
         files = {name: os.open(folder / name, os.O_RDONLY) for name in dict.fromkeys(read.file for read in reads)}
         for file in files.values():
             _map(file)
-            # Whoever has copied our mounts into a namespace of his own keeps the file system and its pages alive.
+            # A process that has copied our mounts into its own namespace keeps the file system and its pages alive.
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         buffer = memoryview(bytearray(max(read.size for read in reads)))
         plan = [(files[read.file], [buffer[: read.size]], read.offset, read.size) for read in reads]

@@ -25,7 +25,7 @@ PATIENCE_S = 30.0
 TOOLS = ("losetup", "mount", "umount", "unshare")
 BLOCK_DEVICES = Path("/sys/block")
 ATTEMPTS = 10
-"""At a free loop device, which somebody else may take before us."""
+"""At a free loop device, which another process may take before us."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends a study."""
 
@@ -37,9 +37,9 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "not root"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "/dev/fuse is not there, or not for us"
+        return "/dev/fuse does not exist or is not accessible"
     if not Path("/dev/loop-control").exists():
-        return "/dev/loop-control is not there: no loop devices"
+        return "/dev/loop-control does not exist: no loop devices"
     if "ext4" not in Path("/proc/filesystems").read_text(encoding="ascii"):
         return "the kernel has no ext4"
     missing = [*missing_tools(), *(tool for tool in TOOLS if shutil.which(tool) is None)]
@@ -71,7 +71,7 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
 def unwind_on_signals() -> None:
     """From now on the signals that end a study undo everything as Ctrl-C does, which works in the background too.
 
-    The first does; further ones change nothing. Whoever ignores SIGHUP (`nohup`) goes on doing so.
+    The first does; further ones change nothing. A process that ignores SIGHUP (`nohup`) continues to ignore it.
     """
 
     def unwind(number: int, frame: FrameType | None) -> None:
@@ -86,7 +86,7 @@ def unwind_on_signals() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What is undone is undone to its end: a signal that ends the study counts when the block is left."""
+    """Cleanup always finishes: a signal that ends the study takes effect when the block is left."""
     came: list[int] = []
     before = {each: signal.signal(each, lambda number, frame: came.append(number)) for each in SIGNALS}
     try:
@@ -190,18 +190,18 @@ def detach(device: Path, found: dict[str, str]) -> None:
     """Detach a loop device and give it the read-ahead back that it had.
 
     Raises:
-        HeadstartError: Somebody keeps it.
+        HeadstartError: Another process keeps it.
     """
     run("losetup", "--detach", str(device))
-    # It goes when the last who has it open closes it.
+    # It is removed when the last process with an open descriptor closes it.
     if not wait_for(lambda: not (BLOCK_DEVICES / device.name / "loop").exists()):
-        raise HeadstartError(f"{device}: cannot be detached: somebody has it open")
+        raise HeadstartError(f"{device}: cannot be detached: another process has it open")
     (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
 
 
 @contextmanager
 def setting(device: Path, name: str, value: str) -> Iterator[None]:
-    """`value` in a file of the device's queue in sysfs; then what was there before, which outlasts a loop device."""
+    """`value` in a file of the device's queue in sysfs; then the old value, since it outlasts a loop device."""
     path = BLOCK_DEVICES / device.name / "queue" / name
     found = queue(device, name)
     # A choice shows all names, the chosen one in brackets.
@@ -215,7 +215,7 @@ def setting(device: Path, name: str, value: str) -> Iterator[None]:
 
 
 def queue(device: Path, name: str) -> str:
-    """Return what a file of the device's queue in sysfs says."""
+    """Return the content of a file of the device's queue in sysfs."""
     return (BLOCK_DEVICES / device.name / "queue" / name).read_text(encoding="ascii").strip()
 
 
@@ -256,7 +256,7 @@ def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
     before = read_ahead_kb(device)
 
     def follows() -> bool:
-        """Whether what stands there is its own number, which may be the one that was there before."""
+        """Whether the current number is its own, which may equal the one found before."""
         if not state.exists():
             return False
         entries = json.loads(state.read_text(encoding="utf-8"))["entries"]

@@ -1,4 +1,4 @@
-"""The simulator's answer to the same workload: the same reads, the files where they lie, the same drive."""
+"""The simulator's answer to the same workload: the same reads, the same places of the files, the same drive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def table(files: Sequence[Placed]) -> list[tuple[str, int]]:
 
 
 def write_trace(path: Path, workload: Workload, files: Sequence[Placed]) -> None:
-    """Write the reads to `path`, NAME.csv, and the table that says where the files lie beside it."""
+    """Write the reads to `path`, NAME.csv, and beside it the table of the files' places."""
     rows = table(files)
     number = {name: index for index, (name, _) in enumerate(rows) if name}
     lines = ["pid,file,offset,size"]

@@ -1,4 +1,4 @@
-"""Each workload at each depth, measured and predicted, and what is to be seen in that."""
+"""Each workload at each depth, measured and predicted, and the findings."""
 
 import os
 import statistics as averages
@@ -21,7 +21,7 @@ DEEP_KB = 3384
 """What the competitive depth of a drive of today comes to: seagate-exos-x20."""
 MEMORY = Path("/dev/shm")
 STATE = "tune.json"
-"""Where `tune --watch` keeps what it found, beside the image."""
+"""The state file of `tune --watch`, beside the image."""
 
 TOLERANCE = 0.15
 """The simulator may be so far from the kernel."""
@@ -174,9 +174,9 @@ class Bench:
                 break
         # `tune --watch` may give each run another depth.
         each = {depth: self.predicted(workload, depth, request_kb) for depth in set(depths_kb)}
-        foretold = [each[depth] for depth in depths_kb]
+        predictions = [each[depth] for depth in depths_kb]
         elapsed = [run.elapsed_ns for run in runs]
-        measured, predicted = median(elapsed), median(one.elapsed_ns for one in foretold)
+        measured, predicted = median(elapsed), median(one.elapsed_ns for one in predictions)
         difference = predicted / measured - 1
         return Row(
             workload=workload.name,
@@ -188,15 +188,15 @@ class Bench:
             difference=difference,
             verdict=verdict(abs(difference) <= TOLERANCE),
             measured_requests=median(run.requests for run in runs),
-            predicted_requests=median(one.requests for one in foretold),
+            predicted_requests=median(one.requests for one in predictions),
             measured_bytes=median(run.bytes for run in runs),
-            predicted_bytes=median(one.bytes for one in foretold),
+            predicted_bytes=median(one.bytes for one in predictions),
             lateness_p99_ns=late,
             note="" if late <= LATE_NS else "the machine was busy: answers came late",
         )
 
     def predicted(self, workload: workloads.Workload, depth_kb: int, request_kb: int) -> predict.Prediction:
-        """Predict it at a depth. The simulator has no mapped files: what is read around a fault is a read of that."""
+        """Predict it at a depth. The simulator has no mapped files: a fault becomes one read of that length."""
         policy = predict.read_ahead(depth_kb, kernel(), request_kb)
         if workload.mapped:
             (size,) = (placed.size for placed in self.placed if placed.name == "large")

@@ -1,4 +1,4 @@
-"""What is read: one list of reads each, from which both the real readers and the simulator's trace are made."""
+"""The workloads: lists of reads, used by the real readers and for the simulator's trace."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ KIB = 1024
 SEED = 7
 """Of the random places: any number will do."""
 FAULTS = 100
-"""After so many misses the kernel reads around no more faults of an open file (MMAP_LOTSAMISS of mm/filemap.c)."""
+"""After this many misses the kernel stops reading around faults of an open file (MMAP_LOTSAMISS of mm/filemap.c)."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Workload:
 
     @property
     def size(self) -> int:
-        """Return the bytes asked for by all readers; the study's workloads ask for none twice."""
+        """Return the bytes requested by all readers; the study's workloads request no byte twice."""
         return sum(read.size for reader in self.readers for read in reader)
 
     @property
@@ -100,7 +100,7 @@ def workloads(planned: list[Planned], scale: float = 1.0) -> list[Workload]:
 
 
 def around(workload: Workload, read_ahead_kb: int, file_size: int) -> Workload:
-    """Return what the kernel reads for the faults of a mapped workload: so much, half of it before the page.
+    """Return the kernel's reads for the faults of a mapped workload: of this size, half of it before the page.
 
     mm/filemap.c, do_sync_mmap_readahead.
     """

@@ -1,4 +1,4 @@
-"""How deep to prefetch where nobody knows how long a stream is: Li, Shen and Papathanasiou (EuroSys 2007).
+"""How deep to prefetch when the length of a stream is unknown: Li, Shen and Papathanasiou (EuroSys 2007).
 
 The depth is what passes the head in the time of one switch, seek and rotation; then the disk works less than twice as
 long as one that knows each stream's length. docs/competitive.md says what that rests on. The core computes; here are
@@ -68,7 +68,7 @@ class Guarantee:
     slow_prefetches: int
     """Of a slow start, 0 without one. P in the paper."""
     slow_bytes: int
-    """What they fetch. T in the paper."""
+    """Bytes of these prefetches. T in the paper."""
     bound: float | None
     """2 + P: every stream costs less. `None` where the depth is rounded, which the paper's proof is not for."""
     worst_ratio: float
@@ -108,7 +108,7 @@ class Defeat:
     prefetch: int
     """The one that the stream ends in, from 1."""
     ratio: float
-    """What it costs over the optimum's cost."""
+    """Its cost, divided by the optimum's."""
 
 
 def defeat(sizes: Sequence[float], *, alpha: float, switch_ns: float, bytes_per_s: float) -> Defeat:
@@ -141,7 +141,7 @@ def competitive(
     dataset: str | float | None = None,
     keys: Keys | None = None,
 ) -> Competitive:
-    """Return the depth of competitive prefetching by place and by concurrency, and what it guarantees.
+    """Return the depth of competitive prefetching by place and by concurrency, and its guarantees.
 
     Sizes are bytes, times nanoseconds, rates bytes a second, or text with a unit: "64KiB", "7.53ms", "37.3MB/s".
 

@@ -62,7 +62,7 @@ class Drive:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Response:
-    """The mean request of the application and what it is made of, in nanoseconds; numbers, or arrays.
+    """The mean request of the application and its parts, in nanoseconds; numbers, or arrays.
 
     `response_ns` is the sum of the six terms behind it.
     """
@@ -204,7 +204,7 @@ def file_system(
 
 
 def _fill(numbers: dict[str, Any], drive: Drive) -> None:
-    """Put what the drive says where the caller says nothing. One overhead given is for both kinds of request."""
+    """Fill in the drive's values for missing parameters. A single overhead applies to both kinds of request."""
     if numbers["overhead"] is None and numbers["hit_overhead"] is None:
         numbers["hit_overhead"] = drive.hit_overhead
     for name in ("rpm", "disk_rate", "bus_rate", "overhead", "cache_segments"):

@@ -16,7 +16,7 @@ RUNS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Advice:
-    """A change to a scenario and what the model says it gains."""
+    """A change to a scenario and its gain according to the model."""
 
     set: tuple[str, ...]
     """What to lay over the scenario: each as after `--set`."""
@@ -28,12 +28,12 @@ class Advice:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScenarioModel:
-    """What the model says of a scenario."""
+    """The model's answer for a scenario."""
 
     response: Response
     """The mean request, in numbers."""
     disk: dict[str, float]
-    """What one file costs the disk, whoever waits for it: `overhead_ns`, `seek_ns`, `rotation_ns`, `transfer_ns`."""
+    """Cost of one file for the disk, hidden or not: `overhead_ns`, `seek_ns`, `rotation_ns`, `transfer_ns`."""
     parameters: dict[str, Any]
     """What the equations got: arguments of `file_system`, sizes in bytes, times in nanoseconds."""
     advice: tuple[Advice, ...]
@@ -65,7 +65,7 @@ class Check:
 
 
 def of_scenario(scenario: Scenario, *, overrides: Sequence[str] = (), advise: bool = False) -> ScenarioModel:
-    """Return what the file-system model says of a scenario, with `form="4.4bsd"`.
+    """Return the file-system model's answer for a scenario, with `form="4.4bsd"`.
 
     Generator `files`, placement `ffs`, policy `ffs` or `demand`, one disk: docs/model.md has the keys. With `advise`
     it also tries other values of the keys that the equations know.

@@ -138,7 +138,7 @@ def _panel(alt: Any, chart: Any, title: str) -> Any:
 
 
 def device_page(device: Device, chart: "Chart", facts: dict[str, str]) -> str:
-    """Return the page: the picture, and what is to be said of the device, name by name."""
+    """Return the page: the picture, and the device's properties by name."""
     said = table(
         ("", ""), (("", (escape(name), f'<td class="text">{escape(value)}</td>')) for name, value in facts.items())
     )
@@ -194,7 +194,7 @@ def replay_chart(replay: Replay) -> "Chart":
 
 
 def replay_title(replay: Replay) -> str:
-    """Return what was replayed on what, in a line."""
+    """Return the trace and the device of a replay, in one line."""
     return f"{Path(replay.trace).name} on {Path(replay.device).name}"
 
 

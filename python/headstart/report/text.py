@@ -6,7 +6,7 @@ from headstart.studies._rows import Row, Verdict
 
 
 def value_text(value: float | str | None) -> str:
-    """Return a figure or a sentence; a dash where there is none."""
+    """Return a figure or a sentence, or a dash."""
     match value:
         case None:
             return "-"
@@ -31,7 +31,7 @@ def predicted_text(rows: Sequence[Row]) -> str:
 
 
 def basis_text(row: Row) -> str:
-    """Return the basis of a judged row; a dash where there is no verdict."""
+    """Return the basis of a row with a verdict; a dash for other rows."""
     return "-" if row.verdict == "not published" else row.basis
 
 

@@ -24,7 +24,7 @@ RU_SIZE: Final = 1
 """Section 5.4: blocks of a process's recently-used list."""
 
 BUFFERS: Final = 20
-"""Section 5.4: buffers for prefetched blocks that nobody has used yet."""
+"""Section 5.4: buffers for prefetched blocks that have not been used yet."""
 
 ACTION_MS: Final = (6.0, 16.0)
 """Section 6.3: the length of a prefetch action. An input here."""

@@ -65,7 +65,7 @@ def folders() -> list[Path]:
 
 
 def found(name: str) -> Path | None:
-    """Return the trace of a program, if it is to be had."""
+    """Return the trace of a program, if it was found."""
     paths = (folder / f"{name}.csv.xz" for folder in folders())
     return next((path for path in paths if path.is_file()), None)
 

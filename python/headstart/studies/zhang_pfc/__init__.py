@@ -2,7 +2,7 @@
 
 Source: Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies for Multi-level
 Storage Systems, ICDCS 2008, section 4. 96 cases, each with no coordinator, DU, PFC, bypass only and readmore only.
-The paper's three traces are not to be had whole: their first requests and a recorded program stand in, in our own
+The paper's three traces are not available whole: their first requests and a recorded program stand in, in our own
 numbers ("not published"), and what the paper *found* is checked on ours. Where a user has the whole SPC files they
 are taken (`_workloads`), and OLTP's cells of Table 1 are compared.
 

@@ -1,6 +1,6 @@
 """The matrix: 3 workloads x 4 algorithms x {H, L} x 4 ratios, each with five coordinators; its scenarios and runs.
 
-Both levels run the same algorithm, requests are asked for as wholes, replacement is LRU except where SARC brings its
+Both levels run the same algorithm, requests are issued whole, replacement is LRU except where SARC brings its
 own. RA prefetches after each hit and each miss; Linux after each that begins in its current group, which is how its
 kernels do it and not what section 2.2 says word for word (`linux_2_6.rs` has the reasons, the item sensitivity what it
 matters). The paper prints neither SARC's p and g nor AMP's first p: they are the defaults of our policies. A cell whose

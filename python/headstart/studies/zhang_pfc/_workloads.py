@@ -1,4 +1,4 @@
-"""The traces of the matrix, and what stands in for those that are not to be had.
+"""The traces of the matrix, and the stand-ins for those that are not available.
 
 OLTP and Web are the paper's own SPC traces: here their first requests (financial1_first10k, websearch_first25k), or
 the whole files where a user has them (Financial1.spc, WebSearch1.spc, plain, .gz, .bz2 or .xz), of which the first
@@ -9,7 +9,7 @@ and beside the project. What is absent is named in a row, never passed over.
 Readings. Writes count as reads: the paper's simulator knows references only. An SPC trace has several units (ASU):
 they lie one after another, in table order. Web's six units take 95 GB, the drive holds 9.1: the address space is cut in
 chunks of `CHUNK_PAGES` pages, and only those in which something is asked for take room, in order. Read-ahead finds the
-neighbours in a chunk, which nobody may ever ask for; seeks are shorter than they would be. (Were only the pages kept
+neighbours in a chunk, which may never be requested; seeks are shorter than they would be. (Were only the pages kept
 that are asked for, read-ahead would stop at each of the others and hardly waste any: the item sensitivity shows it.)
 Web asks for 413 requests a second of a drive that serves some 105: its clock is slowed by `WEB_SLOWER`. Multi is
 synchronous as in section 4.2, without think times.
