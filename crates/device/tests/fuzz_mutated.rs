@@ -1,16 +1,13 @@
-//! Mutated profiles and DiskSim files: whatever becomes of a right one is a drive, or an error on one line, soon.
+//! Mutated profiles: whatever becomes of a right one is a drive, or an error on one line, soon.
 //!
-//! 2,000 inputs of each parser, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the parser and the number of the
+//! 2,000 inputs of the parser, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the parser and the number of the
 //! input, which is the seed of its mutations.
 
-mod diskspecs_files;
 #[path = "../../trace/tests/common/mutate.rs"]
 mod mutate;
 
 use std::path::Path;
 
-use diskspecs_files::changed;
-use headstart_device::diskspecs::fuzz_import;
 use headstart_device::{overlay, Mechanical};
 use headstart_types::toml_problem;
 use mutate::run;
@@ -30,17 +27,4 @@ fn mutated_profiles() {
         let table: Table = text.parse().map_err(|error| toml_problem(&text, &error).1)?;
         Mechanical::from_table(overlay(table, Table::new())).map(|_| ()).map_err(|error| error.to_string())
     });
-}
-
-#[test]
-fn mutated_diskspecs() {
-    let parts = [
-        changed("toy.parv", &[("source toy.diskspecs", "source f1")]),
-        changed("toy.diskspecs", &[("source toy.model", "source f2")]),
-        changed("toy.model", &[("toy.seek", "f3")]),
-        changed("toy.seek", &[]),
-    ];
-    let seeds =
-        [parts.join("\0").into_bytes(), parts[1..].join("\0").replace("f2", "f1").replace("f3", "f2").into_bytes()];
-    run("diskspecs", &seeds, |content| fuzz_import(content).map(|_| ()).map_err(|error| error.to_string()));
 }

@@ -1,9 +1,8 @@
-//! Profiles and parameter files that no drive can have, or that would not end: refused in a line, never waited for.
+//! Profiles that no drive can have, or that would not end: refused in a line, never waited for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use headstart_device::diskspecs::import;
 use headstart_device::{build_device, Mechanical, PROFILE_BYTES_MAX};
 use toml::{Table, Value};
 
@@ -67,37 +66,6 @@ fn pipes_devices_and_folders_are_no_profiles() {
     // To open the pipe, or to read the device to its end, would take for ever.
     for path in [&pipe, Path::new("/dev/zero")] {
         assert!(error_of(path).contains(": not a regular file; allowed: "), "{}", error_of(path));
-        assert!(import(path).unwrap_err().to_string().contains(": not a regular file; allowed: "));
     }
     assert!(error_of(&folder).contains(": is a folder, not a regular file; allowed: "), "{}", error_of(&folder));
-}
-
-#[test]
-fn parameters_source_files_below_their_own_folder_only() {
-    let folder = folder("source");
-    let (drives, deep) = (folder.join("drives"), folder.join("drives/deep"));
-    std::fs::create_dir_all(&deep).unwrap();
-    std::fs::write(folder.join("secret"), "secret words").unwrap();
-    std::fs::write(deep.join("inner"), "dm_disk INNER { a = 1 }").unwrap();
-    std::os::unix::fs::symlink("../secret", drives.join("link")).unwrap();
-    std::os::unix::fs::symlink("deep/inner", drives.join("good")).unwrap();
-    let said = |source: &str| {
-        let path = drives.join("t.parv");
-        std::fs::write(&path, format!("source {source}\n")).unwrap();
-        import(&path).unwrap_err().to_string()
-    };
-    let outside = "it lies outside the folder of the file that was named";
-    for source in ["../secret", "/etc/passwd", "link", "deep/../../secret", "deep/../link"] {
-        let said = said(source);
-        assert!(said.contains("t.parv:1: cannot read ") && said.contains(outside), "{source}: {said}");
-        assert!(!said.contains("words"), "{said}");
-    }
-    // What lies below is read, through links and `..` too: the block lacks its parameters, not its file.
-    for source in ["deep/inner", "good", "deep/../good"] {
-        assert!(!said(source).contains("cannot read"), "{source}: {}", said(source));
-    }
-    // A file that is named through a link brings the folder that it lies in, not that of the link.
-    std::os::unix::fs::symlink("drives/t.parv", folder.join("t.parv")).unwrap();
-    std::fs::write(drives.join("t.parv"), "source secret\n").unwrap();
-    assert!(import(&folder.join("t.parv")).unwrap_err().to_string().contains(outside));
 }

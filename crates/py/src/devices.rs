@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use headstart_device::diskspecs::{self, Imported};
 use headstart_device::{
     build_device, build_scheduler, model, overlay, probe, sequential_read, Band, Device, DeviceError, Load, Mechanics,
     Pattern, Probed, PROFILE_BYTES_MAX,
 };
+use headstart_diskspecs::Imported;
 use headstart_types::{read_text, KeyError, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
@@ -227,8 +227,8 @@ pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>
         || format!("parameters {}", path.display()),
         || {
             let imported = match disk {
-                Some(disk) => diskspecs::import_disk(&path, disk),
-                None => diskspecs::import(&path),
+                Some(disk) => headstart_diskspecs::import_disk(&path, disk),
+                None => headstart_diskspecs::import(&path),
             };
             imported.map_err(to_python)
         },

@@ -19,41 +19,17 @@ use std::sync::Arc;
 
 use headstart_types::{KeyError, Nanos};
 
-use super::arm::Arm;
-use super::bus::Bus;
-use super::overhead::Overheads;
+use super::parameters::{BufferShape, Parameters};
 use super::segmented::Segmented;
 use super::single::Single;
 use crate::device::Band;
 use crate::{Device, Mechanics, Request, Service};
-
-/// The fixed numbers of a drive.
-#[derive(Debug, Clone)]
-pub(crate) struct Parameters {
-    pub arm: Arm,
-    pub overheads: Overheads,
-    pub bus: Bus,
-    /// Bus time of one sector: read, written.
-    pub bus_sector: [Nanos; 2],
-    pub nominal_service: Nanos,
-}
 
 /// How the buffer works, and its state.
 #[derive(Debug, Clone)]
 pub(crate) enum Cache {
     Single(Single),
     Segmented(Segmented),
-}
-
-/// What an analytic model asks of a buffer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
-    /// See [`Mechanics::segments`].
-    pub segments: u32,
-    /// Sectors of each.
-    pub sectors: u64,
-    pub reads_ahead: bool,
-    pub reads_during_overhead: bool,
 }
 
 /// A mechanical drive.
@@ -112,9 +88,9 @@ impl Device for Mechanical {
 
     fn mechanics(&self) -> Option<Mechanics> {
         let Parameters { arm, overheads, bus, .. } = &*self.parameters;
-        let Kept { segments, sectors, reads_ahead, reads_during_overhead } = match &self.cache {
-            Cache::Single(single) => single.kept(),
-            Cache::Segmented(segmented) => segmented.kept(),
+        let BufferShape { segments, sectors, reads_ahead, reads_during_overhead } = match &self.cache {
+            Cache::Single(single) => single.buffer_shape(),
+            Cache::Segmented(segmented) => segmented.buffer_shape(),
         };
         let bands = arm.zones.iter().map(|zone| Band {
             first: zone.first,

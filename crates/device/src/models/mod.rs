@@ -8,6 +8,7 @@ pub mod geometry;
 pub mod mechanical;
 pub mod object_store;
 mod overhead;
+mod parameters;
 pub mod profile;
 pub mod rotation;
 pub mod seek;

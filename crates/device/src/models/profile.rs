@@ -16,8 +16,9 @@ use toml::{Table, Value};
 use super::arm::Arm;
 use super::bus::Bus;
 use super::geometry::{DriveShape, Mapping, Zone, ZoneShape};
-use super::mechanical::{Cache, Mechanical, Parameters};
+use super::mechanical::{Cache, Mechanical};
 use super::overhead::Overheads;
+use super::parameters::Parameters;
 use super::seek::SeekTable;
 use super::segmented::Segmented;
 use super::segments::Buffer;
@@ -38,7 +39,7 @@ pub const NO_ARM: &str = "no-arm";
 const CYLINDERS_MAX: u64 = 10_000_000;
 
 /// Most zones of a drive: real ones have up to some dozens. Every zone is looked through by some requests and shown.
-pub(crate) const ZONES_MAX: usize = 1_000;
+pub const ZONES_MAX: usize = 1_000;
 
 /// Largest profile in bytes: 400 times the largest of those that are shipped or imported from the measured set.
 pub const PROFILE_BYTES_MAX: u64 = 4 << 20;

@@ -35,7 +35,7 @@ mod writes;
 use headstart_types::{KeyError, Nanos};
 
 use super::geometry::{Access, Place};
-use super::mechanical::{Kept, Parameters};
+use super::parameters::{BufferShape, Parameters};
 use super::segments::{Buffer, ReadAhead, Reporting, Segments};
 use super::stream::{Progress, Stream};
 use crate::{Request, Service};
@@ -120,13 +120,13 @@ impl Segmented {
         }
     }
 
-    /// See [`Kept`].
-    pub fn kept(&self) -> Kept {
+    /// See [`BufferShape`].
+    pub fn buffer_shape(&self) -> BufferShape {
         let Buffer { size, caching, maximum, read_ahead, read_during_overhead, .. } = self.buffer;
         let reads_ahead = caching && read_ahead != ReadAhead::None && maximum != Some(0);
         let segments = if caching { self.buffer.read_segments().len() as u32 } else { 0 };
         let reads_during_overhead = reads_ahead && read_during_overhead;
-        Kept { segments, sectors: if caching { size } else { 0 }, reads_ahead, reads_during_overhead }
+        BufferShape { segments, sectors: if caching { size } else { 0 }, reads_ahead, reads_during_overhead }
     }
 
     /// See [`crate::Device::divide_buffer`].

@@ -12,7 +12,7 @@ use headstart_types::Nanos;
 
 use super::arm::Passage;
 use super::geometry::{Access, Place, Zone};
-use super::mechanical::{Kept, Parameters};
+use super::parameters::{BufferShape, Parameters};
 use super::stream::Stream;
 use crate::{Request, Service};
 
@@ -43,10 +43,10 @@ impl Single {
         Self { buffer, ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
     }
 
-    /// See [`Kept`].
-    pub fn kept(&self) -> Kept {
+    /// See [`BufferShape`].
+    pub fn buffer_shape(&self) -> BufferShape {
         let segments = u32::from(self.buffer > 0);
-        Kept { segments, sectors: self.buffer, reads_ahead: self.ahead > 0, reads_during_overhead: false }
+        BufferShape { segments, sectors: self.buffer, reads_ahead: self.ahead > 0, reads_during_overhead: false }
     }
 
     /// Whether a read from `sector` goes on from the stream.

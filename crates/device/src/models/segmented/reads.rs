@@ -5,7 +5,7 @@ use headstart_types::Nanos;
 use super::{holds, Command, Reading, Segmented};
 use crate::models::arm::{Passage, Piece};
 use crate::models::geometry::Access;
-use crate::models::mechanical::Parameters;
+use crate::models::parameters::Parameters;
 use crate::models::stream::{Progress, Stream};
 use crate::{Request, Service};
 

@@ -5,7 +5,7 @@ use headstart_types::Nanos;
 use super::{holds, Free, Pending, Segmented};
 use crate::models::arm::Passage;
 use crate::models::geometry::{Access, Place};
-use crate::models::mechanical::Parameters;
+use crate::models::parameters::Parameters;
 use crate::models::segments::Reporting;
 use crate::models::stream::Progress;
 use crate::{Request, Service};

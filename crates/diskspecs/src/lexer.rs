@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::error::{ImportError, Place};
-use super::files::{find, tidy, Files};
+use crate::error::{ImportError, Place};
+use crate::files::{find, tidy, Files};
 
 /// Files within files within files; libparam allows 32.
 const SOURCE_DEPTH_MAX: usize = 32;

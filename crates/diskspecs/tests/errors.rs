@@ -1,10 +1,10 @@
 //! Mistakes in DiskSim's files: one line, with file and line, what is wrong and what is allowed; hostile files are
 //! refused before they cost anything.
 
-mod diskspecs_files;
+mod toy_files;
 
-use diskspecs_files::{changed, Folder};
-use headstart_device::diskspecs::{import, ImportError};
+use headstart_diskspecs::{import, ImportError};
+use toy_files::{changed, Folder};
 
 /// The error of a file `t` with this text, without the folder in front.
 fn error_of(name: &str, files: &[(&str, &str)]) -> String {

@@ -26,24 +26,11 @@ mod seek;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Device, Mechanical};
+use headstart_device::{Device, Mechanical};
+
 pub use error::{ImportError, Place};
 use files::{InMemory, OnDisk};
-
-/// A drive read from DiskSim's files.
-#[derive(Debug, Clone)]
-pub struct Imported {
-    /// The name of its block.
-    pub name: String,
-    /// The profile, as TOML with comments: which file each group of numbers came from, and what was not used.
-    pub profile: String,
-    /// What changes the drive's times and is not modelled, and what looked odd; one line each, with file and line.
-    pub warnings: Vec<String>,
-    /// The parameter files that were read, the given one first.
-    pub files: Vec<PathBuf>,
-    /// Sectors of 512 bytes that the zones hold.
-    pub sectors: u64,
-}
+pub use profile::Imported;
 
 /// The drive of the file at `path`: the disk that a `.parv` instantiates, or the only one of a `.diskspecs` or
 /// `.model`. Files that it names are looked for beside the file that names them, then beside `path`.

@@ -1,11 +1,12 @@
 //! A block's parameters by name, checked for kind and range, with the names kept that nobody asked for.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use headstart_types::Nanos;
 
-use super::error::{one_line, ImportError, Place};
-use super::parser::{Block, Document, Kind, Value};
+use crate::error::{one_line, ImportError, Place};
+use crate::parser::{Block, Document, Kind, Value};
 
 /// Blocks that inherit from each other; nobody needs more than two.
 const INHERIT_MAX: usize = 64;
@@ -222,4 +223,32 @@ pub(crate) fn shown(value: &Value) -> String {
 /// Milliseconds as a profile writes times, to the nearest nanosecond.
 pub(crate) fn time(millis: f64) -> String {
     format!("\"{}\"", Nanos::from_millis_f64(millis))
+}
+
+/// Names what of a block nobody asked for.
+pub(crate) fn leftover(params: &Params, notes: &mut Notes) {
+    for (name, value) in params.rest() {
+        notes.warn(&value.at, &format!("{name} = {} is not known and passed over", shown(value)));
+    }
+}
+
+/// `key = [a, b, ...]` over as many lines as it takes.
+pub(crate) fn write_list(out: &mut String, key: &str, items: &[String]) {
+    const WIDTH: usize = 110;
+    let short = items.iter().map(|item| item.len() + 2).sum::<usize>() + key.len() + 5 <= WIDTH;
+    if short {
+        _ = writeln!(out, "{key} = [{}]", items.join(", "));
+        return;
+    }
+    _ = write!(out, "{key} = [");
+    let mut column = WIDTH;
+    for item in items {
+        if column + item.len() + 2 > WIDTH {
+            out.push_str("\n   ");
+            column = 3;
+        }
+        _ = write!(out, " {item},");
+        column += item.len() + 2;
+    }
+    out.push_str("\n]\n");
 }

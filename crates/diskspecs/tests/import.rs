@@ -1,11 +1,11 @@
 //! Import of a toy drive written by hand: every parameter of the profile against the source, read by eye.
 
-mod diskspecs_files;
+mod toy_files;
 
-use diskspecs_files::{changed, toy, Folder};
-use headstart_device::diskspecs::{import, import_disk, Imported};
 use headstart_device::{Device, Mechanical};
+use headstart_diskspecs::{import, import_disk, Imported};
 use toml::{Table, Value};
+use toy_files::{changed, toy, Folder};
 
 /// The profile, which must build a drive of the capacity that the import says.
 fn table(imported: &Imported) -> Table {

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::error::{ImportError, Place};
-use super::params::{naturals, Notes, Params};
-use super::parser::{Document, Kind, Value};
-use super::profile::write_list;
-use crate::models::profile::ZONES_MAX;
+use headstart_device::ZONES_MAX;
+
+use crate::error::{ImportError, Place};
+use crate::params::{leftover, naturals, write_list, Notes, Params};
+use crate::parser::{Document, Kind, Value};
 
 const MAPPINGS: [&str; 3] = ["forward", "serpentine", "serpentine-cylinder"];
 const SPARINGS: [&str; 11] = [
@@ -74,7 +74,7 @@ impl Layout {
         let range = params.whole("Rangesize for sparing", 1, CYLINDERS_MAX)?.unwrap_or(1);
         let revolutions = in_revolutions(params)?;
         let list = params.get("Zones").ok_or_else(|| params.missing("Zones"))?;
-        let Kind::List(values) = &list.kind else { return Err(super::params::wrong("Zones", list, "a list of zones")) };
+        let Kind::List(values) = &list.kind else { return Err(crate::params::wrong("Zones", list, "a list of zones")) };
         if values.len() > ZONES_MAX {
             let problem = format!("{} zones", values.len());
             return Err(ImportError::at(&list.at, problem, format!("at most {ZONES_MAX} zones")));
@@ -176,7 +176,7 @@ fn zone(
     notes: &mut Notes,
 ) -> Result<Zone, ImportError> {
     let Kind::Block(block) = &value.kind else {
-        return Err(super::params::wrong("Zones", value, "blocks dm_layout_g1_zone { ... }"));
+        return Err(crate::params::wrong("Zones", value, "blocks dm_layout_g1_zone { ... }"));
     };
     let params = &mut Params::try_new(document, block)?;
     if params.base() != "dm_layout_g1_zone" {
@@ -238,11 +238,4 @@ fn bad_places(
         notes.warn(params.at(), &format!("{dropped} slips or defects passed over: twice, or beyond the zone"));
     }
     Ok((slips, defects))
-}
-
-/// Names what of a block nobody asked for.
-pub(crate) fn leftover(params: &Params, notes: &mut Notes) {
-    for (name, value) in params.rest() {
-        notes.warn(&value.at, &format!("{name} = {} is not known and passed over", super::params::shown(value)));
-    }
 }

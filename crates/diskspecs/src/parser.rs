@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::error::{ImportError, Place};
-use super::files::Files;
-use super::lexer::{Lexer, Token};
+use crate::error::{ImportError, Place};
+use crate::files::Files;
+use crate::lexer::{Lexer, Token};
 
 /// Blocks and lists within each other; DiskSim's own files need six.
 const DEPTH_MAX: usize = 64;

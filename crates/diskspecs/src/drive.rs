@@ -6,11 +6,10 @@
 
 use std::fmt::Write;
 
-use super::choose::{not_zero, scheduler, way};
-use super::error::ImportError;
-use super::layout::leftover;
-use super::params::{shown, time, Notes, Params};
-use super::parser::{Block, Document};
+use crate::choose::{not_zero, scheduler, way};
+use crate::error::ImportError;
+use crate::params::{leftover, shown, time, Notes, Params};
+use crate::parser::{Block, Document};
 
 /// DiskSim's name and ours of the overheads that every profile gives.
 const OVERHEADS: [(&str, &str); 8] = [

@@ -1,19 +1,18 @@
 //! The profile as text: mechanics, layout and electronics, with where each group of numbers came from.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headstart_types::Nanos;
 
-use super::choose::{choose, Chosen};
-use super::drive::{self, Electronics};
-use super::error::{file_name, ImportError};
-use super::files::Files;
-use super::layout::{leftover, Layout};
-use super::params::{shown, time, Notes, Params};
-use super::parser::{parse, Block, Document};
-use super::seek::{curve, nominal, Curve};
-use super::Imported;
+use crate::choose::{choose, Chosen};
+use crate::drive::{self, Electronics};
+use crate::error::{file_name, ImportError};
+use crate::files::Files;
+use crate::layout::Layout;
+use crate::params::{leftover, shown, time, Notes, Params};
+use crate::parser::{parse, Block, Document};
+use crate::seek::{curve, nominal, Curve};
 
 /// Seek parameters that belong to other seek types than the one in use.
 const OTHER_SEEKS: [&str; 8] = [
@@ -26,6 +25,21 @@ const OTHER_SEEKS: [&str; 8] = [
     "First ten seek times",
     "Constant access time",
 ];
+
+/// A drive read from DiskSim's files.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The name of its block.
+    pub name: String,
+    /// The profile, as TOML with comments: which file each group of numbers came from, and what was not used.
+    pub profile: String,
+    /// What changes the drive's times and is not modelled, and what looked odd; one line each, with file and line.
+    pub warnings: Vec<String>,
+    /// The parameter files that were read, the given one first.
+    pub files: Vec<PathBuf>,
+    /// Sectors of 512 bytes that the zones hold.
+    pub sectors: u64,
+}
 
 /// The whole import.
 pub(crate) fn import(files: &dyn Files, path: &Path, disk: Option<&str>) -> Result<Imported, ImportError> {
@@ -132,7 +146,7 @@ fn mechanics(params: &mut Params, notes: &mut Notes) -> Result<Mechanics, Import
         Some((ROTATING, _)) | None => {}
         Some((other, at)) => return Err(ImportError::at(at, format!("{ACCESS} = {other}"), ROTATING)),
     }
-    super::choose::not_zero(params, &["Percent error in rpms"], notes)?;
+    crate::choose::not_zero(params, &["Percent error in rpms"], notes)?;
     let write_settle = params.real("Add. write settling delay", -1_000.0, 3_600_000.0)?.unwrap_or(0.0);
     Ok(Mechanics {
         rpm: params.need_whole("Rotation speed (in rpms)", 1, 1_000_000)?,
@@ -163,7 +177,7 @@ fn write_seek(curve: &Curve, block: &Block, out: &mut String) {
 
 /// The comment at the top: which files, what was not used, what to beware of.
 fn head(document: &Document, name: &str, notes: &Notes) -> String {
-    let mut out = format!("# {}: imported from DiskSim's parameter files\n", super::error::one_line(name));
+    let mut out = format!("# {}: imported from DiskSim's parameter files\n", crate::error::one_line(name));
     for file in &document.files {
         _ = writeln!(out, "#   {}", file_name(file));
     }
@@ -179,25 +193,4 @@ fn head(document: &Document, name: &str, notes: &Notes) -> String {
     }
     out.push('\n');
     out
-}
-
-/// `key = [a, b, ...]` over as many lines as it takes.
-pub(crate) fn write_list(out: &mut String, key: &str, items: &[String]) {
-    const WIDTH: usize = 110;
-    let short = items.iter().map(|item| item.len() + 2).sum::<usize>() + key.len() + 5 <= WIDTH;
-    if short {
-        _ = writeln!(out, "{key} = [{}]", items.join(", "));
-        return;
-    }
-    _ = write!(out, "{key} = [");
-    let mut column = WIDTH;
-    for item in items {
-        if column + item.len() + 2 > WIDTH {
-            out.push_str("\n   ");
-            column = 3;
-        }
-        _ = write!(out, " {item},");
-        column += item.len() + 2;
-    }
-    out.push_str("\n]\n");
 }

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use headstart_types::Nanos;
 
-use super::error::{file_name, ImportError, Place};
-use super::files::{find, Files};
-use super::params::{number, time, wrong, Notes, Params};
+use crate::error::{file_name, ImportError, Place};
+use crate::files::{find, Files};
+use crate::params::{number, time, write_list, wrong, Notes, Params};
 
 /// A seek curve, times in ms.
 pub(crate) enum Curve {
@@ -180,8 +180,8 @@ impl Curve {
             Curve::Table(points, _) => {
                 out.push_str("form = \"table\"\n");
                 let each = |text: &dyn Fn(&(u64, f64)) -> String| points.iter().map(text).collect::<Vec<_>>();
-                super::profile::write_list(out, "distances", &each(&|(distance, _)| distance.to_string()));
-                super::profile::write_list(out, "times_ms", &each(&|(_, millis)| format!("{millis:?}")));
+                write_list(out, "distances", &each(&|(distance, _)| distance.to_string()));
+                write_list(out, "times_ms", &each(&|(_, millis)| format!("{millis:?}")));
                 Ok(())
             }
             Curve::Hpl { v, first } => {
@@ -191,7 +191,7 @@ impl Curve {
                     writeln!(out, "form = \"root-linear\"\nboundary = {boundary}\nroot = {root}\nlinear = {linear}");
                 if !first.is_empty() {
                     let first: Vec<String> = first.iter().map(|millis| format!("{millis:?}")).collect();
-                    super::profile::write_list(out, "first_ms", &first);
+                    write_list(out, "first_ms", &first);
                 }
                 written
             }

@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use headstart_device::diskspecs::import;
 use headstart_device::{build_device, replay, rms_demerit, Device, Mechanical, Timed};
+use headstart_diskspecs::import;
 use headstart_types::Nanos;
 use toml::Table;
 

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use headstart_device::diskspecs::{import, Imported};
 use headstart_device::{build_device, Device, Mechanical, Request};
+use headstart_diskspecs::{import, Imported};
 use headstart_types::Nanos;
 use toml::{Table, Value};
 

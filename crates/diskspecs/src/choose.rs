@@ -1,8 +1,8 @@
 //! Which disk of the files is meant, and what lies between it and the host.
 
-use super::error::{ImportError, Place};
-use super::params::{chain, number, Notes, Params};
-use super::parser::{split_number, Block, Component, Document, Kind, Value};
+use crate::error::{ImportError, Place};
+use crate::params::{chain, number, Notes, Params};
+use crate::parser::{split_number, Block, Component, Document, Kind, Value};
 
 /// The chosen drive: its disk block where there is one, its model block where that stands by itself.
 pub(crate) enum Chosen<'a> {
@@ -176,7 +176,7 @@ pub(crate) fn not_zero(params: &mut Params, names: &[&str], notes: &mut Notes) -
                 notes.warn(&value.at, &format!("{name} = {number} changes times and is not modelled"));
                 notes.unused(&format!("{name} = {number}"));
             }
-            None => return Err(super::params::wrong(name, value, "a number")),
+            None => return Err(crate::params::wrong(name, value, "a number")),
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The toy drive's file of this name.
 pub fn toy(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diskspecs_files").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/toy_files").join(name)
 }
 
 /// A folder of files that goes away with this value.
