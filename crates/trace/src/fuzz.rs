@@ -1,18 +1,26 @@
-//! One entry for everything that feeds arbitrary bytes to the parsers: the fuzz targets and the short test.
+//! One entry for everything that feeds arbitrary bytes to the parsers: the fuzz target and the short tests.
 
 use crate::{Source, TraceError, FORMATS};
 
-/// Reads `content` to its end as a trace of `format` (a name of [`FORMATS`]) or as a "file-table", and returns the
-/// number of records or files. It must return, whatever the bytes are.
+/// The table of files beside a trace.
+const FILE_TABLE: &str = "file-table";
+
+/// The parsers of [`fuzz_parse`]: every row of [`FORMATS`], then "file-table".
+pub fn fuzz_formats() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|row| row.name).chain([FILE_TABLE])
+}
+
+/// Reads `content` to its end with a parser of [`fuzz_formats`], and returns the number of records or files. It must return,
+/// whatever the bytes are.
 ///
 /// # Errors
 /// As reading does.
 ///
 /// # Panics
-/// There is no such format, or a record breaks a promise of [`crate::RecordReader`]: that is what fuzzing looks for.
+/// There is no such parser, or a record breaks a promise of [`crate::RecordReader`]: that is what fuzzing looks for.
 pub fn fuzz_parse(format: &str, content: &[u8]) -> Result<u64, TraceError> {
     let source = Source::from_bytes("fuzz", content.to_vec())?;
-    if format == "file-table" {
+    if format == FILE_TABLE {
         return crate::formats::read_table(source).map(|files| files.len() as u64);
     }
     let row = FORMATS.iter().find(|row| row.name == format).expect("a row of the registry");

@@ -31,7 +31,7 @@ mod workloads;
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{Place, TraceError};
 #[doc(hidden)]
-pub use fuzz::fuzz_parse;
+pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
