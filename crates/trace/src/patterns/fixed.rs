@@ -11,7 +11,7 @@
 
 use headstart_types::KeyError;
 
-use super::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
+use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
 use crate::workloads::Keys;
 
 const PORTION: (&str, i64) = ("portion", 10);

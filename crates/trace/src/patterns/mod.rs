@@ -11,71 +11,12 @@
 
 mod fixed;
 mod random;
+mod strings;
 mod whole;
 
-use headstart_types::{KeyError, Position};
-use toml::{Table, Value};
+use headstart_types::KeyError;
 
-use crate::workloads::Keys;
-
-/// What a pattern needs beside its keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PatternContext {
-    /// Processes, at least 1.
-    pub processes: u32,
-    /// Seed of everything random in the pattern.
-    pub seed: u64,
-}
-
-/// What the processes of a parallel program read: strings of block numbers within one file.
-///
-/// Strings stand one after another; an index into `blocks` is a *position*.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strings {
-    /// Every reference: a block of the file, below `file_blocks`.
-    pub blocks: Vec<u32>,
-    /// Where each string ends (exclusive), strictly ascending; the last is the number of references.
-    pub string_ends: Vec<Position>,
-    /// Where each sequential portion ends (exclusive), strictly ascending; the end of every string is one.
-    pub portion_ends: Vec<Position>,
-    /// By process: the string that it reads.
-    pub string_of: Vec<u32>,
-    /// The processes share one string; otherwise process i reads string i, alone.
-    pub shared: bool,
-    /// Portions are of regular length and spacing: the next one is known before it has begun.
-    pub regular: bool,
-    /// Size of the file in blocks.
-    pub file_blocks: u32,
-}
-
-/// A pattern's row.
-pub struct Pattern {
-    /// The name in scenarios.
-    pub name: &'static str,
-    /// One line for help.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Every key with its default.
-    pub defaults: fn() -> Table,
-    /// Makes the strings.
-    build: Build,
-}
-
-impl Pattern {
-    /// The strings of this pattern. Keys that are not given have their defaults.
-    ///
-    /// # Errors
-    /// An unknown key, a value out of range, or no process.
-    pub fn strings(&self, given: Table, context: &PatternContext) -> Result<Strings, KeyError> {
-        if context.processes == 0 {
-            return Err(KeyError::new("count", "0 is out of range", "a whole number from 1"));
-        }
-        (self.build)(&Keys::new(given, (self.defaults)())?, context)
-    }
-}
-
-type Build = fn(&Keys, &PatternContext) -> Result<Strings, KeyError>;
+pub use strings::{Pattern, PatternContext, Strings};
 
 /// All patterns. A constant, so that the generators can be made of its rows.
 pub(crate) const ROWS: [Pattern; 6] =
@@ -91,76 +32,4 @@ pub static PATTERNS: &[Pattern] = &ROWS;
 pub fn pattern(name: &str) -> Result<&'static Pattern, KeyError> {
     let unknown = || KeyError::unknown("pattern", "pattern", name, PATTERNS.iter().map(|row| row.name));
     PATTERNS.iter().find(|row| row.name == name).ok_or_else(unknown)
-}
-
-const SOURCE: &str = "Kotz and Ellis, RAPID Transit, section 5.2";
-
-/// The most reads: bounds the memory.
-const READS_MAX: u64 = 1 << 28;
-/// The greatest length of a portion or distance between two.
-const LENGTH_MAX: u64 = 1 << 31;
-
-/// The defaults that all patterns have, before `own` ones.
-fn defaults(own: impl IntoIterator<Item = (&'static str, i64)>) -> Table {
-    let common = [("blocks", 2000), ("reads", 2000)];
-    common.into_iter().chain(own).map(|(key, value)| (key.to_owned(), Value::Integer(value))).collect()
-}
-
-/// Strings under construction: one after another, portion after portion.
-struct Builder {
-    strings: Strings,
-    /// How many reads the strings have in all.
-    reads: u32,
-    processes: u32,
-}
-
-impl Builder {
-    /// Reads the keys `blocks` and `reads`.
-    fn new(keys: &Keys, context: &PatternContext, shared: bool, regular: bool) -> Result<Self, KeyError> {
-        let processes = context.processes;
-        // A process that reads nothing has no string.
-        let reads_min = if shared { 1 } else { u64::from(processes) };
-        let file_blocks = keys.count("blocks", 1..=u64::from(u32::MAX) - 1)? as u32;
-        let reads = keys.count("reads", reads_min..=READS_MAX)? as u32;
-        let string_of = if shared { vec![0; processes as usize] } else { (0..processes).collect() };
-        let strings = Strings {
-            blocks: Vec::with_capacity(reads as usize),
-            string_ends: Vec::new(),
-            portion_ends: Vec::new(),
-            string_of,
-            shared,
-            regular,
-            file_blocks,
-        };
-        Ok(Self { strings, reads, processes })
-    }
-
-    /// Builds each string of portions. `portions` starts a string: given its number, it returns what gives the first
-    /// block (anywhere beyond the file's beginning) and the length, above zero, of one portion after another.
-    fn build<P: FnMut() -> (u64, u64)>(mut self, mut portions: impl FnMut(u32) -> P) -> Strings {
-        let count = if self.strings.shared { 1 } else { self.processes };
-        for string in 0..count {
-            // The first strings are one read longer where the reads cannot be shared out evenly.
-            let reads = self.reads / count + u32::from(string < self.reads % count);
-            let end = self.strings.blocks.len() + reads as usize;
-            let mut next = portions(string);
-            while self.strings.blocks.len() < end {
-                let (first, length) = next();
-                let left = (end - self.strings.blocks.len()) as u64;
-                self.portion(first, length.min(left));
-            }
-            self.strings.string_ends.push(end as Position);
-        }
-        self.strings
-    }
-
-    fn portion(&mut self, first: u64, length: u64) {
-        let file_blocks = u64::from(self.strings.file_blocks);
-        let mut block = first % file_blocks;
-        for _ in 0..length {
-            self.strings.blocks.push(block as u32);
-            block = if block + 1 == file_blocks { 0 } else { block + 1 };
-        }
-        self.strings.portion_ends.push(self.strings.blocks.len() as Position);
-    }
 }

@@ -10,7 +10,7 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
-use super::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
+use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
 use crate::workloads::{below, Keys};
 
 pub(super) const LOCAL: Pattern = Pattern {

@@ -7,7 +7,7 @@
 
 use headstart_types::KeyError;
 
-use super::{defaults, Builder, Pattern, PatternContext, Strings, SOURCE};
+use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, SOURCE};
 use crate::workloads::Keys;
 
 pub(super) const LOCAL: Pattern = Pattern {

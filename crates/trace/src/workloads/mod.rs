@@ -9,6 +9,7 @@ mod closed;
 mod compute;
 mod draw;
 mod files;
+mod generator;
 mod keys;
 mod loop_;
 mod pattern;
@@ -21,48 +22,12 @@ mod zipf;
 
 pub use compute::{Compute, ComputeSampler};
 pub(crate) use draw::below;
+pub use generator::{GeneratorContext, Workload};
 pub(crate) use keys::Keys;
 
 use headstart_types::KeyError;
 
 use crate::RecordReader;
-
-/// What a generator needs beside its keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GeneratorContext {
-    /// Seed of everything random in the workload.
-    pub seed: u64,
-    /// Size of a block in bytes, more than zero.
-    pub block_bytes: u64,
-}
-
-impl GeneratorContext {
-    /// Refuses spaces of `blocks` blocks that have no addresses.
-    fn fits(&self, blocks: u64) -> Result<(), KeyError> {
-        if blocks.checked_mul(self.block_bytes).is_some() {
-            return Ok(());
-        }
-        let problem = format!("{blocks} blocks of {} bytes are too much", self.block_bytes);
-        Err(KeyError::new("blocks", problem, "below 2^64 bytes in all"))
-    }
-}
-
-/// Starts a generator.
-type Open = fn(keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError>;
-
-/// A workload generator.
-pub struct Workload {
-    /// The name in a scenario.
-    pub name: &'static str,
-    /// What it asks for, in a few words.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Every key with its default.
-    pub defaults: fn() -> toml::Table,
-    /// Starts generating.
-    pub open: Open,
-}
 
 /// All generators.
 pub static WORKLOADS: &[Workload] = &[
