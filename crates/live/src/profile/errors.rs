@@ -1,7 +1,7 @@
 //! How far off each number may be: half the width of an interval that holds the truth nineteen times out of twenty, if
 //! errors are as independent and as normal as they are taken to be. All formulas are ours.
 //!
-//! - *turn*: least squares through the times between reads of one place, by the whole turns that they are.
+//! - *turn*: see `rotation.rs`.
 //! - *overhead*: the least of several places, which is never less than the truth: by how much the next one is more. Where it
 //!   could not be told from the seeks, all of it.
 //! - *mean seek*: of each distance the standard error is a turn divided by its reads and one; they count as often as two random
@@ -9,33 +9,17 @@
 //! - *mean rate*: the spread of the reads at each place, and where zones meet: anywhere between two places that differ.
 //! - *competitive depth*: from mean seek, turn and rate.
 
+use super::lab::WIDTH;
 use super::rates::Share;
 use super::seeks::SeekPoint;
 use super::tracks::TrackAt;
 
-/// Standard errors of an interval that holds the truth nineteen times out of twenty.
-const WIDTH: f64 = 2.0;
-/// What numbers are rounded to on their way into the profile: turns a minute; tracks and skews in whole sectors, half of one
-/// each.
-const TURN_ROUNDED: f64 = 1e-4;
+/// What numbers are rounded to on their way into the profile: tracks and skews in whole sectors, half of one each.
 const SECTORS_ROUNDED: f64 = 1.0;
 /// What is left: the places are not quite even.
 const RATE_ROUNDED: f64 = 1e-3;
 /// What a table of a few dozen distances leaves out of a curve.
 const CURVE_ROUNDED: f64 = 5e-3;
-
-/// Of a turn of `turn_ns`, from times between reads of one place.
-pub(super) fn turn_ns(turn_ns: f64, times_ns: &[f64]) -> f64 {
-    let turns = |time: &f64| (time / turn_ns).round();
-    let (mut squares, mut residues) = (0.0, 0.0);
-    for time in times_ns {
-        let count = turns(time);
-        squares += count * count;
-        residues += (time - count * turn_ns).powi(2);
-    }
-    let deviation = (residues / times_ns.len().max(2) as f64).sqrt();
-    WIDTH * deviation / squares.max(1.0).sqrt() + TURN_ROUNDED * turn_ns
-}
 
 /// Of the least of `found`.
 pub(super) fn least_ns(found: &[f64]) -> f64 {
@@ -104,8 +88,6 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // 3 and 4 turns of 10, off by 3 and -4: deviation 5 / sqrt 2, over 5 (3, 4, 5): 2 x 0.7071, and a ten-thousandth.
-        assert!((turn_ns(10.0, &[33.0, 36.0]) - (2.0 * 0.5_f64.sqrt() + 1e-3)).abs() < 1e-9);
         assert_eq!([least_ns(&[]), least_ns(&[7.0]), least_ns(&[9.0, 4.0, 6.5])], [0.0, 7.0, 2.5]);
         // Two places of a disk of 100 sectors, 50 apart, at rates 90 and 110, each off by a tenth: 4.5 and 5.5 of the mean of
         // 100, and 20 x 0.5 / sqrt 12 = 2.887 of where they meet: sqrt (20.25 + 30.25 + 8.33) = 7.67 %, twice; a sector of a track of 100.

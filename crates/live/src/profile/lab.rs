@@ -7,6 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use super::probe::ALIGNMENT;
 use super::{Error, Probe, Read, Span};
 
+/// Standard errors of an interval that holds the truth nineteen times out of twenty.
+pub(super) const WIDTH: f64 = 2.0;
+
 /// A part of a measurement, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {

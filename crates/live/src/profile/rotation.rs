@@ -9,10 +9,10 @@ use std::f64::consts::TAU;
 
 use headstart_types::Nanos;
 
-use super::lab::{Lab, Phase};
+use super::lab::{Lab, Phase, WIDTH};
 use super::look::Looked;
 use super::probe::ALIGNMENT;
-use super::{errors, Error};
+use super::Error;
 
 /// Turns a second: 2,400 to 30,000 rpm.
 const FREQUENCIES: (f64, f64) = (40.0, 500.0);
@@ -24,6 +24,9 @@ const PLACES: usize = 24;
 const FITS: f64 = 0.6;
 /// A longer turn is the one if it fits nearly as well as the best.
 const NEARLY: f64 = 0.8;
+
+/// The profile has whole revolutions a minute: by so much a turn is rounded.
+const TURN_ROUNDED: f64 = 1e-4;
 
 /// A turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,12 +100,32 @@ fn period(seconds: &[f64]) -> Option<Turn> {
     }
     let ns = 1e9 / frequency;
     let times: Vec<f64> = seconds.iter().map(|time| time * 1e9).collect();
-    Some(Turn { ns, fit: fit(frequency), error_ns: errors::turn_ns(ns, &times) })
+    Some(Turn { ns, fit: fit(frequency), error_ns: error_ns(ns, &times) })
+}
+
+/// How far off a turn of `turn_ns` may be: least squares through the times between reads of one place, by the whole turns that
+/// they are.
+fn error_ns(turn_ns: f64, times_ns: &[f64]) -> f64 {
+    let turns = |time: &f64| (time / turn_ns).round();
+    let (mut squares, mut residues) = (0.0, 0.0);
+    for time in times_ns {
+        let count = turns(time);
+        squares += count * count;
+        residues += (time - count * turn_ns).powi(2);
+    }
+    let deviation = (residues / times_ns.len().max(2) as f64).sqrt();
+    WIDTH * deviation / squares.max(1.0).sqrt() + TURN_ROUNDED * turn_ns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_error_by_hand() {
+        // 3 and 4 turns of 10, off by 3 and -4: deviation 5 / sqrt 2, over 5 (3, 4, 5): 2 x 0.7071, and a ten-thousandth.
+        assert!((error_ns(10.0, &[33.0, 36.0]) - (2.0 * 0.5_f64.sqrt() + 1e-3)).abs() < 1e-9);
+    }
 
     /// Differences of `turns` turns of 6 ms, each `off` late.
     fn multiples(turns: &[u64], off: impl Fn(usize) -> f64) -> Vec<f64> {

@@ -18,7 +18,8 @@ use headstart_policy::readahead::{CompetitiveDepth, FaultWatch, SeekWatch, Seeks
 use headstart_types::{Disk, DriveFacts, Nanos, SECTOR_BYTES};
 use serde::Serialize;
 
-use super::faults::{FaultEvent, Taken};
+use super::events::FaultEvent;
+use super::faults::Taken;
 
 /// When to follow. All of them are ours: the paper prints none.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,20 +1,31 @@
-//! What the kernel's traces say of requests: lines of `trace_pipe`.
+//! What the kernel's traces say of requests and of faults of mapped files: lines of `trace_pipe`.
 //!
 //! ```text
 //! <...>-214 [001] d.h1. 27.308125: block_rq_complete: 7,0 R () 2048 + 768 none,0,0 [0]
 //! block_rq_complete: 7,0 RA () 2048 + 768 [0]                        without the context; before Linux 6.7
+//! mm_filemap_fault: dev=7:0 ino=c ofs=4096000                                     a page has faulted, cached or not
+//! mm_filemap_add_to_page_cache: dev 7:0 ino c pfn=0x380f0f ofs=3932160 order=0    what begins there is being read
+//! mm_filemap_map_pages: dev=7:0 ino=c ofs=4063232-4128767                         a fault has mapped what is cached of it
 //! CPU:1 [LOST 212 EVENTS]
 //! ```
 //!
 //! Completions are in the order in which one arm serves; requests are issued in another.
+//!
+//! Faults and mappings are traced from Linux 6.12 on. Of what comes into the cache the kernel shows the beginnings of
+//! parts of 64 KiB only: one event for sixteen pages.
 
 use std::ops::Range;
 
-use super::faults::FaultEvent;
+use headstart_policy::readahead::PART_BYTES;
+
 use super::Number;
 
-/// The event.
+/// The event of a request.
 pub(super) const EVENT: &str = "block_rq_complete";
+/// Those of mapped files.
+pub(super) const FAULT: &str = "mm_filemap_fault";
+pub(super) const FILLED: &str = "mm_filemap_add_to_page_cache";
+pub(super) const MAPPED: &str = "mm_filemap_map_pages";
 /// A line that is longer is none.
 const LONGEST: usize = 4096;
 
@@ -67,6 +78,50 @@ impl Line {
 fn moves_the_arm(letters: &str) -> bool {
     let operation = letters.strip_prefix('F').filter(|rest| !rest.is_empty()).unwrap_or(letters);
     operation.starts_with(['R', 'W'])
+}
+
+/// What the kernel says of a file's pages: device and inode, and bytes of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FaultEvent {
+    Fault { file: (u64, u64), offset: u64 },
+    Filled { file: (u64, u64), offset: u64 },
+    Mapped { file: (u64, u64), first: u64, last: u64 },
+}
+
+impl FaultEvent {
+    /// Of a line of the trace, if it is one.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (_, rest) = line.split_once("mm_filemap_")?;
+        let (event, rest) = rest.split_once(": ")?;
+        // Between names and values stands a space or an equals sign, by the event.
+        let mut words = rest.split([' ', '=']);
+        let mut value = |name: &str| words.find(|word| *word == name).and_then(|_| words.next());
+        let (major, minor) = value("dev")?.split_once(':')?;
+        let device = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+        let file = (u64::from(device.0) << 32 | u64::from(device.1), u64::from_str_radix(value("ino")?, 16).ok()?);
+        let offset = value("ofs")?;
+        let event = format!("mm_filemap_{event}");
+        match event.as_str() {
+            FAULT => Some(Self::Fault { file, offset: offset.parse().ok()? }),
+            FILLED => Some(Self::Filled { file, offset: offset.parse().ok()? }),
+            MAPPED => {
+                let (first, last) = offset.split_once('-')?;
+                let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+                (first <= last).then_some(Self::Mapped { file, first, last })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The filter of [`FILLED`] that lets beginnings of parts through, on top of that of the devices.
+pub(super) fn beginnings(page_bytes: u64) -> String {
+    let pages = (PART_BYTES / page_bytes.max(1)).max(1);
+    if pages == 1 {
+        String::new()
+    } else {
+        format!(" && !(index & {})", pages - 1)
+    }
 }
 
 /// Lines, from pieces that end anywhere.
@@ -145,6 +200,48 @@ mod tests {
         }
     }
 
+    const FILE: (u64, u64) = (7 << 32, 12);
+
+    #[test]
+    fn lines_of_the_kernel() {
+        for (line, expected) in [
+            ("mm_filemap_fault: dev=7:0 ino=c ofs=4096000", FaultEvent::Fault { file: FILE, offset: 4_096_000 }),
+            (
+                "mm_filemap_add_to_page_cache: dev 7:0 ino c pfn=0x380f0f ofs=3932160 order=0",
+                FaultEvent::Filled { file: FILE, offset: 3_932_160 },
+            ),
+            (
+                " cat-7 [000] ..... 5.0: mm_filemap_add_to_page_cache: dev 7:0 ino c page=000000007 pfn=0x3 ofs=65536",
+                FaultEvent::Filled { file: FILE, offset: 65_536 },
+            ),
+            (
+                "mm_filemap_map_pages: dev=7:0 ino=c ofs=4063232-4128767",
+                FaultEvent::Mapped { file: FILE, first: 4_063_232, last: 4_128_767 },
+            ),
+        ] {
+            assert_eq!(FaultEvent::parse(line), Some(expected), "{line}");
+            assert_eq!(Line::parse(line), Line::Fault(expected), "{line}");
+        }
+        for line in [
+            "mm_filemap_get_pages: dev=7:0 ino=c ofs=0-4095",
+            "mm_filemap_fault: dev=7 ino=c ofs=1",
+            "mm_filemap_fault: dev=7:0 ino=g ofs=1",
+            "mm_filemap_fault: dev=7:0 ino=c ofs=-4096",
+            "mm_filemap_fault: dev=7:0 ino=c",
+            "mm_filemap_map_pages: dev=7:0 ino=c ofs=8192-4095",
+            "mm_filemap_map_pages: dev=7:0 ino=c ofs=8192",
+        ] {
+            assert_eq!(Line::parse(line), Line::Other, "{line}");
+        }
+    }
+
+    #[test]
+    fn one_page_of_a_part_is_shown() {
+        assert_eq!(beginnings(4096), " && !(index & 15)");
+        assert_eq!(beginnings(16384), " && !(index & 3)");
+        assert_eq!(beginnings(65536), "");
+    }
+
     fn all(pieces: &[&[u8]]) -> Vec<Line> {
         let (mut lines, mut found) = (Lines::default(), Vec::new());
         pieces.iter().for_each(|piece| lines.take(piece, |line| found.push(line)));
@@ -186,6 +283,15 @@ mod tests {
             let priority = if newer { " none,0,0" } else { "" };
             let line = format!("{name}-5 [001] d..1. 9.1: {EVENT}: {major},{minor} R () {first} + {sectors}{priority} [0]");
             prop_assert_eq!(Line::parse(&line), served(major, minor, first..first + sectors));
+        }
+
+        #[test]
+        fn nearly_a_fault(
+            line in "mm_filemap_(fault|map_pages|add_to_page_cache): dev[ =][0-9]{0,6}:[0-9]{0,11} ino[ =][0-9a-h]{0,18} ofs[ =][0-9-]{0,40}",
+        ) {
+            if let Some(FaultEvent::Mapped { first, last, .. }) = FaultEvent::parse(&line) {
+                prop_assert!(first <= last);
+            }
         }
     }
 }

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use headstart_types::system_says;
 
 use super::depth::page_bytes;
-use super::events::EVENT;
-use super::faults::{beginnings, FAULT, FILLED, MAPPED};
+use super::events::{beginnings, EVENT, FAULT, FILLED, MAPPED};
 use super::{Error, Number, Process, Roots};
 
 /// Of the events that have not been read: for each processor. Some 4,000 of them.
