@@ -6,6 +6,7 @@
 
 mod clock;
 pub mod emulate;
+mod openmetrics;
 mod path_error;
 pub mod profile;
 pub mod rapid;

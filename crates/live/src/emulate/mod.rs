@@ -30,7 +30,6 @@ pub use clocked::ClockedDrive;
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use mount::{Emulation, Ended, Settings};
-pub(crate) use openmetrics::escaped;
 pub(crate) use punctual::hurry;
 pub use statistics::{About, Spread, Statistics};
 

@@ -1,55 +1,40 @@
 //! The statistics of an emulated disk for those who collect metrics.
 
-use std::fmt::Write;
-
 use headstart_types::Nanos;
 
 use super::statistics::{Spread, Statistics};
+use crate::openmetrics::OpenMetrics;
 
 impl Statistics {
     /// In the text format of OpenMetrics 1.0, times in seconds.
     #[must_use]
     pub fn to_openmetrics(&self) -> String {
-        let mut text = String::new();
-        let labels = format!("profile=\"{}\"", escaped(&self.about.profile));
-        let mut family = |name: &str, kind: &str, unit: &str, help: &str, samples: &[(&str, f64)]| {
-            let unit_line = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
-            let _ = write!(text, "# TYPE {name} {kind}\n{unit_line}# HELP {name} {help}\n");
-            for (sample, value) in samples {
-                let (suffix, more) = sample.split_once(' ').unwrap_or((sample, ""));
-                let _ = writeln!(text, "{name}{suffix}{{{labels}{more}}} {value}");
-            }
-        };
-        let counts = [
+        let mut metrics = OpenMetrics::new("headstart_emulate_", &[("profile", &self.about.profile)]);
+        for (name, value, help) in [
             ("requests", self.requests, "Reads that have ended"),
             ("sequential_requests", self.sequential, "Reads that began where the one before had its end"),
             ("failed_requests", self.failed, "Reads that the image could not answer"),
             ("buffer_hits", self.buffer_hits, "Requests of the drive that began in its buffer"),
-        ];
-        for (name, value, help) in counts {
-            family(&format!("headstart_emulate_{name}"), "counter", "", help, &[("_total", value as f64)]);
+        ] {
+            metrics.counter(name, "", help, value as f64);
         }
-        let bytes = [("_total", self.bytes as f64)];
-        family("headstart_emulate_read_bytes", "counter", "bytes", "Bytes that were asked for", &bytes);
-        let times = [
-            ("busy", self.busy_ns, "Time with anything in service"),
-            ("seek", self.seek_ns, "Moving the arm"),
-            ("rotation", self.rotation_ns, "Waiting for the first sector"),
-            ("transfer", self.transfer_ns, "Media and bus"),
-            ("overhead", self.overhead_ns, "The controller"),
-            ("wait", self.wait_ns, "Waiting within the drive"),
-            ("queue", self.queue_ns, "From arrival to the start of service"),
-        ];
-        for (name, value, help) in times {
-            let name = format!("headstart_emulate_{name}_seconds");
-            family(&name, "counter", "seconds", help, &[("_total", seconds(value))]);
+        metrics.counter("read_bytes", "bytes", "Bytes that were asked for", self.bytes as f64);
+        for (name, value, help) in [
+            ("busy_seconds", self.busy_ns, "Time with anything in service"),
+            ("seek_seconds", self.seek_ns, "Moving the arm"),
+            ("rotation_seconds", self.rotation_ns, "Waiting for the first sector"),
+            ("transfer_seconds", self.transfer_ns, "Media and bus"),
+            ("overhead_seconds", self.overhead_ns, "The controller"),
+            ("wait_seconds", self.wait_ns, "Waiting within the drive"),
+            ("queue_seconds", self.queue_ns, "From arrival to the start of service"),
+        ] {
+            metrics.counter(name, "seconds", help, seconds(value));
         }
-        let depths = [
+        for (name, value, help) in [
             ("outstanding_requests", self.outstanding, "Reads that have arrived and not ended"),
             ("queue_depth_max", self.queue_depth_max, "The most of them at any time"),
-        ];
-        for (name, value, help) in depths {
-            family(&format!("headstart_emulate_{name}"), "gauge", "", help, &[("", f64::from(value))]);
+        ] {
+            metrics.gauge(name, "", help, f64::from(value));
         }
         let Spread { count, mean, p50, p99, max } = self.lateness_ns;
         let quantiles = [
@@ -60,18 +45,13 @@ impl Statistics {
             ("_sum", seconds(mean * count)),
         ];
         let help = "By how much replies were given after the end that the drive named";
-        family("headstart_emulate_lateness_seconds", "summary", "seconds", help, &quantiles);
-        text + "# EOF\n"
+        metrics.family("lateness_seconds", "summary", "seconds", help, &quantiles);
+        metrics.finish()
     }
 }
 
 fn seconds(ns: u64) -> f64 {
     Nanos(ns).as_secs_f64()
-}
-
-/// The value of a label.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -1,54 +1,43 @@
 //! The status of a watch for those who collect metrics: a file as node_exporter's textfile collector reads it.
 
-use std::fmt::Write;
-
 use super::Status;
-use crate::emulate::escaped;
+use crate::openmetrics::OpenMetrics;
 
 impl Status {
     /// In the text format of OpenMetrics 1.0; sizes in bytes, times in seconds.
     #[must_use]
     pub fn to_openmetrics(&self) -> String {
-        let mut text = String::new();
-        let labels = format!("device=\"{}\",profile=\"{}\"", escaped(&self.device.label()), escaped(&self.profile));
-        let mut family = |name: &str, kind: &str, unit: &str, help: &str, value: f64| {
-            let name = format!("headstart_tune_{name}");
-            let unit_line = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
-            let suffix = if kind == "counter" { "_total" } else { "" };
-            let _ = write!(text, "# TYPE {name} {kind}\n{unit_line}# HELP {name} {help}\n");
-            let _ = writeln!(text, "{name}{suffix}{{{labels}}} {value}");
-        };
+        let labels = [("device", &*self.device.label()), ("profile", &*self.profile)];
+        let mut metrics = OpenMetrics::new("headstart_tune_", &labels);
         let seen = &self.seen;
         let bytes = |kb: u64| (kb * 1024) as f64;
         let seconds = |ns: u64| ns as f64 / 1e9;
-        family("watching", "gauge", "", "Whether it is watched", f64::from(u8::from(self.ended.is_none())));
-        family("read_ahead_bytes", "gauge", "bytes", "The read-ahead that stands", bytes(self.now_kb));
-        family("found_read_ahead_bytes", "gauge", "bytes", "The read-ahead that was found", bytes(self.found_kb));
-        family("depth_bytes", "gauge", "bytes", "The competitive depth of now, not rounded", seen.bytes);
-        family("seek_seconds", "gauge", "seconds", "Moving average of seeks", seconds(seen.seek_ns));
-        family("rate_bytes_per_second", "gauge", "", "Moving average of rates", seen.bytes_per_second);
-        family("watched_seconds", "gauge", "seconds", "Time since the start", seconds(self.elapsed_ns));
-        family(
-            "low_for_faults",
-            "gauge",
-            "",
-            "Whether the depth is low because of faults",
-            f64::from(u8::from(seen.low_for_faults)),
-        );
-        let counts = [
-            ("requests", seen.requests, "Requests that the device has served"),
-            ("switches", seen.switches, "Those that did not go on where the one before ended"),
-            ("lost_events", seen.lost, "Events that were overwritten before they were read"),
-            ("writes", seen.writes, "Numbers that were written"),
-            ("read_arounds", seen.read_arounds, "Faults of mapped files around which the kernel has read"),
-            ("around_bytes", seen.around_bytes, "What came with them beside their own 64 KiB"),
-            ("around_used_bytes", seen.around_used_bytes, "What of that was mapped later"),
-            ("lost_fault_events", seen.lost_faults, "Events of faults that were overwritten before they were read"),
-            ("fault_pauses", seen.fault_pauses, "Times that faults were too many to be followed"),
-        ];
-        for (name, value, help) in counts {
-            family(name, "counter", "", help, value as f64);
+        let flag = |is: bool| f64::from(u8::from(is));
+        for (name, unit, help, value) in [
+            ("watching", "", "Whether it is watched", flag(self.ended.is_none())),
+            ("read_ahead_bytes", "bytes", "The read-ahead that stands", bytes(self.now_kb)),
+            ("found_read_ahead_bytes", "bytes", "The read-ahead that was found", bytes(self.found_kb)),
+            ("depth_bytes", "bytes", "The competitive depth of now, not rounded", seen.bytes),
+            ("seek_seconds", "seconds", "Moving average of seeks", seconds(seen.seek_ns)),
+            ("rate_bytes_per_second", "", "Moving average of rates", seen.bytes_per_second),
+            ("watched_seconds", "seconds", "Time since the start", seconds(self.elapsed_ns)),
+            ("low_for_faults", "", "Whether the depth is low because of faults", flag(seen.low_for_faults)),
+        ] {
+            metrics.gauge(name, unit, help, value);
         }
-        text + "# EOF\n"
+        for (name, help, value) in [
+            ("requests", "Requests that the device has served", seen.requests),
+            ("switches", "Those that did not go on where the one before ended", seen.switches),
+            ("lost_events", "Events that were overwritten before they were read", seen.lost),
+            ("writes", "Numbers that were written", seen.writes),
+            ("read_arounds", "Faults of mapped files around which the kernel has read", seen.read_arounds),
+            ("around_bytes", "What came with them beside their own 64 KiB", seen.around_bytes),
+            ("around_used_bytes", "What of that was mapped later", seen.around_used_bytes),
+            ("lost_fault_events", "Events of faults that were overwritten before they were read", seen.lost_faults),
+            ("fault_pauses", "Times that faults were too many to be followed", seen.fault_pauses),
+        ] {
+            metrics.counter(name, "", help, value as f64);
+        }
+        metrics.finish()
     }
 }
