@@ -12,7 +12,7 @@
 use headstart_types::KeyError;
 
 use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
-use crate::workloads::Keys;
+use crate::workloads::keys::Keys;
 
 const PORTION: (&str, i64) = ("portion", 10);
 const STRIDE: (&str, i64) = ("stride", 21);

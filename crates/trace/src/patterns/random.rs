@@ -11,7 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
 use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
-use crate::workloads::{below, Keys};
+use crate::workloads::draw::below;
+use crate::workloads::keys::Keys;
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lrp",

@@ -3,7 +3,7 @@
 use headstart_types::{KeyError, Position};
 use toml::{Table, Value};
 
-use crate::workloads::Keys;
+use crate::workloads::keys::Keys;
 
 /// What a pattern needs beside its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

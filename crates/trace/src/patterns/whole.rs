@@ -8,7 +8,7 @@
 use headstart_types::KeyError;
 
 use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, SOURCE};
-use crate::workloads::Keys;
+use crate::workloads::keys::Keys;
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lw",

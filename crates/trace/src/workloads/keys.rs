@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use headstart_types::{Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
-use super::{Compute, GeneratorContext};
+use super::compute::Compute;
+use super::generator::GeneratorContext;
 
 /// Blocks and counts of blocks fit in 32 bits everywhere in headstart.
 const BLOCKS_MAX: u64 = u32::MAX as u64 - 1;

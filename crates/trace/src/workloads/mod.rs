@@ -7,10 +7,10 @@
 
 mod closed;
 mod compute;
-mod draw;
+pub(crate) mod draw;
 mod files;
 mod generator;
-mod keys;
+pub(crate) mod keys;
 mod loop_;
 mod pattern;
 mod random;
@@ -21,9 +21,7 @@ mod synth;
 mod zipf;
 
 pub use compute::{Compute, ComputeSampler};
-pub(crate) use draw::below;
 pub use generator::{GeneratorContext, Workload};
-pub(crate) use keys::Keys;
 
 use headstart_types::KeyError;
 
