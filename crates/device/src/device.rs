@@ -170,6 +170,13 @@ pub trait Device: Send {
     /// No request of `sectors` sectors is ever served faster than this, in whatever state the device is.
     fn least_service(&self, sectors: u32) -> Nanos;
 
+    /// No reads that cover `sectors` different sectors end earlier than this after a new device gets the first of them,
+    /// whatever their lengths and their order: the rate of the media or the link. Zero where time does not depend on the
+    /// amount of data.
+    fn least_transfer(&self, _sectors: u64) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// A typical service time, for defaults such as a fetch ratio.
     fn nominal_service(&self) -> Nanos;
 

@@ -8,6 +8,25 @@ use headstart_device::{Device, Request};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 
+/// The different sectors that `load` reads, in any order, and when the last of them is there.
+fn delivered(device: &mut dyn Device, load: &[common::Load]) -> (u64, Nanos) {
+    let served = common::drive(device, load);
+    let end = served.iter().map(|(_, _, service)| service.end).max().unwrap_or(Nanos::ZERO);
+    let mut runs: Vec<(u64, u64)> = served.iter().map(|(_, request, _)| (request.sector, request.end())).collect();
+    runs.sort_unstable();
+    let (mut sectors, mut reached) = (0, 0);
+    for (from, to) in runs {
+        sectors += to.saturating_sub(from.max(reached));
+        reached = reached.max(to);
+    }
+    (sectors, end)
+}
+
+/// Requests that only read.
+fn reads(most: usize) -> impl Strategy<Value = Vec<common::Load>> {
+    common::load(most).prop_map(|load| load.into_iter().map(common::Load::into_read).collect())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
@@ -26,6 +45,44 @@ proptest! {
             for (name, array) in every_array(&model, members, unit) {
                 common::keeps_the_contract(&name, array, &load)?;
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn nothing_delivers_more_than_its_rate(load in reads(80), members in 1u32..6, unit in prop_oneof![1u64..40, Just(128)]) {
+        for model in every_model() {
+            let arrays = every_array(&model, members, unit);
+            for (name, mut device) in arrays.into_iter().chain([model]) {
+                let (sectors, end) = delivered(&mut *device, &load);
+                let least = device.least_transfer(sectors);
+                prop_assert!(least <= end, "{name}: {sectors} sectors by {end}, the least is {least}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_reads_come_near_the_rate_of_all_but_uniform_devices() {
+    for (name, mut device) in every_model() {
+        let (count, sectors) = (64, 2_048);
+        let (mut now, mut end) = (Nanos::ZERO, Nanos::ZERO);
+        for index in 0..count {
+            // As many at once as it serves: all of them begin at the start of a round.
+            if index % u64::from(device.concurrency()) == 0 {
+                now = end;
+            }
+            end = end.max(device.serve(now, &Request::read(index * sectors, sectors as u32, 0)).end);
+        }
+        let least = device.least_transfer(count * sectors);
+        match name.as_str() {
+            "uniform" => assert_eq!(least, Nanos::ZERO, "2 ms for any amount"),
+            // The random time to the first byte of 64 of 256 connections.
+            "object-store" => assert!(least > Nanos::ZERO && least <= end),
+            _ => assert!(least <= end && end < least * 2, "{name}: {end}, the least is {least}"),
         }
     }
 }

@@ -121,6 +121,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
         false => (scenario.host.driver_overhead, drive.device().least_service(storage.block_sectors()), merged),
     };
+    let transfer = least_transfers(&references, &storage, &blocks);
     let universe = references.places.universe();
     let bound = elapsed_lower_bound(&Work {
         references: &blocks,
@@ -132,8 +133,24 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         driver,
         least_service,
         at_once: drive.device().concurrency().saturating_mul(together),
+        transfer: &transfer,
     });
     Ok(bound)
+}
+
+/// By disk: the least time in which it delivers the blocks that must be read from it.
+fn least_transfers(references: &References, storage: &Storage, blocks: &[Block]) -> Vec<Nanos> {
+    let universe = references.places.universe();
+    let mut sectors = vec![0u64; storage.drives().len()];
+    let mut counted = vec![false; universe.disk_of.len()];
+    references.initial.iter().for_each(|block| counted[block.index()] = true);
+    for block in blocks {
+        if !std::mem::replace(&mut counted[block.index()], true) {
+            let of_block = universe.short(*block).unwrap_or(storage.block_sectors());
+            sectors[universe.disk_of[block.index()].index()] += u64::from(of_block);
+        }
+    }
+    storage.drives().iter().zip(sectors).map(|(drive, sectors)| drive.device().least_transfer(sectors)).collect()
 }
 
 /// The blocks of a request that is issued whole are served in any order. Whatever order that is, a cache with room for

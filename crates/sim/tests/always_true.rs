@@ -141,7 +141,7 @@ fn every_policy_keeps_the_lower_bound_on_uniform_disks() {
 #[test]
 fn every_policy_keeps_the_lower_bound_in_whole_systems() {
     for seed in 0..1_500 {
-        let text = common::random_system(seed);
+        let text = common::random_system_of_any_model(seed);
         let scenario = Scenario::from_table(common::table(&text)).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let least = lower_bound(&scenario).unwrap_or_else(|error| panic!("{error}\n{text}")).elapsed_ns;
         let elapsed = common::run(&text).elapsed_ns;

@@ -71,6 +71,12 @@ impl<S: Scheme> Device for Controller<S> {
         self.members.any().least_service(self.scheme.largest_piece(sectors))
     }
 
+    /// Evenly over all disks. Parity that stands in for a failed disk is read instead of its data, from the other disks: no
+    /// fewer sectors of a row are read than are delivered of it.
+    fn least_transfer(&self, sectors: u64) -> Nanos {
+        self.members.any().least_transfer(sectors.div_ceil(self.members.len() as u64))
+    }
+
     /// That of a disk: most requests are one piece.
     fn nominal_service(&self) -> Nanos {
         self.members.any().nominal_service()

@@ -96,6 +96,14 @@ impl Bus {
         latest
     }
 
+    /// No reads of `sectors` sectors in all take less.
+    pub fn least_time(&self, sectors: u64) -> Nanos {
+        match *self {
+            Bus::Sector([read, _]) => read * sectors,
+            Bus::Rate(rate) => Nanos((u128::from(sectors) * u128::from(PER_SECTOR) / u128::from(rate)) as u64),
+        }
+    }
+
     /// Time of `sectors` sectors.
     #[inline]
     pub fn time(&self, sectors: u32, write: bool) -> Nanos {

@@ -293,6 +293,13 @@ impl Device for Flash {
         before + link_command + self.span(sectors.into())
     }
 
+    /// Every sector crosses the link, and every page is read by a channel.
+    fn least_transfer(&self, sectors: u64) -> Nanos {
+        let Parameters { read_overhead, read_time, page_sectors, channels, .. } = self.parameters;
+        let page_reads = sectors.div_ceil(page_sectors).div_ceil(channels);
+        read_overhead + (read_time * page_reads).max(self.span(sectors))
+    }
+
     /// A read of one page from an idle drive.
     fn nominal_service(&self) -> Nanos {
         let Parameters { read_overhead, read_time, link_command, .. } = self.parameters;

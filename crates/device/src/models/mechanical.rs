@@ -64,6 +64,14 @@ impl Device for Mechanical {
         self.parameters.overheads.least() + bus(false).min(bus(true))
     }
 
+    /// Each sector passes the head before it can be delivered, in no zone faster than in the one with the longest tracks,
+    /// and crosses the bus.
+    fn least_transfer(&self, sectors: u64) -> Nanos {
+        let Parameters { arm, bus, .. } = &*self.parameters;
+        let media = arm.zones.iter().map(|zone| zone.rotation.least_span(sectors)).min().unwrap_or(Nanos::ZERO);
+        media.max(bus.least_time(sectors))
+    }
+
     fn nominal_service(&self) -> Nanos {
         self.parameters.nominal_service
     }

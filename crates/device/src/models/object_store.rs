@@ -118,6 +118,13 @@ impl Device for ObjectStore {
         self.latency.least() + self.transfer(sectors)
     }
 
+    /// All connections, busy all the time.
+    fn least_transfer(&self, sectors: u64) -> Nanos {
+        let rate = u128::from(self.bytes_per_second) * u128::from(self.connections);
+        let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
+        self.latency.least() + Nanos((bytes * u128::from(SECOND.0) / rate) as u64)
+    }
+
     /// The median for 8 KiB.
     fn nominal_service(&self) -> Nanos {
         self.latency.median + self.transfer(16)

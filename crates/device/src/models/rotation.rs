@@ -107,6 +107,12 @@ impl Rotation {
         self.per_minute as f64 / 60.0
     }
 
+    /// No `sectors` sectors pass in less time than this, wherever the first begins.
+    #[must_use]
+    pub fn least_span(&self, sectors: u64) -> Nanos {
+        Nanos((u128::from(sectors) * u128::from(MINUTE) / u128::from(self.per_minute)) as u64)
+    }
+
     /// Nanoseconds of `count` ticks from the start of a minute, rounded up.
     #[inline]
     #[must_use]

@@ -21,6 +21,13 @@ pub struct Load {
     write: bool,
 }
 
+impl Load {
+    /// The same place and length, read.
+    pub fn into_read(self) -> Self {
+        Self { write: false, ..self }
+    }
+}
+
 /// Up to `most` requests: alone and in bursts, near and far, small and large.
 pub fn load(most: usize) -> impl Strategy<Value = Vec<Load>> {
     let gap = prop_oneof![Just(0u64), Just(1), 2u64..100_000, 2u64..30_000_000];
@@ -98,6 +105,10 @@ impl Device for Spy {
 
     fn least_service(&self, sectors: u32) -> Nanos {
         self.inner.least_service(sectors)
+    }
+
+    fn least_transfer(&self, sectors: u64) -> Nanos {
+        self.inner.least_transfer(sectors)
     }
 
     fn nominal_service(&self) -> Nanos {

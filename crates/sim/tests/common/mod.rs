@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use headstart_device::{ARRAYS, SCHEDULERS};
+use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_sim::{simulate, Report, Scenario};
 use rand::{Rng, SeedableRng};
@@ -115,6 +115,18 @@ pub fn random_system(seed: u64) -> String {
         "seed = {seed}\nworkload = {{{workload}}}\ncache = {{{cache}}}\npolicy = {{{policy}}}\n\
          device = {{{model}, {count}stripe_unit = \"{unit}KiB\", scheduler = \"{scheduler}\"{array}}}\nhost = {{{host}}}\n"
     )
+}
+
+/// The system of [`random_system`], with any model of the registry in the place of its HP 97560, unless only a drive with an
+/// arm has what it asks for: a scheduler of its own, or an end behind which another disk begins.
+pub fn random_system_of_any_model(seed: u64) -> String {
+    let models: Vec<&str> = MODELS.iter().map(|row| row.name).filter(|name| *name != "uniform").collect();
+    let model = models[seed as usize % models.len()];
+    let system = random_system(seed);
+    if system.contains("drive_scheduler") || system.contains("concat") {
+        return system;
+    }
+    system.replace("model = \"hp97560\"", &format!("model = \"{model}\""))
 }
 
 /// Any array, or a command queue in each disk, as further keys of `[device]`.
