@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,9 @@ def test_a_hundred_thousand_disks_are_a_short_table(run: Run, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "and 99,936 more disks: --json has all" in done.stdout
     assert len(done.stdout.splitlines()) < 100
+
+
+@pytest.mark.parametrize("ask", [devices.device, devices.survey, devices.probe])
+def test_a_value_that_no_key_takes_is_named_in_our_words(ask: Callable[..., object]) -> None:
+    with pytest.raises(HeadstartError, match=r"^keys: has a value that no key takes, such as null; allowed: text, "):
+        ask("hp97560", keys={"rpm": None})

@@ -1,4 +1,4 @@
-"""The fuzz target is a workspace of its own: its lock file has every crate that ours need, and it reaches every parser."""
+"""The fuzz target is a workspace of its own: its lock file has what our crates need, and it reaches every parser."""
 
 import tomllib
 from pathlib import Path

@@ -122,3 +122,8 @@ def test_mistakes_are_one_line(arguments: dict[str, Any], line: str) -> None:
     with pytest.raises(HeadstartError, match=f"^{line}") as raised:
         model.file_system(**arguments)
     assert "\n" not in str(raised.value)
+
+
+def test_a_value_that_no_key_takes_is_named_in_our_words() -> None:
+    with pytest.raises(HeadstartError, match=r"^drive: has a value that no key takes, such as null; allowed: text, "):
+        model.file_system(drive="hp97560", keys={"rpm": None})

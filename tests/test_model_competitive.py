@@ -180,3 +180,8 @@ def test_the_page_shows_what_runs(tmp_path: Path) -> None:
     (program,) = fenced(PAGE, "python")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert re.match(r"\[\(2, \d+\), \(8, \d+\), \(32, \d+\)\]\n5\.0 2\.85\n$", done.stdout), done.stdout
+
+
+def test_a_value_that_no_key_takes_is_named_in_our_words() -> None:
+    with pytest.raises(HeadstartError, match=r"^keys: has a value that no key takes, such as null; allowed: text, "):
+        model.competitive("hp97560", keys={"rpm": None})

@@ -1,6 +1,7 @@
 """`headstart simulate` and `headstart.simulate`: the contract's result, and what it promises."""
 
 import json
+import struct
 import subprocess
 import sys
 import threading
@@ -242,3 +243,18 @@ def test_explain_names_defaults_that_depend_on_the_run() -> None:
     given = headstart.explain(FIGURE_1, overrides=["policy=forestall", "policy.lookahead=3"])
     assert "lookahead = 3" in given
     assert "# policy.lookahead" not in given
+
+
+def test_a_cache_in_bytes_says_that_sizes_of_objects_are_ignored(tmp_path: Path) -> None:
+    def notes(sizes: tuple[int, int], cache: dict[str, object]) -> list[str]:
+        path = tmp_path / "x.oracleGeneral"
+        # Time, object, size and the next request of it, none.
+        records = enumerate(sizes)
+        path.write_bytes(b"".join(struct.pack("<IQIq", at, at, size, -1) for at, size in records))
+        workload = {"trace": str(path), "block_size": "object", "compute": "1ms"}
+        return list(headstart.simulate({"workload": workload, "cache": cache}).to_dict()["notes"])
+
+    ignored = "the sizes of the trace's objects are ignored: each takes one block, and a cache counts blocks of "
+    assert any(note.startswith(ignored) for note in notes((4096, 512), {"size": "1MiB"}))
+    # A cache in objects ignores nothing.
+    assert not any(note.startswith(ignored) for note in notes((4096, 512), {"blocks": 10}))

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Value};
 use toml::Table;
 
-use crate::errors::{outside, to_python};
+use crate::errors::{from_json, outside, to_python};
 
 /// Random requests of a figure of `device_show`: their mean has a standard error of about 0.2 %.
 const SHOWN_REQUESTS: u32 = 20_000;
@@ -44,8 +44,7 @@ pub(crate) struct Named {
 
 /// Keys from a JSON object.
 pub(crate) fn table(keys: &str) -> Result<Table, KeyError> {
-    let problem = |error: serde_json::Error| KeyError::new("keys", error.to_string(), "texts, numbers, lists, tables");
-    serde_json::from_str(keys).map_err(problem)
+    from_json("keys", keys)
 }
 
 pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {

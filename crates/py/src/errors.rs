@@ -5,6 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Once;
 
+use headstart_types::KeyError;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::{pyfunction, PyErr, PyResult, Python};
@@ -16,6 +17,13 @@ create_exception!(
     "A mistake in a scenario, a trace or an argument, in one line."
 );
 create_exception!(headstart, InternalError, HeadstartError, "A fault of headstart itself, in one line.");
+
+/// What `text`, the JSON of an argument, says. What cannot be read becomes an error at `key`, in words of ours: the parser's
+/// name types and columns of a text that the user has never seen.
+pub fn from_json<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, KeyError> {
+    let allowed = "text, numbers, true and false, lists and tables";
+    serde_json::from_str(text).map_err(|_| KeyError::new(key, "has a value that no key takes, such as null", allowed))
+}
 
 /// Any error of the core as `HeadstartError`.
 pub fn to_python(error: impl std::fmt::Display) -> PyErr {

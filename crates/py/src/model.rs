@@ -10,7 +10,7 @@ use pyo3::buffer::{PyBuffer, ReadOnlyCell};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::{guarded, outside, to_python};
+use crate::errors::{from_json, guarded, outside, to_python};
 use crate::simulation::{described, source};
 
 /// What `model_file_system` writes of each row, in order.
@@ -27,7 +27,7 @@ pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
         py,
         || format!("question {question}"),
         || {
-            let question = serde_json::from_str(question).map_err(to_python)?;
+            let question = from_json("keys", question).map_err(to_python)?;
             let answer = model::competitive::competitive(&question).map_err(to_python)?;
             serde_json::to_string(&answer).map_err(to_python)
         },
@@ -101,7 +101,7 @@ pub fn model_file_system(
         return Err(PyValueError::new_err("out: is no buffer that can be written"));
     };
     let (sheet, mut seeks) = outside(py, what, || {
-        let question = serde_json::from_str(question).map_err(to_python)?;
+        let question = from_json("drive", question).map_err(to_python)?;
         model::sheet(&question).map_err(to_python)
     })??;
     let mut terms = Vec::new();

@@ -165,7 +165,7 @@ def file_system(
         HeadstartError: The drive is unknown or has random times, a number is out of range, arrays do not broadcast, or
             there are arrays and numpy is not installed.
     """
-    asked: dict[str, Any] = {"scheduler": scheduler, "form": form, "first_alone": bool(first_alone)}
+    asked: dict[str, Any] = {"scheduler": str(scheduler), "form": str(form), "first_alone": bool(first_alone)}
     for name, flag in (("read_ahead", read_ahead), ("read_during_overhead", read_during_overhead)):
         if flag is not None:
             asked[name] = bool(flag)
