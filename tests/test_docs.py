@@ -228,3 +228,11 @@ def test_no_lock_names_an_index() -> None:
     lock = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
     assert "://" not in lock
     assert all("==" in line for line in lock.splitlines() if line and not line.startswith("#"))
+
+
+def test_security_names_each_instance_of_tracefs() -> None:
+    source = (ROOT / "crates" / "live" / "src" / "tune" / "instance.rs").read_text(encoding="utf-8")
+    # Requests and faults: each is made by a function of its own.
+    assert source.count("Self::with(") == 2
+    security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "two instances of tracefs of its own (requests; faults of mapped files" in security

@@ -15,8 +15,9 @@
 use headstart_types::KeyError;
 
 use super::bsd::{self, Fetch, Served};
+use super::disk_costs::{Cost, DiskCosts};
 use super::overlap::Overlap;
-use super::parameters::{Disk, FileSystem, Form, Parameters, Scheduler, Work};
+use super::parameters::{FileSystem, Form, Parameters, Work};
 use super::requests::{for_each_run, Run};
 use super::seeks::Seeks;
 
@@ -85,34 +86,6 @@ impl Response {
             self.disk_requests,
             self.busy,
         ]
-    }
-}
-
-/// What one disk request, or several, cost, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Cost {
-    /// Fixed times.
-    pub overhead: f64,
-    /// Moving the arm.
-    pub seek: f64,
-    /// Waiting for the first sector.
-    pub rotation: f64,
-    /// Moving data.
-    pub transfer: f64,
-}
-
-impl Cost {
-    /// All of it.
-    #[must_use]
-    pub fn sum(self) -> f64 {
-        self.overhead + self.seek + self.rotation + self.transfer
-    }
-
-    fn add(&mut self, other: Cost, times: f64) {
-        self.overhead += other.overhead * times;
-        self.seek += other.seek * times;
-        self.rotation += other.rotation * times;
-        self.transfer += other.transfer * times;
     }
 }
 
@@ -317,148 +290,5 @@ fn summary(Parameters { file_system, disk, work }: &Parameters, reading: &Readin
         requests,
         disk_requests,
         busy: if elapsed_ns > 0.0 { (busy_ns / elapsed_ns).min(1.0) } else { 0.0 },
-    }
-}
-
-/// What single requests cost at a number of streams.
-struct DiskCosts {
-    miss_overhead: f64,
-    hit_overhead: f64,
-    rotation: f64,
-    /// Nanoseconds a byte.
-    bus: f64,
-    surface: f64,
-    track: f64,
-    seeks: FileSeeks,
-    /// The disk's cache has read ahead.
-    cached: bool,
-    read_during_overhead: bool,
-    rate_spread: f64,
-    streams: f64,
-    parallel: bool,
-}
-
-/// Mean seek times of one file's requests.
-struct FileSeeks {
-    /// Of its first request.
-    first: f64,
-    /// Of a further one, where the disk's cache has it or would have it.
-    further: f64,
-    /// Of a further one that the cache should have and has not.
-    arm: f64,
-    /// Of an indirect block.
-    indirect: f64,
-}
-
-impl FileSeeks {
-    /// As the tables turn out: the first request over a third of the cylinders, further ones from stream to stream; where
-    /// the disk's cache serves these, the n files together pay k ways back.
-    fn as_tables(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
-        let random = seeks.moments(1).next;
-        let moments = seeks.moments(streams);
-        let (next, back) = match disk.scheduler {
-            Scheduler::Clook => (moments.next, moments.back),
-            Scheduler::Cscan => (moments.next, seeks.full_stroke()),
-            Scheduler::Fcfs => (random, 0.0),
-        };
-        let further = if cached { back / f64::from(streams) } else { next };
-        Self { first: random + if cached { further } else { 0.0 }, further, arm: next, indirect: random }
-    }
-
-    /// As the queue's order has it: n requests a round, each stream's next behind the arm when it comes. Where the disk's
-    /// cache serves further requests, the arm is not needed.
-    fn in_rounds(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
-        let random = seeks.moments(1).next;
-        let moments = seeks.moments(streams);
-        let many = f64::from(streams);
-        let each = match disk.scheduler {
-            Scheduler::Clook => ((many - 1.0) * moments.step + moments.turn) / many,
-            // Also from the first cylinder to the lowest request and from the highest to the last cylinder.
-            Scheduler::Cscan => ((many + 1.0) * moments.step + seeks.full_stroke()) / many,
-            Scheduler::Fcfs => random,
-        };
-        Self { first: each, further: if cached { 0.0 } else { each }, arm: each, indirect: each }
-    }
-}
-
-impl DiskCosts {
-    #[inline]
-    fn new(form: Form, disk: &Disk, work: &Work, seeks: &mut Seeks) -> Self {
-        let streams = work.streams;
-        let cached = disk.read_ahead && streams <= disk.cache_segments;
-        let seeks = match (streams, form) {
-            (1, _) => {
-                let random = seeks.moments(1).next;
-                let near = if form == Form::Bsd { seeks.next_cylinder() } else { 0.0 };
-                let first = work.lone_seek * random + (1.0 - work.lone_seek) * near;
-                FileSeeks { first, further: 0.0, arm: near, indirect: random }
-            }
-            (_, Form::Tables) => FileSeeks::as_tables(disk, streams, cached, seeks),
-            (_, Form::Bsd) => FileSeeks::in_rounds(disk, streams, cached, seeks),
-        };
-        Self {
-            miss_overhead: disk.miss_overhead_ns,
-            hit_overhead: disk.hit_overhead_ns,
-            rotation: disk.revolution_ns / 2.0,
-            bus: 1e9 / disk.bus_bytes_per_second,
-            surface: 1e9 / disk.disk_bytes_per_second,
-            track: 1e9 / disk.track_bytes_per_second,
-            seeks,
-            cached,
-            read_during_overhead: disk.read_during_overhead,
-            rate_spread: disk.rate_spread,
-            streams: f64::from(streams),
-            parallel: disk.parallel,
-        }
-    }
-
-    /// Equation (2).
-    fn random(&self, bytes: u64, seek: f64) -> Cost {
-        let transfer = bytes as f64 * self.bus.max(self.surface);
-        Cost { overhead: self.miss_overhead, seek, rotation: self.rotation, transfer }
-    }
-
-    /// The first data request of a file.
-    fn first(&self, bytes: u64) -> Cost {
-        self.random(bytes, self.seeks.first)
-    }
-
-    /// A later one: equation (3) where the disk's cache has read ahead. The paper's transfer takes the bus alone; here it
-    /// also waits for what the surface, which turns on during the overhead, has not delivered.
-    fn further(&self, bytes: u64) -> Cost {
-        if !self.cached {
-            return self.random(bytes, self.seeks.further);
-        }
-        let bytes = bytes as f64;
-        let transfer = (bytes * self.bus).max(bytes * self.surface - self.hit_overhead);
-        Cost { overhead: self.hit_overhead, seek: self.seeks.further, rotation: 0.0, transfer }
-    }
-
-    /// An indirect block, in a cylinder group of its own.
-    fn indirect(&self, bytes: u64) -> Cost {
-        self.random(bytes, self.seeks.indirect)
-    }
-
-    /// What each of n streams waits for when all ask at once, time and again, for what costs one `each`: for all of them,
-    /// or, where fixed times pass at once, until all transfers are through.
-    #[inline]
-    fn of_all(&self, each: Cost) -> Cost {
-        self.of_others(each, each)
-    }
-
-    /// The same of streams that go in step, from one's request to its next: half of the others, on average, are served
-    /// before it with what now costs `each`, half behind it with what cost `before`. Behind the first is nothing.
-    #[inline]
-    fn of_others(&self, each: Cost, before: Cost) -> Cost {
-        let others = (self.streams - 1.0) / 2.0;
-        if self.parallel {
-            let fixed = each.sum() - each.transfer;
-            let crossing = (1.0 + others) * each.transfer + others * before.transfer;
-            return Cost { transfer: each.transfer.max(crossing - fixed), ..each };
-        }
-        let mut all = each;
-        all.add(each, others);
-        all.add(before, others);
-        all
     }
 }

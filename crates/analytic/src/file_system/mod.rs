@@ -19,6 +19,7 @@
 
 mod advice;
 mod bsd;
+mod disk_costs;
 mod equations;
 mod overlap;
 mod parameters;
@@ -29,7 +30,8 @@ mod sheet;
 mod tables;
 
 pub use advice::{advise, Advice, Settings};
-pub use equations::{disk_time, response, Cost, Response, TERMS};
+pub use disk_costs::Cost;
+pub use equations::{disk_time, response, Response, TERMS};
 pub use parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};
 pub use seeks::{SeekCurve, Seeks};
 pub use sheet::{Choices, Column, Sheet, Unit, FIELDS};
