@@ -24,7 +24,7 @@ pub struct RateBand {
 
 /// The facts of one drive, or of an array that moves its arms together: measured, or from a profile.
 ///
-/// Sectors are those of whoever asks: of a drive, or of the volume of an array. Cheap to clone.
+/// Sectors are the caller's: of a drive, or of the volume of an array. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriveFacts {
     /// By distance in cylinders from 0: time of a read's seek. Not empty.

@@ -42,7 +42,7 @@ impl KeyError {
     }
 }
 
-/// What the system says of a file, without the number that it gives it: "No such file or directory".
+/// The system's message about a file, without its number: "No such file or directory".
 #[must_use]
 pub fn system_says(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// For texts that people write or that tools export, where nothing says a smaller bound.
+/// For texts that people write or that tools export, where there is no smaller bound.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Checks that `path` is a regular file, without opening it: opening a pipe waits for its other end.

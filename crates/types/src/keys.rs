@@ -57,7 +57,7 @@ fn missing(problem: &str) -> Option<&str> {
     problem.strip_prefix("missing field \"")?.strip_suffix('"')
 }
 
-/// What a parser says of a value, in a user's words: parsers name types of their own language.
+/// A parser's message about a value, in terms of the format: parsers name types of their own language.
 fn in_words(problem: &str) -> String {
     const KINDS: [(&str, &str); 6] = [
         ("integer ", "is a number"),

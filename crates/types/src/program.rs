@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{Block, Position};
 
 /// The reference strings of a parallel program (kotz-ellis, section 5.2). Each process reads one of them; where several
-/// read the same one they share it: whoever comes takes its next reference, so that who reads what is not known.
+/// read the same one they share it: each process takes its next reference, so that it is not known in advance which reads what.
 ///
 /// All slices are as the field's text says; memory is 4 bytes a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]

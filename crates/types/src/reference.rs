@@ -45,9 +45,9 @@ pub struct Chunk {
     pub request_ends: Vec<bool>,
     /// Whether reference i writes its block; empty where all read.
     pub writes: Vec<bool>,
-    /// When the request of reference i arrives; empty where nobody asks.
+    /// When the request of reference i arrives; empty where it is not needed.
     pub times: Vec<Nanos>,
-    /// The process of reference i; empty where nobody asks.
+    /// The process of reference i; empty where it is not needed.
     pub processes: Vec<u32>,
     /// Bytes of its block that reference i asks for, none for what a file system reads to find others; empty where
     /// all are of whole blocks.
