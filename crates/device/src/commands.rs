@@ -1,6 +1,6 @@
 //! The command queue of a drive: what it has taken from the host's scheduler and not finished.
 //!
-//! A command has a tag of the drive's own, by which what stands behind it is found again: the host's request, or
+//! A command has a tag of the drive's own, by which the work behind it is found again: the host's request, or
 //! several that the host's scheduler has merged. The drive's scheduler may merge commands in its turn.
 
 use headstart_types::Nanos;

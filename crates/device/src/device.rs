@@ -1,7 +1,7 @@
 //! The contract of a device: (now, request) in, the time and its parts out.
 //!
-//! A device never queues. Whoever drives it sends a request when fewer than [`Device::concurrency`] are in
-//! progress and is told at once when that request will end; a simulator puts the end on its event heap.
+//! A device never queues. Its caller sends a request when fewer than [`Device::concurrency`] are in
+//! progress and learns at once when that request will end; a simulator puts the end on its event heap.
 
 use headstart_types::{DriveFacts, KeyError, Nanos, RateBand};
 
@@ -31,13 +31,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// A read of `sectors` sectors from `sector`, by nobody in particular.
+    /// A read of `sectors` sectors from `sector`, of no particular process.
     #[must_use]
     pub const fn read(sector: u64, sectors: u32, tag: u64) -> Self {
         Self { sector, sectors, write: false, prefetch: false, process: None, tag }
     }
 
-    /// A write of `sectors` sectors from `sector`, by nobody in particular.
+    /// A write of `sectors` sectors from `sector`, of no particular process.
     #[must_use]
     pub const fn write(sector: u64, sectors: u32, tag: u64) -> Self {
         Self { sector, sectors, write: true, prefetch: false, process: None, tag }
@@ -88,7 +88,7 @@ pub struct Band {
     pub bytes_per_second: f64,
 }
 
-/// What a drive with an arm is made of, for those who show, plot or compute with it.
+/// What a drive with an arm is made of, to be shown, plotted or computed with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mechanics {
     /// Turns a minute.

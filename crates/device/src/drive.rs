@@ -2,7 +2,7 @@
 //!
 //! The host calls [`Drive::submit`] for each request, then [`Drive::start`] until it gives nothing; when the end
 //! that `start` returned has come it calls [`Drive::finish`] once for it, then `start` again. Time is the
-//! host's: the drive is only told it. No allocation per request once the queues have reached their greatest length.
+//! host's: the drive is given it. No allocation per request once the queues have reached their greatest length.
 //!
 //! There are two queues. The host's scheduler holds what has been submitted; the drive's own command queue, if it
 //! has one, takes up to `depth` requests (those in service included) out of it as soon as it has room, and orders
@@ -81,7 +81,7 @@ pub struct Finished {
     pub buffer_hit: bool,
 }
 
-/// What came of [`Drive::start`].
+/// The outcome of [`Drive::start`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Started {
     /// A request is in service and ends at this instant.
@@ -135,7 +135,7 @@ pub struct Drive {
     /// How many requests are in service: at most `concurrency`.
     serving: usize,
     concurrency: usize,
-    /// The one in service that is the first to end; an old one where none is. It stands apart, since most devices
+    /// The one in service that is the first to end; an old one where none is. It is kept apart, since most devices
     /// serve one at a time, and is written in place.
     first: InService,
     others: BinaryHeap<InService>,

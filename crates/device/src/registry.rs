@@ -267,7 +267,7 @@ pub enum DeviceError {
         path: String,
         /// Line, from 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         problem: String,
     },
     /// A profile that cannot be read.
@@ -278,7 +278,7 @@ pub enum DeviceError {
     Read {
         /// The profile's path.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }

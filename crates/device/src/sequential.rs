@@ -11,7 +11,7 @@ use crate::{probe, Band, Device, Fcfs, Load, Mechanics, Pattern, SECTOR_BYTES};
 const READ_BYTES: u64 = 64 << 20;
 
 /// The part by which a read may take longer than its pace before the rest is called lost turns: guess. The switches of a
-/// segment that begins anew cost less, one turn a read costs more.
+/// segment that restarts cost less, one turn a read costs more.
 const LOST: f64 = 0.2;
 
 /// What sets the pace of sequential reads.

@@ -4,8 +4,8 @@
 //!
 //! A drive counts the same time twice. Request by request, when a request has ended: how long it was queued, in
 //! service, in the drive. And event by event, which knows no request: how many are there, integrated over time. Both
-//! come to the same, to the nanosecond, where no request is lost, told twice, or given another's times. What is in
-//! the device when a run is over, such as a prefetch that nobody waits for, is counted up to there. Since when what
+//! agree to the nanosecond, where no request is lost, reported twice, or given another's times. What is in
+//! the device when a run is over, such as a prefetch that no process waits for, is counted up to there. Since when what
 //! is left in the drive has been there only the queues know: then the law of the drive is that the integral lies
 //! between the times of what has ended, and these with a whole run for each that has not.
 

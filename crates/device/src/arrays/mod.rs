@@ -118,7 +118,7 @@ pub static ARRAYS: &[ArrayRow] = &[
     },
 ];
 
-/// Commands that the controller has under way at once, where the user says.
+/// Most commands that the controller has outstanding, if the user sets it.
 fn queue_depth(keys: &mut Keys) -> Result<Option<u32>, KeyError> {
     Ok(keys.whole_if("queue_depth", 1, 65_536)?.map(|depth| depth as u32))
 }
@@ -168,7 +168,7 @@ pub fn build_array(
     }
 }
 
-/// An array of the other kind than was asked for.
+/// An array of the other kind than was requested.
 fn other(kind: &str, problem: &str, independent: bool) -> KeyError {
     let names: Vec<_> = ARRAYS.iter().filter(|row| row.is_independent() == independent).map(|row| row.name).collect();
     KeyError::new("array", format!("\"{kind}\" {problem}"), names.join(", "))

@@ -132,7 +132,7 @@ impl Raid5 {
             for index in 0..self.disks - 1 {
                 let offsets = match lost {
                     None => touched(index),
-                    // Parity anew from all data: what is not overwritten must be known, and all of it where what is
+                    // Parity recomputed from all data: what is not overwritten must be known, and all of it where what is
                     // lost is only overwritten in part.
                     Some(lost) => (lost != hull || touched(index) != Some(hull)).then_some(hull),
                 };

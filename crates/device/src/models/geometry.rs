@@ -30,7 +30,7 @@ pub enum Mapping {
     SerpentineCylinder,
 }
 
-/// What a profile says of a zone.
+/// A zone as the profile describes it.
 #[derive(Debug, Clone)]
 pub struct ZoneShape {
     /// First cylinder.

@@ -31,8 +31,8 @@ use crate::DeviceError;
 /// Most sectors that may pass a head in a minute: keeps the arithmetic of `rotation.rs` within 64 bits.
 const SECTORS_PER_MINUTE_MAX: u64 = 300_000_000;
 
-/// The key `form` of what `headstart profile` writes of a device without an arm: it says what saturates the device, and
-/// nothing of how long a request takes.
+/// The key `form` of the profile that `headstart profile` writes for a device without an arm: it has the load that saturates the
+/// device, but no service times.
 pub const NO_ARM: &str = "no-arm";
 
 /// Most cylinders of a drive.

@@ -259,7 +259,7 @@ impl Segments {
     }
 
     /// The segment that holds `sector`: one that holds all before `end` if there is one, and of those the last used.
-    /// `read` is a segment that is further than it says.
+    /// `read` is a segment that is further than its record.
     #[inline]
     pub fn find(&self, sector: u64, end: u64, written: bool, read: Option<(usize, u64)>) -> Option<usize> {
         let mut best = None;

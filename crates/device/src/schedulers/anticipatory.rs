@@ -13,7 +13,7 @@
 //! lowest. The eldest comes first when it has waited for `read_expire` or `write_expire`, looked at once in that
 //! time. Requests that touch are merged (see `merging.rs`). Differences: the next by place is sought when it is
 //! wanted, not kept; a read that is merged counts as its process's too; time is in nanoseconds, not ticks; writes
-//! are never synchronous. Processes never exit as far as we know: instead of what 2.6.18 makes of exits stands an
+//! are never synchronous. Processes never exit as far as we know: instead of 2.6.18's handling of exits there is an
 //! earlier 2.6's rule, that new processes are not waited for while most new ones have stayed away.
 //!
 //! It works only where the process is known: a request without one is never waited for. The blind variant takes all

@@ -30,7 +30,7 @@ pub(super) struct Batches {
     /// Writes of a batch, and how many are left of this one.
     writes: u32,
     writes_left: u32,
-    /// The batch of writes ran out of writes, or nobody contended with it: its time says nothing.
+    /// The batch of writes ran out of writes, or nothing contended with it: its time means nothing.
     idled: bool,
     in_service: u32,
 }
@@ -63,7 +63,7 @@ impl Batches {
         now > self.ends || self.lane == WRITES && self.writes_left == 0
     }
 
-    /// Nobody contends with a batch of reads: its time begins anew.
+    /// Nothing contends with a batch of reads: its time restarts.
     pub(super) fn extend(&mut self, now: Nanos) {
         self.ends = now + self.read_batch;
     }

@@ -1,17 +1,17 @@
 //! CSCAN and CLOOK: sweep upward by sector number, then start again from the lowest.
 //!
-//! The sweep stands at the first sector of the request served last. Next is the lowest queued request at or
+//! The sweep is at the first sector of the request served last. Next is the lowest queued request at or
 //! above it, in order of arrival among equals; where none is left above, the sweep starts again at the lowest.
 //! A drive that reads ahead likes the constant direction (kimbrel96 section 4.4 uses CSCAN for that reason).
 //! Both names are Seltzer, Chen and Ousterhout's, "Disk Scheduling Revisited", USENIX Winter 1990: CSCAN goes on
 //! to the end of the disk and starts again from its first sector, CLOOK goes from the last request straight to the
 //! lowest. The order is the same; only the arm's way differs.
 //!
-//! `full_stroke` sends the arm over the whole disk. It is off unless asked for, in `cscan` too: there is no gain
+//! `full_stroke` sends the arm over the whole disk. It is off by default, in `cscan` too: there is no gain
 //! in it, drivers that call themselves CSCAN leave it out, and our reproduction of kimbrel96 is measured without.
 //! A full stroke is decided when the device becomes free, and is not broken off for what arrives during it.
 //!
-//! The sweep stands at a request's first sector, not at the head (its end), so that two requests for one
+//! The sweep is at a request's first sector, not at the head (its end), so that two requests for one
 //! sector follow each other instead of lying a whole sweep apart.
 //!
 //! Kept as this sweep and the next: constant cost for sequential arrivals, O(log n) for others; no allocation once

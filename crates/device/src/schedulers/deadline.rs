@@ -1,7 +1,7 @@
 //! Deadline, as in Linux 2.6: sorted batches of reads or of writes, and a time by which each request is looked at.
 //!
 //! Reads and writes are queued apart, by place and by age. The scheduler goes upward from the request served last
-//! while that is sequential, at most `batch` requests, and then chooses anew: reads before writes, except that
+//! while that is sequential, at most `batch` requests, and then chooses again: reads before writes, except that
 //! writes passed over `writes_starved` times come first; of the direction chosen, the eldest if it has waited
 //! longer than its expiry (`read_expire`, `write_expire`), else the next by place, else the lowest. Requests that
 //! touch are merged (see `merging.rs`).
@@ -12,8 +12,8 @@
 //! in ticks of 1 to 10 ms, here in nanoseconds. Left out: the plug, which holds back the first requests to an idle
 //! disk for up to 3 ms to merge them, and barriers.
 //!
-//! `priority = "demand-first"` is ours: prefetches, which Linux does not tell from other reads, are passed over
-//! while a read waits for which somebody waits, even within a batch and when they have expired. They may starve.
+//! `priority = "demand-first"` is our addition: prefetches, which Linux does not distinguish from other reads, are passed over
+//! while a demand read waits, even within a batch and when they have expired. They may starve.
 //! A demand read that touches a queued prefetch takes that along.
 //!
 //! Expiry is no deadline: an expired request waits for its elders, a batch or more each (see [`Promise`]).
@@ -137,7 +137,7 @@ impl Deadline {
             return Some(eldest);
         }
         if let Some(next) = self.queue.next(lane) {
-            // The batch is not counted anew: the choice of direction comes round after each.
+            // The batch's count is not reset: the direction is chosen again after each request.
             self.batching = self.batching.saturating_add(1);
             return Some(next);
         }

@@ -19,7 +19,7 @@ use crate::Request;
 
 /// Reads; of two classes, those that are waited for.
 pub(super) const READS: usize = 0;
-/// Reads that nobody waits for, where the classes are kept apart.
+/// Prefetches, where the classes are kept apart.
 pub(super) const PREFETCHES: usize = 1;
 /// Writes.
 pub(super) const WRITES: usize = 2;
@@ -38,7 +38,7 @@ pub(super) struct Rules {
     pub classes: bool,
 }
 
-/// What became of a request.
+/// The outcome of queueing a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
     /// It waits on its own.
@@ -261,7 +261,7 @@ impl MergeQueue {
         lane.ages.remove((whole.sequence, 0));
     }
 
-    /// Puts `whole` in the place of what the handle stands for.
+    /// Puts `whole` in the place of the handle's request.
     fn relink(&mut self, handle: Handle, whole: Queued) {
         let old = *self.whole(handle);
         let lane = self.lane_of(&old.request);

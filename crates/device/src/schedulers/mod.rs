@@ -56,7 +56,7 @@ pub enum Stroke {
 /// What a scheduler promises to a request that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// Nothing: others may be preferred for ever.
+    /// Nothing: a request may starve.
     Nothing,
     /// It is served before the sweep turns (or starts again) for the second time after its arrival. That is no
     /// bound of time: requests that keep coming at the very place of the sweep hold it there.

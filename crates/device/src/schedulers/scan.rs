@@ -1,6 +1,6 @@
 //! SCAN and LOOK, the elevator: sweep upward by sector number, turn, sweep downward, turn.
 //!
-//! The sweep stands at the first sector of the request served last. Next is the nearest queued request at that
+//! The sweep is at the first sector of the request served last. Next is the nearest queued request at that
 //! sector or in the sweep's direction, in order of arrival among equals; where none is left, the sweep turns. The
 //! first goes up. P. J. Denning, "Effects of scheduling on file memory operations", AFIPS SJCC 1967, has SCAN.
 //!

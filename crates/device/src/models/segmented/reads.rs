@@ -9,7 +9,7 @@ use crate::models::parameters::Parameters;
 use crate::models::stream::{Progress, Stream};
 use crate::{Request, Service};
 
-/// What came of the turn before the first sector.
+/// How the turn before the first sector was used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around {
     /// When the last sector of the request had passed.
@@ -134,7 +134,7 @@ impl Segmented {
     }
 
     /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` or a read before it allows: what
-    /// is there and has not been asked for yet stays. As in DiskSim 4.0, the arm moves no sooner than for a miss.
+    /// is there and has not been requested yet stays. As in DiskSim 4.0, the arm moves no sooner than for a miss.
     fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
         let arm = &parameters.arm;
         let held = self.segments.end(segment);
