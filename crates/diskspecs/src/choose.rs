@@ -4,7 +4,7 @@ use crate::error::{ImportError, Place};
 use crate::params::{chain, number, Notes, Params};
 use crate::parser::{split_number, Block, Component, Document, Kind, Value};
 
-/// The chosen drive: its disk block where there is one, its model block where that stands by itself.
+/// The chosen drive: its disk block where there is one, its model block where there is no disk block.
 pub(crate) enum Chosen<'a> {
     /// `disksim_disk`, with the components above it in the topology, outermost first.
     Disk(&'a Block, Vec<&'a Block>),

@@ -2,7 +2,7 @@
 //!
 //! Source: DiskSim 4.0 manual, section on disks (`disksim_disk`), name by name. Overheads are multiplied by "Time
 //! scale for overheads"; a transfer takes the slowest of disk, bus and controller. What headstart has no model for
-//! stands in the lists below: what changes times warns when it is switched on, the rest is only named.
+//! is in the lists below: parameters that change times cause a warning when they are on, the others are only named.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::error::ImportError;
 use crate::params::{leftover, shown, time, Notes, Params};
 use crate::parser::{Block, Document};
 
-/// DiskSim's name and ours of the overheads that every profile gives.
+/// The overheads that every profile has: DiskSim's name, our key.
 const OVERHEADS: [(&str, &str); 8] = [
     ("Read hit over. after read", "read_hit_after_read"),
     ("Read hit over. after write", "read_hit_after_write"),
@@ -59,7 +59,7 @@ const FLAGS: [(&str, &str, bool); 9] = [
     ("Enable caching in buffer", "caching", true),
 ];
 
-/// Not modelled, and it changes times.
+/// Parameters that change times and are not modelled.
 const CHANGES_TIMES: [&str; 5] = [
     "Preseeking level",
     "Allow sneaky full read hits",
@@ -117,7 +117,7 @@ pub(crate) fn electronics(
     Ok(made)
 }
 
-/// What stands for the electronics where only a model file is given: nothing that takes time.
+/// The electronics where only a model file is given: nothing takes time.
 pub(crate) fn none(notes: &mut Notes, params: &Params) -> Electronics {
     let at = params.at();
     notes.warn(at, "a model without its disk: no overheads, no bus time, no buffer (import the .diskspecs or .parv)");

@@ -43,11 +43,11 @@ pub enum ImportError {
     /// A file that cannot be read.
     #[error("{}; allowed: a .parv, .diskspecs or .model file that can be read", unreadable(at, path, source))]
     Read {
-        /// Who asked for it: the place that says `source`, or the file itself.
+        /// Where it is named: the place of `source`, or the file itself.
         at: Place,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Text that is not of the form, or a value that no drive can have.

@@ -18,7 +18,7 @@ pub(crate) trait Files {
     fn resolved(&self, path: &Path) -> Result<PathBuf, Error>;
 }
 
-/// The file system. Only regular files, so that a path cannot make the import wait for ever.
+/// The file system. Only regular files, so that a path cannot make the import hang.
 pub(crate) struct OnDisk;
 
 impl Files for OnDisk {

@@ -2,7 +2,7 @@
 //!
 //! libparam's rules (DiskSim 4.0 manual, section 3; libparam's lexer): a word is anything but white space and
 //! `; { } , [ ] : ? =`, so names may hold dots, slashes and brackets; `#` where a word could begin starts a comment;
-//! `source FILE` puts the file's words in the place of the two, wherever it stands. One addition: a carriage
+//! `source FILE` is replaced by the file's words, wherever it occurs. One addition: a carriage
 //! return is white space, as files that went through Windows end their lines with it.
 //!
 //! Cost: one pass over the bytes; memory for the open files and two words of look-ahead.

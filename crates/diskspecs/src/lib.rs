@@ -7,7 +7,7 @@
 //! named in a comment, and in a warning where it changes times.
 //!
 //! Sources: Bucy, Schindler, Schlosser, Ganger, "The DiskSim Simulation Environment Version 4.0 Reference Manual",
-//! CMU-PDL-08-101, 2008; its libparam and diskmodel for what the manual leaves open. What differs stands at the top
+//! CMU-PDL-08-101, 2008; its libparam and diskmodel for what the manual leaves open. Differences are listed at the top
 //! of each file here.
 //!
 //! Cost: linear in the size of the files. Hostile files are bounded: size, number and depth of sourced files, depth

@@ -1,4 +1,4 @@
-//! A block's parameters by name, checked for kind and range, with the names kept that nobody asked for.
+//! A block's parameters by name, checked for kind and range, with a record of the names that were never read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use headstart_types::Nanos;
 use crate::error::{one_line, ImportError, Place};
 use crate::parser::{Block, Document, Kind, Value};
 
-/// Blocks that inherit from each other; nobody needs more than two.
+/// Longest chain of blocks that inherit from each other; real files have two.
 const INHERIT_MAX: usize = 64;
 /// No time of a drive is longer, in ms: an hour, as in profiles.
 const MILLIS_MAX: f64 = 3_600_000.0;
@@ -23,7 +23,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// More than this of the same helps nobody.
+    /// Most notes of a kind.
     const MOST: usize = 100;
 
     pub(crate) fn warn(&mut self, at: &Place, text: &str) {
@@ -88,7 +88,7 @@ impl<'a> Params<'a> {
         value
     }
 
-    /// The value of a parameter that nobody asked for before.
+    /// The value of a parameter that has not been read before.
     pub(crate) fn get_if_unused(&mut self, name: &str) -> Option<&'a Value> {
         if self.taken.contains(name) {
             return None;
@@ -96,7 +96,7 @@ impl<'a> Params<'a> {
         self.get(name)
     }
 
-    /// The parameters that nobody asked for.
+    /// The parameters that have not been read.
     pub(crate) fn rest(&self) -> Vec<(&'a str, &'a Value)> {
         let mut seen = self.taken.clone();
         let mut rest = Vec::new();
@@ -225,7 +225,7 @@ pub(crate) fn time(millis: f64) -> String {
     format!("\"{}\"", Nanos::from_millis_f64(millis))
 }
 
-/// Names what of a block nobody asked for.
+/// Warns about each parameter of a block that was never read.
 pub(crate) fn leftover(params: &Params, notes: &mut Notes) {
     for (name, value) in params.rest() {
         notes.warn(&value.at, &format!("{name} = {} is not known and passed over", shown(value)));

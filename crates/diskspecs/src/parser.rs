@@ -257,7 +257,7 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    /// Passes commas and, at the end, the closing mark: is there another item? Between two items stands a comma.
+    /// Passes commas and, at the end, the closing mark: is there another item? A comma separates two items.
     fn more(&mut self, close: char, first: bool) -> Result<bool, ImportError> {
         let mut apart = first;
         while self.lexer.peek(0)?.0 == Token::Mark(',') {
