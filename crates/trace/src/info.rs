@@ -19,7 +19,7 @@ pub(crate) const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
 pub struct Info {
     /// Records.
     pub requests: u64,
-    /// Records that are reads, or all of them where reads and writes are not told apart.
+    /// Records that are reads, or all of them where reads and writes are not distinguished.
     pub reads: u64,
     /// Records that are writes.
     pub writes: u64,

@@ -26,7 +26,7 @@ pub struct Record {
     pub pid: u32,
     /// File, device or ASU, or zero.
     pub file: u32,
-    /// Where it stands in the file, for errors: its line or its number, from 1; zero where it comes from no file.
+    /// Its place in the file, for errors: its line or its number, from 1; zero where it comes from no file.
     /// Larger ones than 32 bits hold stand as the largest. Takes no room: the fields before leave as many bytes unused.
     pub stands_at: u32,
     /// Whether it is a write.
@@ -59,7 +59,7 @@ pub struct Carries {
     pub processes: bool,
     /// File, device or ASU ids.
     pub files: bool,
-    /// Reads and writes told apart; otherwise all count as reads.
+    /// Reads and writes are distinguished; otherwise all count as reads.
     pub writes: bool,
     /// Real addresses: adjacent numbers are adjacent on the disk, or within the file.
     pub addresses: bool,
@@ -114,7 +114,7 @@ pub trait RecordReader: Send {
         0
     }
 
-    /// The error of a record that this reader has handed out: where it stands, what is wrong, and what is allowed.
+    /// The error of a record that this reader has handed out: its place, what is wrong, and what is allowed.
     #[cold]
     fn bad(&self, _record: &Record, problem: &str, allowed: &str) -> TraceError {
         KeyError::new("generator", problem, allowed).into()

@@ -221,7 +221,7 @@ pub(crate) fn without_compression_suffix(name: &str) -> &str {
     COMPRESSED_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
-/// Opens a regular file, and says how long it is. A pipe or a device may have no end, and some act on being opened.
+/// Opens a regular file, and returns its length. A pipe or a device may have no end, and some act on being opened.
 fn open_regular(path: &Path) -> Result<(File, u64), TraceError> {
     let io = |source| TraceError::reading(path, source);
     let metadata = std::fs::metadata(path).map_err(io)?;

@@ -7,8 +7,8 @@
 //! **Which action makes a request.** One request shows up in several lines. The first of these that is found in the
 //! first [`SURVEY`] lines is taken for the request, everywhere in the trace:
 //!
-//! 1. `Q`, queued: what file systems and programs asked for, before merging and scheduling, which are ours to do;
-//! 2. `D`, issued to the driver: what the device was asked for; requeued requests count each time;
+//! 1. `Q`, queued: what file systems and programs requested, before merging and scheduling, which the simulator does;
+//! 2. `D`, issued to the driver: what was sent to the device; requeued requests count each time;
 //! 3. `C`, completed, where there is nothing else: the time is that of the end then.
 //!
 //! **Service time** is from there to the completion (Q to C, D to C) that covers the request's last sector on the same

@@ -128,7 +128,7 @@ impl Role {
     }
 }
 
-/// What stands between two fields.
+/// The separator of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Comma,
@@ -149,7 +149,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads a header line, or says what is wrong with it.
+    /// Reads a header line, or returns what is wrong with it.
     pub(crate) fn from_header(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
         let wrong = |what: &str| format!("the header {} {what}; allowed: {HEADER_ALLOWED}", shown(line));
@@ -200,7 +200,7 @@ impl Columns {
         }
     }
 
-    /// Whether each object stands with its size.
+    /// Whether each object has its size beside it.
     pub(crate) fn gives_object_sizes(&self) -> bool {
         self.has(|role| *role == Role::Object) && self.has(|role| matches!(role, Role::Size(_)))
     }
@@ -227,7 +227,7 @@ impl Columns {
     }
 
     /// Whether a line looks like one of these, whatever its numbers are: as many fields, each of its kind. What is
-    /// wrong with a number is then told by reading, not by "the format is not recognised".
+    /// wrong with a number is then reported by reading, not by "the format is not recognised".
     pub(super) fn resembles(&self, line: &[u8]) -> bool {
         let fields: Vec<&[u8]> = match self.separator {
             Separator::Space => spaced(line).collect(),

@@ -2,7 +2,7 @@
 //!
 //! `max_offset` is the end of the file's last request, `disk_size` its size on disk, empty where it had gone by the
 //! time that sizes were taken. The size used is the larger of the two. The path is the rest of the line, commas
-//! included (recorded tables do not quote them); where it stands in quotes, these are taken off.
+//! included (recorded tables do not quote them); quotes around it are removed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

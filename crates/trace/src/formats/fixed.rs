@@ -43,7 +43,7 @@ impl Layout {
         Columns::fixed(self.columns, self.separator, self.more)
     }
 
-    /// Whether a line says the columns' names, in any case.
+    /// Whether a line holds the columns' names, in any case.
     fn is_header(&self, line: &[u8]) -> bool {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);

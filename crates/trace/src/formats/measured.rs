@@ -49,7 +49,7 @@ fn is_cache(word: &[u8]) -> bool {
     matches!(word, b"Hit" | b"Miss" | b"Doub" | b"Trip")
 }
 
-/// By the two words alone, so that a wrong number is told as one.
+/// By the two words alone, so that a wrong number is reported as one.
 fn detect(_name: &str, head: &[u8]) -> Fit {
     let begins_right = |line: &[u8]| {
         let mut fields = spaced(line);

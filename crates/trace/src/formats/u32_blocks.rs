@@ -1,6 +1,6 @@
 //! `u32`: block numbers, 32 bits each, little endian, and nothing else.
 //!
-//! The barest form in which block traces are handed out; nobody defined it. Numbers say nothing about distance on
+//! The barest form in which block traces are published; it has no specification. Numbers say nothing about distance on
 //! disk unless their author says so, hence they are objects; the size of one, 4 KiB, is nominal.
 //! Such a file has no mark. It is recognised last of all, where there are [`RECOGNISED_MIN`] numbers or more, zero
 //! bytes among them (text has none), and all are below 2^28, which of arbitrary bytes is not to be expected.

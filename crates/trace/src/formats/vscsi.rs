@@ -67,7 +67,7 @@ fn detect(name: &str, head: &[u8]) -> Fit {
 }
 
 impl Place {
-    /// The version stands right behind the command.
+    /// The version follows the command.
     fn version_of(&self, record: &[u8]) -> u16 {
         u16_at(record, self.command + 2) >> 8
     }

@@ -2,7 +2,7 @@
 //!
 //! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit, 1989-90),
 //! section 5.2: six patterns of sequential *portions*, runs of consecutive blocks. In the local ones each process
-//! reads a string of its own; in the global ones all share a string and whoever comes takes its next reference.
+//! reads a string of its own; in the global ones all share a string and each process takes its next reference.
 //! Section 5.4: 20 processes, 2000 reads in all of a file of 2000 blocks. The lengths of portions and the distances
 //! between them are not printed: their defaults are guesses.
 //!

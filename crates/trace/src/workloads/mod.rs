@@ -56,7 +56,7 @@ pub static WORKLOADS: &[Workload] = &[
 /// Starts the generator `name`. Keys that are not given have their defaults.
 ///
 /// # Errors
-/// No such generator, a key that it does not have, or a value outside of what the error says is allowed.
+/// No such generator, a key that it does not have, or a value out of its range.
 pub fn generate(name: &str, keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
     if context.block_bytes == 0 {
         return Err(KeyError::new("block_size", "is 0", "1 byte or more"));

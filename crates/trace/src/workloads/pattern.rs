@@ -1,5 +1,5 @@
 //! `lfp`, `lrp`, `lw`, `gfp`, `grp`, `gw`: the patterns of parallel programs as one stream of records with process
-//! ids, for whoever wants them without the program.
+//! ids, for use without the program.
 //!
 //! A local pattern goes from process to process, one read each; a shared string is dealt out in the same way.
 //! Requests are of one block (section 5.4 of the patterns' source), as are the think times' defaults: exponential, of

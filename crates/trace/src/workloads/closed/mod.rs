@@ -13,7 +13,7 @@
 //! that matters little.
 //!
 //! Cost: constant per record, a few draws a request. Memory: what is left of one request for each client; the file table
-//! is made when it is asked for.
+//! is made on demand.
 
 mod file_tools;
 mod index_search;
@@ -209,7 +209,7 @@ fn entries(first: u32, files: impl IntoIterator<Item = (String, u64)>) -> Vec<Fi
     (first..).zip(files).map(entry).collect()
 }
 
-/// The same with `apart` bytes of other files between any two, which nobody reads and which only take their place.
+/// The same with `apart` bytes of other files between any two, which are never read and only take up space.
 fn spread(files: Vec<FileEntry>, apart: u64) -> Vec<FileEntry> {
     let count = files.len() as u32;
     let other = |file: u32| FileEntry { file: count + file, size_bytes: apart, path: format!("other{file}") };
