@@ -37,7 +37,7 @@ impl Defeat {
 }
 
 /// The stream on which `schedule` costs more than `alpha` times the optimum, where switches take `switch_ns` each and data
-/// pass at `bytes_per_second`. `schedule` says for k = 1, 2, ... in order what the k-th prefetch of a stream fetches, in
+/// pass at `bytes_per_second`. `schedule` returns for k = 1, 2, ... in order the size of the k-th prefetch of a stream, in
 /// bytes; it is asked no further than the answer.
 ///
 /// Epsilon is half of what the proof allows, and at most half of the prefetch, so that the stream ends within it.

@@ -1,4 +1,4 @@
-//! Prefetching with a bound: how deep to prefetch into streams whose length nobody knows.
+//! Prefetching with a bound: how deep to prefetch into streams of unknown length.
 //!
 //! C. Li, K. Shen and A. E. Papathanasiou, "Competitive prefetching for concurrent sequential I/O", EuroSys 2007, section
 //! 4. Each prefetch of a stream costs the disk one switch (seek and rotation) and a transfer, and what the stream does not
@@ -8,7 +8,7 @@
 //!
 //! - `costs.rs`: what streams cost with a schedule and at best, (1) to (6); `bounds.rs`: (7), (8), (14), (15).
 //! - `seeks.rs`: the seek to expect among n requests, (5).
-//! - `worst.rs`, ours: the most that a schedule costs beyond the optimum, over all lengths of a stream. It says how much
+//! - `worst.rs`, our addition: the most that a schedule costs beyond the optimum, over all lengths of a stream. It says how much
 //!   of the room that (15) leaves a slow start really needs, and what rounding a depth to pages costs.
 //! - `adversary.rs`: the proof that 2 is the least, as a generator of the stream that defeats a schedule.
 //!

@@ -1,4 +1,4 @@
-//! Which parameter to change, and what the model says it gains.
+//! Which parameter to change, and its gain by the model.
 //!
 //! Each parameter is tried alone, at every value of a short list; the best value of each is kept if it gains at all. The
 //! last piece of advice is all of them together. A gain is of the time that a file's requests take in sum, not of one

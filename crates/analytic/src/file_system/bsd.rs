@@ -1,4 +1,4 @@
-//! Reading a file as 4.4BSD's code does: which disk requests there are, when each is asked for, and what is waited for.
+//! Reading a file as 4.4BSD's code does: which disk requests there are, when each is issued, and what is waited for.
 //! Ours, not the paper's, whose equations only count requests.
 //!
 //! After 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, as the simulated file system has it: a block that is absent is
@@ -29,13 +29,13 @@ pub(super) enum Fetch {
 /// How long a disk request takes, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Served {
-    /// When nobody else asks.
+    /// With no other stream.
     pub alone: f64,
     /// When all streams ask at once.
     pub contended: f64,
 }
 
-/// Reads a file from start to end; `serve` is told of each disk request in order. Returns what is waited for, in
+/// Reads a file from start to end; `serve` gets each disk request in order. Returns what is waited for, in
 /// nanoseconds.
 pub(super) fn read_through(file_system: &FileSystem, work: &Work, serve: impl FnMut(Fetch) -> Served) -> f64 {
     let (first, limit) = match file_system.prefetch {
@@ -114,7 +114,7 @@ struct Reader<'a, Serve> {
     window: u64,
     /// The last block of the latest fetch; nothing is taken for evicted that lies beyond.
     reached: u64,
-    /// The last region whose indirect block has been asked for, and when it is there.
+    /// The last region whose indirect block has been requested, and when it is there.
     known: u64,
     mapped_at: f64,
     /// Where the prefetch begins that waits for an indirect block.
@@ -329,7 +329,7 @@ mod tests {
     fn the_disk_works_while_the_reader_thinks() {
         // As the simulation's test of that name: 5 ms of 8 are waited for.
         assert_eq!(read(&file_system(doubling(8, 64)), 64.0, 8, 1.0).1, 5.0);
-        // Whoever thinks long enough waits for the first two, of which neither was foreseen.
+        // A reader that thinks long enough waits for the first two only: neither was prefetched.
         assert_eq!(read(&file_system(doubling(8, 64)), 64.0, 8, 100.0).1, 4.0);
     }
 }

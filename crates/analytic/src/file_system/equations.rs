@@ -36,7 +36,7 @@ pub struct Response {
     pub transfer_ns: f64,
     /// System calls and copying.
     pub file_system_ns: f64,
-    /// What passes while the application computes, of this stream or of another; never positive, and zero where nobody
+    /// What passes while the application computes, of this stream or of another; never positive, and zero where no stream
     /// computes.
     pub hidden_ns: f64,
     /// Sum of the response times of a file's requests. `TotalFSRT`.
@@ -111,7 +111,7 @@ pub fn response(parameters: &Parameters, seeks: &mut Seeks) -> Result<Response, 
     Ok(summary(parameters, &read(parameters, seeks)?))
 }
 
-/// What the requests of one file cost the disk, whoever waits for it.
+/// What the requests of one file cost the disk, whichever stream waits for it.
 ///
 /// # Errors
 /// As for [`response`].

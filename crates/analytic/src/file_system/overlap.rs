@@ -47,7 +47,7 @@ impl Overlap {
             return;
         }
         for _ in 0..run.count {
-            // Requests that end before this fetch's first block is asked for.
+            // Requests that end before this fetch's first block is requested.
             let comes = (self.next / self.request_bytes) as f64 * self.think + self.waits;
             let asked = if self.prefetching { self.came } else { comes };
             self.ended = (asked + alone).max(self.ended + contended);

@@ -1,4 +1,4 @@
-//! What the model is told: the file system, the disk, the work.
+//! The model's input: the file system, the disk, the work.
 
 use headstart_types::KeyError;
 
@@ -58,7 +58,7 @@ pub enum Form {
     /// for each file; streams take turns, so that each waits for the costs of all. Fitted.
     Tables,
     /// As 4.4BSD's code reads, with the order of a CLOOK queue: see `bsd.rs`. A system call for each request of the
-    /// application, a copy of every byte, while the disk works for whoever waits. Ours.
+    /// application, a copy of every byte, while the disk works for any stream that waits. Our addition.
     Bsd,
 }
 

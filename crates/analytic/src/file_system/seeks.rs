@@ -50,7 +50,7 @@ pub(super) struct Moments {
     pub turn: f64,
 }
 
-/// A curve and the mean seek times that have been asked for.
+/// A curve and the mean seek times that have been requested.
 #[derive(Debug, Clone)]
 pub struct Seeks {
     curve: SeekCurve,

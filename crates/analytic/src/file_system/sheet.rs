@@ -1,4 +1,4 @@
-//! Parameters by name, each a number or a column of numbers, for those who evaluate many at once.
+//! Parameters by name, each a number or a column of numbers, for evaluating many at once.
 //!
 //! A [`Sheet`] holds one number for each of [`FIELDS`]; what is not given follows from the others (the read-ahead's limit
 //! from the cluster). [`Sheet::evaluate`] lays the columns' numbers over it, row by row, and writes the terms of each
@@ -90,7 +90,7 @@ impl Sheet {
         found.ok_or_else(|| KeyError::unknown_key(name, FIELDS.iter().map(|(field, _)| *field)))
     }
 
-    /// Sets the parameter `name` to what `text` says.
+    /// Sets the parameter `name` from `text`.
     ///
     /// # Errors
     /// There is no such parameter, or the text is none of its unit.
@@ -216,7 +216,7 @@ fn small(value: f64, name: &str, default: u32) -> Result<u32, KeyError> {
     u32::try_from(number).map_err(|_| problem())
 }
 
-/// What a text says, or the problem and what is allowed.
+/// The number in a text, or the problem and what is allowed.
 fn number(unit: Unit, text: &str) -> Result<f64, (String, String)> {
     let size = |text: &str| text.parse().map(|bytes: Bytes| bytes.0 as f64);
     match unit {
