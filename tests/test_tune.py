@@ -296,7 +296,7 @@ def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str
 
 
 def give(pipe: Path, text: str, reader: subprocess.Popen[bytes]) -> None:
-    """Write into a pipe once somebody reads it, who must not have ended before."""
+    """Write into a pipe once another program reads it, who must not have ended before."""
 
     def written() -> bool:
         assert reader.poll() is None

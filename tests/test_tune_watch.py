@@ -174,7 +174,7 @@ def test_what_a_kill_leaves_the_next_puts_right(loop: Loop) -> None:
         killed = f"process {process.pid} watched it and was killed: "
         assert (shown["now_kb"], shown["old_kb"], shown["watcher"]) == (384, 128, None)
         assert shown["notes"] == [
-            f"{killed}what stands there is its number; the next --apply, --watch or --restore writes 128 first"
+            f"{killed}the number there is its own; the next --apply, --watch or --restore writes 128 first"
         ]
         assert (loop.kb(), len(instances(process.pid))) == (384, INSTANCES_OF_ONE)
         done = reported(tune(loop, *action, "--json", "-", before=TRACES))
@@ -201,7 +201,7 @@ def test_another_number_ends_it(loop: Loop) -> None:
     with watched(loop, "--json", "-") as process:
         loop.file.write_text("1024")
         status = ended(process)
-    assert status["notes"] == ["somebody has set 1024, which stays; 128 was found"]
+    assert status["notes"] == ["another program has set 1024, which stays; 128 was found"]
     assert (status["ended"], loop.kb()) == ("changed", 1024)
 
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_watched_is_refused(loop: Loop) -> None:
     assert (loop.kb(), loop.state.exists()) == (128, False)
     assert tune(loop, "--depth", "1MiB", "--apply").returncode == 0
     one_line(
-        tune(loop, *watch, before=TRACES), "stands under --apply: 128 was found; allowed: headstart tune --restore"
+        tune(loop, *watch, before=TRACES), "was set by --apply, and was 128 before; allowed: headstart tune --restore"
     )
     assert loop.kb() == 1024
 

@@ -1,4 +1,4 @@
-//! Figures in the text format of OpenMetrics 1.0, for those who collect metrics. The crate `prometheus-client` has no
+//! Figures in the text format of OpenMetrics 1.0, for metrics collectors. The crate `prometheus-client` has no
 //! summaries, and those of the emulated disk need one.
 
 use std::fmt::Write;

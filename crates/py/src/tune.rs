@@ -18,7 +18,7 @@ use crate::errors::{outside, to_python};
 /// What is missing where there is no profile.
 const PROFILE: &str = "--profile with a name of `headstart list devices`, or with the path of a profile, which \
                        `headstart profile` measures and writes";
-/// How often a watch looks at what has happened, and Python is told.
+/// How often a watch looks at what has happened and reports to Python.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// What is wanted of a device.
@@ -119,7 +119,7 @@ pub fn tune(py: Python<'_>, action: &str, question: &str) -> PyResult<String> {
     )?
 }
 
-/// Follows what a device does and sets its read-ahead by that, until `duration` is over, the device goes, somebody else sets
+/// Follows what a device does and sets its read-ahead by that, until `duration` is over, the device goes, another program sets
 /// the number, Ctrl-C comes, or `on_progress` stops it: that is called with the status as JSON at once and 10 times a
 /// second, and stops it by returning what is true, or by an exception. What was found is written at the end, however that
 /// comes. Returns the last status.

@@ -13,11 +13,11 @@ use super::Clock;
 enum Phase {
     /// Its thread has not begun.
     Outside,
-    /// It may run as soon as nobody else does.
+    /// It may run as soon as no other worker does.
     Ready,
     Runs,
     Parked(Option<Nanos>),
-    /// It runs on when nobody else has anything to do at this instant.
+    /// It runs on when no other worker has anything to do at this instant.
     Settles,
     Left,
 }
@@ -32,7 +32,7 @@ struct State {
 }
 
 impl State {
-    /// Lets the next worker run if nobody does. Gives it.
+    /// Lets the next worker run if none does. Returns it.
     fn pick(&mut self) -> Option<usize> {
         if self.phases.iter().any(|phase| matches!(phase, Phase::Outside | Phase::Runs)) {
             return None;
@@ -80,7 +80,7 @@ impl SteppedClock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets somebody run, and waits until it is `worker`'s turn.
+    /// Lets a worker run, and waits until it is `worker`'s turn.
     fn wait_turn<'a>(&self, mut state: MutexGuard<'a, State>, worker: usize) -> MutexGuard<'a, State> {
         self.pass_on(&mut state);
         while state.phases[worker] != Phase::Runs {

@@ -50,7 +50,7 @@ struct State<A> {
     /// Those that have not been answered, by the tags of the drive's requests.
     jobs: BTreeMap<u64, Job<A>>,
     next_tag: u64,
-    /// Tags of those that the image has not been asked for, in order of arrival; some may have been answered.
+    /// Tags of reads not yet requested from the image, in order of arrival; some may have been answered.
     unread: VecDeque<u64>,
     /// Tags of those that the drive is done with, and when, in that order.
     ended: VecDeque<(u64, Nanos)>,
@@ -77,7 +77,7 @@ impl<A> State<A> {
         counts.queue_depth_max = counts.queue_depth_max.max(drive.drive().outstanding());
     }
 
-    /// The next read that the image has not been asked for.
+    /// The next read not yet requested from the image.
     fn next_unread(&mut self) -> Option<(u64, u64, usize)> {
         let Self { jobs, unread, .. } = self;
         let mut tags = std::iter::from_fn(|| unread.pop_front());
@@ -257,7 +257,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
     }
 }
 
-/// The arm's thread ends, be it by a panic: nobody must wait for it.
+/// The arm's thread ends, even by a panic: no caller may wait for it.
 struct Leaves<'a, C: Clock, A: Answer>(&'a Arm<C, A>);
 
 impl<C: Clock, A: Answer> Drop for Leaves<'_, C, A> {

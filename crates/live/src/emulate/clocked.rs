@@ -1,9 +1,9 @@
-//! A simulated drive that follows a clock of somebody else's.
+//! A simulated drive that follows its caller's clock.
 //!
-//! The simulator jumps from one event to the next. Here whoever holds the drive says what time it is: at each arrival,
+//! The simulator jumps from one event to the next. Here the caller says what time it is: at each arrival,
 //! and whenever it happens to look. Events lie behind by then (a thread wakes up late), and yet each is carried out
 //! at its own instant and in its order: first a request ends, at that same instant the next one starts, and what has
-//! arrived since joins the queue as of its arrival. So the ends depend on the arrivals alone, never on when somebody looked,
+//! arrived since joins the queue as of its arrival. So the ends depend on the arrivals alone, never on when the caller looked,
 //! and are those of the simulator to the nanosecond.
 
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use headstart_device::{Drive, Finished, Request, Started, Statistics};
 use headstart_types::Nanos;
 
-/// A drive, the ends of what it serves, and the time that it has been told.
+/// A drive, the ends of what it serves, and the time that it has been given.
 pub struct ClockedDrive {
     drive: Drive,
     /// Ends of the requests in service, which the drive's `finish` is owed.
@@ -44,7 +44,7 @@ impl ClockedDrive {
     }
 
     /// Carries out what happens up to `now` and gives each request that has ended to `each`, in the order of their
-    /// ends. A `now` before one that has been told counts as that one.
+    /// ends. A `now` before one that has been given counts as that one.
     pub fn advance(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
         while let Some(event) = self.next_event().filter(|event| *event <= now) {
             self.now = event;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_starts_when_the_last_ended_and_not_when_somebody_looked() {
+    fn the_next_starts_when_the_last_ended_and_not_when_the_caller_looked() {
         let mut drive = two_ms();
         let mut ends = Vec::new();
         drive.submit(us(100), Request::read(0, 1, 0), |_| unreachable!("nothing has ended"));

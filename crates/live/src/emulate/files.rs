@@ -79,7 +79,7 @@ pub(super) struct Files {
     arm: Arc<MountedArm>,
     /// Measured once the files are there.
     fuse_round_trip_ns: Arc<OnceLock<u64>>,
-    /// Statistics as they were when somebody opened a file of them, by handle.
+    /// Statistics as they were when a file of them was opened, by handle.
     opened: Mutex<BTreeMap<u64, Arc<str>>>,
     handles: AtomicU64,
     owner: (u32, u32),

@@ -11,7 +11,7 @@ use super::Error;
 
 const ALLOWED: &str = "a regular file or a block device that can be read";
 
-/// An image, opened to be read and nothing else.
+/// An image, opened read-only.
 #[derive(Debug)]
 pub(super) struct Image {
     file: File,

@@ -6,7 +6,7 @@
 //! loop device and a file system on top and reads from a disk that one can choose. What FUSE itself takes (some 15 us a
 //! read) comes on top; it is measured, and taken off nothing. The disk can be read and not written.
 //!
-//! - `clocked.rs`: the drive, told the time by whoever looks: its ends are the simulator's to the nanosecond;
+//! - `clocked.rs`: the drive, which gets the time from its caller: its ends are the simulator's to the nanosecond;
 //! - `arm.rs`: the thread that answers in time; `punctual.rs`: what helps it; `image.rs`: what is answered;
 //! - `files.rs`: the files of the mount; `mounted.rs`: mounting, and above all unmounting; `mount.rs`: the whole;
 //! - `statistics.rs`: what has been done, as JSON; `openmetrics.rs`: the same as OpenMetrics.
@@ -30,7 +30,7 @@ pub use clocked::ClockedDrive;
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use mount::{Emulation, Ended, Settings};
-pub(crate) use punctual::hurry;
+pub(crate) use punctual::set_realtime_priority;
 pub use statistics::{About, Spread, Statistics};
 
 /// Why there is no emulated disk.

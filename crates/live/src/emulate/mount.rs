@@ -17,7 +17,7 @@ use super::arm::Arm;
 use super::files::{Files, MountedArm, DISK, STATISTICS};
 use super::image::Image;
 use super::mounted::{Mounted, Undone, DEVICE};
-use super::punctual::hurry;
+use super::punctual::set_realtime_priority;
 use super::statistics::{About, Statistics};
 use super::Error;
 use crate::{Clock, RealClock};
@@ -107,11 +107,11 @@ impl Emulation {
         let mut emulation = Self { arm, fuse_round_trip_ns, mount, mounted, session: None, arm_thread: None };
         let arm = emulation.arm.clone();
         let arm_thread = Builder::new().name("headstart-arm".to_owned()).spawn(move || {
-            arm.run(hurry());
+            arm.run(set_realtime_priority());
         });
         emulation.arm_thread = Some(arm_thread.map_err(|source| Error::Fuse(system_says(&source)))?);
         let session = Builder::new().name("headstart-fuse".to_owned()).spawn(move || {
-            hurry();
+            set_realtime_priority();
             session.run()
         });
         emulation.session = Some(session.map_err(|source| Error::Fuse(system_says(&source)))?);
@@ -133,7 +133,7 @@ impl Emulation {
         self.arm.statistics(self.fuse_round_trip_ns.get().copied())
     }
 
-    /// Whether reads are answered: neither has somebody unmounted it, nor has it failed.
+    /// Whether reads are answered: it has neither been unmounted nor failed.
     #[must_use]
     pub fn is_mounted(&self) -> bool {
         let runs = |thread: Option<bool>| thread == Some(false);
@@ -141,7 +141,7 @@ impl Emulation {
         runs(session) && runs(self.arm_thread.as_ref().map(JoinHandle::is_finished))
     }
 
-    /// Unmounts it, if nobody has, and says what it has done. Reads that have not been answered fail.
+    /// Unmounts it, unless it is already, and returns what it has done. Reads that have not been answered fail.
     ///
     /// # Errors
     /// It has failed before. It is unmounted nevertheless.

@@ -23,7 +23,7 @@ pub(super) const DEVICE: &str = "/dev/fuse";
 /// What is shown as the source of the mount.
 const SOURCE: &str = "headstart-emulate";
 
-/// What becomes of a mount at its end.
+/// How a mount ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Undone {
     /// It is gone, perhaps before.

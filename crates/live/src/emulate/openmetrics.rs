@@ -1,4 +1,4 @@
-//! The statistics of an emulated disk for those who collect metrics.
+//! The statistics of an emulated disk for metrics collectors.
 
 use headstart_types::Nanos;
 
@@ -18,7 +18,7 @@ impl Statistics {
         ] {
             metrics.counter(name, "", help, value as f64);
         }
-        metrics.counter("read_bytes", "bytes", "Bytes that were asked for", self.bytes as f64);
+        metrics.counter("read_bytes", "bytes", "Bytes requested", self.bytes as f64);
         for (name, value, help) in [
             ("busy_seconds", self.busy_ns, "Time with anything in service"),
             ("seek_seconds", self.seek_ns, "Moving the arm"),

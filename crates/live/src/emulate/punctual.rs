@@ -8,7 +8,7 @@ const PRIORITY: i32 = 1;
 /// Puts the calling thread, and those that it starts, before all that have no real-time priority, and lets its timers
 /// end when they should. Returns whether the system allows the first, which needs root or `CAP_SYS_NICE`; without it
 /// the thread is on time while the machine is idle.
-pub(crate) fn hurry() -> bool {
+pub(crate) fn set_realtime_priority() -> bool {
     // Without it they end up to 50 us later, which is no reason to stop.
     let _ = set_timerslack(1);
     let parameter = libc::sched_param { sched_priority: PRIORITY };

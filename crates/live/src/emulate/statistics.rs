@@ -123,7 +123,7 @@ pub struct Statistics {
     pub requests: u64,
     /// What the drive made of them: fewer where the scheduler merges.
     pub device_requests: u64,
-    /// Bytes that were asked for.
+    /// Bytes that were requested.
     pub bytes: u64,
     /// Reads that began where the one that ended before had its end.
     pub sequential: u64,

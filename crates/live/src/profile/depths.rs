@@ -75,7 +75,7 @@ fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<P
 
 fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<Nanos, Error> {
     let reads: Vec<Read> = (0..count).map(|_| Read { sector: align(lab.anywhere(sectors)), sectors }).collect();
-    // In pieces, so that somebody who stops it does not wait for all.
+    // In pieces, so that a stop does not wait for all of them.
     let mut took = Nanos::ZERO;
     for piece in reads.chunks(READS.0.max(32 * depth)) {
         took += lab.read_together(piece, depth)?;

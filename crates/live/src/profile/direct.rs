@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::unistd::{lseek, Whence};
 
 use super::{Error, Probe, Read, Span};
-use crate::emulate::hurry;
+use crate::emulate::set_realtime_priority;
 use crate::{Clock, RealClock};
 
 /// Direct reads need memory aligned to a block of the device.
@@ -82,8 +82,8 @@ impl DirectProbe {
     }
 
     /// The calling thread, which is to read, goes before others where that is allowed; so do those that it starts.
-    pub fn hurry(&self) -> bool {
-        hurry()
+    pub fn set_realtime_priority(&self) -> bool {
+        set_realtime_priority()
     }
 }
 

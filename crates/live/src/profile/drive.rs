@@ -7,7 +7,7 @@ use toml::Table;
 
 use super::findings::{ArmFound, ZoneRate};
 use super::lab::Lab;
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::map::Map;
 use super::rotation::{rotation, Turn};
 use super::seeks::SeekPoint;
@@ -27,12 +27,12 @@ const CYLINDERS: f64 = 100_000.0;
 /// Overheads of hits and misses that differ by less, in nanoseconds, are one.
 const SAME_OVERHEAD: u64 = 80_000;
 
-/// A depth that may be off by more asks for more time: that of a watch is written anew only beyond an eighth, too.
+/// A depth that may be off by more asks for more time: a watch rewrites its depth only beyond an eighth, too.
 const TOO_MUCH: f64 = 0.125;
 /// Inner zones that hold so much more than one outside them are as good as equal: a sector or two of a track.
 const IN_ORDER: f64 = 0.002;
 
-/// What came of it.
+/// The outcome of a measurement.
 pub(super) struct DriveFound {
     pub arm: ArmFound,
     pub toml: String,
@@ -48,45 +48,45 @@ struct Measured {
     overhead_error_ns: f64,
     /// Of the mean rate, as a share.
     rate_error: f64,
-    /// It is that of reads that the buffer has, since the other could not be told.
+    /// It is the overhead of buffer hits, since that of misses could not be measured.
     as_hit: bool,
     seeks: Vec<SeekPoint>,
     bus_bytes_per_s: Option<u64>,
 }
 
-pub(super) fn drive(lab: &mut Lab<'_>, looked: &Looked, name: &str) -> Result<DriveFound, Error> {
+pub(super) fn drive(lab: &mut Lab<'_>, traits: &DriveTraits, name: &str) -> Result<DriveFound, Error> {
     let unclear = |problem: &str| Error::Unclear {
         problem: problem.to_owned(),
-        allowed: "one disk that does nothing else meanwhile".to_owned(),
+        allowed: "a single disk, idle but for the measurement".to_owned(),
     };
-    let turn = rotation(lab, looked)?.ok_or_else(|| {
+    let turn = rotation(lab, traits)?.ok_or_else(|| {
         unclear("reads take longer the farther away they are, but nothing turns: their ends never repeat")
     })?;
-    let tracks = tracks::tracks(lab, looked, &turn)?
-        .ok_or_else(|| unclear("no tracks can be told: the buffer answers whatever is read"))?;
-    let overheads = overhead::overhead(lab, looked, &turn, &tracks)?;
+    let tracks = tracks::tracks(lab, traits, &turn)?
+        .ok_or_else(|| unclear("tracks cannot be measured: the buffer answers every read"))?;
+    let overheads = overhead::overhead(lab, traits, &turn, &tracks)?;
     let as_hit = overheads.is_empty();
     let overhead_ns = overheads.iter().copied().min_by(f64::total_cmp);
-    let overhead_ns = overhead_ns.or_else(|| looked.hit_overhead_ns()).unwrap_or(0.0);
+    let overhead_ns = overhead_ns.or_else(|| traits.hit_overhead_ns()).unwrap_or(0.0);
     let overhead_error_ns = if as_hit { overhead_ns } else { errors::least_ns(&overheads) };
-    let found = rates::rates(lab, looked, &turn, &tracks)?;
+    let found = rates::rates(lab, traits, &turn, &tracks)?;
     let rate_error = errors::rate_share(&tracks, &found, lab.sectors());
     let shares: Vec<f64> = found.iter().map(|found| found.share).collect();
     let map = Map::new(lab.sectors(), &tracks, &shares);
-    let seeks = seeks::seeks(lab, looked, &turn, &map, overhead_ns)?;
+    let seeks = seeks::seeks(lab, traits, &turn, &map, overhead_ns)?;
     if seeks.len() < 4 {
-        return Err(unclear("no seeks can be told: the buffer answers whatever is read"));
+        return Err(unclear("seeks cannot be measured: the buffer answers every read"));
     }
     let bus = |sector_ns: f64| ((SECTOR_BYTES as f64 * 1e9 / sector_ns.max(1e-3)) as u64).min(BUS_MOST);
-    let bus_bytes_per_s = looked.buffer.map(|buffer| bus(buffer.bus_sector_ns));
+    let bus_bytes_per_s = traits.buffer.map(|buffer| bus(buffer.bus_sector_ns));
     let measured = Measured { turn, map, overhead_ns, overhead_error_ns, rate_error, as_hit, seeks, bus_bytes_per_s };
-    measured.found(lab, looked, name)
+    measured.found(lab, traits, name)
 }
 
 impl Measured {
-    fn found(self, lab: &Lab<'_>, looked: &Looked, name: &str) -> Result<DriveFound, Error> {
+    fn found(self, lab: &Lab<'_>, traits: &DriveTraits, name: &str) -> Result<DriveFound, Error> {
         let zones: Vec<ZoneRate> = self.map.zones.iter().map(|zone| self.zone(zone)).collect();
-        let numbers = self.numbers(lab, looked, &zones);
+        let numbers = self.numbers(lab, traits, &zones);
         let head = Head { name, reads: lab.reads, turn_ns: self.turn.ns, fit: self.turn.fit };
         let mut toml = text(&head, &numbers);
         let built = build(&toml)?;
@@ -111,7 +111,7 @@ impl Measured {
             overhead_ns: self.overhead_ns.round() as u64,
             overhead_error_ns: self.overhead_error_ns.ceil() as u64,
             bus_bytes_per_s: self.bus_bytes_per_s,
-            segments: looked.buffer.map_or(0, |buffer| buffer.segments),
+            segments: traits.buffer.map_or(0, |buffer| buffer.segments),
             mean_seek_ns: facts.mean_seek.0,
             mean_seek_error_ns: seek_error.ceil() as u64,
             mean_bytes_per_s: rate.round() as u64,
@@ -144,7 +144,7 @@ impl Measured {
     }
 
     /// Numbers that make a drive whose rates and seeks are those that were measured.
-    fn numbers(&self, lab: &Lab<'_>, looked: &Looked, zones: &[ZoneRate]) -> Numbers {
+    fn numbers(&self, lab: &Lab<'_>, traits: &DriveTraits, zones: &[ZoneRate]) -> Numbers {
         let surfaces = (self.map.tracks() / CYLINDERS).ceil().max(1.0) as u32;
         // What long reads lose to switches is the skew; a switch fits into it, or it would cost a turn more.
         let skew_share = |(zone, found): (&ZoneRate, &super::map::ZoneFound)| {
@@ -187,15 +187,15 @@ impl Measured {
             sectors: lab.capacity(),
             curve: curve(&self.seeks, surfaces, cylinders, switch_ns),
             zones: numbers,
-            overhead: self.overhead(looked),
+            overhead: self.overhead(traits),
             bus_bytes_per_s: self.bus_bytes_per_s,
-            segments: looked.buffer.map(|buffer| buffer.segments),
+            segments: traits.buffer.map(|buffer| buffer.segments),
         }
     }
 
-    fn overhead(&self, looked: &Looked) -> Overhead {
+    fn overhead(&self, traits: &DriveTraits) -> Overhead {
         let miss_ns = self.overhead_ns.round() as u64;
-        let hit_ns = looked.hit_overhead_ns().map(|ns| ns.round() as u64);
+        let hit_ns = traits.hit_overhead_ns().map(|ns| ns.round() as u64);
         match hit_ns {
             Some(hit_ns) if hit_ns.abs_diff(miss_ns) > SAME_OVERHEAD => Overhead::Two { hit_ns, miss_ns },
             _ => Overhead::One { ns: miss_ns },
@@ -216,7 +216,7 @@ impl Measured {
             let percent = most * 100.0;
             notes.push(format!(
                 "{problem}, by up to {percent:.1} %, which no drive does: tracks and rates are no better than that; \
-                 measure again with more --time, and nothing else under way"
+                 measure again with more --time on an idle disk"
             ));
         }
         let depth_error = arm.competitive_depth_error_bytes as f64 / arm.competitive_depth_bytes.max(1) as f64;
@@ -229,7 +229,7 @@ impl Measured {
         }
         if self.as_hit {
             notes.push(
-                "the overhead is that of reads from the buffer: the other could not be told from the seeks".to_owned(),
+                "the overhead is that of buffer hits: that of misses could not be separated from the seeks".to_owned(),
             );
         }
         notes
@@ -276,7 +276,7 @@ fn build(toml: &str) -> Result<Mechanical, Error> {
     let text = toml.replace(Numbers::SERVICE, "10ms");
     let table: Table = text.parse().map_err(|error| Error::Unclear {
         problem: format!("the profile of what was measured: {}", toml_problem(&text, &error).1),
-        allowed: "measurements of one disk that does nothing else meanwhile".to_owned(),
+        allowed: "measurements of a single disk, idle but for them".to_owned(),
     })?;
     Ok(Mechanical::from_table(table)?)
 }

@@ -3,7 +3,7 @@
 //!
 //! - *turn*: see `rotation.rs`.
 //! - *overhead*: the least of several places, which is never less than the truth: by how much the next one is more. Where it
-//!   could not be told from the seeks, all of it.
+//!   could not be separated from the seeks, all of it.
 //! - *mean seek*: of each distance the standard error is a turn divided by its reads and one; they count as often as two random
 //!   places are so far apart. The overhead that was taken off is the same for all.
 //! - *mean rate*: the spread of the reads at each place, and where zones meet: anywhere between two places that differ.

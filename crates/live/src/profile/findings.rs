@@ -44,7 +44,7 @@ pub struct Latency {
     pub near_ns: u64,
     /// Anywhere.
     pub far_ns: u64,
-    /// A second time, from the buffer; none if it is read anew.
+    /// A second time, from the buffer; none if it is read from the media again.
     pub buffered_ns: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ pub struct ArmFound {
     pub overhead_ns: u64,
     /// How far off that may be.
     pub overhead_error_ns: u64,
-    /// Bytes a second over the bus, from the buffer; none if it cannot be told.
+    /// Bytes a second over the bus, from the buffer; none if it could not be measured.
     pub bus_bytes_per_s: Option<u64>,
     /// Places that the buffer keeps; 0 without one.
     pub segments: usize,

@@ -119,7 +119,7 @@ impl<'a> Lab<'a> {
         self.left() > Nanos::ZERO
     }
 
-    fn told(&mut self, reads: usize) -> Result<(), Error> {
+    fn report(&mut self, reads: usize) -> Result<(), Error> {
         self.reads += reads as u64;
         let share = (self.elapsed().0 as f64 / self.time.0.max(1) as f64).min(1.0);
         if (self.tell)(Progress { phase: self.phase, share }) {
@@ -131,7 +131,7 @@ impl<'a> Lab<'a> {
 
     pub fn read(&mut self, sector: u64, sectors: u32) -> Result<Span, Error> {
         let span = self.probe.read(Read { sector, sectors })?;
-        self.told(1)?;
+        self.report(1)?;
         Ok(span)
     }
 
@@ -142,7 +142,7 @@ impl<'a> Lab<'a> {
 
     pub fn read_together(&mut self, reads: &[Read], depth: usize) -> Result<Nanos, Error> {
         let time = self.probe.read_together(reads, depth)?;
-        self.told(reads.len())?;
+        self.report(reads.len())?;
         Ok(time)
     }
 

@@ -32,7 +32,7 @@ const SEGMENTS: usize = 64;
 
 /// What the first look gave.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Looked {
+pub(super) struct DriveTraits {
     /// Median of reads near the one before, of reads anywhere.
     pub near: Nanos,
     pub far: Nanos,
@@ -50,7 +50,7 @@ pub(super) struct Buffer {
     pub segments: usize,
 }
 
-impl Looked {
+impl DriveTraits {
     pub fn has_arm(&self) -> bool {
         self.far.0 as f64 > ARM * self.near.0 as f64
     }
@@ -67,7 +67,7 @@ impl Looked {
     }
 }
 
-pub(super) fn look(lab: &mut Lab<'_>) -> Result<Looked, Error> {
+pub(super) fn look(lab: &mut Lab<'_>) -> Result<DriveTraits, Error> {
     lab.begin(Phase::Look);
     let (mut near, mut far) = (Vec::new(), Vec::new());
     while far.len() < PAIRS.0 || (far.len() < PAIRS.1 && lab.has_time()) {
@@ -77,11 +77,11 @@ pub(super) fn look(lab: &mut Lab<'_>) -> Result<Looked, Error> {
         near.push(lab.read_block(before)?.took());
     }
     let (near, far) = (median(&near).unwrap_or_default(), median(&far).unwrap_or_default());
-    let mut looked = Looked { near, far, buffer: None };
-    if looked.has_arm() {
-        looked.buffer = buffer(lab, far)?;
+    let mut traits = DriveTraits { near, far, buffer: None };
+    if traits.has_arm() {
+        traits.buffer = buffer(lab, far)?;
     }
-    Ok(looked)
+    Ok(traits)
 }
 
 fn buffer(lab: &mut Lab<'_>, far: Nanos) -> Result<Option<Buffer>, Error> {

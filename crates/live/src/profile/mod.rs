@@ -112,7 +112,7 @@ pub fn facts(name_or_profile_path: &str, keys: Table) -> Result<Option<DriveFact
     Ok(build_device(name_or_profile_path, keys)?.drive_facts())
 }
 
-/// Measures a device. `name` is written into the profile. `tell` is told of each read how far it is, and says whether to go on.
+/// Measures a device. `name` is written into the profile. `tell` gets the progress after each read, and returns whether to go on.
 ///
 /// # Errors
 /// The device is too small or does not answer, its times say nothing, or `tell` has stopped it.
@@ -125,7 +125,7 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
         });
     }
     let mut lab = Lab::new(probe, settings.seed, settings.time, tell);
-    let looked = look::look(&mut lab)?;
+    let traits = look::look(&mut lab)?;
     let mut findings = Findings {
         schema: SCHEMA,
         capacity_bytes: capacity * SECTOR_BYTES,
@@ -133,9 +133,9 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
         reads: 0,
         seed: settings.seed,
         latency: Latency {
-            near_ns: looked.near.0,
-            far_ns: looked.far.0,
-            buffered_ns: looked.buffer.map(|buffer| buffer.hit.0),
+            near_ns: traits.near.0,
+            far_ns: traits.far.0,
+            buffered_ns: traits.buffer.map(|buffer| buffer.hit.0),
         },
         by_depth: Vec::new(),
         saturating_depth: 1,
@@ -145,8 +145,8 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
         notes: Vec::new(),
     };
     let (mut toml, mut facts) = (None, None);
-    if looked.has_arm() {
-        let drive = drive::drive(&mut lab, &looked, name)?;
+    if traits.has_arm() {
+        let drive = drive::drive(&mut lab, &traits, name)?;
         findings.arm = Some(drive.arm);
         findings.notes = drive.notes;
         (toml, facts) = (Some(drive.toml), Some(drive.facts));

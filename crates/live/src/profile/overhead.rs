@@ -10,7 +10,7 @@
 use headstart_types::Nanos;
 
 use super::lab::{align, Lab};
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::probe::ALIGNMENT;
 use super::rotation::Turn;
 use super::tracks::{transfer_ns, TrackAt};
@@ -27,12 +27,17 @@ const LEAP: f64 = 0.02;
 const AHEAD: (f64, f64) = (0.5, 1.5);
 
 /// The overhead of a read that the buffer does not have, as each of some places says; none if the buffer has them all.
-pub(super) fn overhead(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<f64>, Error> {
-    let bus = looked.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
+pub(super) fn overhead(
+    lab: &mut Lab<'_>,
+    traits: &DriveTraits,
+    turn: &Turn,
+    places: &[TrackAt],
+) -> Result<Vec<f64>, Error> {
+    let bus = traits.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
     let mut all: Vec<f64> = Vec::with_capacity(PLACES);
     for part in 0..PLACES {
         let place = places[(2 * part + 1) * places.len() / (2 * PLACES)];
-        let mut measure = Measure { lab, looked, turn, track: place.track_sectors };
+        let mut measure = Measure { lab, traits, turn, track: place.track_sectors };
         let step = align((place.track_sectors / STEPS) as u64).max(ALIGNMENT.into());
         let Some(coarse) = measure.start(place.sector, step)? else { continue };
         // The start of the track before, to the block.
@@ -50,7 +55,7 @@ pub(super) fn overhead(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: 
 
 struct Measure<'a, 'b> {
     lab: &'a mut Lab<'b>,
-    looked: &'a Looked,
+    traits: &'a DriveTraits,
     turn: &'a Turn,
     track: f64,
 }
@@ -63,7 +68,7 @@ impl Measure<'_, '_> {
         let mut end = self.lab.read_block(first)?.to;
         for walked in 1..=most {
             let next = self.lab.read_block(first - walked * step)?;
-            if next.took() <= self.looked.hit_below() {
+            if next.took() <= self.traits.hit_below() {
                 return Ok(None);
             }
             let expected = -(step as f64) / self.track * self.turn.ns;
@@ -90,7 +95,7 @@ impl Measure<'_, '_> {
             let given = ahead * (0.5 + self.lab.share_below(0.5));
             self.lab.pause(Nanos((self.turn.ns - apart - given).max(0.0) as u64));
             let second = self.lab.read_block(begin)?;
-            let hit_below = self.looked.hit_below();
+            let hit_below = self.traits.hit_below();
             if first.took() <= hit_below || second.took() <= hit_below {
                 continue;
             }

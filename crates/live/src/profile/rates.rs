@@ -3,7 +3,7 @@
 use headstart_types::Nanos;
 
 use super::lab::{align, Lab, Phase};
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::rotation::Turn;
 use super::tracks::{spread, TrackAt};
 use super::Error;
@@ -33,9 +33,14 @@ struct Mean {
 }
 
 /// By `places`.
-pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[TrackAt]) -> Result<Vec<Share>, Error> {
+pub(super) fn rates(
+    lab: &mut Lab<'_>,
+    traits: &DriveTraits,
+    turn: &Turn,
+    places: &[TrackAt],
+) -> Result<Vec<Share>, Error> {
     lab.begin(Phase::Rates);
-    let sectors = if looked.buffer.is_some() { best_size(lab, places[places.len() / 2].sector)? } else { SECTORS[2] };
+    let sectors = if traits.buffer.is_some() { best_size(lab, places[places.len() / 2].sector)? } else { SECTORS[2] };
     let mut shares: Vec<Option<Share>> = vec![None; places.len()];
     for (done, index) in spread(places.len()).into_iter().enumerate() {
         let left = Nanos(lab.left().0 / (places.len() - done) as u64);
@@ -44,11 +49,11 @@ pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[T
         }
         let passing = places[index].track_sectors * 1e9 / turn.ns;
         let read = |lab: &mut Lab<'_>, sectors, time| mean_ns(lab, places[index].sector, sectors, time);
-        let (rate, error) = if looked.buffer.is_some() {
+        let (rate, error) = if traits.buffer.is_some() {
             let mean = read(lab, sectors, left)?;
             (f64::from(sectors) * 1e9 / mean.ns, mean.error_ns / mean.ns)
         } else {
-            // Each read waits for its first sector anew, for which the smaller one takes as long as the larger.
+            // Each read waits for its first sector, the smaller one as long as the larger.
             let (less, time) = (sectors / 4, Nanos(left.0 / 2));
             let (long, short) = (read(lab, sectors, time)?, read(lab, less, time)?);
             let ns = (long.ns - short.ns).max(1.0);
@@ -66,7 +71,7 @@ pub(super) fn rates(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn, places: &[T
     Ok((0..shares.len()).map(nearest).collect())
 }
 
-/// The size that brings most.
+/// The size with the highest rate.
 fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
     let time = Nanos(lab.left().0 / 4 / SECTORS.len() as u64);
     let mut best = (0.0, SECTORS[0]);

@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use headstart_types::Nanos;
 
 use super::lab::{Lab, Phase, WIDTH};
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::probe::ALIGNMENT;
 use super::Error;
 
@@ -46,9 +46,9 @@ impl Turn {
 }
 
 /// `None`: the times repeat in no way.
-pub(super) fn rotation(lab: &mut Lab<'_>, looked: &Looked) -> Result<Option<Turn>, Error> {
+pub(super) fn rotation(lab: &mut Lab<'_>, traits: &DriveTraits) -> Result<Option<Turn>, Error> {
     lab.begin(Phase::Rotation);
-    let segments = looked.buffer.map_or(1, |buffer| buffer.segments);
+    let segments = traits.buffer.map_or(1, |buffer| buffer.segments);
     let half = (segments + 4).max(PLACES / 2);
     let places: Vec<u64> = (0..2 * half).map(|_| lab.anywhere(ALIGNMENT)).collect();
     let mut last: Vec<Option<Nanos>> = vec![None; places.len()];
@@ -62,7 +62,7 @@ pub(super) fn rotation(lab: &mut Lab<'_>, looked: &Looked) -> Result<Option<Turn
         lab.shuffle(second);
         for &index in &order {
             let span = lab.read_block(places[index])?;
-            let end = (span.took() > looked.hit_below()).then_some(span.to);
+            let end = (span.took() > traits.hit_below()).then_some(span.to);
             if let (Some(before), Some(end)) = (last[index], end) {
                 turns.push((end - before).0 as f64 / 1e9);
             }

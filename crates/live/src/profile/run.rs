@@ -1,4 +1,4 @@
-//! The measurement of a real device: on a thread of its own, which nobody keeps from its reads.
+//! The measurement of a real device: on a thread of its own, so that nothing delays its reads.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use headstart_types::KeyError;
 
 use super::{measure, DirectProbe, Error, Phase, Profile, Progress, Settings};
 
-/// How often whoever waits is told.
+/// How often progress is reported.
 const REFRESH: Duration = Duration::from_millis(100);
 /// Seconds that a measurement may be given.
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=110;
@@ -36,7 +36,7 @@ pub fn profile(
     let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let measuring = scope.spawn(|| {
-            probe.hurry();
+            probe.set_realtime_priority();
             measure(&mut probe, name, settings, &mut |progress| {
                 let mut state = locked();
                 state.0 = progress;

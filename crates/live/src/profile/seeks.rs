@@ -6,11 +6,11 @@
 //! by `n + 1` on average, which is taken off with overhead and transfer. What is left is the seek. Its standard error is
 //! about the same turn divided by `n + 1`; a longer seek never takes less time than a shorter one, which evens some of it out.
 //!
-//! Distances are in tracks, since from outside nobody sees cylinders. Short ones are walked backward: ahead lies what the
+//! Distances are in tracks, since cylinders cannot be seen from outside. Short ones are walked backward: ahead lies what the
 //! drive has read ahead.
 
 use super::lab::{Lab, Phase};
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::map::Map;
 use super::rotation::Turn;
 use super::tracks::transfer_ns;
@@ -57,7 +57,7 @@ const KEPT: usize = 4;
 /// is.
 const GAPS: f64 = 8.0;
 
-/// What came of the reads at a distance.
+/// The reads at one distance.
 #[derive(Debug, Clone)]
 struct Reads {
     distance: u64,
@@ -88,14 +88,14 @@ impl Reads {
 
 pub(super) fn seeks(
     lab: &mut Lab<'_>,
-    looked: &Looked,
+    traits: &DriveTraits,
     turn: &Turn,
     map: &Map,
     overhead_ns: f64,
 ) -> Result<Vec<SeekPoint>, Error> {
     lab.begin(Phase::Seeks);
-    let bus_sector_ns = looked.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
-    let reads = lab.left().0 / looked.far.0.max(1);
+    let bus_sector_ns = traits.buffer.map_or(0.0, |buffer| buffer.bus_sector_ns);
+    let reads = lab.left().0 / traits.far.0.max(1);
     let parts = ((reads / ROUNDS.1 as u64 / 2) as u32).clamp(PARTS.0, PARTS.1);
     let mut all: Vec<Reads> = distances(map.tracks(), parts).into_iter().map(Reads::new).collect();
     let mut walk = Walk { at: 0, known: false, map };
@@ -107,14 +107,14 @@ pub(super) fn seeks(
             let next = left.iter().position(|index| walk.fits(all[*index].distance));
             let Some(next) = next.filter(|_| walk.known) else {
                 walk.at = walk.somewhere(lab, all[*first].distance);
-                walk.known = lab.read_block(walk.at)?.took() > looked.hit_below();
+                walk.known = lab.read_block(walk.at)?.took() > traits.hit_below();
                 continue;
             };
             let reads = &mut all[left.remove(next)];
             walk.go(lab, reads.distance);
             let took = lab.read_block(walk.at)?.took();
             // What the buffer has answered has left the arm where it was.
-            walk.known = took > looked.hit_below();
+            walk.known = took > traits.hit_below();
             if walk.known {
                 let rest = overhead_ns + transfer_ns(turn, map.track_sectors(walk.at), bus_sector_ns);
                 reads.add(took.0 as f64 - rest);

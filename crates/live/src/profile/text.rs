@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What was measured, for those who read the file.
+/// The measured figures, as comments for readers of the file.
 pub(super) struct Head<'a> {
     pub name: &'a str,
     pub reads: u64,
@@ -178,7 +178,7 @@ write_reporting = \"media\"  # [G]
             if of_today {
                 text.push_str(
                     "\
-# [G] as drives of today: what the head is about to pass is not sought anew, and a hit reads on
+# [G] as modern drives do: no new seek for what the head is about to pass, and a hit reads on
 read_ahead_on_hit = true
 hit_under_way = true
 hit_ahead = true

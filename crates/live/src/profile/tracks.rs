@@ -6,7 +6,7 @@
 //! several pairs the smallest angle counts that some of them agree on.
 
 use super::lab::{align, median, Lab, Phase};
-use super::look::Looked;
+use super::look::DriveTraits;
 use super::probe::ALIGNMENT;
 use super::rotation::Turn;
 use super::Error;
@@ -51,7 +51,7 @@ pub(super) fn spread(count: usize) -> Vec<usize> {
 }
 
 /// By sector; at least one.
-pub(super) fn tracks(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn) -> Result<Option<Vec<TrackAt>>, Error> {
+pub(super) fn tracks(lab: &mut Lab<'_>, traits: &DriveTraits, turn: &Turn) -> Result<Option<Vec<TrackAt>>, Error> {
     lab.begin(Phase::Tracks);
     let part = lab.sectors() / PLACES as u64;
     let mut places: Vec<TrackAt> = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn tracks(lab: &mut Lab<'_>, looked: &Looked, turn: &Turn) -> Result<
         let guess = places.iter().min_by_key(|place| place.sector.abs_diff(window.0)).map(|place| place.track_sectors);
         // A second time where the buffer has answered too often, or two distances have not said the same.
         for _ in 0..2 {
-            let mut measure = Measure { lab, looked, turn, window };
+            let mut measure = Measure { lab, traits, turn, window };
             if let Some(track_sectors) = measure.track(guess)? {
                 places.push(TrackAt { sector: window.0.midpoint(window.1), track_sectors });
                 break;
@@ -88,7 +88,7 @@ fn plausible(places: &[TrackAt]) -> Vec<TrackAt> {
 /// The measurement of one place.
 struct Measure<'a, 'b> {
     lab: &'a mut Lab<'b>,
-    looked: &'a Looked,
+    traits: &'a DriveTraits,
     turn: &'a Turn,
     window: (u64, u64),
 }
@@ -138,7 +138,7 @@ impl Measure<'_, '_> {
         let place = self.lab.place(self.window.0.max(back), self.window.1);
         let first = self.lab.read_block(place)?;
         let second = self.lab.read_block(place - back)?;
-        let hit_below = self.looked.hit_below();
+        let hit_below = self.traits.hit_below();
         if first.took() <= hit_below || second.took() <= hit_below {
             return Ok(None);
         }

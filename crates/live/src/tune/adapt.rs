@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::events::FaultEvent;
 use super::faults::Taken;
 
-/// When to follow. All of them are ours: the paper prints none.
+/// When to follow. All of them are our choice: the paper prints none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Of the latest seek in the moving averages: the default of the policy `competitive`.
@@ -69,7 +69,7 @@ pub struct Seen {
     pub low_for_faults: bool,
 }
 
-/// The averages, and the number that stands.
+/// The averages, and the number in effect.
 #[derive(Debug)]
 pub(super) struct Adapter {
     pace: Pace,
@@ -83,14 +83,14 @@ pub(super) struct Adapter {
     sees_faults: bool,
     /// The most that is read around a fault: files keep the number that stood when they were opened.
     window_bytes: u64,
-    /// What stands, in pages, and since when.
+    /// The number in effect, in pages, and since when.
     pages: u64,
     since: Option<Nanos>,
     seen: Seen,
 }
 
 impl Adapter {
-    /// For a drive with these facts, at whose average place the rate is `rate`. Nothing stands yet.
+    /// For a drive with these facts, at whose average place the rate is `rate`. No number is in effect yet.
     pub fn new(facts: &DriveFacts, rate: f64, page_bytes: u64, pace: Pace) -> Self {
         Self {
             pace,

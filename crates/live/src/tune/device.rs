@@ -179,7 +179,7 @@ impl Device {
         self.file().exists() && size.is_some_and(|size| size != "0") && sequence == self.sequence
     }
 
-    /// What stands there now.
+    /// The number in effect.
     ///
     /// # Errors
     /// It is gone, or holds no number.
@@ -197,7 +197,7 @@ impl Device {
         access(&self.file(), AccessFlags::W_OK).map_err(|errno| self.not_written(&errno.into()))
     }
 
-    /// Sets the number. Returns what stands there then: somebody else may have set another at once.
+    /// Sets the number. Returns the number read back: another program may have set a different one at once.
     ///
     /// # Errors
     /// The system does not allow it, or it is gone.
@@ -343,20 +343,20 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_writes_at_once_is_told() {
+    fn a_number_written_by_another_at_once_is_reported() {
         let machine = Machine::new();
         let file = machine.disk("sda", "8:0", 1000, 128);
         let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
         fs::remove_file(&file).expect("it is there");
         mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR).expect("there is room");
         // Who opens it waits for the other.
-        let somebody = std::thread::spawn(move || {
+        let other = std::thread::spawn(move || {
             let written = fs::read_to_string(&file).expect("it is there");
             fs::write(&file, "512\n").expect("it is there");
             written
         });
         assert_eq!(device.expect("it is there").write(384).expect("it is written"), 512);
-        assert_eq!(somebody.join().expect("it ends"), "384\n");
+        assert_eq!(other.join().expect("it ends"), "384\n");
     }
 
     #[test]

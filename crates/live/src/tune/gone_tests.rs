@@ -23,7 +23,7 @@ fn a_device_that_goes() {
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "2560");
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and somebody has set 2560, which stays; 128 was found"]);
+    assert_eq!(status.notes, ["loop5 has gone, and another program has set 2560, which stays; 128 was found"]);
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
     // Another file in its place, as soon as a number is to be written.
     machine.write("sys/block/loop5/size", "71093750");

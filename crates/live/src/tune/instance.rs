@@ -1,4 +1,4 @@
-//! A trace of the kernel's for us alone: an instance of tracefs, in which nobody else's events are.
+//! A private kernel trace: an instance of tracefs, which holds our events only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ pub trait Source {
     }
 }
 
-/// The instance. It goes when it is dropped; that of a process that was killed, with the next command that writes.
+/// The instance. Dropping it removes it; the next command that writes removes that of a killed process.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
@@ -148,7 +148,7 @@ impl Drop for Instance {
     }
 }
 
-/// Removes those of processes that live no more. One that is in use cannot be removed anyway.
+/// Removes the instances of processes that have ended. The kernel refuses to remove one in use.
 pub(super) fn sweep(roots: &Roots) {
     for entry in fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten() {
         if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {

@@ -1,6 +1,6 @@
 //! Locks that only root can take: files of mode 0600 in a folder of mode 0700.
 //!
-//! Whoever may open a file for reading may lock it (flock(2)), so that a lock on a folder of sysfs or on a state folder that
+//! Every process that may open a file for reading may lock it (flock(2)), so that a lock on a folder of sysfs or on a state folder that
 //! others may read can be taken by any local user. The lock goes with the process, however that ends. The file stays: a
 //! file that is removed while another process waits for it would give two processes a lock of one name.
 

@@ -9,7 +9,7 @@
 //! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
 //! - `state.rs`: what was found, on disk; `lock.rs`: one at a time; `process.rs`: whether who wrote that still lives;
 //! - `cautions.rs`: what speaks against a number;
-//! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: to those who collect metrics;
+//! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: for metrics collectors;
 //! - `instance.rs`: requests and faults as the kernel traces them; `events.rs`: its lines; `faults.rs`: those of faults, within
 //!   a budget; `adapt.rs`: from places of I/Os, and from what faults use, to numbers;
 //! - `watch.rs`: all of it together, over and over.

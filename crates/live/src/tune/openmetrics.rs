@@ -1,4 +1,4 @@
-//! The status of a watch for those who collect metrics: a file as node_exporter's textfile collector reads it.
+//! The status of a watch for metrics collectors: a file as node_exporter's textfile collector reads it.
 
 use super::Status;
 use crate::openmetrics::OpenMetrics;
@@ -15,7 +15,7 @@ impl Status {
         let flag = |is: bool| f64::from(u8::from(is));
         for (name, unit, help, value) in [
             ("watching", "", "Whether it is watched", flag(self.ended.is_none())),
-            ("read_ahead_bytes", "bytes", "The read-ahead that stands", bytes(self.now_kb)),
+            ("read_ahead_bytes", "bytes", "The read-ahead in effect", bytes(self.now_kb)),
             ("found_read_ahead_bytes", "bytes", "The read-ahead that was found", bytes(self.found_kb)),
             ("depth_bytes", "bytes", "The competitive depth of now, not rounded", seen.bytes),
             ("seek_seconds", "seconds", "Moving average of seeks", seconds(seen.seek_ns)),

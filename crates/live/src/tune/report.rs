@@ -10,7 +10,7 @@ use super::{Depth, Device, Process, Seen};
 /// Version of the JSON.
 pub(super) const SCHEMA: u32 = 1;
 
-/// What was asked for.
+/// The requested action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -29,17 +29,17 @@ pub struct Report {
     pub schema: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// What was asked for.
+    /// The requested action.
     pub action: Action,
     /// The device.
     pub device: Device,
     /// What stood there when it began.
     pub found_kb: u64,
-    /// What stands there now.
+    /// The number in effect, in KiB.
     pub now_kb: u64,
     /// What should stand there, and why; not when it was taken back.
     pub proposed: Option<Depth>,
-    /// What `--restore` would write; `None` if nothing of ours stands there.
+    /// What `--restore` would write; `None` if the number is not ours.
     pub old_kb: Option<u64>,
     /// Who watches it.
     pub watcher: Option<Process>,
@@ -61,13 +61,13 @@ impl Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// It was told to.
+    /// It was stopped.
     Stopped,
     /// Its time was over.
     Time,
     /// The device has gone, or has another medium.
     Gone,
-    /// Somebody else has set the number.
+    /// Another program has set the number.
     Changed,
 }
 
@@ -91,7 +91,7 @@ pub struct Status {
     pub half_turn_ns: u64,
     /// What was found.
     pub found_kb: u64,
-    /// What stands there.
+    /// The number in effect.
     pub now_kb: u64,
     /// The lowest that was written; `None` if none was.
     pub lowest_kb: Option<u64>,

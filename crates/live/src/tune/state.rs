@@ -1,8 +1,8 @@
-//! What was found before anything was written, in a file: whoever comes next can take it back.
+//! What was found before anything was written, in a file, so that a later run can restore it.
 //!
 //! The file is JSON, one entry a device. It is replaced as a whole (a new file, synced, renamed), so that a reader finds
 //! the old one or the new one. An entry is written before the number that it speaks of, and removed after that has been
-//! taken back: killed at any point, what is needed stands there. Writers take turns by a lock ([`super::lock`]).
+//! taken back: even after a kill at any point the file has what is needed. Writers take turns by a lock ([`super::lock`]).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use super::lock::{private_folder, try_lock};
 use super::{Device, Error, Kind, Process, Roots};
 
-/// Who changes the file has it for an instant; whoever has it for ten seconds may be anybody.
+/// A writer holds the file for an instant; one that holds it for ten seconds may be any program.
 const TRIES: u32 = if cfg!(test) { 10 } else { 500 };
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Where the state is, unless one says otherwise.
 pub const DEFAULT_STATE: &str = "/var/lib/headstart/tune.json";
-/// Of the file: what stands in it decides what root writes.
+/// Of the file: its content decides what root writes.
 const MODE: u32 = 0o600;
 /// Of the file: thousands of devices.
 const LARGEST_BYTES: u64 = 4 << 20;
@@ -58,7 +58,7 @@ pub(super) struct Entry {
     pub old_kb: u64,
     /// What may stand there by us: the one that stood there and the latest, of which one is there whenever we are killed.
     pub ours_kb: Vec<u64>,
-    /// Who watches, and takes it back when he ends.
+    /// The process that watches, and restores the number when it ends.
     pub watcher: Option<Process>,
 }
 
@@ -94,9 +94,9 @@ impl Entry {
         }
     }
 
-    /// `kb` is about to be written where `stands` does: one of the two is there from now on.
-    pub fn writes(&mut self, stands: u64, kb: u64) {
-        self.ours_kb.retain(|each| *each == stands && *each != kb);
+    /// `kb` is about to be written over `now`: one of the two is there from now on.
+    pub fn writes(&mut self, now: u64, kb: u64) {
+        self.ours_kb.retain(|each| *each == now && *each != kb);
         self.ours_kb.push(kb);
     }
 
@@ -112,12 +112,12 @@ impl Entry {
         device.kind == Kind::Loop || self.is_of(device)
     }
 
-    /// Whether what it found counts for the device, where `now` stands; or that is found anew.
+    /// Whether what it found counts for the device, where the number is `now`; or is recorded again.
     pub fn goes_on(&self, device: &Device, now: u64) -> bool {
         let known = now == self.old_kb || self.ours_kb.contains(&now);
         match device.kind {
             Kind::Loop => known || self.is_of(device),
-            // The same thing may have been mounted anew, with a number that is not ours.
+            // The same file system may have been mounted again, with a number that is not ours.
             Kind::FileSystem => known && self.is_of(device),
             Kind::Disk | Kind::Stacked => self.is_of(device),
         }
@@ -187,7 +187,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Error> {
     }
 }
 
-/// The file, for as long as nobody else writes it.
+/// The file, locked against other writers.
 #[derive(Debug)]
 pub(super) struct State {
     path: PathBuf,
@@ -274,7 +274,7 @@ fn make_folder_of(path: &Path) -> Result<(), Error> {
 }
 
 /// Puts a file with `text` and these rights in the place of what is there, at once; if `synced`, so that a loss of power
-/// does not lose it. The new file has a random name until then: nobody's file is in the way, and nobody's link is followed.
+/// does not lose it. The new file has a random name until then: no file is in the way, and no link is followed.
 ///
 /// # Errors
 /// As the system says; then the old one is as it was.
@@ -354,7 +354,7 @@ mod tests {
         let machine = Machine::new();
         let path = machine.path("lib/tune.json");
         let state = State::open(&machine.roots(), &path).expect("nobody has it");
-        let text = State::open(&machine.roots(), &path).expect_err("somebody has it").to_string();
+        let text = State::open(&machine.roots(), &path).expect_err("another program has it").to_string();
         let lock = machine.path("run/state.lock").display().to_string();
         assert_eq!(text, format!("{lock}: is held by another process; allowed: one at a time: wait, or end it"));
         let roots = machine.roots();
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(entry.ours_kb, [408, 400]);
         entry.writes(400, 400);
         assert_eq!(entry.ours_kb, [400]);
-        // What was found, or somebody else has set, is not ours.
+        // What was found, or another program has set, is not ours.
         entry.writes(128, 384);
         assert_eq!(entry.ours_kb, [384]);
     }

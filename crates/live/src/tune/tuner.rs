@@ -36,7 +36,7 @@ pub struct Tuner {
     pub(super) device: Device,
 }
 
-/// A device that nobody else changes, and the state file, which nobody else writes.
+/// A device and the state file, both locked against other instances.
 pub(super) struct Held {
     pub state: State,
     pub notes: Vec<String>,
@@ -83,10 +83,10 @@ impl Tuner {
             let old = entry.old_kb;
             let stands = match now {
                 now if now == old => format!("it is {old}, as it was found"),
-                now if entry.ours_kb.contains(&now) => format!(
-                    "what stands there is its number; the next --apply, --watch or --restore writes {old} first"
-                ),
-                now => format!("somebody has set {now} since, which stays"),
+                now if entry.ours_kb.contains(&now) => {
+                    format!("the number there is its own; the next --apply, --watch or --restore writes {old} first")
+                }
+                now => format!("another program has set {now} since, which stays"),
             };
             notes.push(format!("process {} watched it and was killed: {stands}", dead.pid));
         }
@@ -97,7 +97,7 @@ impl Tuner {
     /// Writes the depth. What was found before the first time is kept until [`Tuner::restore`].
     ///
     /// # Errors
-    /// As [`Tuner::show`]; the system does not allow it; somebody watches the device. Then the number is as it was.
+    /// As [`Tuner::show`]; the system does not allow it; another program watches the device. Then the number is as it was.
     pub fn apply(&self, wanted: &Wanted) -> Result<Report, Error> {
         let depth = Depth::of(&self.device, wanted, self.settings.force)?;
         let Held { mut state, mut notes, lock } = self.hold()?;
@@ -109,7 +109,7 @@ impl Tuner {
         };
         let old = entry.old_kb;
         if !entry.ours_kb.is_empty() && found != old && !entry.ours_kb.contains(&found) {
-            notes.push(format!("somebody else had set {found} since the last --apply"));
+            notes.push(format!("another program had set {found} since the last --apply"));
         }
         entry.writes(found, depth.kb);
         state.put(entry)?;
@@ -118,11 +118,11 @@ impl Tuner {
         self.report(Action::Apply, found, Some(depth), Some(old), notes)
     }
 
-    /// Writes what was found before the first [`Tuner::apply`]; with `force` even if somebody else has changed the number
+    /// Writes what was found before the first [`Tuner::apply`]; with `force` even if another program has changed the number
     /// since.
     ///
     /// # Errors
-    /// The system does not allow it; somebody watches the device, or has changed the number. Then it is as it was.
+    /// The system does not allow it; another program watches the device, or has changed the number. Then it is as it was.
     pub fn restore(&self, force: bool) -> Result<Report, Error> {
         let Held { mut state, mut notes, lock } = self.hold()?;
         let found = self.device.read_ahead_kb()?;
@@ -145,7 +145,7 @@ impl Tuner {
         } else {
             let ours = entry.ours_kb.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ");
             let problem =
-                format!("is {found}, neither ours ({ours}) nor what was found ({old}): somebody has changed it");
+                format!("is {found}, neither ours ({ours}) nor what was found ({old}): another program has changed it");
             return Err(Error::path(&self.device.file(), problem, "--force, which writes what was found"));
         }
         state.retain(|each| each.backing != entry.backing)?;
@@ -157,7 +157,7 @@ impl Tuner {
     /// and of a watcher of this one that was killed: what that had found is written.
     ///
     /// # Errors
-    /// The system does not allow it, or somebody else has the device.
+    /// The system does not allow it, or another program has the device.
     pub(super) fn hold(&self) -> Result<Held, Error> {
         self.device.check_writable()?;
         let lock = self.lock()?;
@@ -199,17 +199,17 @@ impl Tuner {
                 let said = self.write(old)?.unwrap_or_else(|| format!("and is {old} again, as it was found"));
                 format!("{who}: it was {now}, {said}")
             }
-            now => format!("{who}: somebody has set {now} since, which stays"),
+            now => format!("{who}: another program has set {now} since, which stays"),
         })
     }
 
-    /// Writes the number. Says so if somebody else has set another at once, which stays.
+    /// Writes the number. Says so if another program has set another at once, which stays.
     fn write(&self, kb: u64) -> Result<Option<String>, Error> {
         let now = self.device.write(kb)?;
-        Ok((now != kb).then(|| format!("{kb} was written, and somebody else has set {now} since, which stays")))
+        Ok((now != kb).then(|| format!("{kb} was written, and another program has set {now} since, which stays")))
     }
 
-    /// What stands there, to be written again later.
+    /// The number in effect, to be written again later.
     ///
     /// # Errors
     /// It is more than a state file may say.
@@ -225,7 +225,7 @@ impl Tuner {
     }
 
     /// # Errors
-    /// Somebody has it.
+    /// Another program has it.
     fn lock(&self) -> Result<Flock<File>, Error> {
         let name = format!("tune-{}", self.device.backing_name());
         try_lock(&self.settings.roots, &name)?.ok_or_else(|| self.is_watched())

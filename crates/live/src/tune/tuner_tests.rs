@@ -117,8 +117,9 @@ fn killed_between_the_state_and_the_number() {
         assert_eq!((report.now_kb, report.notes), (128, vec![note]));
         assert_eq!(entries(&machine), []);
     }
-    // Before it wrote its first number; and somebody else wrote after its last.
-    for (now, end) in [(128, ": it is 128, as it was found"), (256, ": somebody has set 256 since, which stays")] {
+    // Before it wrote its first number; and another program wrote after its last.
+    for (now, end) in [(128, ": it is 128, as it was found"), (256, ": another program has set 256 since, which stays")]
+    {
         set(&machine, now);
         left(&machine, 128, &[384], Some(DEAD));
         let notes = tuner(&machine).show(&wanted(512)).expect("it is there").notes;
@@ -134,24 +135,24 @@ fn killed_between_the_state_and_the_number() {
 }
 
 #[test]
-fn what_somebody_else_has_set_stays() {
+fn what_another_program_has_set_stays() {
     let machine = machine();
     tuner(&machine).apply(&wanted(384)).expect("it can be written");
     set(&machine, 1024);
     let file = machine.path("sys/class/bdi/8:0/read_ahead_kb");
-    let problem = "is 1024, neither ours (384) nor what was found (128): somebody has changed it";
+    let problem = "is 1024, neither ours (384) nor what was found (128): another program has changed it";
     let expected = format!("{}: {problem}; allowed: --force, which writes what was found", file.display());
     assert_eq!(error(tuner(&machine).restore(false)), expected);
     assert_eq!((kb(&machine).as_str(), entries(&machine).len()), ("1024", 1));
     let report = tuner(&machine).apply(&wanted(512)).expect("it can be written");
-    assert_eq!(report.notes, ["somebody else had set 1024 since the last --apply"]);
+    assert_eq!(report.notes, ["another program had set 1024 since the last --apply"]);
     set(&machine, 1024);
     assert_eq!(tuner(&machine).restore(true).expect("forced").now_kb, 128);
     // After a watcher that was killed nobody is asked.
     set(&machine, 1024);
     left(&machine, 128, &[384], Some(DEAD));
     let report = tuner(&machine).restore(false).expect("no mistake");
-    assert!(report.now_kb == 1024 && report.notes[0].ends_with("somebody has set 1024 since, which stays"));
+    assert!(report.now_kb == 1024 && report.notes[0].ends_with("another program has set 1024 since, which stays"));
     // The number may be another device's by now.
     left(&machine, 128, &[384], None);
     machine.write("sys/block/sda/wwid", "naa.2");

@@ -1,6 +1,6 @@
 //! Following what a device does, and setting its read-ahead by that; what was found comes back at the end.
 //!
-//! Whoever watches says every now and then that it is time to look. Between looks nothing happens, so that a watch is as
+//! The caller says every now and then that it is time to look. Between looks nothing happens, so that a watch is as
 //! testable as a policy: events come from a [`Source`], the time from the caller.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::state::{replace, Entry, State};
 use super::tuner::Held;
 use super::{Device, Error, Process, Settings, Tuner};
 
-/// How often it is looked whether the device is there and its number ours.
+/// How often the presence of the device and its number are checked.
 const CHECKS: Nanos = Nanos::from_millis(1_000);
 
 /// Of the file of metrics, whatever the umask: collectors of metrics run as users of their own.
@@ -90,7 +90,7 @@ impl<S: Source> Watch<S> {
         }
         let Held { mut state, mut notes, lock } = tuner.hold()?;
         if let Some(entry) = state.entry(device) {
-            let problem = format!("stands under --apply: {} was found", entry.old_kb);
+            let problem = format!("was set by --apply, and was {} before", entry.old_kb);
             return Err(Error::path(&device.path, problem, "headstart tune --restore first, then --watch"));
         }
         let (source, faults) = sources()?;
@@ -149,12 +149,12 @@ impl<S: Source> Watch<S> {
         if self.adapter.wants(now).is_none() {
             return Ok(None);
         }
-        // Of somebody else's number it is to be known before ours stands there.
+        // Of another program's number it is to be known before ours stands there.
         if let Some(ended) = self.check()? {
             return Ok(Some(ended));
         }
         let Settings { roots, state, .. } = &self.tuner.settings;
-        // The number that stands stays until the state can say of the next: the next look tries again.
+        // The number stays until the state file can record the next one: the next look tries again.
         let mut state = match State::try_open(roots, state) {
             Ok(Some(state)) => state,
             Ok(None) => return Ok(None),
@@ -223,7 +223,7 @@ impl<S: Source> Watch<S> {
         Ok((now? != self.status.now_kb).then_some(Ended::Changed))
     }
 
-    /// Whether a number is one that was written here. Somebody else may have set the one before the latest, too.
+    /// Whether a number is one that was written here. Another program may have set the one before the latest, too.
     fn is_ours(&self, now: u64) -> bool {
         match self.status.ended {
             Some(Ended::Changed) => now == self.status.now_kb,
@@ -264,7 +264,8 @@ impl<S: Source> Watch<S> {
             Ok(now) => {
                 self.status.now_kb = now;
                 // The kernel itself does, when a loop device is detached from some file systems.
-                let who = if there { "somebody".to_owned() } else { format!("{label} has gone, and somebody") };
+                let who =
+                    if there { "another program".to_owned() } else { format!("{label} has gone, and another program") };
                 self.note(format!("{who} has set {now}, which stays; {found} was found"));
             }
         }
@@ -302,7 +303,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 impl<S: Source> Drop for Watch<S> {
     fn drop(&mut self) {
-        // Who could be told of an error has been told of another. The state file says what was found.
+        // The caller already has another error. The state file says what was found.
         let _ = self.restore();
     }
 }

@@ -154,7 +154,7 @@ fn one_that_was_killed_is_put_right_by_the_next() {
 }
 
 #[test]
-fn somebody_else_s_number_stays() {
+fn another_programs_number_stays() {
     let machine = machine();
     let (mut watch, fake) = start(&machine);
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "1024");
@@ -163,7 +163,7 @@ fn somebody_else_s_number_stays() {
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Changed));
     let status = watch.end(Ended::Changed).expect("no error");
     assert_eq!((kb(&machine), status.now_kb), (1024, 1024));
-    assert_eq!(status.notes, ["somebody has set 1024, which stays; 128 was found"]);
+    assert_eq!(status.notes, ["another program has set 1024, which stays; 128 was found"]);
     assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
     // It may be the one that stood there before ours.
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
@@ -217,7 +217,7 @@ fn what_cannot_be_watched_is_refused_and_nothing_changed() {
     let text = refused(tuner(&machine), settings());
     assert_eq!(
         text,
-        "/dev/loop5: stands under --apply: 128 was found; allowed: headstart tune --restore first, then --watch"
+        "/dev/loop5: was set by --apply, and was 128 before; allowed: headstart tune --restore first, then --watch"
     );
     tuner(&machine).restore(false).expect("it can be written");
     // No traces, no arm, no place for metrics, no requests.
