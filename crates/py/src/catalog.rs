@@ -12,7 +12,7 @@ use crate::errors::guarded;
 
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
 /// replacements also say whether they are `hinted`, policies whether they leave replacement open and of which `family`
-/// they are ("demand", "hinted", "read-ahead"), read-aheads what they must be told (`needs`: "nothing", the "drive"'s
+/// they are ("demand", "hinted", "read-ahead"), read-aheads what they need to know (`needs`: "nothing", the "drive"'s
 /// seeks, the "future"), formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> PyResult<String> {

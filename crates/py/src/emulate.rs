@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use crate::devices::table;
 use crate::errors::{outside, to_python};
 
-/// How often Python is told, and asked whether to go on.
+/// How often Python gets the progress, and is asked whether to go on.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Shows `image` as the file disk.img in the folder `mount`, whose reads take what the device `profile` with `keys` (a
-/// JSON object) laid over it needs for them, until somebody unmounts it, Ctrl-C comes, or `on_progress` stops it: that is
+/// JSON object) laid over it needs for them, until it is unmounted, Ctrl-C comes, or `on_progress` stops it: that is
 /// called with the statistics as JSON as soon as it is mounted and 10 times a second, and stops it by returning what is
 /// true, or by an exception. Returns the statistics at the end, whether files of it were still open, and whether something
 /// else was mounted on it.

@@ -31,14 +31,14 @@ pub fn to_python(error: impl std::fmt::Display) -> PyErr {
 }
 
 thread_local! {
-    /// What a panic of this thread says: `None` outside of [`guarded`], where panics are printed as ever.
+    /// What a panic of this thread says: `None` outside of [`guarded`], where panics are printed as usual.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Whether all work fails, for tests.
 static PLANTED: AtomicBool = AtomicBool::new(false);
 
-/// While `on`, every function of this module fails as by a fault of headstart, so that tests see what becomes of it.
+/// While `on`, every function of this module fails as if headstart had a fault, so that tests can check how it is reported.
 #[pyfunction]
 pub fn panic_for_tests(on: bool) {
     PLANTED.store(on, Ordering::Relaxed);

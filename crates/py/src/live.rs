@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::errors::{outside, to_python};
 use crate::simulation::{described, source, tell};
 
-/// Speeds that make sense: slower takes for ever, faster is beyond what any machine can keep.
+/// Speeds that make sense: slower never ends, faster is beyond what any machine can do.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 
 /// How late waits may end on average, as a share of what a disk takes, before the result says so.
