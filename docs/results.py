@@ -25,7 +25,7 @@ from typing import Any
 from tables import table
 
 import headstart
-from headstart import HeadstartError, studies
+from headstart import HeadstartError, _environment, studies
 from headstart.cli.output import write_text
 from headstart.cli.progress import watched
 from headstart.report.text import difference_text, value_text
@@ -157,9 +157,10 @@ def compute(name: str) -> str:
         HeadstartError: A trace that it needs is absent: its file would lose rows.
     """
     study = studies.load(name)
+    folders = _environment.folders()
     rows = watched(
         f"reproducing {name}",
-        lambda tell: study.run([], lambda text, share: tell(share, f"{name}: {text}")),
+        lambda tell: study.run([], lambda text, share: tell(share, f"{name}: {text}"), folders=folders),
     )
     absent = list(dict.fromkeys(row.quantity for row in rows if row.note.startswith(SKIPPED)))
     if absent:

@@ -133,6 +133,11 @@ def test_the_cache_of_a_study_trusts_only_the_users_own_folder(tmp_path: Path) -
 
 
 def test_environment_variables_are_read_in_one_place() -> None:
-    files = Path(headstart.__file__).parent.rglob("*.py")
+    files = list(Path(headstart.__file__).parent.rglob("*.py"))
     found = [path for path in files if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
     assert [path.name for path in found] == ["_environment.py"]
+    # And by commands alone: what lies below them is given what they found.
+    callers = [
+        path for path in files if re.search(r"_environment\.folders\(|import .*\bfolders\b", path.read_text("utf-8"))
+    ]
+    assert [path.parent.name for path in callers] == ["cli"]

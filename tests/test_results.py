@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headstart import HeadstartError, studies
-from headstart._environment import CACHE_VARIABLE
+from headstart import HeadstartError, _environment, studies
+from headstart._environment import Folders
 from headstart.studies._lab import Lab, Steps
 from headstart.studies._rows import finding, number, unpublished
 from headstart.studies._study import Study
@@ -132,12 +132,10 @@ def test_every_study_has_a_file_of_its_items(results: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(QUICK))
-def test_files_hold_what_the_studies_compute(
-    results: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_hold_what_the_studies_compute(results: ModuleType, name: str, tmp_path: Path) -> None:
     """Each row as it was computed when the file was written, to the last digit; see `make results`."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    fresh = studies.load(name).run(QUICK[name], lambda _text, _share: None)
+    folders = Folders(traces=_environment.folders().traces, cache=tmp_path)
+    fresh = studies.load(name).run(QUICK[name], lambda _text, _share: None, folders=folders)
     if absent := [row.quantity for row in fresh if row.note.startswith(results.SKIPPED)]:
         pytest.skip(f"{name}: traces are absent for {', '.join(absent)}: set HEADSTART_TRACES")
     held = [row for row in results.load(name)["rows"] if row.item in QUICK[name]]

@@ -218,9 +218,8 @@ def test_no_trace_no_picture(lab: Lab) -> None:
     assert kimbrel96.STUDY.figures["figure4"](lab) is None
 
 
-def test_the_variable_says_where_traces_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path))
-    found = folders()
+def test_the_users_folder_of_traces_is_looked_through(tmp_path: Path) -> None:
+    found = folders(tmp_path)
     assert tmp_path / "programs" in found["programs"]
     assert {tmp_path / "buffer-cache", tmp_path / "third-party" / "buffer-cache"} <= set(found["buffer-cache"])
 

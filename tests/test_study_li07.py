@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headstart import HeadstartError, model
-from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE
+from headstart._environment import TRACES_VARIABLE
 from headstart.report.charts import svg
 from headstart.studies._lab import Cell
 from headstart.studies._rows import VERDICTS, Row
@@ -36,12 +36,6 @@ from headstart.studies.li07._system import Case, Runs
 
 def quiet(_text: str, _share: float) -> None:
     """Report nothing."""
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep nothing of the user's."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
 
 
 def verdicts(rows: list[Row]) -> dict[str, str]:

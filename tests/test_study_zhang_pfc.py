@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from headstart import HeadstartError
-from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, cache_folder
+from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, Folders, folders
 from headstart.report.charts import svg
 from headstart.studies import load
 from headstart.studies._lab import Cell, Store
@@ -62,8 +63,7 @@ def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     trace, table = program(120)
     (folder / "programs" / "multi6.csv.xz").write_bytes(lzma.compress(trace))
     (folder / "programs" / "multi6.files.csv.xz").write_bytes(lzma.compress(table))
-    monkeypatch.setattr(_workloads, "folders", lambda: [folder])
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(_workloads, "folders", lambda _traces: [folder])
     return folder
 
 
@@ -73,7 +73,7 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
 
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     pictures: dict[str, Any] = {}
-    rows = STUDY.run([], quiet, pictures.__setitem__)
+    rows = STUDY.run([], quiet, pictures.__setitem__, folders=Folders(cache=tmp_path / "cache"))
     assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").items)
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
@@ -106,7 +106,7 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert all(ours[row.quantity] == row.ours for row in cells)
     kept = list((tmp_path / "cache" / "zhang-pfc").glob("*.json"))
     assert len(kept) > 480
-    again = STUDY.run(["matrix"], quiet)
+    again = STUDY.run(["matrix"], quiet, folders=Folders(cache=tmp_path / "cache"))
     assert again == by_item(rows, "matrix"), "from the cache"
     assert list(pictures) == ["figure4", "figure5", "figure6", "figure7"]
     drawn = {item: re.sub(r"<[^>]*>", " ", svg(chart)) for item, chart in pictures.items()}
@@ -138,8 +138,7 @@ def test_bars_are_what_the_rows_say(traces: Path) -> None:
 
 
 def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_workloads, "folders", lambda: [tmp_path])
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(_workloads, "folders", lambda _traces: [tmp_path])
     pictures: dict[str, Any] = {}
     rows = STUDY.run([], quiet, pictures.__setitem__)
     assert not pictures
@@ -376,10 +375,30 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
 def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path / "traces"))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cells"))
-    assert _workloads.folders()[0] == tmp_path / "traces"
-    assert cache_folder() == tmp_path / "cells"
+    assert folders() == Folders(traces=tmp_path / "traces", cache=tmp_path / "cells")
+    monkeypatch.setenv(TRACES_VARIABLE, "")
     monkeypatch.delenv(CACHE_VARIABLE)
-    assert cache_folder().name in ("headstart", "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    found = folders()
+    assert found.traces is None
+    assert found.cache is not None
+    assert found.cache.name in ("headstart", "Cache")
+    if sys.platform == "linux":
+        assert found.cache == tmp_path / "caches" / "headstart"
+
+
+def test_folders_are_passed_down(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a study is given counts, whatever the environment says: it is read by the command alone."""
+    monkeypatch.undo()
+    monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path / "elsewhere"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "other"))
+    given = Folders(traces=traces, cache=tmp_path / "given")
+    with _matrix.Lab(tmp_path, quiet, 1, folders=given) as lab:
+        assert lab.workloads.found[0].section["trace"] == str(tmp_path / "financial1_first10k.spc")
+        lab.ask(_matrix.Case(lab.workloads.found[0], "RA", "H", 2.0).scenario({"name": "none"}))
+        lab.wait()
+    assert len(list((tmp_path / "given" / "zhang-pfc").glob("*.json"))) == 1
+    assert not (tmp_path / "other").exists()
 
 
 def test_variants_name_keys_of_the_coordinator() -> None:

@@ -1,25 +1,29 @@
-"""The environment variables of headstart: read here and nowhere else."""
+"""The environment variables of headstart: read here, once for each command, and passed down."""
 
+import dataclasses
 import os
-import sys
 from pathlib import Path
+
+import platformdirs
 
 CACHE_VARIABLE = "HEADSTART_CACHE"
 TRACES_VARIABLE = "HEADSTART_TRACES"
 
 
-def cache_folder() -> Path:
-    """Return where finished cells are kept: $HEADSTART_CACHE, or a folder of the user's caches."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "headstart"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "headstart" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headstart"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Folders:
+    """Folders of the user that studies work with."""
+
+    traces: Path | None = None
+    """Where traces are looked for besides those of the checkout."""
+    cache: Path | None = None
+    """Where finished cells are kept; they are not kept if `None`."""
 
 
-def trace_folders() -> list[Path]:
-    """Return the folder that $HEADSTART_TRACES names, if it names one."""
-    given = os.environ.get(TRACES_VARIABLE)
-    return [Path(given)] if given else []
+def folders() -> Folders:
+    """Return the folders of $HEADSTART_TRACES and $HEADSTART_CACHE, the latter by default within the user's caches."""
+    traces, cache = os.environ.get(TRACES_VARIABLE), os.environ.get(CACHE_VARIABLE)
+    return Folders(
+        traces=Path(traces) if traces else None,
+        cache=Path(cache) if cache else platformdirs.user_cache_path("headstart", appauthor=False),
+    )

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headstart import studies
+from headstart import _environment, studies
 from headstart._core import HeadstartError
 from headstart.cli import options, output, reproduce_live
 from headstart.cli.progress import watched
@@ -71,9 +71,10 @@ def reproduce(
         wanted = study.chosen(items or [])
         output.check_targets(json, html)
         draw = pictures.__setitem__ if html is not None else None
+        folders = _environment.folders()
         rows = watched(
             f"reproducing {paper}",
-            lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw),
+            lambda tell: study.run(wanted, lambda text, share: tell(share, f"{paper}: {text}"), draw, folders=folders),
         )
     if json != "-":
         show(output.console(), title, lines, rows)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from headstart import _core, temporary
-from headstart._environment import cache_folder
+from headstart._environment import Folders
 from headstart.simulation import Result, simulate
 from headstart.studies._rows import Row
 
@@ -161,12 +161,21 @@ class Lab(Generic[T]):
     outcome: type[T]
     kept: str | None = None
 
-    def __init__(self, scratch: Path, report: Report, workers: int | None = None, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        report: Report,
+        workers: int | None = None,
+        store: Store | None = None,
+        *,
+        folders: Folders | None = None,
+    ) -> None:
         self.scratch = scratch
         self.report = report
+        self.folders = folders or Folders()
         self._store = store
-        if store is None and self.kept is not None:
-            self._store = Store(cache_folder() / self.kept.split()[0], self.kept)
+        if store is None and self.kept is not None and self.folders.cache is not None:
+            self._store = Store(self.folders.cache / self.kept.split()[0], self.kept)
         self._pool = concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count() or 1)
         self._cells: dict[str, Cell[T]] = {}
         self._pending: set[concurrent.futures.Future[T]] = set()

@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headstart import temporary
 from headstart._core import HeadstartError
+from headstart._environment import Folders
 from headstart.report.charts import altair, styled
 from headstart.studies._lab import Lab, Report, Steps
 from headstart.studies._rows import Basis, Row
@@ -29,8 +29,8 @@ class Study(Generic[L]):
     """The paper in one line."""
     seeds: str
     """The seeds of its random numbers, in words."""
-    lab: Callable[[Path, Report], L]
-    """Makes the laboratory of a run."""
+    lab: type[L]
+    """The laboratory of a run."""
     steps: Mapping[str, Callable[[L], Steps]]
     """Each item that can be asked for (a figure, a table, findings); its docstring begins with a line on what it is."""
     figures: Mapping[str, Callable[[L], Any]] = dataclasses.field(default_factory=dict)
@@ -54,10 +54,13 @@ class Study(Generic[L]):
                 raise HeadstartError(f'{self.name}: no item "{item}"; allowed: {", ".join(self.steps)}')
         return list(dict.fromkeys(items)) or list(self.steps)
 
-    def run(self, items: list[str], report: Report, draw: Draw | None = None) -> list[Row]:
+    def run(
+        self, items: list[str], report: Report, draw: Draw | None = None, *, folders: Folders | None = None
+    ) -> list[Row]:
         """Compute the rows of `items` in their order, of all items if the list is empty.
 
-        `report` is called with what is under way and the share done, `draw` with the pictures.
+        `report` is called with what is under way and the share done, `draw` with the pictures. Without `folders`, the
+        user's, traces are looked for in the checkout only, and no finished run is kept.
 
         Raises:
             HeadstartError: There is no such item, or pictures are asked for and `headstart[report]` is not installed.
@@ -66,7 +69,7 @@ class Study(Generic[L]):
         drawn = [item for item in asked if item in self.figures] if draw is not None else []
         if drawn:
             altair(f"reproduce {self.name} --html")
-        with temporary.folder() as scratch, self.lab(scratch, report) as lab:
+        with temporary.folder() as scratch, self.lab(scratch, report, folders=folders) as lab:
             done = lab.finish({item: self.steps[item](lab) for item in asked})
             for item in drawn:
                 if draw is not None and (chart := self.figures[item](lab)) is not None:

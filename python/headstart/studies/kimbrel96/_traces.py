@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from headstart._environment import trace_folders
 from headstart.studies._lab import Lab
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._outcome import Outcome
@@ -119,7 +118,7 @@ class Traces:
 
     def __init__(self, lab: Lab[Outcome], roots: Mapping[str, list[Path]] | None = None) -> None:
         """Look for every stand-in and survey what is found; expanded copies lie in the laboratory's folder."""
-        roots = folders() if roots is None else roots
+        roots = folders(lab.folders.traces) if roots is None else roots
         found: list[tuple[StandIn, Path]] = []
         self.missing: list[StandIn] = []
         for stand_in in STAND_INS:
@@ -143,9 +142,9 @@ class Traces:
         return [each for each in self.workloads if each.stand_in.name in names]
 
 
-def folders() -> dict[str, list[Path]]:
-    """Return where to look for the traces of each kind, in order."""
-    given = trace_folders()
+def folders(traces: Path | None) -> dict[str, list[Path]]:
+    """Return where to look for the traces of each kind, in order; `traces` is the user's folder."""
+    given = [traces] if traces else []
     beside = [PROJECT.parent / "shared" / "traces"]
     return {
         "programs": [PROJECT / "examples" / "traces", Path("examples/traces"), *(each / "programs" for each in given)],

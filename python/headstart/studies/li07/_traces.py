@@ -9,7 +9,7 @@ import lzma
 from pathlib import Path
 from typing import Final
 
-from headstart._environment import TRACES_VARIABLE, trace_folders
+from headstart._environment import TRACES_VARIABLE
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, unpublished
 from headstart.studies.li07 import _published as paper
@@ -35,7 +35,7 @@ TABLE: Final = "file,max_offset,disk_size,path\n"
 
 def programs(lab: Lab) -> Steps:
     """Recorded programs side by side: time under each policy, and CP beside OPT."""
-    places = {names: [found(name) for name in names] for names in TOGETHER}
+    places = {names: [found(name, lab.folders.traces) for name in names] for names in TOGETHER}
     whole = {names: [path for path in paths if path is not None] for names, paths in places.items()}
     runs = {
         names: lab.runs(Case(" + ".join(names), section(paths, lab.scratch)))
@@ -57,16 +57,16 @@ def programs(lab: Lab) -> Steps:
     return rows
 
 
-def folders() -> list[Path]:
-    """Return where to look, in order."""
-    given = trace_folders()
+def folders(traces: Path | None) -> list[Path]:
+    """Return where to look, in order; first in `traces`, the user's folder."""
+    given = [traces] if traces else []
     roots = [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
     return [folder for root in roots for folder in (root, root / "programs")]
 
 
-def found(name: str) -> Path | None:
+def found(name: str, traces: Path | None) -> Path | None:
     """Return the trace of a program, if it was found."""
-    paths = (folder / f"{name}.csv.xz" for folder in folders())
+    paths = (folder / f"{name}.csv.xz" for folder in folders(traces))
     return next((path for path in paths if path.is_file()), None)
 
 

@@ -125,7 +125,7 @@ class Lab(_lab.Lab[Outcome]):
     @functools.cached_property
     def workloads(self) -> Workloads:
         """The workloads that were found."""
-        return Workloads(self.scratch)
+        return Workloads(self.scratch, self.folders.traces)
 
     def runs(self, case: Case, coordinators: Mapping[str, Mapping[str, Any]] = COORDINATORS) -> Runs:
         """Ask for a case with each coordinator."""

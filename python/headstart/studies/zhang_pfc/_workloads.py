@@ -24,7 +24,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from headstart._environment import trace_folders
 from headstart.studies.zhang_pfc import _published as paper
 
 PROJECT = Path(__file__).parents[4]
@@ -82,12 +81,12 @@ class Workload:
 class Workloads:
     """The workloads of the matrix that were found, and the sources that were not."""
 
-    def __init__(self, scratch: Path, roots: Iterable[Path] | None = None) -> None:
+    def __init__(self, scratch: Path, traces: Path | None = None) -> None:
         """Look for every source; `scratch` takes expanded copies, since each trace is read hundreds of times."""
         self.found: list[Workload] = []
         self.missing: list[Source] = []
         for source in SOURCES:
-            path = find(source, folders() if roots is None else list(roots))
+            path = find(source, folders(traces))
             if path is None:
                 self.missing.append(source)
             else:
@@ -98,9 +97,9 @@ class Workloads:
         return [each for each in self.found if each.name in names]
 
 
-def folders() -> list[Path]:
-    """Return where to look, in order."""
-    given = trace_folders()
+def folders(traces: Path | None) -> list[Path]:
+    """Return where to look, in order; first in `traces`, the user's folder."""
+    given = [traces] if traces else []
     return [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
 
 
