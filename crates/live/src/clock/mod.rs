@@ -5,7 +5,7 @@
 //! to be done with an action, at a barrier) are made of this, so that a run can be driven by
 //! - [`RealClock`]: the machine's own, which may run faster or slower than the times of the program; or
 //! - [`SteppedClock`]: a virtual one for tests. Workers run one at a time, and when all are parked the time of the next
-//!   one comes at once. Nothing takes time of itself, so that a run comes out the same every time.
+//!   one comes at once. Nothing takes time of itself, so that every run has the same result.
 //!
 //! A wake is never lost: if the worker is not parked, its next park returns at once. Hence a park may return though
 //! nothing has happened that the worker waits for: it looks, and parks again.
@@ -32,7 +32,7 @@ pub trait Clock: Sync {
     /// The worker waits until it is woken, or until the time `until`.
     fn park(&self, worker: usize, until: Option<Nanos>);
 
-    /// Lets everybody go first who has something to do at this instant. A real clock knows no such instant.
+    /// Lets all other workers with something to do at this instant go first. A real clock knows no such instant.
     fn settle(&self, worker: usize);
 
     /// Ends the worker's park, or the one to come.

@@ -5,9 +5,9 @@
 //! the image, one read at a time, so that at the end there is only the answer to be given. Being late moves no later
 //! end: see [`ClockedDrive`]. How late answers are is counted. Memory: the data of the reads outstanding.
 //!
-//! Timers wake a thread late, by 5 us on a machine of one's own and 60 us on a virtual one, but by about as much each
-//! time. The arm has itself woken earlier by what it was late of late, and then looks at the clock until the time has
-//! come: no answer is ever given before it.
+//! Timers wake a thread late, by 5 us on a physical machine and 60 us on a virtual one, but by about as much each time. The
+//! arm sets its timer earlier by its recent lateness, and then polls the clock until the time has come: no answer is
+//! ever early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,13 +21,13 @@ use super::statistics::{About, Counts, Statistics};
 use super::ClockedDrive;
 use crate::Clock;
 
-/// More is no timer's lateness but a machine that is busy, and too long to look at the clock.
+/// Longest time to poll the clock: a longer lateness comes from a busy machine, not from the timer.
 const WAKES_LATE_MAX: Nanos = Nanos::from_micros(100);
 
 /// The arm among the workers of its clock.
 pub(super) const ARM: usize = 0;
 
-/// Who waits for a read.
+/// The requester of a read.
 pub(super) trait Answer: Send + 'static {
     /// Here it is.
     fn data(self, data: &[u8]);

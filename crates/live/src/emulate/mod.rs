@@ -1,15 +1,15 @@
 //! An emulated disk: a file whose reads take the time that a simulated drive needs for them.
 //!
 //! [`Emulation::mount`] mounts a folder through FUSE. A read of its `disk.img` is a request to a drive of
-//! `headstart-device`, the very code that the simulator runs: it arrives at the drive when it comes here, queues, and is
-//! answered, with the bytes of an image, at the instant at which the drive is done with it. A stock kernel puts a
-//! loop device and a file system on top and reads from a disk that one can choose. What FUSE itself takes (some 15 us a
-//! read) comes on top; it is measured, and taken off nothing. The disk can be read and not written.
+//! `headstart-device`, the same code that the simulator runs: it arrives at the drive when FUSE delivers it, queues, and is
+//! answered with bytes of an image at the instant at which the drive finishes it. A stock kernel puts a loop device and a
+//! file system on top, and so reads from any drive that has a profile. The time of FUSE itself (some 15 us a read) is
+//! added; it is measured and not compensated. The disk is read-only.
 //!
 //! - `clocked.rs`: the drive, which gets the time from its caller: its ends are the simulator's to the nanosecond;
-//! - `arm.rs`: the thread that answers in time; `punctual.rs`: what helps it; `image.rs`: what is answered;
-//! - `files.rs`: the files of the mount; `mounted.rs`: mounting, and above all unmounting; `mount.rs`: the whole;
-//! - `statistics.rs`: what has been done, as JSON; `openmetrics.rs`: the same as OpenMetrics.
+//! - `arm.rs`: the thread that answers on time; `punctual.rs`: its priority and timers; `image.rs`: the data;
+//! - `files.rs`: the files of the mount; `mounted.rs`: mounting and unmounting; `mount.rs`: the whole;
+//! - `statistics.rs`: the statistics, as JSON; `openmetrics.rs`: the same as OpenMetrics.
 
 mod arm;
 #[cfg(test)]

@@ -12,9 +12,9 @@ impl Statistics {
         let mut metrics = OpenMetrics::new("headstart_emulate_", &[("profile", &self.about.profile)]);
         for (name, value, help) in [
             ("requests", self.requests, "Reads that have ended"),
-            ("sequential_requests", self.sequential, "Reads that began where the one before had its end"),
+            ("sequential_requests", self.sequential, "Reads that began where the one before ended"),
             ("failed_requests", self.failed, "Reads that the image could not answer"),
-            ("buffer_hits", self.buffer_hits, "Requests of the drive that began in its buffer"),
+            ("buffer_hits", self.buffer_hits, "Requests whose first sector was in the buffer of the drive"),
         ] {
             metrics.counter(name, "", help, value as f64);
         }
@@ -23,8 +23,8 @@ impl Statistics {
             ("busy_seconds", self.busy_ns, "Time with anything in service"),
             ("seek_seconds", self.seek_ns, "Moving the arm"),
             ("rotation_seconds", self.rotation_ns, "Waiting for the first sector"),
-            ("transfer_seconds", self.transfer_ns, "Media and bus"),
-            ("overhead_seconds", self.overhead_ns, "The controller"),
+            ("transfer_seconds", self.transfer_ns, "Transfer by media and bus"),
+            ("overhead_seconds", self.overhead_ns, "Controller overhead"),
             ("wait_seconds", self.wait_ns, "Waiting within the drive"),
             ("queue_seconds", self.queue_ns, "From arrival to the start of service"),
         ] {
@@ -32,7 +32,7 @@ impl Statistics {
         }
         for (name, value, help) in [
             ("outstanding_requests", self.outstanding, "Reads that have arrived and not ended"),
-            ("queue_depth_max", self.queue_depth_max, "The most of them at any time"),
+            ("queue_depth_max", self.queue_depth_max, "Most outstanding reads at any time"),
         ] {
             metrics.gauge(name, "", help, f64::from(value));
         }
@@ -44,7 +44,7 @@ impl Statistics {
             ("_count", count as f64),
             ("_sum", seconds(mean * count)),
         ];
-        let help = "By how much replies were given after the end that the drive named";
+        let help = "Delay of replies after the end of service in the drive";
         metrics.family("lateness_seconds", "summary", "seconds", help, &quantiles);
         metrics.finish()
     }

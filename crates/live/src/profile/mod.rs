@@ -1,12 +1,14 @@
-//! What a device is, found by reading it: seek curve, turn, rates by place, overhead, and how much at once is worth it.
+//! Measures a device by reading it: seek curve, rotation, rates by place, overhead, and the queue depth that pays.
 //!
 //! [`measure`] asks a [`Probe`] for reads and times them; it never writes. The same code measures a simulated drive in
 //! virtual time ([`SimulatedProbe`]), which tests do, and a real one through direct reads ([`DirectProbe`], [`profile`]).
-//! What it has found of a drive with an arm becomes a profile ([`Profile::toml`]), which the simulator loads.
+//! The findings on a drive with an arm become a profile ([`Profile::toml`]), which the simulator loads.
 //!
-//! - `probe.rs`, `simulated.rs`, `direct.rs`: whom is asked; `lab.rs`: time, chance and progress;
-//! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: a part each, and how it is measured;
-//! - `map.rs`: tracks by place; `errors.rs`: how far off each number may be; `drive.rs`: the profile of it all; `no_arm.rs`: that of a device without an arm; `findings.rs`: the same for people and programs.
+//! - `probe.rs`, `simulated.rs`, `direct.rs`: the devices that are read; `lab.rs`: time, chance and progress;
+//! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: one part of the measurement
+//!   each;
+//! - `map.rs`: tracks by place; `errors.rs`: the error of each number; `drive.rs`: the profile;
+//!   `no_arm.rs`: that of a device without an arm; `findings.rs`: all of it for people and programs.
 
 mod depths;
 mod direct;
@@ -45,7 +47,7 @@ use toml::Table;
 
 use lab::Lab;
 
-/// Less than that says nothing about the arm, in sectors: 64 MiB.
+/// Smallest device whose arm can be measured, in sectors: 64 MiB.
 const LEAST_SECTORS: u64 = 1 << 17;
 
 /// Why there is no profile.
@@ -55,7 +57,7 @@ pub enum Error {
     /// A file or device.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// What was measured says nothing.
+    /// The measurements are not conclusive.
     #[error("{problem}; allowed: {allowed}")]
     Unclear {
         /// Why it does not.

@@ -1,4 +1,4 @@
-//! What the read-ahead should be by what the arm does: places of I/Os in, numbers to write out.
+//! The read-ahead that fits the arm's seeks: places of I/Os in, numbers to write out.
 //!
 //! Source: Li, Shen and Papathanasiou, EuroSys 2007, section 5: the seek distances of past I/Os go through the drive's seek
 //! curve into a moving average; with half a turn, and times the rate at the place, that is the depth. The averages are the

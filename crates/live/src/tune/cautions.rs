@@ -1,4 +1,4 @@
-//! What speaks against a number: of the device that it is for, and of its size.
+//! Warnings about a number: about the device that it is for, and about its size.
 
 use super::{Device, Kind};
 
@@ -7,7 +7,7 @@ use super::{Device, Kind};
 const FAULTS_KB: u64 = 512;
 /// Names of disks that are not hardware: virtio, Xen, the network's block devices, memory.
 const VIRTUAL_NAMES: [&str; 6] = ["vd", "xvd", "nbd", "rbd", "zram", "ram"];
-/// What virtual disks say of their maker or model.
+/// Makers and models that virtual disks report.
 const VIRTUAL_MAKERS: [&str; 8] =
     ["qemu", "vmware", "vbox", "msft", "virtual", "google persistentdisk", "amazon elastic block store", "xen"];
 
@@ -20,7 +20,7 @@ pub(super) fn of_an_arm(device: &Device) -> Vec<String> {
         // What lies below is a file's disk: the user knows.
         Kind::Loop => {}
         Kind::FileSystem => say(format!(
-            "{label} is {}, a file system without a block device: what moves behind it, if anything does, is not known; \
+            "{label} is {}, a file system without a block device: the device behind it, if any, is not known; \
              a depth computed for an arm may mean nothing there",
             device.identity.as_deref().unwrap_or("of an unknown kind")
         )),

@@ -61,7 +61,7 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// The depth for `device`; more than [`USUAL`] with `force` only.
+    /// The depth for `device`; more than 16 MiB with `force` only.
     ///
     /// # Errors
     /// There is no such profile, nothing in it moves, or the depth is none.

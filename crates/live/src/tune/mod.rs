@@ -1,18 +1,18 @@
-//! Read-ahead of a real device: what it is, what it should be, set and taken back.
+//! Read-ahead of a real device: the number in effect, the number it should be, setting and restoring it.
 //!
 //! Linux has one number a backing device, `read_ahead_kb`: how far it reads ahead of a sequential reader. Competitive
-//! prefetching (Li, Shen and Papathanasiou, EuroSys 2007) says what it should be: what the device transfers within the
-//! average switch, seek and half a turn. [`Tuner`] shows that beside what there is, writes it, and takes it back; [`Watch`]
-//! follows what the arm really does, as the paper does at run time. The number that was found is in a file of its own before
-//! anything is written, so that whatever ends them loses nothing.
+//! prefetching (Li, Shen and Papathanasiou, EuroSys 2007) defines a good value: as much as the device transfers
+//! during an average switch, seek and half a turn. [`Tuner`] shows it beside the number in effect, writes it, and restores
+//! the old one; [`Watch`] follows the arm's real seeks, as the paper does at run time. The old number is in a state file before
+//! anything is written, so that it can be restored however the process ends.
 //!
 //! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
-//! - `state.rs`: what was found, on disk; `lock.rs`: one at a time; `process.rs`: whether who wrote that still lives;
-//! - `cautions.rs`: what speaks against a number;
-//! - `tuner.rs`: show, apply, restore; `report.rs`: what they say; `openmetrics.rs`: for metrics collectors;
-//! - `instance.rs`: requests and faults as the kernel traces them; `events.rs`: its lines; `faults.rs`: those of faults, within
-//!   a budget; `adapt.rs`: from places of I/Os, and from what faults use, to numbers;
-//! - `watch.rs`: all of it together, over and over.
+//! - `state.rs`: the old numbers, on disk; `lock.rs`: one instance at a time; `process.rs`: whether the writer is still running;
+//! - `cautions.rs`: warnings about a number;
+//! - `tuner.rs`: show, apply, restore; `report.rs`: their reports; `openmetrics.rs`: for metrics collectors;
+//! - `instance.rs`: requests and faults as the kernel traces them; `events.rs`: the lines of the trace; `faults.rs`: fault events,
+//!   within a budget; `adapt.rs`: numbers from the places of I/Os and from the pages that faults use;
+//! - `watch.rs`: the loop around all of it.
 //!
 //! All that is read and written lies under [`Roots`], so that tests have machines of their own.
 

@@ -14,10 +14,10 @@ impl Status {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let flag = |is: bool| f64::from(u8::from(is));
         for (name, unit, help, value) in [
-            ("watching", "", "Whether it is watched", flag(self.ended.is_none())),
+            ("watching", "", "1 while the watch runs", flag(self.ended.is_none())),
             ("read_ahead_bytes", "bytes", "The read-ahead in effect", bytes(self.now_kb)),
-            ("found_read_ahead_bytes", "bytes", "The read-ahead that was found", bytes(self.found_kb)),
-            ("depth_bytes", "bytes", "The competitive depth of now, not rounded", seen.bytes),
+            ("found_read_ahead_bytes", "bytes", "The read-ahead before the watch", bytes(self.found_kb)),
+            ("depth_bytes", "bytes", "The current competitive depth, not rounded", seen.bytes),
             ("seek_seconds", "seconds", "Moving average of seeks", seconds(seen.seek_ns)),
             ("rate_bytes_per_second", "", "Moving average of rates", seen.bytes_per_second),
             ("watched_seconds", "seconds", "Time since the start", seconds(self.elapsed_ns)),
@@ -27,14 +27,14 @@ impl Status {
         }
         for (name, help, value) in [
             ("requests", "Requests that the device has served", seen.requests),
-            ("switches", "Those that did not go on where the one before ended", seen.switches),
+            ("switches", "Requests that did not start where the one before ended", seen.switches),
             ("lost_events", "Events that were overwritten before they were read", seen.lost),
-            ("writes", "Numbers that were written", seen.writes),
-            ("read_arounds", "Faults of mapped files around which the kernel has read", seen.read_arounds),
-            ("around_bytes", "What came with them beside their own 64 KiB", seen.around_bytes),
-            ("around_used_bytes", "What of that was mapped later", seen.around_used_bytes),
-            ("lost_fault_events", "Events of faults that were overwritten before they were read", seen.lost_faults),
-            ("fault_pauses", "Times that faults were too many to be followed", seen.fault_pauses),
+            ("writes", "Times that the read-ahead was written", seen.writes),
+            ("read_arounds", "Faults of mapped files around which the kernel read more", seen.read_arounds),
+            ("around_bytes", "Bytes read around those faults, beyond their own 64 KiB", seen.around_bytes),
+            ("around_used_bytes", "Bytes read around faults that were mapped later", seen.around_used_bytes),
+            ("lost_fault_events", "Fault events that were overwritten before they were read", seen.lost_faults),
+            ("fault_pauses", "Pauses because of too many faults", seen.fault_pauses),
         ] {
             metrics.counter(name, "", help, value as f64);
         }

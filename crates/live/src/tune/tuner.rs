@@ -1,4 +1,4 @@
-//! Show, apply, restore. Each takes care first of what one that was killed has left.
+//! Show, apply, restore. Each first cleans up after a killed instance.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
 
 const FORGOTTEN: &str = "another device has its number now: what was found is forgotten";
 
-/// Of which device, and where what was found is kept.
+/// The device, and where the old number is kept.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The machine.
@@ -25,7 +25,7 @@ pub struct Settings {
     pub device: PathBuf,
     /// The state file.
     pub state: PathBuf,
-    /// Depths are allowed that are a slip most likely.
+    /// Allows depths that are most likely a mistake.
     pub force: bool,
 }
 

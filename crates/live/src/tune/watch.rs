@@ -1,4 +1,4 @@
-//! Following what a device does, and setting its read-ahead by that; what was found comes back at the end.
+//! Follows the requests of a device and sets its read-ahead accordingly; the old number is restored at the end.
 //!
 //! The caller says every now and then that it is time to look. Between looks nothing happens, so that a watch is as
 //! testable as a policy: events come from a [`Source`], the time from the caller.
