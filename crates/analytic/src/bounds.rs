@@ -90,6 +90,7 @@ pub fn min_misses(references: &Arc<[Block]>, blocks: usize, frames: u32, initial
                     outstanding: &[],
                     disk_of: &[],
                     space: &NoSpace,
+                    asked: &[],
                     found: &[],
                 };
                 let (victim, _) = residents.furthest(&view).expect("nothing is pinned");

@@ -1,18 +1,26 @@
-//! The engine: a cache level that owns residency, capacity, in-flight state, pins and all counting.
+//! The engine: cache levels, what stands above and below them, and the order in which things happen at one instant.
 //!
-//! It has no clock and does no I/O. A host calls it with the time and gives it a [`Backend`] that takes fetches;
-//! the simulator's backend is a set of simulated drives, a live one would read from real ones. The order of calls
-//! at one instant is the host's duty and always the same: [`Level::arrived`] or [`Level::written`] for each
-//! completion, [`Level::flush`] and [`Level::decide`], then [`Level::reference`], [`Level::resume`] and
-//! [`Level::write`].
+//! A [`Level`] owns residency, capacity, in-flight state, pins and all counting. A [`stack`](Stack) is levels over levels,
+//! with links and coordinators between them, over [`Devices`]. A [`System`] adds the processes that ask: their waits,
+//! costs and think times, barriers, and prefetch actions of idle processors. None of it has a clock or does I/O: the
+//! simulator drives it with a calendar and simulated drives, a live host with threads, a real clock and real reads.
 
+mod backend;
 mod counts;
-mod dirty;
-mod ledger;
+mod devices;
 mod level;
 pub mod parallel;
-mod requests;
+mod responses;
+mod stack;
+mod system;
 
+pub use backend::{Backend, Kind, Order};
 pub use counts::Counts;
-pub use level::{Access, Backend, Kind, Level, Order};
-pub use requests::{Ask, Looked};
+pub use devices::{Devices, Ended, From, What};
+pub use level::{Ask, Level, Looked};
+pub use responses::{Responses, Summary};
+pub use stack::{Link, Stack, Tier};
+pub use system::{
+    Actions, Awaited, Client, Costs, Cursor, Found, Manner, NoSupply, Parallel, Phase, Process, Reads, Supply, System,
+    TIME_MAX,
+};

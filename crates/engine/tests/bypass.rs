@@ -1,7 +1,6 @@
 //! Requests that bypass a level's policy, worked out by hand: what the policy sees of them, which is nothing, and what
 //! the level counts.
 
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use headstart_engine::{Ask, Backend, Kind, Level, Order};
@@ -68,6 +67,10 @@ impl ReadAhead for Watch {
     }
 }
 
+fn blocks(first: u64, count: u32) -> Vec<Block> {
+    (first as u32..first as u32 + count).map(Block).collect()
+}
+
 struct Host {
     level: Level,
     orders: Orders,
@@ -79,7 +82,7 @@ impl Host {
     fn new(frames: u32, read_ahead: impl ReadAhead + 'static) -> Self {
         let parts = Apart(Box::new(Lru::new(&[], 100)), Some(Box::new(read_ahead)));
         let policy = Box::new(Asking::new(Box::new(parts), frames));
-        let level = Level::new(policy, frames, &[], &[], 1).in_space(Rc::new(Line));
+        let level = Level::new(policy, frames, &[], &[Disk(0); 100], 1);
         Self { level, orders: Orders::default(), done: Vec::new(), now: 0 }
     }
 
@@ -93,8 +96,10 @@ impl Host {
         self.now += 1;
         let asked = Asked { file: 0, first, count, client: 0 };
         let position = headstart_types::NEVER;
-        let ask = Ask { id: first, asked, demanded: count, write: false, position, compute: Nanos::ZERO };
-        self.level.request(Nanos(self.now), &ask, &mut self.orders);
+        let blocks = blocks(first, count);
+        let ask = Ask { id: first, asked, blocks: &blocks, write: false, position, compute: Nanos::ZERO };
+        let looked = self.level.request(Nanos(self.now), &ask, &Line, &mut self.orders);
+        self.done.extend((!looked.waits()).then_some(first));
         self.level.take_done(&mut self.done);
         std::mem::take(&mut self.orders.0)
     }
@@ -102,8 +107,9 @@ impl Host {
     /// A request that bypasses it, at the instant of the one before if `at_once`; `id` is 1000 + its first block.
     fn bypass(&mut self, first: u64, count: u32) -> Vec<String> {
         self.now += 1;
-        let asked = Asked { file: 0, first, count, client: 0 };
-        self.level.bypass(Nanos(self.now), 1000 + first, &asked, Kind::Demand, &mut self.orders);
+        let (id, blocks) = (1000 + first, blocks(first, count));
+        let looked = self.level.bypass(Nanos(self.now), (id, 0), &blocks, Kind::Demand, &Line, &mut self.orders);
+        self.done.extend((!looked.waits()).then_some(id));
         self.level.take_done(&mut self.done);
         std::mem::take(&mut self.orders.0)
     }
@@ -112,9 +118,9 @@ impl Host {
     fn arrive(&mut self, blocks: &[u32]) -> (Vec<u64>, Vec<String>) {
         self.now += 1;
         for block in blocks {
-            self.level.arrived(Nanos(self.now), Block(*block), Disk(0), Some(Nanos(1)));
+            self.level.arrived(Nanos(self.now), Block(*block), Disk(0), Some(Nanos(1)), &Line);
         }
-        self.level.decide(Nanos(self.now), None, &mut self.orders);
+        self.level.decide(Nanos(self.now), None, &Line, &mut self.orders);
         self.level.take_done(&mut self.done);
         (std::mem::take(&mut self.done), std::mem::take(&mut self.orders.0))
     }

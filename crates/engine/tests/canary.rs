@@ -1,8 +1,9 @@
 //! Policies broken on purpose: the level must catch each of them. If one of these tests fails, the checks that all
 //! other tests rely on are gone.
 
-use headstart_engine::{Backend, Level, Order};
-use headstart_policy::{Event, Fetch, Policy, View};
+use headstart_engine::{Ask, Backend, Level, Order};
+use headstart_policy::readahead::Asked;
+use headstart_policy::{Event, Fetch, NoSpace, Policy, View};
 use headstart_types::{Block, Disk, Nanos};
 
 /// Decides on the same fetches at each decision.
@@ -36,7 +37,7 @@ fn full(fetches: Vec<Fetch>) -> Level {
 #[test]
 fn a_sound_policy_passes() {
     let mut level = full(vec![fetch(2, Some(0)), fetch(3, Some(1))]);
-    assert_eq!(level.decide(Nanos::ZERO, None, &mut Nowhere), 2);
+    assert_eq!(level.decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere), 2);
     assert_eq!(level.counts().prefetches, 2);
     assert!(level.state(Block(0)).is_absent() && level.state(Block(2)).is_in_flight());
 }
@@ -44,25 +45,25 @@ fn a_sound_policy_passes() {
 #[test]
 #[should_panic = "needs a free frame"]
 fn more_than_the_frames() {
-    full(vec![fetch(2, None)]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(2, None)]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "is no victim"]
 fn a_victim_that_is_absent() {
-    full(vec![fetch(2, Some(4))]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(2, Some(4))]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "is no victim"]
 fn a_victim_twice() {
-    full(vec![fetch(2, Some(0)), fetch(3, Some(0))]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(2, Some(0)), fetch(3, Some(0))]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "is no victim"]
 fn a_victim_in_flight() {
-    full(vec![fetch(2, Some(0)), fetch(3, Some(2))]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(2, Some(0)), fetch(3, Some(2))]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
@@ -79,30 +80,32 @@ fn a_victim_that_is_waited_for() {
         fn grow(&mut self, _blocks: usize) {}
     }
     let mut level = Level::new(Box::new(Later), 1, &[], &[Disk(0); 6], 1);
-    level.decide(Nanos::ZERO, None, &mut Nowhere);
-    level.reference(Nanos(1), 0, Block(2), false, Nanos::ZERO, &mut Nowhere);
-    level.arrived(Nanos(2), Block(2), Disk(0), Some(Nanos(2)));
+    level.decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
+    let asked = Asked { file: 0, first: 2, count: 1, client: 0 };
+    let ask = Ask { id: 0, asked, blocks: &[Block(2)], write: false, position: 0, compute: Nanos::ZERO };
+    assert!(level.request(Nanos(1), &ask, &NoSpace, &mut Nowhere).waits());
+    level.arrived(Nanos(2), Block(2), Disk(0), Some(Nanos(2)), &NoSpace);
     assert!(level.state(Block(2)).is_resident() && level.state(Block(2)).is_pinned());
-    level.decide(Nanos(2), None, &mut Nowhere);
+    level.decide(Nanos(2), None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "though it is resident or in flight"]
 fn a_block_that_is_there() {
-    full(vec![fetch(1, Some(0))]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(1, Some(0))]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "though it is resident or in flight"]
 fn a_block_twice() {
-    full(vec![fetch(2, Some(0)), fetch(2, Some(1))]).decide(Nanos::ZERO, None, &mut Nowhere);
+    full(vec![fetch(2, Some(0)), fetch(2, Some(1))]).decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]
 #[should_panic = "free frames go before victims"]
 fn a_victim_while_frames_are_free() {
     let mut level = Level::new(Box::new(Broken(vec![fetch(2, Some(0))])), 3, &[Block(0)], &[Disk(0); 6], 1);
-    level.decide(Nanos::ZERO, None, &mut Nowhere);
+    level.decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
 }
 
 #[test]

@@ -231,13 +231,6 @@ impl Policy for Naive {
             fetches,
         };
         match event {
-            Event::Miss { position, block } => {
-                let expected = self.visible(now.cursor).next() == Some(position as usize);
-                if !expected {
-                    self.owed = vec![block.0];
-                    self.pay(&mut now);
-                }
-            }
             Event::Decide => {
                 self.owed.retain(|block| now.absent[*block as usize]);
                 if !self.owed.is_empty() {
@@ -259,8 +252,15 @@ impl Policy for Naive {
                 }
             }
             Event::Asked { position, .. } => {
-                assert!(self.processes > 1, "only policies that ask are told");
                 let block = self.refs[position as usize];
+                if self.processes == 1 {
+                    let expected = self.visible(now.cursor).next() == Some(position as usize);
+                    if !expected {
+                        self.owed = vec![block];
+                        self.pay(&mut now);
+                    }
+                    return;
+                }
                 if now.absent[block as usize] && !self.owed.contains(&block) {
                     self.owed.push(block);
                 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::lists::Lists;
-use crate::readahead::{Asked, Cached, Found, Integrated, Run};
+use crate::readahead::{Asked, Cached, Found, Integrated, Run, NOBODY};
 use crate::{Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
 
 /// A replacement and a read-ahead that know nothing of each other; the second may be missing.
@@ -220,12 +220,13 @@ impl Asking {
     /// Fetches what a request misses, then what the read-ahead adds; of a write it is told nothing.
     fn asked(&mut self, now: Nanos, asked: &Asked, write: bool, round: &mut Round<'_>) {
         let view = round.view;
-        for (index, found) in (asked.first..).zip(view.found) {
+        for ((index, block), found) in (asked.first..).zip(view.asked.iter().copied()).zip(view.found) {
             if matches!(found, Found::Ready | Found::ReadyPrefetched) {
                 continue;
             }
-            let Some(block) = view.space.block(asked.file, index) else { continue };
-            self.parts.awaited_by(asked.client, block);
+            if asked.client != NOBODY {
+                self.parts.awaited_by(asked.client, block);
+            }
             if *found == Found::Absent && self.lacks(block, round) && !self.fetch(block, (asked.file, index), round) {
                 self.owed.push_back(block);
             }
@@ -324,11 +325,6 @@ impl Policy for Asking {
                 self.unmark(block);
                 self.parts.referenced_by(process, position, block, outcome);
             }
-            Event::Miss { block, .. } => {
-                if !self.fetch(block, view.space.place(block), &mut round) {
-                    self.owed.push_back(block);
-                }
-            }
             Event::Asked { asked, write, .. } => self.asked(now, &asked, write, &mut round),
             Event::Arrived { block, disk, service } => {
                 self.parts.inserted(block);
@@ -384,8 +380,16 @@ mod tests {
         let states = vec![BlockState::resident(); blocks as usize];
         let parts = Apart(Box::new(Lru::new(&[], blocks as usize)), None);
         let mut policy = Asking::new(Box::new(parts), blocks);
-        let view =
-            View { cursor: 0, free: 0, blocks: &states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] };
+        let view = View {
+            cursor: 0,
+            free: 0,
+            blocks: &states,
+            outstanding: &[],
+            disk_of: &[],
+            space: &NoSpace,
+            asked: &[],
+            found: &[],
+        };
         (0..blocks).for_each(|block| policy.first_victim(Block(block)));
         for block in (0..blocks).map(Block) {
             let (outcome, compute) = (Outcome::HitReady, Nanos::ZERO);
@@ -451,6 +455,7 @@ mod tests {
             outstanding: &[0],
             disk_of: &[Disk(0)],
             space: &Endless,
+            asked: &[Block(0)],
             found: &[Found::Absent],
         };
         let asked = Asked { file: 0, first: 0, count: 1, client: 0 };

@@ -1,10 +1,8 @@
 //! The seam between policies and hosts.
 //!
 //! Order at one instant, kept by every host (DESIGN): (1) completions, [`Event::Arrived`]; (2) [`Event::Decide`],
-//! with the next reference not yet served as the cursor; (3) references: [`Event::Miss`] where the block is
-//! absent, [`Event::Served`] when it has been handed to the process.
-
-use std::rc::Rc;
+//! with the next reference not yet served as the cursor; (3) requests: [`Event::Asked`] when one has been looked up,
+//! [`Event::Served`] when a block has been handed to the process.
 
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
@@ -141,7 +139,9 @@ pub struct View<'a> {
     pub disk_of: &'a [Disk],
     /// Where blocks lie in their files.
     pub space: &'a dyn Space,
-    /// At [`Event::Asked`]: how each block of the request was found. Else empty.
+    /// At [`Event::Asked`]: the blocks of the request. Else empty.
+    pub asked: &'a [Block],
+    /// At [`Event::Asked`]: how each of them was found. Else empty.
     pub found: &'a [Found],
 }
 
@@ -166,14 +166,6 @@ impl View<'_> {
 pub enum Event {
     /// Step (2): the cursor has moved or a fetch has ended since the last such event; decide.
     Decide,
-    /// Step (3): the process is at `position` and its block is absent. A policy that answers with no fetch of
-    /// that block promises to issue one at a later [`Event::Decide`]: the process waits meanwhile.
-    Miss {
-        /// The reference.
-        position: Position,
-        /// Its block, absent.
-        block: Block,
-    },
     /// The reference has been served; the cursor is now `position + 1`. The block is resident.
     Served {
         /// The reference.
@@ -187,11 +179,12 @@ pub enum Event {
         /// Who has got it.
         process: u32,
     },
-    /// Step (3), for policies that [`asks`](Policy::asks): a request has been looked up, and what was resident has
-    /// been served. Its absent blocks are to be fetched, now or at a later [`Event::Decide`]; whatever else is
-    /// fetched with them is a prefetch.
+    /// Step (3): a request has been looked up; [`View::asked`] has its blocks and [`View::found`] how they were found. What
+    /// was resident has been served. Its absent blocks are to be fetched, now or at a later [`Event::Decide`];
+    /// whatever else is fetched with them is a prefetch. Policies that do not [`ask`](Policy::asks) hear only of single
+    /// blocks that are absent.
     Asked {
-        /// Its blocks, and who asks.
+        /// Where its blocks lie, and who asks. Policies that do not ask look at [`View::asked`] only.
         asked: Asked,
         /// The reference of its first block; the others follow it. At lower levels `NEVER`.
         position: Position,
@@ -260,6 +253,11 @@ pub trait Space {
         None
     }
 
+    /// Sectors of a block that is no whole one; `None` of others.
+    fn fragment(&self, _block: Block) -> Option<u32> {
+        None
+    }
+
     /// First sector of a block on its disk; `None` where that is not known.
     fn sector(&self, _block: Block) -> Option<u64> {
         None
@@ -296,44 +294,6 @@ impl Space for NoSpace {
     }
 }
 
-impl Space for Rc<dyn Space> {
-    fn block(&self, file: u32, index: u64) -> Option<Block> {
-        (**self).block(file, index)
-    }
-
-    fn known(&self, file: u32, index: u64) -> Option<Block> {
-        (**self).known(file, index)
-    }
-
-    fn place(&self, block: Block) -> (u32, u64) {
-        (**self).place(block)
-    }
-
-    fn file_blocks(&self, file: u32) -> Option<u64> {
-        (**self).file_blocks(file)
-    }
-
-    fn disk(&self, block: Block) -> Disk {
-        (**self).disk(block)
-    }
-
-    fn blocks(&self) -> usize {
-        (**self).blocks()
-    }
-
-    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
-        (**self).contiguous(file, index, most)
-    }
-
-    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
-        (**self).mapped_by(file, index)
-    }
-
-    fn sector(&self, block: Block) -> Option<u64> {
-        (**self).sector(block)
-    }
-}
-
 /// A policy for one level.
 pub trait Policy: Send {
     /// Takes in one event and appends what it decides to `fetches`, to be issued at once in that order.
@@ -349,14 +309,15 @@ pub trait Policy: Send {
     /// cannot change the policy, so nothing may be decided from it.
     fn warm(&self, _blocks: &[Block]) {}
 
-    /// Whether the policy wants [`Event::Decide`]. One that only answers misses saves the host the calls. The
-    /// answer may change only with a `Miss` or a `Decide`; the host asks after these.
+    /// Whether the policy wants [`Event::Decide`]. One that only answers requests saves the host the calls. The
+    /// answer may change only with an `Asked` or a `Decide`; the host asks after these.
     fn decides(&self) -> bool {
         true
     }
 
-    /// Whether the policy wants [`Event::Asked`] for each request: then fetches that lie one after another are one
-    /// request to what is below. Others are told of misses one by one.
+    /// Whether the policy wants [`Event::Asked`] for each request, whatever was found: then requests may come from several
+    /// processes and have several blocks, and fetches that lie one after another are one request to what is below. Others
+    /// are told of misses, one by one.
     fn asks(&self) -> bool {
         false
     }
@@ -380,7 +341,7 @@ pub trait Policy: Send {
     fn removed(&mut self, _block: Block) {}
 
     /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
-    /// happen then. Asked for after each `Miss` and `Decide`.
+    /// happen then. Asked for after each `Asked` and `Decide`.
     fn wake_at(&self) -> Option<Nanos> {
         None
     }

@@ -34,10 +34,9 @@ impl<R: Replacement> Policy for OnLine<R> {
             Event::Served { position, block, outcome, process, .. } => {
                 self.replacement.referenced_by(process, position, block, outcome);
             }
-            Event::Miss { block, .. } => self.fetch(block, view, fetches),
+            Event::Asked { .. } => self.fetch(view.asked[0], view, fetches),
             Event::Arrived { block, .. } => self.replacement.inserted(block),
-            // It goes block by block, and is not asked.
-            Event::Asked { .. } | Event::Idle { .. } => {}
+            Event::Idle { .. } => {}
             Event::Decide => {
                 if let Some(block) = self.owed {
                     self.fetch(block, view, fetches);

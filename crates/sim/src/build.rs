@@ -1,24 +1,21 @@
-//! From a scenario's sections to policies, levels and processes, for runs of `flow`.
+//! From a scenario's sections to a machine: policies, levels and processes.
 
-use std::rc::Rc;
-
-use headstart_engine::parallel::{Barrier, Scope, Strings};
-use headstart_engine::Level;
+use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
+use headstart_engine::{Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Stack, System, Tier};
 use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
 use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
-use headstart_types::{Chunk, KeyError, Position, Program};
+use headstart_types::{Block, Chunk, KeyError, Position, Program};
 
-use crate::flow::{Actions, Client, Flow, Manner, Parallel, Reads, Tier, Tiers, NOBODY};
-use crate::process::Process;
-use crate::run::Run;
+use crate::action::ActionIssues;
+use crate::run::Machine;
 use crate::scenario::{
     share_of, Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
 };
 use crate::storage::Storage;
 use crate::surroundings::Surroundings;
-use crate::workload::{Cursor, Places, References, Thinker};
+use crate::workload::{Places, References, Thinker};
 use crate::Error;
 
 /// The policy of a level. One that is not hinted is asked about whole requests where `asking`.
@@ -64,10 +61,12 @@ pub fn policy(
     Ok(Box::new(Asking::new(parts, frames)))
 }
 
-/// What a run of `flow` is made of, beside the first level's policy context.
+/// What a machine is made of, beside the first level's policy context.
 pub struct Parts {
     /// What is asked for, by everybody.
     pub references: References,
+    /// Where its blocks lie.
+    pub places: Places,
     /// All of it, where the first level's policy knows it beforehand: by process.
     pub chunks: Vec<Chunk>,
     /// By process: the positions of its references, where several share hints; else none.
@@ -80,36 +79,31 @@ pub struct Parts {
     pub surroundings: Surroundings,
 }
 
-/// A run of one process on one level.
-///
-/// # Errors
-/// A key of the policy.
-pub fn run(scenario: &Scenario, parts: Parts) -> Result<Run, Error> {
-    let Parts { references, mut chunks, mut storage, context, surroundings, .. } = parts;
-    let block_bytes = scenario.workload.block_bytes();
-    storage.grow(&references.places.universe().sector_of);
-    let policy = policy(&scenario.policy, &context, &surroundings, false).map_err(|error| error.within("policy"))?;
-    let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, context.disks);
-    let cursor = match chunks.pop() {
-        Some(chunk) => Cursor { chunk, at: 0, supply: None },
-        None => Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) },
-    };
-    let process = Process::new(&scenario.host, block_bytes);
-    Ok(Run::new(level, storage, process, scenario.cache.write_delay, cursor))
+/// What a process pays.
+#[must_use]
+pub fn costs(scenario: &Scenario) -> Costs {
+    let host = &scenario.host;
+    Costs {
+        driver: host.driver_overhead,
+        hit: host.hit_time,
+        request: host.system_call,
+        copy_per_kib: host.copy_per_kib,
+        block_bytes: scenario.workload.block_bytes(),
+    }
 }
 
-/// A run of `flow`, and the frames of each level in the order of its tiers.
+/// The machine, and the frames of each level in the order of its tiers.
 ///
 /// # Errors
 /// A key or the trace is at fault.
-pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error> {
-    let Parts { references, chunks, positions, mut storage, context, surroundings } = parts;
+pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>), Error> {
+    let Parts { references, places, chunks, positions, mut storage, context, surroundings } = parts;
     if let Some(file) = references.opened_last {
-        if let Some((disk, sector)) = references.places.inode(file)? {
+        if let Some((disk, sector)) = places.inode(file)? {
             storage.stand_at(disk, sector);
         }
     }
-    let (places, distinct) = (references.places.clone(), references.distinct);
+    let distinct = references.distinct;
     let first = scenario.lower.iter().map(|level| level.clients as usize).product();
     let manner = Manner {
         whole: scenario.workload.issue == Issue::Whole,
@@ -124,25 +118,37 @@ pub fn flow(scenario: &Scenario, parts: Parts) -> Result<(Flow, Vec<u32>), Error
     }
     let parallel = scenario.process.as_ref().map(|keys| {
         let barrier = barrier(keys, shared).map(|scope| Barrier::new(scope, clients.len() as u32));
-        let actions = scenario.has_actions().then(|| {
-            let time = (keys.action, keys.issues);
-            let unused_max = unused_max(scenario, keys, clients.len(), context.frames);
-            Actions::new(clients.len(), scenario.seed, time, keys.min_time, keys.order, keys.for_others)
-                .with_unused_max(unused_max)
-        });
+        let actions =
+            scenario.has_actions().then(|| Actions::new(actions(scenario, keys, clients.len(), context.frames)));
         let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
         Parallel::new(clients.len(), strings, barrier, actions, keys.contends())
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
     let (tiers, frames) =
-        tiers(scenario, &places, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
+        tiers(scenario, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
     if clients.len() > first && !tiers[0].level.asks() {
         let problem = format!("{} follows one process", scenario.policy.name);
         return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());
     }
-    let tiers = Tiers::new(tiers, first, storage, places.clone(), scenario.workload.block_bytes());
-    Ok((Flow::new(tiers, clients, places, manner, parallel), frames))
+    let stack = Stack::new(tiers, first, storage, places, scenario.workload.block_bytes());
+    Ok((System::try_new(stack, clients, manner, parallel)?, frames))
+}
+
+/// How processors prefetch.
+pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> ActionSetup {
+    let length = |process| -> Draws {
+        let mut draws = keys.action.draws(scenario.seed, process);
+        Box::new(move || draws.next_action())
+    };
+    ActionSetup {
+        lengths: (0..processes as u32).map(length).collect(),
+        issues_at_start: keys.issues == ActionIssues::Start,
+        idle_min: keys.min_time,
+        order: keys.order,
+        alike: keys.for_others,
+        unused_max: unused_max(scenario, keys, processes, frames),
+    }
 }
 
 /// The processes: one, or one for each of the trace's, dealt out to the first levels in turn.
@@ -151,11 +157,14 @@ fn clients(
     references: References,
     chunks: Vec<Chunk>,
     first: usize,
-) -> Result<Vec<Client>, Error> {
-    let process = || Process::new(&scenario.host, scenario.workload.block_bytes());
+) -> Result<Vec<Client<References>>, Error> {
+    let process = || Process::new(costs(scenario));
     if let Some(pattern) = scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
-        let taken =
-            |process| Reads::Taken { block: NOBODY, thinker: Thinker::new(&scenario.workload, scenario.seed, process) };
+        let taken = |process| {
+            let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
+            // It has taken no block yet.
+            Reads::Taken { block: Block(u32::MAX), think: Box::new(move || thinker.next_think()) }
+        };
         return Ok((0..pattern.count).map(|at| Client::new(process(), at as usize % first, taken(at))).collect());
     }
     if !chunks.is_empty() {
@@ -164,18 +173,16 @@ fn clients(
             let mut process = process();
             process.position = position;
             position += chunk.blocks.len() as Position;
-            Client::new(process, index % first, Reads::Own(Box::new(Cursor { chunk, at: 0, supply: None })))
+            Client::new(process, index % first, Reads::Own(Cursor::known(chunk)))
         };
         return Ok(chunks.into_iter().enumerate().map(known).collect());
     }
     if scenario.workload.processes == Processes::Merged {
-        let cursor = Cursor { chunk: Chunk::empty(), at: 0, supply: Some(references) };
-        return Ok(vec![Client::new(process(), 0, Reads::Own(Box::new(cursor)))]);
+        return Ok(vec![Client::new(process(), 0, Reads::Own(Cursor::reading(references)))]);
     }
     let each = |(index, pid): (usize, &u32)| {
         let supply = references.of_process(scenario, *pid)?;
-        let cursor = Cursor { chunk: Chunk::empty(), at: 0, supply: Some(supply) };
-        Ok(Client::new(process(), index % first, Reads::Own(Box::new(cursor))))
+        Ok(Client::new(process(), index % first, Reads::Own(Cursor::reading(supply))))
     };
     references.pids.iter().enumerate().map(each).collect()
 }
@@ -211,7 +218,6 @@ pub fn shares(program: &Program) -> bool {
 /// The levels, from those that processes ask to the one above the disks, and the frames of each.
 fn tiers(
     scenario: &Scenario,
-    places: &Rc<Places>,
     (context, surroundings): (&Context, &Surroundings),
     (first, asking): (usize, bool),
     (disks, distinct): (usize, usize),
@@ -223,7 +229,7 @@ fn tiers(
     for _ in 0..count {
         let policy = policy(&scenario.policy, context, surroundings, asking).map_err(|error| error.within("policy"))?;
         let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
-        tiers.push(tier(level.in_space(places.clone()), context.frames > 0));
+        tiers.push(Tier::new(level, context.frames > 0));
         frames_of.push(context.frames);
     }
     for (at, lower) in scenario.lower.iter().enumerate() {
@@ -241,11 +247,11 @@ fn tiers(
         for _ in 0..count {
             let policy = policy(&lower.policy, &context, surroundings, true);
             let policy = policy.map_err(|error| within(error.within("policy")))?;
-            let mut level = Level::new(policy, frames, &[], &context.disk_of, disks).in_space(places.clone());
+            let mut level = Level::new(policy, frames, &[], &context.disk_of, disks);
             if lower.separate_prefetch {
                 level.separate_prefetches();
             }
-            let mut tier = tier(level, frames > 0);
+            let mut tier = Tier::new(level, frames > 0);
             tier.link = lower.link;
             let (name, keys) = &lower.coordinator;
             let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
@@ -255,17 +261,6 @@ fn tiers(
         }
     }
     Ok((tiers, frames_of))
-}
-
-fn tier(level: Level, stores: bool) -> Tier {
-    Tier {
-        level,
-        below: None,
-        stores,
-        coordinator: Box::new(headstart_policy::coordinator::Uncoordinated),
-        link: crate::link::Link::default(),
-        link_time: headstart_types::Nanos::ZERO,
-    }
 }
 
 /// Frames of a level below the first, whose own share of the workload's blocks counts as the first's does.

@@ -48,7 +48,7 @@ impl Scenario {
             CacheSize::Blocks(blocks) => blocks,
             CacheSize::Footprint(_) => FRAMES,
         };
-        self.policy_is_right(&self.policy, frames, self.is_flow()).map_err(|error| error.within("policy"))?;
+        self.policy_is_right(&self.policy, frames, self.needs_places()).map_err(|error| error.within("policy"))?;
         for (at, lower) in self.lower.iter().enumerate() {
             let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
             let frames = match &lower.size {

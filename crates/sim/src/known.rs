@@ -5,17 +5,21 @@ use std::sync::Arc;
 use headstart_types::{Chunk, KeyError, Nanos, Position, Program, NEVER};
 
 use crate::scenario::{Processes, Scenario};
-use crate::workload::{References, KNOWN_REFERENCES_MAX};
+use crate::workload::{Places, References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
 /// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.
 ///
 /// # Errors
 /// The trace is wrong somewhere, or there are too many references to number.
-pub fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
+pub fn told(
+    scenario: &Scenario,
+    references: &mut References,
+    places: &Places,
+) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
     let chunks = match scenario.workload.processes {
-        Processes::Merged => vec![references.rest()?],
-        Processes::PerPid | Processes::Dealt => each(scenario, references)?,
+        Processes::Merged => vec![references.rest(places)?],
+        Processes::PerPid | Processes::Dealt => each(scenario, references, places)?,
     };
     number(&chunks)?;
     let mut end = 0;
@@ -38,10 +42,10 @@ pub fn told(scenario: &Scenario, references: &mut References) -> Result<(Option<
 ///
 /// # Errors
 /// The trace is wrong somewhere.
-pub fn each(scenario: &Scenario, references: &References) -> Result<Vec<Chunk>, Error> {
+pub fn each(scenario: &Scenario, references: &References, places: &Places) -> Result<Vec<Chunk>, Error> {
     let mut most = KNOWN_REFERENCES_MAX;
     let known = references.pids.iter().map(|pid| {
-        let chunk = references.of_process(scenario, *pid)?.rest_within(most)?;
+        let chunk = references.of_process(scenario, *pid)?.rest_within(most, places)?;
         most -= chunk.blocks.len();
         Ok(chunk)
     });

@@ -6,18 +6,14 @@
 mod action;
 mod build;
 mod error;
-mod flow;
 mod key_check;
 mod known;
 mod limits;
-mod link;
 mod live;
 pub mod model;
 mod outcome;
-mod process;
 mod progress;
 mod report;
-mod responses;
 mod run;
 pub mod scenario;
 mod simulate;

@@ -4,9 +4,8 @@ use headstart_types::{KeyError, Nanos};
 
 use crate::Error;
 
-/// A run ends with an error when its clock passes this: 146 years. No single think time is longer either, so that
-/// sums of a few times never leave 64 bits.
-pub const TIME_MAX: Nanos = Nanos(1 << 62);
+/// A run ends with an error when its clock passes this. No single think time is longer either.
+pub use headstart_engine::TIME_MAX;
 
 /// The longest cost of one act of processor or link: with 2^32 of them sums stay within 64 bits.
 pub const COST_MAX: Nanos = Nanos(3_600_000_000_000);

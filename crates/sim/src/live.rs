@@ -5,16 +5,13 @@
 //! disk is a thread.
 
 use headstart_device::Statistics;
-use headstart_engine::parallel::{ActionSetup, DiskTimes, Draws, Idle, Outcome as Played, ProcessTimes, Setup};
+use headstart_engine::parallel::{DiskTimes, Draws, Idle, Outcome as Played, ProcessTimes, Setup};
+use headstart_engine::{Found, Process, Responses};
 use headstart_types::{KeyError, Nanos};
 
-use crate::action::ActionIssues;
 use crate::build::{self, Parts};
-use crate::flow::Found;
 use crate::outcome::{check, intervals, of_counts, of_member, Outcome};
-use crate::process::Process;
 use crate::report::{DeviceReport, ProcessReport, Report};
-use crate::responses::Responses;
 use crate::scenario::{Input, ProcessKeys, Scenario};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
 use crate::workload::Thinker;
@@ -71,28 +68,13 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
         service: context.nominal_service,
         barrier: build::barrier(keys, build::shares(&program)),
         thinks: (0..processes).map(think).collect(),
-        read_cost: Process::new(&scenario.host, block_bytes).read_cost(),
+        read_cost: Process::new(build::costs(scenario)).read_cost(),
         contention: keys.contention,
         actions_contend: keys.actions_contend,
-        actions: scenario.has_actions().then(|| actions(scenario, keys, processes, context.frames)),
+        actions: scenario.has_actions().then(|| build::actions(scenario, keys, processes as usize, context.frames)),
         program,
     };
     Ok((setup, Description { facts, trace_sha256, block_sectors }))
-}
-
-fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: u32, frames: u32) -> ActionSetup {
-    let length = |process| -> Draws {
-        let mut draws = keys.action.draws(scenario.seed, process);
-        Box::new(move || draws.next_action())
-    };
-    ActionSetup {
-        lengths: (0..processes).map(length).collect(),
-        issues_at_start: keys.issues == ActionIssues::Start,
-        idle_min: keys.min_time,
-        order: keys.order,
-        alike: keys.for_others,
-        unused_max: build::unused_max(scenario, keys, processes as usize, frames),
-    }
 }
 
 fn refused(key: &str, problem: impl Into<String>, allowed: impl Into<String>) -> KeyError {
@@ -168,7 +150,7 @@ pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -
 fn of_process(scenario: &Scenario, times: &ProcessTimes, elapsed: Nanos) -> ProcessReport {
     let node = &times.node;
     let [own_io, other_io, barrier] = [Idle::OwnIo, Idle::OtherIo, Idle::Barrier].map(|kind| node.periods(kind));
-    let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
+    let mut process = Process::new(build::costs(scenario));
     (process.free_at, process.compute, process.barrier) = (times.done_at, times.compute, barrier.necessary);
     process.stall = own_io.necessary + other_io.necessary;
     process.other_io = other_io.necessary;

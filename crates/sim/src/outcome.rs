@@ -2,16 +2,14 @@
 
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
-use headstart_engine::{Counts, Level};
+use headstart_engine::{Client, Counts, Found, Level, Process, Summary};
 use headstart_types::Nanos;
 
-use crate::flow::{Client, Flow, Found};
-use crate::process::Process;
 use crate::report::{mean_ns, CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
-use crate::responses::Summary;
-use crate::run::Run;
+use crate::run::Machine;
 use crate::scenario::{Arrival, Scenario};
 use crate::storage::Storage;
+use crate::workload::References;
 
 /// A finished run.
 pub struct Outcome {
@@ -38,66 +36,46 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of one process on one level.
+    /// Of a run.
     ///
     /// # Panics
     /// What is counted does not add up: a bug.
     #[must_use]
-    pub fn of_run(scenario: &Scenario, run: &Run, frames: u32, elapsed: Nanos) -> Self {
-        check(run.level.counts());
-        let counts = run.level.counts();
-        let fetched = counts.demand_fetches + counts.write_misses;
-        assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
+    pub fn new(scenario: &Scenario, machine: &Machine, frames: &[u32], elapsed: Nanos) -> Self {
+        machine.stack.tiers.iter().for_each(|tier| check(tier.level.counts()));
         let block_bytes = scenario.workload.block_bytes();
-        let processes = vec![of_process(&run.process, found(counts), elapsed, Nanos::ZERO)];
-        Self {
-            elapsed,
-            requests: run.requests,
-            responses: run.responses.summary(),
-            idle: Nanos::ZERO,
-            counts: counts.into(),
-            levels: vec![of_level(&run.level, (&scenario.cache.name, frames), Nanos::ZERO, block_bytes)],
-            devices: of_devices(&run.storage, elapsed),
-            processes,
-            intervals: Vec::new(),
-            bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
-        }
-    }
-
-    /// Of levels and processes.
-    ///
-    /// # Panics
-    /// What is counted does not add up: a bug.
-    #[must_use]
-    pub fn of_flow(scenario: &Scenario, flow: &Flow, frames: &[u32], elapsed: Nanos) -> Self {
-        flow.tiers.tiers.iter().for_each(|tier| check(tier.level.counts()));
-        let block_bytes = scenario.workload.block_bytes();
-        let names = names(scenario, flow.tiers.first);
-        let tiers = flow.tiers.tiers.iter().zip(names).zip(frames);
+        let names = names(scenario, machine.stack.first);
+        let tiers = machine.stack.tiers.iter().zip(names).zip(frames);
         let levels = tiers
             .map(|((tier, name), frames)| of_level(&tier.level, (&name, *frames), tier.link_time, block_bytes))
             .collect();
-        let mut counts = flow.tiers.tiers[0].level.counts().clone();
-        for tier in &flow.tiers.tiers[1..flow.tiers.first] {
+        let mut counts = machine.stack.tiers[0].level.counts().clone();
+        for tier in &machine.stack.tiers[1..machine.stack.first] {
             counts.add(tier.level.counts());
         }
         let open = scenario.workload.arrival != Arrival::Closed;
         let processes = match open {
-            true => vec![by_the_clock(&counts, elapsed, flow.idle)],
-            false => flow.clients.iter().enumerate().map(|(at, client)| of_client(flow, at, client, elapsed)).collect(),
+            true => vec![by_the_clock(&counts, elapsed, machine.idle)],
+            false => {
+                machine.clients.iter().enumerate().map(|(at, client)| of_client(machine, at, client, elapsed)).collect()
+            }
         };
-        let idle = if open { flow.idle } else { Nanos(processes.iter().map(|process| process.idle_ns).sum()) };
-        assert!(flow.clients.len() > 1 || open || idle == Nanos::ZERO);
+        let idle = if open { machine.idle } else { Nanos(processes.iter().map(|process| process.idle_ns).sum()) };
+        assert!(machine.clients.len() > 1 || open || idle == Nanos::ZERO);
+        if !scenario.needs_places() {
+            let fetched = counts.demand_fetches + counts.write_misses;
+            assert_eq!(counts.misses, fetched, "one process: each miss is fetched once, or written whole");
+        }
         Self {
             elapsed,
-            requests: flow.clients.iter().map(|client| client.requests).sum(),
-            responses: flow.responses.summary(),
+            requests: machine.clients.iter().map(|client| client.requests).sum(),
+            responses: machine.responses.summary(),
             idle,
             counts: (&counts).into(),
             levels,
-            devices: of_devices(&flow.tiers.storage, elapsed),
+            devices: of_devices(&machine.stack.devices, elapsed),
             processes,
-            intervals: flow.parallel.as_ref().map_or(Vec::new(), |parallel| intervals(&parallel.intervals.ended)),
+            intervals: machine.parallel.as_ref().map_or(Vec::new(), |parallel| intervals(&parallel.intervals.ended)),
             bytes: u128::from(counts.references) * u128::from(scenario.workload.block_bytes()),
         }
     }
@@ -204,8 +182,8 @@ fn found(counts: &Counts) -> ProcessReport {
 }
 
 /// One of several processes.
-fn of_client(flow: &Flow, index: usize, client: &Client, elapsed: Nanos) -> ProcessReport {
-    let node = flow.parallel.as_ref().map(|parallel| &parallel.nodes[index]);
+fn of_client(machine: &Machine, index: usize, client: &Client<References>, elapsed: Nanos) -> ProcessReport {
+    let node = machine.parallel.as_ref().map(|parallel| &parallel.nodes[index]);
     of_member(&client.process, client.references, &client.found, node, elapsed)
 }
 

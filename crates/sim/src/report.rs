@@ -6,7 +6,7 @@ use headstart_engine::Counts;
 use serde::Serialize;
 use toml::Table;
 
-use crate::responses::Summary;
+use headstart_engine::Summary;
 
 /// Version of the result's shape.
 pub const SCHEMA: u32 = 1;

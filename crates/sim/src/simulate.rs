@@ -6,6 +6,7 @@ use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
 use headstart_device::Drive;
+use headstart_engine::Process;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
 use headstart_trace::sha256_file;
@@ -18,16 +19,16 @@ use toml::{Table, Value};
 use crate::build::{self, Parts};
 use crate::known::{each, mean, merge, told};
 use crate::outcome::Outcome;
-use crate::process::Process;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
+use crate::run;
 use crate::scenario::{
     Arrival, CacheSegments, ComputeKey, FfsKeys, HintsKeys, HostKeys, Input, Issue, Opens, Placement, Processes,
     Scenario, WorkloadKeys,
 };
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
-use crate::workload::{RecordedThink, References};
+use crate::workload::{Places, RecordedThink, References};
 use crate::Error;
 
 /// Runs a scenario.
@@ -49,15 +50,9 @@ fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report,
         _ => None,
     };
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
-    let outcome = if scenario.is_flow() {
-        let (mut flow, frames) = build::flow(scenario, parts)?;
-        let elapsed = flow.finish(on_progress)?;
-        Outcome::of_flow(scenario, &flow, &frames, elapsed)
-    } else {
-        let mut run = build::run(scenario, parts)?;
-        let elapsed = run.finish(on_progress)?;
-        Outcome::of_run(scenario, &run, facts.frames, elapsed)
-    };
+    let (mut machine, frames) = build::machine(scenario, parts)?;
+    let elapsed = run::finish(&mut machine, on_progress)?;
+    let outcome = Outcome::new(scenario, &machine, &frames, elapsed);
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,
         None => hash_input(scenario, facts.placement),
@@ -68,18 +63,19 @@ fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report,
 /// Everything that does not depend on the policy.
 pub(crate) struct Prepared {
     references: References,
+    places: Places,
     storage: Storage,
 }
 
 pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
     let mut storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
-    let references = References::try_new(scenario, storage.drives()[0].device())?;
+    let (references, places) = References::try_new(scenario, storage.drives()[0].device())?;
     match scenario.device.cache_segments {
         None => {}
         Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
         Some(CacheSegments::Streams) => storage.divide_buffers(processes(scenario, &references))?,
     }
-    Ok(Prepared { references, storage })
+    Ok(Prepared { references, places, storage })
 }
 
 /// Processes that read.
@@ -99,15 +95,15 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
 }
 
 fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
-    let Prepared { mut references, storage } = prepare(scenario)?;
+    let Prepared { mut references, places, storage } = prepare(scenario)?;
     if scenario.workload.writes.reach_devices() {
         let problem = "the bound knows no writes that reach the devices";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\"").into());
     }
     one_process_on_one_level(scenario)?;
-    let chunk = references.rest()?;
+    let chunk = references.rest(&places)?;
     let count = chunk.blocks.len();
-    let mut process = Process::new(&scenario.host, scenario.workload.block_bytes());
+    let mut process = Process::new(build::costs(scenario));
     for at in 0..count {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
@@ -117,12 +113,12 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
     // A read-ahead brings up to as many blocks with one request as there are frames to take them.
-    let (driver, least_service, together) = match scenario.is_flow() {
+    let (driver, least_service, together) = match scenario.needs_places() {
         true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
         false => (scenario.host.driver_overhead, drive.device().least_service(storage.block_sectors()), merged),
     };
-    let transfer = least_transfers(&references, &storage, &blocks);
-    let universe = references.places.universe();
+    let transfer = least_transfers(&references.initial, &places, &storage, &blocks);
+    let universe = places.universe();
     let bound = elapsed_lower_bound(&Work {
         references: &blocks,
         frames: references.frames.saturating_add(any_order),
@@ -139,11 +135,11 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
 }
 
 /// By disk: the least time in which it delivers the blocks that must be read from it.
-fn least_transfers(references: &References, storage: &Storage, blocks: &[Block]) -> Vec<Nanos> {
-    let universe = references.places.universe();
+fn least_transfers(initial: &[Block], places: &Places, storage: &Storage, blocks: &[Block]) -> Vec<Nanos> {
+    let universe = places.universe();
     let mut sectors = vec![0u64; storage.drives().len()];
     let mut counted = vec![false; universe.disk_of.len()];
-    references.initial.iter().for_each(|block| counted[block.index()] = true);
+    initial.iter().for_each(|block| counted[block.index()] = true);
     for block in blocks {
         if !std::mem::replace(&mut counted[block.index()], true) {
             let of_block = universe.short(*block).unwrap_or(storage.block_sectors());
@@ -208,15 +204,15 @@ pub(crate) struct Facts {
 
 /// What both kinds of run are built from.
 pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
-    let Prepared { mut references, storage } = prepared;
+    let Prepared { mut references, places, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
     let facts = Facts {
         frames: references.frames,
         placement: references.placement,
         notes: notes(scenario, &references, hinted || foretells(scenario)),
     };
-    if scenario.is_flow() {
-        references.places.keep_places();
+    if scenario.needs_places() {
+        places.keep_places();
     }
     let device = storage.drives()[0].device();
     let sectors = storage.block_sectors();
@@ -226,7 +222,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         frames: references.frames,
         initial: references.initial.clone(),
         disks: scenario.device.disks() as usize,
-        disk_of: references.places.universe().disk_of.as_slice().into(),
+        disk_of: places.universe().disk_of.as_slice().into(),
         replacement: registry::replacement(scenario.policy.replacement)?,
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
@@ -239,37 +235,37 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     // A hinted policy needs the whole reference string; for others it streams.
     let mut chunks = Vec::new();
     if scenario.has_actions() && context.program.is_none() {
-        (context.program, chunks) = told(scenario, &mut references)?;
-        context.disk_of = references.places.universe().disk_of.as_slice().into();
+        (context.program, chunks) = told(scenario, &mut references, &places)?;
+        context.disk_of = places.universe().disk_of.as_slice().into();
     }
     let mut positions = Vec::new();
     if hinted && scenario.workload.processes.are_several() {
-        chunks = each(scenario, &references)?;
+        chunks = each(scenario, &references, &places)?;
         let merged;
         (merged, positions) = merge(&chunks)?;
         context.mean_compute = mean(chunks.iter().map(mean_think));
-        context.disk_of = references.places.universe().disk_of.as_slice().into();
+        context.disk_of = places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(Hints { blocks: merged.blocks.clone(), disclosure: Disclosure::All }));
         context.program = Some(Arc::new(merged));
     } else if hinted {
-        let all = references.rest()?;
+        let all = references.rest(&places)?;
         context.mean_compute = mean_think(&all);
         // The processes of a parallel program wait for one another too.
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
         context.constant_compute = thinks_alike(&all) && only_thinks && plain;
-        context.disk_of = references.places.universe().disk_of.as_slice().into();
+        context.disk_of = places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
         chunks.push(all);
     }
     if foretells(scenario) {
         chunks = match scenario.workload.processes.are_several() {
-            true => each(scenario, &references)?,
-            false => vec![references.rest()?],
+            true => each(scenario, &references, &places)?,
+            false => vec![references.rest(&places)?],
         };
-        context.disk_of = references.places.universe().disk_of.as_slice().into();
+        context.disk_of = places.universe().disk_of.as_slice().into();
     }
-    let surroundings = Surroundings::new(scenario, &storage, &references, &chunks);
-    Ok((Parts { references, chunks, positions, storage, context, surroundings }, facts))
+    let surroundings = Surroundings::new(scenario, &storage, &references, &places, &chunks);
+    Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
 }
 
 /// Whether the fetches of the first level are all that its disks do: no level below has some of its blocks, and there

@@ -26,14 +26,20 @@ pub struct Surroundings {
 impl Surroundings {
     /// Those of `scenario`, whose processes read `chunks`; needed only where [`foretells`].
     #[must_use]
-    pub fn new(scenario: &Scenario, storage: &Storage, references: &References, chunks: &[Chunk]) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        storage: &Storage,
+        references: &References,
+        places: &Places,
+        chunks: &[Chunk],
+    ) -> Self {
         let lower = scenario.lower.iter().map(|level| &level.policy);
         let mut policies = std::iter::once(&scenario.policy).chain(lower);
-        let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, references));
+        let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, places));
         let frames = references.frames;
-        let each = |chunk: &Chunk| streams_of(chunk, &references.places, frames);
+        let each = |chunk: &Chunk| streams_of(chunk, places, frames);
         let future = foretells(scenario).then(|| chunks.iter().map(each).collect());
-        let initial_places = references.initial.iter().map(|block| references.places.place(*block)).collect();
+        let initial_places = references.initial.iter().map(|block| places.place(*block)).collect();
         Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future, initial_places }
     }
 }
@@ -45,9 +51,9 @@ pub fn foretells(scenario: &Scenario) -> bool {
 }
 
 /// Of a disk, or of an array behind one controller; where independent disks share long runs, at the rate of all.
-fn drive_facts(storage: &Storage, references: &References) -> Option<Arc<DriveFacts>> {
+fn drive_facts(storage: &Storage, places: &Places) -> Option<Arc<DriveFacts>> {
     let facts = storage.drives()[0].device().drive_facts()?;
-    Some(Arc::new(facts.abreast(references.places.disks_abreast())))
+    Some(Arc::new(facts.abreast(places.disks_abreast())))
 }
 
 /// The streams of one process in a level of `frames` frames.

@@ -106,7 +106,16 @@ struct Cache<'a> {
 
 impl Cache<'_> {
     fn view(states: &[BlockState]) -> View<'_> {
-        View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] }
+        View {
+            cursor: 0,
+            free: 0,
+            blocks: states,
+            outstanding: &[],
+            disk_of: &[],
+            space: &NoSpace,
+            asked: &[],
+            found: &[],
+        }
     }
 
     /// Issues a fetch of an absent block if there is a frame for it.

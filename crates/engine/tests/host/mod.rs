@@ -3,14 +3,13 @@
 #![allow(dead_code)] // each test program uses a part
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use headstart_engine::{Access, Ask, Backend, Counts, Level, Order};
+use headstart_engine::{Ask, Backend, Counts, Level, Order};
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
-use headstart_policy::{Disclosure, Event, Fetch, Hints, Policy, Space, View};
-use headstart_types::{Block, Disk, Nanos, Outcome, Program};
+use headstart_policy::{Disclosure, Event, Fetch, Hints, NoSpace, Policy, Space, View};
+use headstart_types::{Block, Disk, Nanos, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -259,7 +258,7 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
         service_ns_max: system.service_ns_max,
     };
     let (mut now, mut due, mut last_think) = (0, Some(0), Nanos::ZERO);
-    let mut waiting: Option<(Outcome, Nanos)> = None;
+    let mut waiting = false;
     let mut at = 0;
     while at < system.refs.len() {
         let block = Block(system.refs[at]);
@@ -268,33 +267,30 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
         now = next.unwrap_or_else(|| panic!("nothing will bring {block:?}, reference {at}"));
         let instant = Nanos(now);
         while let Some((arrived, disk, service)) = disks.pop(now) {
-            level.arrived(instant, arrived, disk, Some(Nanos(service)));
-            if waiting.is_some() && arrived == block {
+            level.arrived(instant, arrived, disk, Some(Nanos(service)), &NoSpace);
+            if waiting && arrived == block {
                 due = Some(now);
             }
         }
         let acts = due.is_some_and(|due| due <= now);
         if level.wants_to_decide() || level.wake_at().is_some_and(|wake| wake <= instant) {
             let at_hand = (acts || due.is_none()).then_some(block);
-            level.decide(instant, at_hand, &mut disks);
+            level.decide(instant, at_hand, &NoSpace, &mut disks);
         }
         if !acts {
             continue;
         }
-        let served = match waiting.take() {
-            Some((outcome, since)) => {
-                level.resume(instant, at as u32, block, outcome, since, last_think, &mut disks);
-                true
-            }
-            None => match level.reference(instant, at as u32, block, false, last_think, &mut disks).0 {
-                Access::Served => true,
-                Access::Waits(outcome) => {
-                    (waiting, due) = (Some((outcome, instant)), None);
-                    false
-                }
-            },
-        };
-        if served {
+        if waiting {
+            level.take(instant, &NoSpace, &mut disks);
+            waiting = false;
+        } else {
+            let asked = Asked { file: 0, first: 0, count: 1, client: 0 };
+            let (position, compute) = (at as u32, last_think);
+            let ask = Ask { id: 0, asked, blocks: &[block], write: false, position, compute };
+            waiting = level.request(instant, &ask, &NoSpace, &mut disks).waits();
+            due = due.filter(|_| !waiting);
+        }
+        if !waiting {
             last_think = Nanos(system.think_ns[at]);
             due = Some(now + last_think.0);
             at += 1;
@@ -348,8 +344,8 @@ impl Space for Apart {
 pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> Outcomes {
     let decisions = Arc::new(Mutex::new(vec![]));
     let checked = Box::new(Checked { policy, frames: system.frames, decisions: decisions.clone() });
-    let level = Level::new(checked, system.frames, &system.initial(), &system.disk_of(), system.disks);
-    let mut level = level.in_space(Rc::new(Apart(system.disk_of().to_vec())));
+    let mut level = Level::new(checked, system.frames, &system.initial(), &system.disk_of(), system.disks);
+    let space = Apart(system.disk_of().to_vec());
     let mut disks = Disks {
         queues: vec![VecDeque::new(); system.disks],
         rng: ChaCha8Rng::seed_from_u64(system.seed),
@@ -365,10 +361,10 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
         let acts = due.iter().flatten().min().copied();
         now = [acts, disks.next()].into_iter().flatten().min().expect("somebody goes on");
         while let Some((arrived, disk, service)) = disks.pop(now) {
-            level.arrived(Nanos(now), arrived, disk, Some(Nanos(service)));
+            level.arrived(Nanos(now), arrived, disk, Some(Nanos(service)), &space);
         }
         if level.wants_to_decide() {
-            level.decide(Nanos(now), None, &mut disks);
+            level.decide(Nanos(now), None, &space, &mut disks);
         }
         for process in 0..processes {
             let at = next[process as usize];
@@ -376,9 +372,10 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
                 due[process as usize] = None;
                 let first = 2 * u64::from(system.refs[at as usize]);
                 let asked = Asked { file: 0, first, count: 1, client: process };
-                let ask =
-                    Ask { id: u64::from(process), asked, demanded: 1, write: false, position: at, compute: Nanos(0) };
-                level.request(Nanos(now), &ask, &mut disks);
+                let (id, blocks) = (u64::from(process), [Block(system.refs[at as usize])]);
+                let ask = Ask { id, asked, blocks: &blocks, write: false, position: at, compute: Nanos(0) };
+                let looked = level.request(Nanos(now), &ask, &space, &mut disks);
+                done.extend((!looked.waits()).then_some(id));
             }
         }
         level.take_done(&mut done);

@@ -50,7 +50,8 @@ struct Process {
 
 /// The shared state.
 pub(super) struct Files {
-    level: Level<Numbered>,
+    level: Level,
+    space: Numbered,
     strings: Strings,
     barrier: Option<Barrier>,
     contention: Contention,
@@ -77,11 +78,12 @@ impl Files {
         let processes = setup.program.string_of.len();
         let blocks = setup.disk_of.len();
         let space = Numbered { disk_of: setup.disk_of.clone() };
-        let mut level = Level::over(setup.policy, setup.frames, &[], &setup.disk_of, setup.disks, space);
+        let mut level = Level::new(setup.policy, setup.frames, &[], &setup.disk_of, setup.disks);
         level.note_evictions();
         let order = setup.actions.as_ref().map_or(IdleOrder::default(), |actions| actions.order);
         Self {
             level,
+            space,
             strings: Strings::new(setup.program),
             barrier: setup.barrier.map(|scope| Barrier::new(scope, processes as u32)),
             contention: Contention::new(setup.contention, setup.actions_contend),
@@ -155,8 +157,8 @@ impl Files {
     pub fn read(&mut self, now: Nanos, process: u32, position: Position, compute: Nanos) -> bool {
         let block = self.block(position);
         let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process };
-        let ask = Ask { id: u64::from(process), asked, demanded: 1, write: false, position, compute };
-        let looked = self.level.request(now, &ask, &mut self.orders);
+        let ask = Ask { id: u64::from(process), asked, blocks: &[block], write: false, position, compute };
+        let looked = self.level.request(now, &ask, &self.space, &mut self.orders);
         let times = &mut self.processes[process as usize].times;
         times.references += 1;
         times.hits_ready += u64::from(looked.hits_ready);
@@ -166,9 +168,6 @@ impl Files {
         let kind = match looked.outcome() {
             Found::HitReady => {
                 self.processes[process as usize].got = self.frames[block.index()].clone();
-                self.level.take_done(&mut self.done);
-                debug_assert_eq!(self.done, [u64::from(process)]);
-                self.done.clear();
                 return true;
             }
             Found::HitUnready => parallel::Idle::OtherIo,
@@ -183,7 +182,7 @@ impl Files {
     pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Nanos, data: Data) {
         self.in_use += 1;
         self.frames[block.index()] = Some(data.clone());
-        self.level.arrived(now, block, disk, Some(service));
+        self.level.arrived(now, block, disk, Some(service), &self.space);
         let mut done = std::mem::take(&mut self.done);
         self.level.take_done(&mut done);
         for process in done.drain(..) {
@@ -192,7 +191,7 @@ impl Files {
         }
         self.done = done;
         if self.level.wants_to_decide() {
-            self.level.decide(now, None, &mut self.orders);
+            self.level.decide(now, None, &self.space, &mut self.orders);
         }
         self.settle();
     }
@@ -221,7 +220,7 @@ impl Files {
     /// Asks the policy for one action, and begins it. False if there is none.
     fn take_action(&mut self, now: Nanos, process: u32) -> bool {
         let mut order = Orders::default();
-        if !self.level.idle(now, process, &mut order) {
+        if !self.level.idle(now, process, &self.space, &mut order) {
             return false;
         }
         self.settle();

@@ -81,6 +81,26 @@ impl<S: Strategy> Hinted<S> {
         Self { knowledge, strategy, processes, owed: VecDeque::new() }
     }
 
+    /// Owes what is absent of a request that begins at `position`; says whether it is to be paid. To a process that has the
+    /// hints for itself nothing is owed that it expects and the strategy promises.
+    fn owes(&mut self, position: Position, view: &View<'_>) -> bool {
+        if self.processes == 1 {
+            let block = view.asked[0];
+            let promised = self.knowledge.expects(position, block) && self.strategy.promises(position, block);
+            if !promised {
+                self.owed.clear();
+                self.owed.push_back(block);
+            }
+            return !promised;
+        }
+        for (block, found) in view.asked.iter().zip(view.found) {
+            if *found == Found::Absent && !self.owed.contains(block) {
+                self.owed.push_back(*block);
+            }
+        }
+        true
+    }
+
     /// Fetches what is owed and still absent, as far as there are frames; says whether there was any.
     fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
         self.owed.retain(|block| view.state(*block).is_absent());
@@ -110,13 +130,6 @@ impl<S: Strategy> Policy for Hinted<S> {
                     self.strategy.decide(now, &mut round);
                 }
             }
-            Event::Miss { position, block } => {
-                if !self.knowledge.expects(position, block) || !self.strategy.promises(position, block) {
-                    self.owed.clear();
-                    self.owed.push_back(block);
-                    self.pay(view, fetches);
-                }
-            }
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
                 // No think time comes before a process's first reference. Those of several go on side by side.
@@ -124,12 +137,10 @@ impl<S: Strategy> Policy for Hinted<S> {
                     self.strategy.computed(Nanos(compute.0 / u64::from(self.processes)));
                 }
             }
-            Event::Asked { asked, .. } => {
-                for (index, found) in (asked.first..).zip(view.found) {
-                    let block = view.space.block(asked.file, index).filter(|_| *found == Found::Absent);
-                    self.owed.extend(block.filter(|block| !self.owed.contains(block)));
+            Event::Asked { position, .. } => {
+                if self.owes(position, view) {
+                    self.pay(view, fetches);
                 }
-                self.pay(view, fetches);
             }
             // It prefetches when it decides, at no cost.
             Event::Idle { .. } => {}

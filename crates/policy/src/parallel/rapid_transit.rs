@@ -92,11 +92,7 @@ impl Policy for RapidTransit {
         if let Event::Asked { asked, position, .. } = event {
             self.crowded = false;
             self.ahead.taken(position, asked.count);
-            for index in asked.first..asked.end() {
-                if let Some(block) = view.space.block(asked.file, index) {
-                    self.used(block);
-                }
-            }
+            view.asked.iter().for_each(|block| self.used(*block));
         }
         for victim in fetches[before..].iter().filter_map(|fetch| fetch.victim) {
             self.crowded |= matches!(event, Event::Idle { .. }) && self.unused[victim.index()];

@@ -73,9 +73,9 @@ impl Host {
     }
 
     /// Tells `event` and carries out what is decided; gives the blocks fetched.
-    fn tell(&mut self, event: Event, found: &[Found]) -> Vec<u32> {
+    fn tell(&mut self, event: Event, (asked, found): (&[Block], &[Found])) -> Vec<u32> {
         let (blocks, space, mut fetches) = (&self.states, &File(BLOCKS), vec![]);
-        let view = View { cursor: 0, free: self.free, blocks, outstanding: &[0], disk_of: &[], space, found };
+        let view = View { cursor: 0, free: self.free, blocks, outstanding: &[0], disk_of: &[], space, asked, found };
         self.policy.on(Nanos(0), event, &view, &mut fetches);
         for Fetch { block, victim } in &fetches {
             match victim {
@@ -106,18 +106,18 @@ impl Host {
             self.waiters[block.index()].push((process, position));
         }
         let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process };
-        self.tell(Event::Asked { asked, position, write: false }, &[found])
+        self.tell(Event::Asked { asked, position, write: false }, (&[block], &[found]))
     }
 
     fn serve(&mut self, process: u32, position: Position, block: Block) {
         let (outcome, compute) = (Outcome::HitReady, Nanos(0));
-        self.tell(Event::Served { position, block, outcome, compute, process }, &[]);
+        self.tell(Event::Served { position, block, outcome, compute, process }, (&[], &[]));
     }
 
     fn arrive(&mut self, block: u32) {
         let state = self.states[block as usize].arrived();
         self.states[block as usize] = state;
-        self.tell(Event::Arrived { block: Block(block), disk: Disk(0), service: Some(Nanos(1)) }, &[]);
+        self.tell(Event::Arrived { block: Block(block), disk: Disk(0), service: Some(Nanos(1)) }, (&[], &[]));
         for (process, position) in std::mem::take(&mut self.waiters[block as usize]) {
             self.states[block as usize] = self.states[block as usize].used();
             self.serve(process, position, Block(block));
@@ -133,7 +133,7 @@ impl Host {
 
     fn idle(&mut self, process: u32) -> Option<u32> {
         let could = self.policy.could_prefetch(Some(process));
-        let fetched = self.tell(Event::Idle { process }, &[]);
+        let fetched = self.tell(Event::Idle { process }, (&[], &[]));
         assert!(fetched.len() <= 1 && (could || fetched.is_empty()));
         fetched.first().copied()
     }

@@ -78,6 +78,9 @@ pub struct Asked {
     pub client: u32,
 }
 
+/// The `client` of a block that comes from the level above, which has evicted it: nobody has asked for it.
+pub const NOBODY: u32 = u32::MAX;
+
 impl Asked {
     /// The block after the last; at the end of the number space, the last number.
     #[must_use]

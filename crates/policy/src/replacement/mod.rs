@@ -134,6 +134,7 @@ mod by_hand {
                         outstanding: &[],
                         disk_of: &[],
                         space: &crate::NoSpace,
+                        asked: &[],
                         found: &[],
                     };
                     let victim = replacement.victim(block, &view).expect("all are evictable");

@@ -158,7 +158,8 @@ mod tests {
 
     fn victim(ru_set: &mut RuSet, states: &[BlockState]) -> Option<u32> {
         let space = &NoSpace;
-        let view = View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[], space, found: &[] };
+        let view =
+            View { cursor: 0, free: 0, blocks: states, outstanding: &[], disk_of: &[], space, asked: &[], found: &[] };
         ru_set.victim(Block(7), &view).map(|block| block.0)
     }
 

@@ -99,6 +99,7 @@ impl Checked {
             outstanding: &[0],
             disk_of: &[],
             space: &self.files,
+            asked: if found.is_empty() { &[] } else { demanded },
             found,
         };
         self.policy.on(Nanos(u64::from(self.position) * 1_000_000), event, &view, &mut fetches);

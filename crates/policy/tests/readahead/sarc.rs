@@ -67,6 +67,7 @@ impl Host {
                 outstanding: &[],
                 disk_of: &[],
                 space: &NoSpace,
+                asked: &[],
                 found: &[],
             };
             let victim = self.sarc.victim(block, &view).expect("all are evictable");

@@ -9,7 +9,7 @@ use super::cache::{default_name, CacheSize, SIZES};
 use super::policy::{self, named_table, text, PolicyKeys};
 use super::workload::WorkloadKeys;
 use crate::limits::COST_MAX;
-use crate::link::Link;
+use headstart_engine::Link;
 
 /// A level below the first.
 #[derive(Debug, Clone)]

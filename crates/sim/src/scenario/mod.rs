@@ -154,9 +154,10 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Whether it takes more than one process that goes block by block on one level.
+    /// Whether blocks are known by their places in files: to policies that are asked about requests, to levels below
+    /// others, to a file system. One process that goes block by block on one level does without.
     #[must_use]
-    pub fn is_flow(&self) -> bool {
+    pub fn needs_places(&self) -> bool {
         self.process.is_some()
             || !self.lower.is_empty()
             || self.workload.arrival != Arrival::Closed

@@ -5,7 +5,6 @@
 //! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
 //! found by a first pass over the same records, made only when asked for (`survey`).
 
-mod cursor;
 mod cutting;
 mod ffs;
 mod filling;
@@ -21,7 +20,6 @@ mod room;
 mod survey;
 mod thinking;
 
-pub use cursor::Cursor;
 pub use cutting::RecordedThink;
 pub use ffs::group_header;
 pub use places::Places;

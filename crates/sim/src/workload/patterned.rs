@@ -45,7 +45,7 @@ impl Patterned {
             Placing::try_new(keys, Placement::Address, addresses, &scenario.device, disk, &found, scenario.seed)?;
         let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
         let places = Places::new(Universe::default(), Some(placing), sizes);
-        if scenario.is_flow() {
+        if scenario.needs_places() {
             places.keep_places();
         }
         let number = |universe: &mut Universe, placing: &Placing| {

@@ -104,6 +104,10 @@ impl Space for Places {
         self.universe.borrow().sector_of.get(block.index()).copied()
     }
 
+    fn fragment(&self, block: Block) -> Option<u32> {
+        self.universe.borrow().short(block)
+    }
+
     fn disk(&self, block: Block) -> Disk {
         self.universe.borrow().disk_of[block.index()]
     }

@@ -1,10 +1,10 @@
 //! The references themselves, a chunk at a time.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use headstart_device::Device;
+use headstart_engine::Supply;
 use headstart_trace::{Carries, Record, RecordReader};
 use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
 
@@ -30,8 +30,6 @@ pub const KNOWN_REFERENCES_MAX: usize = 1 << 27;
 
 /// The references of a scenario, in order.
 pub struct References {
-    /// Blocks seen so far.
-    pub places: Rc<Places>,
     /// Distinct blocks, where somebody asks; else none.
     pub distinct: usize,
     /// Blocks of the cache, resolved.
@@ -50,7 +48,7 @@ pub struct References {
     pub pids: Vec<u32>,
     /// What processes read by a pattern, and whether they share it.
     pub program: Option<Arc<Program>>,
-    supply: Supply,
+    left: Left,
     factor: Factor,
     thinking: Thinking,
     /// Writes are told apart.
@@ -62,12 +60,17 @@ pub struct References {
     /// Files are opened in the run.
     opens: bool,
     trail: Trail,
+    /// References handed out so far.
+    given: u64,
     /// The file that was opened last before the run.
     pub opened_last: Option<u32>,
 }
 
+/// References of a process at most, with room for a chunk within 32 bits.
+const GIVEN_MAX: u64 = (u32::MAX - (1 << 30)) as u64;
+
 #[allow(clippy::large_enum_variant)] // A run has one or two of them.
-enum Supply {
+enum Left {
     Records {
         records: Records,
         cutter: Cutter,
@@ -77,12 +80,27 @@ enum Supply {
     Inline(Option<Vec<Block>>),
 }
 
+impl Supply<Places> for References {
+    type Error = Error;
+
+    fn next(&mut self, chunk: &mut Chunk, places: &Places) -> Result<bool, Error> {
+        self.fill(chunk, places)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        match &self.left {
+            Left::Records { records, .. } => records.reader().progress(),
+            Left::Inline(_) => (0, 1),
+        }
+    }
+}
+
 impl References {
-    /// Prepares the references of `scenario` for disks like `disk`.
+    /// Prepares the references of `scenario` for disks like `disk`, and the places of their blocks.
     ///
     /// # Errors
     /// A key or the trace is at fault.
-    pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<Self, Error> {
+    pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<(Self, Places), Error> {
         match Opened::new(scenario) {
             Some(opened) => Self::recorded(scenario, opened, disk),
             None if matches!(scenario.workload.input, Input::Pattern) => {
@@ -93,11 +111,10 @@ impl References {
     }
 
     /// Nothing but places: processes take what they read from the program's strings.
-    fn of_program(scenario: &Scenario, patterned: Patterned) -> Self {
+    fn of_program(scenario: &Scenario, patterned: Patterned) -> (Self, Places) {
         let keys = &scenario.workload;
         let Patterned { places, program, distinct } = patterned;
-        Self {
-            places: Rc::new(places),
+        let references = Self {
             distinct,
             frames: scenario.cache.size.frames(distinct),
             initial: Vec::new(),
@@ -107,7 +124,7 @@ impl References {
             notes: Vec::new(),
             pids: Vec::new(),
             program: Some(Arc::new(program)),
-            supply: Supply::Inline(None),
+            left: Left::Inline(None),
             factor: Factor::Scale(keys.compute_scale),
             thinking: thinking(keys.compute, scenario.seed, 0),
             mark_writes: false,
@@ -115,19 +132,20 @@ impl References {
             mark_bytes: false,
             opens: false,
             trail: Trail::default(),
+            given: 0,
             opened_last: None,
-        }
+        };
+        (references, places)
     }
 
-    fn named(scenario: &Scenario, inline: Inline) -> Result<Self, Error> {
+    fn named(scenario: &Scenario, inline: Inline) -> Result<(Self, Places), Error> {
         let keys = &scenario.workload;
         let Inline { universe, references, initial, frames } = inline;
         let found = Survey { references: references.len() as u64, ..Survey::default() };
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
-        Ok(Self {
+        let references = Self {
             distinct: universe.disk_of.len(),
-            places: Rc::new(Places::new(universe, None, BTreeMap::new())),
             frames,
             initial,
             placement: None,
@@ -136,7 +154,7 @@ impl References {
             notes: Vec::new(),
             pids: Vec::new(),
             program: None,
-            supply: Supply::Inline(Some(references)),
+            left: Left::Inline(Some(references)),
             factor,
             thinking,
             mark_writes: false,
@@ -144,11 +162,13 @@ impl References {
             mark_bytes: false,
             opens: false,
             trail: Trail::default(),
+            given: 0,
             opened_last: None,
-        })
+        };
+        Ok((references, Places::new(universe, None, BTreeMap::new())))
     }
 
-    fn recorded(scenario: &Scenario, opened: Opened, disk: &dyn Device) -> Result<Self, Error> {
+    fn recorded(scenario: &Scenario, opened: Opened, disk: &dyn Device) -> Result<(Self, Places), Error> {
         let keys = &scenario.workload;
         let records = opened.read()?;
         let carries = records.carries();
@@ -191,11 +211,10 @@ impl References {
         let sizes =
             if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
         notes.extend(ignored_sizes(scenario, records.reader()));
-        let supply = Supply::Records { records, cutter, held: None };
+        let left = Left::Records { records, cutter, held: None };
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
-        Ok(Self {
-            places: Rc::new(Places::new(Universe::default(), Some(placing), sizes)),
+        let references = Self {
             distinct: found.blocks.len(),
             frames,
             initial: Vec::new(),
@@ -205,7 +224,7 @@ impl References {
             notes,
             pids,
             program: None,
-            supply,
+            left,
             factor,
             thinking,
             mark_writes: keys.writes.reach_devices(),
@@ -213,8 +232,10 @@ impl References {
             mark_bytes: scenario.host.pays_for_blocks(),
             opens: matches!(placement, Placement::Ffs(FfsKeys { opens: Opens::Read, .. })),
             trail: Trail::default(),
+            given: 0,
             opened_last,
-        })
+        };
+        Ok((references, Places::new(Universe::default(), Some(placing), sizes)))
     }
 
     /// The references of one process of the same trace, from its first on, in the same space.
@@ -223,12 +244,11 @@ impl References {
     /// The trace cannot be read again.
     pub fn of_process(&self, scenario: &Scenario, pid: u32) -> Result<Self, Error> {
         let keys = &scenario.workload;
-        let (Some(opened), Supply::Records { cutter, .. }) = (Opened::new(scenario), &self.supply) else {
+        let (Some(opened), Left::Records { cutter, .. }) = (Opened::new(scenario), &self.left) else {
             unreachable!("only records have processes")
         };
         let records = opened.of_process(pid).read()?;
         Ok(Self {
-            places: self.places.clone(),
             distinct: self.distinct,
             frames: self.frames,
             initial: Vec::new(),
@@ -238,7 +258,7 @@ impl References {
             notes: Vec::new(),
             pids: Vec::new(),
             program: None,
-            supply: Supply::Records { records, cutter: cutter.clone(), held: None },
+            left: Left::Records { records, cutter: cutter.clone(), held: None },
             factor: self.factor,
             thinking: thinking(keys.compute, scenario.seed, pid),
             mark_writes: self.mark_writes,
@@ -246,6 +266,7 @@ impl References {
             mark_bytes: self.mark_bytes,
             opens: self.opens,
             trail: Trail::default(),
+            given: 0,
             opened_last: None,
         })
     }
@@ -253,28 +274,23 @@ impl References {
     /// Whether every think time is the same, and which it is.
     #[must_use]
     pub fn constant_think(&self) -> Option<Nanos> {
-        match (&self.thinking, &self.supply) {
+        match (&self.thinking, &self.left) {
             (Thinking::Constant(think), _) => Some(self.factor.of(*think)),
-            (Thinking::Recorded, Supply::Inline(_)) => Some(Nanos::ZERO),
+            (Thinking::Recorded, Left::Inline(_)) => Some(Nanos::ZERO),
             (Thinking::Recorded, _) if self.recorded == RecordedThink::Nothing => Some(Nanos::ZERO),
             _ => None,
         }
     }
 
-    /// How far the reading is: (done, total), in units of the input.
-    #[must_use]
-    pub fn progress(&self) -> (u64, u64) {
-        match &self.supply {
-            Supply::Records { records, .. } => records.reader().progress(),
-            Supply::Inline(_) => (0, 1),
-        }
-    }
-
-    /// Fills `chunk` with the next references; false, and none, at the end.
+    /// Fills `chunk` with the next references, numbered in `places`; false, and none, at the end.
     ///
     /// # Errors
-    /// The trace is wrong there.
-    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+    /// The trace is wrong there, or has more references than can be numbered.
+    fn fill(&mut self, chunk: &mut Chunk, places: &Places) -> Result<bool, Error> {
+        if self.given > GIVEN_MAX {
+            let problem = "more references than positions can number";
+            return Err(KeyError::new("workload.limit", problem, "fewer than 3 billion references").into());
+        }
         chunk.blocks.clear();
         chunk.request_ends.clear();
         chunk.writes.clear();
@@ -289,12 +305,12 @@ impl References {
             Think::Constant(_) => Vec::new(),
         };
         let keep = constant.is_none().then_some(&mut recorded);
-        match &mut self.supply {
-            Supply::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
-            Supply::Records { records, cutter, held } => {
+        match &mut self.left {
+            Left::Inline(references) => chunk.blocks = references.take().unwrap_or_default(),
+            Left::Records { records, cutter, held } => {
                 let (mark_writes, time_scale) = (self.mark_writes, self.time_scale);
                 let (mark_bytes, opens, trail) = (self.mark_bytes, self.opens, &mut self.trail);
-                self.places.number(|universe, placing| {
+                places.number(|universe, placing| {
                     let thinks = keep;
                     let mut filling = Filling {
                         cutter,
@@ -322,17 +338,18 @@ impl References {
                 Think::Each(recorded)
             }
         };
-        if chunk.blocks.is_empty() && self.places.universe().disk_of.is_empty() {
+        if chunk.blocks.is_empty() && places.universe().disk_of.is_empty() {
             let problem = "no request is left";
             return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
         }
+        self.given += chunk.blocks.len() as u64;
         Ok(!chunk.blocks.is_empty())
     }
 
     fn block_bytes(&self) -> u32 {
-        match &self.supply {
-            Supply::Records { cutter, .. } => cutter.block_bytes() as u32,
-            Supply::Inline(_) => 0,
+        match &self.left {
+            Left::Records { cutter, .. } => cutter.block_bytes() as u32,
+            Left::Inline(_) => 0,
         }
     }
 
@@ -342,8 +359,8 @@ impl References {
         let problem =
             format!("there are more than {KNOWN_REFERENCES_MAX} references, and the policy needs all in advance");
         let allowed = "larger blocks, a lower workload.limit, or a policy that is not told the future";
-        match &self.supply {
-            Supply::Records { records, held: Some(last), .. } => {
+        match &self.left {
+            Left::Records { records, held: Some(last), .. } => {
                 records.bad(last, &format!("up to here {problem}"), allowed)
             }
             _ => KeyError::new("workload.limit", problem, allowed).into(),
@@ -354,18 +371,18 @@ impl References {
     ///
     /// # Errors
     /// The trace is wrong somewhere, or there are too many references to number.
-    pub fn rest(&mut self) -> Result<Chunk, Error> {
-        self.rest_within(KNOWN_REFERENCES_MAX)
+    pub fn rest(&mut self, places: &Places) -> Result<Chunk, Error> {
+        self.rest_within(KNOWN_REFERENCES_MAX, places)
     }
 
     /// The same, of which there may be `most`.
     ///
     /// # Errors
     /// As for [`References::rest`].
-    pub fn rest_within(&mut self, most: usize) -> Result<Chunk, Error> {
+    pub fn rest_within(&mut self, most: usize, places: &Places) -> Result<Chunk, Error> {
         let (mut all, mut part) = (Chunk::empty(), Chunk::empty());
         let (mut each, mut constant) = (Vec::new(), Nanos::ZERO);
-        while self.next(&mut part)? {
+        while self.fill(&mut part, places)? {
             if all.blocks.len() + part.blocks.len() > most {
                 return Err(self.too_many());
             }

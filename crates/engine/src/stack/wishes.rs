@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use headstart_engine::Level;
 use headstart_types::{IndexSet, Nanos};
+
+use crate::level::Level;
 
 /// What levels wish.
 pub struct Wishes {

@@ -1,25 +1,32 @@
-//! Levels above and below one another, and the disks below them: what ends, what is told upward, who acts. What goes
+//! Levels above and below one another, and the devices below them: what ends, what is told upward, who acts. What goes
 //! down from level to level is in `messages`.
+//!
+//! Cost: constant for a single level; logarithmic in the levels and in what is under way for several.
+
+mod link;
+mod messages;
+mod wishes;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_engine::{Backend, Level, Order};
-use headstart_policy::coordinator::{Coordinator, SentUp};
+use headstart_policy::coordinator::{Coordinator, SentUp, Uncoordinated};
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
-use super::messages::{Delivery, Message, Sent};
-use super::wishes::Wishes;
-use crate::link::Link;
-use crate::storage::{Ended, Storage, What};
-use crate::workload::Places;
+pub use link::Link;
+
+use crate::backend::{Backend, Order};
+use crate::devices::{Devices, Ended, From, What};
+use crate::level::Level;
+use messages::{Delivery, Message, Sent};
+use wishes::Wishes;
 
 /// A level and what it stands on.
 pub struct Tier {
     /// The level.
     pub level: Level,
-    /// The level below; `None`: the disks.
+    /// The level below; `None`: the devices.
     pub below: Option<usize>,
     /// Whether it has frames. One that has none passes everything on.
     pub stores: bool,
@@ -31,24 +38,30 @@ pub struct Tier {
     pub link_time: Nanos,
 }
 
-/// Where a level's orders go.
-pub enum Down<'a> {
-    /// To the disks.
-    Disks(&'a mut Storage),
-    /// To the level below.
-    Level(&'a mut Outbox, usize),
+impl Tier {
+    /// A level over the devices, with nothing between it and what is above.
+    #[must_use]
+    pub fn new(level: Level, stores: bool) -> Self {
+        let (coordinator, link) = (Box::new(Uncoordinated), Link::default());
+        Self { level, below: None, stores, coordinator, link, link_time: Nanos::ZERO }
+    }
 }
 
-/// Orders on their way down.
-#[derive(Debug, Default)]
-pub struct Outbox(VecDeque<Sent>);
+/// Where a level's orders go.
+pub(crate) enum Down<'a, D, S> {
+    /// To the devices.
+    Devices(&'a mut D, From, &'a S),
+    /// To the level below.
+    Level(&'a mut VecDeque<Sent>, usize),
+}
 
-impl Backend for Down<'_> {
+impl<D: Devices, S: Space> Backend for Down<'_, D, S> {
+    #[inline]
     fn issue(&mut self, now: Nanos, order: Order<'_>) {
         match self {
-            Down::Disks(storage) => storage.issue(now, order),
+            Down::Devices(devices, from, space) => devices.submit(now, *from, order, *space),
             Down::Level(outbox, upper) => {
-                outbox.0.push_back(Sent { upper: *upper, blocks: order.blocks.to_vec(), kind: order.kind });
+                outbox.push_back(Sent { upper: *upper, blocks: order.blocks.to_vec(), kind: order.kind });
             }
         }
     }
@@ -56,59 +69,55 @@ impl Backend for Down<'_> {
 
 /// What the levels tell those who stand on top of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// A request of the host is done.
     Done(u64),
-    /// A block has arrived at a level.
-    Arrived(usize, Block),
     /// A block of a level is on its disk.
     Written(usize, Block),
 }
 
-/// All levels, and the disks below them.
-pub struct Tiers {
+/// All levels, and the devices below them.
+pub struct Stack<D, S> {
     /// Those that processes ask first, then those below them.
     pub tiers: Vec<Tier>,
     /// How many of them processes ask.
     pub first: usize,
-    /// The disks.
-    pub storage: Storage,
-    pub(super) space: std::rc::Rc<Places>,
-    pub(super) block_bytes: u64,
-    outbox: Outbox,
-    pub(super) messages: Vec<Message>,
-    pub(super) free_messages: Vec<usize>,
+    /// The devices.
+    pub devices: D,
+    /// Where blocks lie.
+    pub space: S,
+    block_bytes: u64,
+    /// The process for which orders are being given.
+    pub(crate) process: Option<u32>,
+    /// Orders on their way down.
+    outbox: VecDeque<Sent>,
+    messages: Vec<Message>,
+    free_messages: Vec<usize>,
     deliveries: BinaryHeap<Reverse<(Nanos, u64, Delivery)>>,
     sequence: u64,
-    /// What the disk worked on the block that has just come from it.
-    pub(super) service: Option<Nanos>,
+    /// What the device worked on the block that has just come from it.
+    service: Option<Nanos>,
     told: VecDeque<Told>,
     /// Which levels have something to do.
-    pub(super) wishes: Wishes,
+    wishes: Wishes,
     done: Vec<u64>,
     evicted: Vec<Block>,
 }
 
-impl Tiers {
-    /// Levels over disks that know where blocks lie from `space`.
+impl<D: Devices, S: Space> Stack<D, S> {
+    /// `tiers` over `devices`; the `first` ones are what processes ask. Links carry blocks of `block_bytes`.
     #[must_use]
-    pub fn new(
-        tiers: Vec<Tier>,
-        first: usize,
-        mut storage: Storage,
-        space: std::rc::Rc<Places>,
-        block_bytes: u64,
-    ) -> Self {
-        storage.look_up(space.clone());
+    pub fn new(tiers: Vec<Tier>, first: usize, devices: D, space: S, block_bytes: u64) -> Self {
         let wishes = Wishes::new(tiers.len());
         let mut all = Self {
             wishes,
             tiers,
             first,
-            storage,
+            devices,
             space,
             block_bytes,
-            outbox: Outbox::default(),
+            process: None,
+            outbox: VecDeque::new(),
             messages: Vec::new(),
             free_messages: Vec::new(),
             deliveries: BinaryHeap::new(),
@@ -133,44 +142,58 @@ impl Tiers {
     }
 
     /// The earliest instant at which something ends by itself.
+    #[inline]
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        let delivery = self.deliveries.peek().map(|Reverse((at, _, _))| *at);
-        delivery.into_iter().chain(self.storage.next_event()).min()
+        let event = self.devices.next_event();
+        match self.deliveries.peek() {
+            Some(Reverse((at, _, _))) => Some(event.map_or(*at, |event| event.min(*at))),
+            None => event,
+        }
     }
 
-    /// The earliest instant after `now` at which a level wants to act though nothing may happen.
+    /// The earliest instant at which a level has to flush or, after `now`, wants to act though nothing may happen.
     #[inline]
-    pub fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
+    pub(crate) fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
+        if let [tier] = &self.tiers[..] {
+            let wake = tier.level.wake_at().filter(|at| *at > now);
+            return tier.level.flush_at().into_iter().chain(wake).min();
+        }
         self.wishes.look(|index| &self.tiers[index].level);
         self.wishes.next(now)
     }
 
     /// At the start of step (2): the levels whose times have come are to be asked too.
     #[inline]
-    pub fn wishes_come(&mut self, now: Nanos) {
-        self.wishes.look(|index| &self.tiers[index].level);
-        self.wishes.come(now);
+    pub(crate) fn wishes_come(&mut self, now: Nanos) {
+        if self.tiers.len() > 1 {
+            self.wishes.look(|index| &self.tiers[index].level);
+            self.wishes.come(now);
+        }
+    }
+
+    /// The next level from `from` on that could want to decide.
+    #[inline]
+    pub(crate) fn take_undecided(&mut self, from: usize) -> Option<usize> {
+        match self.tiers.len() {
+            1 => (from == 0).then_some(0),
+            _ => self.wishes.take_undecided(from),
+        }
     }
 
     /// What the levels have to say without anything having come from below.
     #[inline]
-    pub fn take_told(&mut self) -> Option<Told> {
+    pub(crate) fn take_told(&mut self) -> Option<Told> {
         self.told.pop_front()
     }
 
-    /// What was taken and is somebody else's business.
-    pub fn put_back(&mut self, told: Vec<Told>) {
-        self.told.extend(told);
-    }
-
     /// Step (1): completions and deliveries at `now`. Tells what has come of them.
-    pub fn complete(&mut self, now: Nanos) -> Option<Told> {
+    pub(crate) fn complete(&mut self, now: Nanos) -> Option<Told> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return Some(told);
             }
-            if let Some(ended) = self.storage.complete_one(now) {
+            if let Some(ended) = self.devices.ended(now, &self.space) {
                 self.ended(now, &ended);
             } else if self.deliveries.peek().is_some_and(|Reverse((at, _, _))| *at <= now) {
                 let Some(Reverse((_, _, delivery))) = self.deliveries.pop() else { continue };
@@ -183,7 +206,7 @@ impl Tiers {
     }
 
     fn ended(&mut self, now: Nanos, ended: &Ended) {
-        let tier = ended.owner as usize;
+        let tier = ended.level as usize;
         match ended.what {
             What::Fetched(service) => {
                 self.service = Some(service);
@@ -205,24 +228,22 @@ impl Tiers {
     }
 
     /// The cost of sending `blocks` blocks up from level `index`.
-    pub(super) fn cross(&mut self, index: usize, blocks: usize) -> Nanos {
+    fn cross(&mut self, index: usize, blocks: usize) -> Nanos {
         let tier = &mut self.tiers[index];
         let cost = tier.link.cost(blocks, self.block_bytes);
         tier.link_time += cost;
         cost
     }
 
-    pub(super) fn schedule(&mut self, at: Nanos, delivery: Delivery) {
+    fn schedule(&mut self, at: Nanos, delivery: Delivery) {
         self.deliveries.push(Reverse((at, self.sequence, delivery)));
         self.sequence += 1;
     }
 
-    pub(super) fn arrived(&mut self, now: Nanos, tier: usize, block: Block, disk: Disk, service: Option<Nanos>) {
-        self.wishes.touch(tier);
-        self.tiers[tier].level.arrived(now, block, disk, service);
-        if tier < self.first {
-            self.told.push_back(Told::Arrived(tier, block));
-        }
+    #[inline]
+    fn arrived(&mut self, now: Nanos, tier: usize, block: Block, disk: Disk, service: Option<Nanos>) {
+        self.touch(tier);
+        self.tiers[tier].level.arrived(now, block, disk, service, &self.space);
     }
 
     fn delivered(&mut self, now: Nanos, delivery: Delivery) {
@@ -233,7 +254,7 @@ impl Tiers {
                 self.arrived(now, tier, block, disk, None);
             }
             Delivery::Written(tier, block) => {
-                self.wishes.touch(tier);
+                self.touch(tier);
                 self.tiers[tier].level.written(self.space.disk(block));
                 if tier < self.first {
                     self.told.push_back(Told::Written(tier, block));
@@ -242,24 +263,37 @@ impl Tiers {
         }
     }
 
+    /// Something happens to a level.
+    #[inline]
+    fn touch(&mut self, tier: usize) {
+        if self.tiers.len() > 1 {
+            self.wishes.touch(tier);
+        }
+    }
+
     /// Lets a level act.
-    pub fn act<R>(&mut self, index: usize, act: impl FnOnce(&mut Level, &mut Down<'_>) -> R) -> R {
-        let Self { tiers, storage, outbox, wishes, .. } = self;
-        wishes.touch(index);
+    #[inline]
+    pub(crate) fn act<T>(&mut self, index: usize, act: impl FnOnce(&mut Level, &S, &mut Down<'_, D, S>) -> T) -> T {
+        self.touch(index);
+        let Self { tiers, devices, outbox, space, process, .. } = self;
         let tier = &mut tiers[index];
         let mut down = match tier.below {
-            None => Down::Disks(storage.for_level(index as u32)),
+            None => Down::Devices(devices, From { level: index as u32, process: *process }, space),
             Some(_) => Down::Level(outbox, index),
         };
-        act(&mut tier.level, &mut down)
+        act(&mut tier.level, space, &mut down)
     }
 
     /// Carries what the levels have said to each other at this instant as far as it goes.
-    pub fn settle(&mut self, now: Nanos) {
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Nanos) {
+        if self.tiers.len() == 1 {
+            return self.finish_requests(now);
+        }
         loop {
             self.finish_requests(now);
             self.hand_down(now);
-            match self.outbox.0.pop_front() {
+            match self.outbox.pop_front() {
                 Some(sent) => self.deliver(now, sent),
                 None => break,
             }
@@ -267,22 +301,33 @@ impl Tiers {
     }
 
     /// Requests that are done: those of the host are told of, those of a level above are answered.
+    #[inline]
     fn finish_requests(&mut self, now: Nanos) {
+        if self.tiers.len() == 1 {
+            if self.tiers[0].level.has_done() {
+                self.finish_requests_of(now, 0);
+            }
+            return;
+        }
         // One that ends because of an end below it is taken the next time round.
         let mut from = 0;
         while let Some(index) = self.wishes.take_unfinished(from).or_else(|| self.wishes.take_unfinished(0)) {
             from = index + 1;
-            let mut done = std::mem::take(&mut self.done);
-            self.tiers[index].level.take_done(&mut done);
-            for id in done.drain(..) {
-                if index < self.first {
-                    self.told.push_back(Told::Done(id));
-                } else {
-                    self.part_done(now, index, id as usize);
-                }
-            }
-            self.done = done;
+            self.finish_requests_of(now, index);
         }
+    }
+
+    fn finish_requests_of(&mut self, now: Nanos, index: usize) {
+        let mut done = std::mem::take(&mut self.done);
+        self.tiers[index].level.take_done(&mut done);
+        for id in done.drain(..) {
+            if index < self.first {
+                self.told.push_back(Told::Done(id));
+            } else {
+                self.part_done(now, index, id as usize);
+            }
+        }
+        self.done = done;
     }
 
     /// Exclusive caching: what a level has evicted goes to the one below.
@@ -294,7 +339,7 @@ impl Tiers {
             let mut evicted = std::mem::take(&mut self.evicted);
             self.tiers[index].level.take_evicted(&mut evicted);
             for block in evicted.drain(..) {
-                self.act(below, |level, down| level.put(now, block, down));
+                self.act(below, |level, space, down| level.put(now, block, space, down));
             }
             self.evicted = evicted;
         }

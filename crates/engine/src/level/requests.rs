@@ -10,22 +10,24 @@
 //! Cost: constant per block, beside the policy's work. Memory: proportional to what is waited for.
 
 use hashbrown::HashMap;
-use headstart_policy::readahead::{Asked, Found};
+use headstart_policy::readahead::{Asked, Found, NOBODY};
 use headstart_policy::{BlockState, Event, Space};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 use rustc_hash::FxBuildHasher;
 
-use crate::level::{Backend, Kind, Level, Order};
+use super::Level;
+use crate::backend::{Backend, Kind, Order};
 
 /// One request to a level.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask {
+pub struct Ask<'a> {
     /// The host's name for it.
     pub id: u64,
-    /// Its blocks; after the first `demanded` come those that a coordinator has added.
+    /// Where its blocks lie; a level that is not asked does not look at it.
     pub asked: Asked,
-    /// How many of them are asked for and waited for.
-    pub demanded: u32,
+    /// Its first blocks: those that are waited for, at least one where no coordinator adds any. Those that a coordinator
+    /// has added follow, and have no number yet.
+    pub blocks: &'a [Block],
     /// The blocks are going to be written whole.
     pub write: bool,
     /// Position of its first block in the reference string; at lower levels nobody counts.
@@ -48,6 +50,23 @@ pub struct Looked {
 }
 
 impl Looked {
+    /// Counts a block.
+    #[inline]
+    fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::HitReady => self.hits_ready += 1,
+            Outcome::HitUnready => self.hits_unready += 1,
+            Outcome::Miss => self.misses += 1,
+        }
+    }
+
+    /// Whether anything is waited for. If not, the request is done.
+    #[inline]
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.hits_unready + self.misses > 0
+    }
+
     /// How the worst of them was found.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
@@ -82,21 +101,24 @@ struct Open {
 
 /// The requests of a level that are not done, and the order under construction.
 #[derive(Default)]
-pub(crate) struct Requests {
+pub(super) struct Requests {
+    /// The blocks of the request that is being looked up.
+    pub asked: Vec<Block>,
     /// How each block of the request that is being looked up was found.
     pub found: Vec<Found>,
     waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
     open: Vec<Open>,
     free_slots: Vec<usize>,
-    done: Vec<u64>,
+    /// Requests that had to wait and are done.
+    pub done: Vec<u64>,
     order: Vec<Block>,
     /// An order of so many blocks leaves.
     pub order_max: usize,
     order_kind: Option<Kind>,
     /// Demands and prefetches leave in orders of their own.
-    separate: bool,
+    pub separate: bool,
     /// Blocks evicted since the host last asked, if it wants to know.
-    evicted: Option<Vec<Block>>,
+    pub evicted: Option<Vec<Block>>,
 }
 
 impl Requests {
@@ -140,10 +162,18 @@ impl Requests {
         self.waiters.entry(block).or_default().push(waiter);
     }
 
-    /// One block of the request in `slot` has been handed over, or (at the end of the look-up) none is waited for.
-    fn close_if_done(&mut self, slot: usize) {
+    /// One block of the request in `slot` has been handed over.
+    fn handed_over(&mut self, slot: usize) {
+        self.open[slot].left -= 1;
         if self.open[slot].left == 0 {
             self.done.push(self.open[slot].id);
+            self.free_slots.push(slot);
+        }
+    }
+
+    /// The request in `slot` has been looked up; if nothing is waited for, it is done and nobody has to be told.
+    fn close_if_served(&mut self, slot: usize) {
+        if self.open[slot].left == 0 {
             self.free_slots.push(slot);
         }
     }
@@ -185,21 +215,39 @@ impl Requests {
     }
 }
 
-impl<S: Space> Level<S> {
-    /// A request at `now`. What of it is resident has been handed over when this returns; see [`Level::take_done`].
-    /// Returns how its blocks were found.
+impl Level {
+    /// Step (3): a request at `now`. What of it is resident has been handed over when this returns. If it has to wait, the
+    /// host hears of its end by [`Level::take_done`], and calls [`Level::take`] when its process goes on. A write's blocks
+    /// are found as a read's are, but need no fetch where they are absent; once they are served the host calls
+    /// [`Level::write`]. Returns how its blocks were found.
     ///
-    /// The caller guarantees that the blocks exist in the level's space.
-    pub fn request(&mut self, now: Nanos, ask: &Ask, backend: &mut impl Backend) -> Looked {
+    /// A level that is not asked takes one block at a time, of one process.
+    #[inline]
+    pub fn request(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
+        if self.asks {
+            self.request_all(now, ask, space, backend)
+        } else {
+            self.request_one(now, ask, space, backend)
+        }
+    }
+
+    fn request_all(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
         let slot = self.requests.open(ask.id);
         let before = (self.counts.hits_ready, self.counts.hits_unready, self.counts.misses);
-        self.requests.found.clear();
-        self.counts.readmore_blocks += u64::from(ask.asked.count - ask.demanded);
+        let demanded = ask.blocks.len() as u32;
+        self.counts.readmore_blocks += u64::from(ask.asked.count - demanded);
         for offset in 0..ask.asked.count {
-            let block = self.block_at(&ask.asked, offset);
-            let demanded = offset < ask.demanded;
+            let block = match ask.blocks.get(offset as usize) {
+                Some(block) => *block,
+                None => {
+                    let index = ask.asked.first + u64::from(offset);
+                    space.block(ask.asked.file, index).expect("a coordinator adds blocks that exist")
+                }
+            };
+            self.meet(block, space);
             let position = ask.position.saturating_add(offset);
-            let found = self.look_up(now, slot, block, demanded, ask, position);
+            let found = self.look_up(now, slot, block, offset < demanded, ask, position, space);
+            self.requests.asked.push(block);
             self.requests.found.push(found);
         }
         let looked = Looked {
@@ -208,30 +256,26 @@ impl<S: Space> Level<S> {
             hits_unready: (self.counts.hits_unready - before.1) as u32,
             misses: (self.counts.misses - before.2) as u32,
         };
-        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write });
-        let issued = self.issue(now, None, backend);
+        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write }, space);
+        let issued = self.issue(now, None, space, backend);
+        self.requests.asked.clear();
         self.requests.found.clear();
         self.changed = true;
-        self.requests.close_if_done(slot);
+        self.requests.close_if_served(slot);
         Looked { issued, ..looked }
     }
 
-    fn block_at(&mut self, asked: &Asked, offset: u32) -> Block {
-        let index = asked.first + u64::from(offset);
-        let block = self.space.block(asked.file, index).expect("the host asks for blocks that exist");
-        self.meet(block);
-        block
-    }
-
     /// Finds one block of a request and hands it over, or waits for it.
+    #[allow(clippy::too_many_arguments)] // One block, as its request sees it.
     fn look_up(
         &mut self,
         now: Nanos,
         slot: usize,
         block: Block,
         demanded: bool,
-        ask: &Ask,
+        ask: &Ask<'_>,
         position: Position,
+        space: &dyn Space,
     ) -> Found {
         let (write, process) = (ask.write, ask.asked.client);
         // Only the first block comes after a thought.
@@ -248,7 +292,7 @@ impl<S: Space> Level<S> {
                 self.blocks[block.index()] = state.used();
             }
             self.cursor = self.cursor.max(position.saturating_add(1));
-            self.tell(now, served(position, block, Outcome::HitReady, process, compute));
+            self.tell(now, served(position, block, Outcome::HitReady, process, compute), space);
             return if state.is_unseen_prefetch() { Found::ReadyPrefetched } else { Found::Ready };
         }
         let on_its_way = state.is_in_flight();
@@ -267,7 +311,14 @@ impl<S: Space> Level<S> {
     }
 
     /// Counts a demanded block that is not resident, and says how it was found.
-    fn count_wait(&mut self, now: Nanos, block: Block, write: bool, on_its_way: bool, others: bool) -> Outcome {
+    pub(super) fn count_wait(
+        &mut self,
+        now: Nanos,
+        block: Block,
+        write: bool,
+        on_its_way: bool,
+        others: bool,
+    ) -> Outcome {
         let state = self.blocks[block.index()];
         let unused = state.is_in_flight() && state.is_unused_prefetch();
         if on_its_way && (others || !self.is_fresh(now, block)) {
@@ -292,7 +343,7 @@ impl<S: Space> Level<S> {
     }
 
     /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
-    pub(crate) fn hand_over(&mut self, now: Nanos, block: Block) {
+    pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
         let Some(waiters) = self.requests.waiters.remove(&block) else { return };
         for waiter in waiters {
             self.waited(now, &waiter);
@@ -303,12 +354,12 @@ impl<S: Space> Level<S> {
             }
             self.blocks[block.index()] = state.used();
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
-            self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute));
+            self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute), space);
         }
     }
 
     /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
-    pub(crate) fn passed(&mut self, now: Nanos, block: Block) {
+    pub(super) fn passed(&mut self, now: Nanos, block: Block) {
         self.blocks[block.index()] = BlockState::ABSENT;
         let Some(waiters) = self.requests.waiters.remove(&block) else { return };
         let (silent, seen): (Vec<Waiter>, Vec<Waiter>) = waiters.into_iter().partition(|waiter| waiter.silent);
@@ -324,18 +375,25 @@ impl<S: Space> Level<S> {
         if waiter.outcome == Outcome::HitUnready {
             self.counts.hit_wait_ns += u128::from((now - waiter.since).0);
         }
-        self.requests.open[waiter.slot].left -= 1;
-        self.requests.close_if_done(waiter.slot);
+        self.requests.handed_over(waiter.slot);
     }
 
-    /// A request whose blocks all bypass the policy, which is told nothing. Resident ones are silent hits: they change
-    /// no recency and leave what the policy knows of a prefetch as it is; absent ones are fetched in orders of `kind`
-    /// and not stored. Returns how many orders were issued.
-    pub fn bypass(&mut self, now: Nanos, id: u64, asked: &Asked, kind: Kind, backend: &mut impl Backend) -> u32 {
+    /// A request of `client` whose blocks all bypass the policy, which is told nothing. Resident ones are silent hits: they
+    /// change no recency and leave what the policy knows of a prefetch as it is; absent ones are fetched in orders of `kind`
+    /// and not stored. Returns how they were found.
+    pub fn bypass(
+        &mut self,
+        now: Nanos,
+        (id, client): (u64, u32),
+        blocks: &[Block],
+        kind: Kind,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> Looked {
         let slot = self.requests.open(id);
-        let mut issued = 0;
-        for offset in 0..asked.count {
-            let block = self.block_at(asked, offset);
+        let mut looked = Looked::default();
+        for &block in blocks {
+            self.meet(block, space);
             self.counts.references += 1;
             self.counts.bypass_blocks += 1;
             let state = self.blocks[block.index()];
@@ -344,30 +402,32 @@ impl<S: Space> Level<S> {
                 self.counts.silent_hits += 1;
                 self.first_use(now, block, state);
                 self.blocks[block.index()] = state.used_silently();
+                looked.hits_ready += 1;
                 continue;
             }
             let on_its_way = state.is_in_flight() || state.is_passing();
             let outcome = self.count_wait(now, block, false, on_its_way, false);
-            let (position, process, compute) = (NEVER, asked.client, Nanos::ZERO);
+            looked.count(outcome);
+            let (position, process, compute) = (NEVER, client, Nanos::ZERO);
             let waiter = Waiter { slot, position, process, outcome, compute, since: now, silent: true };
             self.requests.wait(block, waiter);
             self.blocks[block.index()] = state.used_silently();
             if !on_its_way {
-                issued += self.pass(now, block, kind, backend);
+                looked.issued += self.pass(now, block, kind, space, backend);
             }
         }
-        issued += self.requests.close_order(now, &self.disk_of, backend);
-        self.requests.close_if_done(slot);
-        issued
+        looked.issued += self.requests.close_order(now, &self.disk_of, backend);
+        self.requests.close_if_served(slot);
+        looked
     }
 
     /// Fetches a block that will not be stored.
-    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, backend: &mut impl Backend) -> u32 {
+    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         self.counts.demand_fetches += 1;
         self.counts.bypass_fetches += 1;
         self.blocks[block.index()] = BlockState::passing();
         self.outstanding[self.disk_of[block.index()].index()] += 1;
-        self.requests.add_to_order(now, block, kind, &self.space, &self.disk_of, backend)
+        self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend)
     }
 
     /// Whether [`Level::idle`] may be worth its while, for any process (`None`) or for one: see
@@ -383,11 +443,11 @@ impl<S: Space> Level<S> {
     ///
     /// # Panics
     /// The policy answers with more than one fetch.
-    pub fn idle(&mut self, now: Nanos, process: u32, backend: &mut impl Backend) -> bool {
-        self.tell(now, Event::Idle { process });
+    pub fn idle(&mut self, now: Nanos, process: u32, space: &dyn Space, backend: &mut impl Backend) -> bool {
+        self.tell(now, Event::Idle { process }, space);
         assert!(self.fetches.len() <= 1, "an action is one fetch");
         let fetch = self.fetches.first().copied();
-        self.issue(now, None, backend);
+        self.issue(now, None, space, backend);
         if let Some(fetch) = fetch {
             // An action takes time: a reference at this very instant finds its block on its way.
             self.fresh.retain(|fresh| *fresh != fetch.block);
@@ -395,61 +455,23 @@ impl<S: Space> Level<S> {
         fetch.is_some()
     }
 
-    /// Gives the requests that have been done since it was last asked, in order.
-    pub fn take_done(&mut self, into: &mut Vec<u64>) {
-        into.append(&mut self.requests.done);
-    }
-
-    /// From now on a prefetch does not leave in the order of the demand that it follows, but in one of its own.
-    pub fn separate_prefetches(&mut self) {
-        self.requests.separate = true;
-    }
-
-    /// From now on [`Level::take_evicted`] tells what has been evicted.
-    pub fn note_evictions(&mut self) {
-        self.requests.evicted = Some(Vec::new());
-    }
-
-    /// Gives the blocks that have been evicted since it was last asked, in order.
-    pub fn take_evicted(&mut self, into: &mut Vec<Block>) {
-        if let Some(evicted) = &mut self.requests.evicted {
-            into.append(evicted);
-        }
-    }
-
-    /// A coordinator wants `block` out first, whatever the policy would choose. Nothing where it is not resident.
-    pub fn make_first_victim(&mut self, block: Block) {
-        if self.blocks.get(block.index()).is_some_and(|state| state.is_evictable()) {
-            self.policy.first_victim(block);
-        }
-    }
-
-    /// A coordinator takes `block` out of the cache. Nothing where it is not resident, or dirty.
-    pub fn take_out(&mut self, block: Block) {
-        let evictable = self.blocks.get(block.index()).is_some_and(|state| state.is_evictable());
-        if !evictable || self.dirty.contains(block) {
-            return;
-        }
-        let unused = self.blocks[block.index()].is_unused_prefetch();
-        self.blocks[block.index()] = BlockState::ABSENT;
-        self.free += 1;
-        self.changed = true;
-        self.counts.evictions += 1;
-        self.ledger.evicted(block, unused, false, &mut self.counts);
-        self.policy.removed(block);
-    }
-
     /// A block comes from the level above, which has evicted it: it takes a frame and needs no fetch. Nothing where
     /// it is resident or on its way. Returns how many orders were issued (dirty victims).
-    pub fn put(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) -> u32 {
-        self.meet(block);
+    pub fn put(&mut self, now: Nanos, block: Block, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+        self.meet(block, space);
         let state = self.blocks[block.index()];
         if !state.is_absent() || state.is_passing() || self.is_allocating(block) {
             return 0;
         }
         self.allocating.push(block);
-        self.tell(now, Event::Miss { position: self.cursor, block });
-        self.issue(now, None, backend)
+        let (file, first) = space.place(block);
+        self.requests.asked.push(block);
+        self.requests.found.push(Found::Absent);
+        let asked = Asked { file, first, count: 1, client: NOBODY };
+        self.tell(now, Event::Asked { asked, position: NEVER, write: true }, space);
+        self.requests.asked.clear();
+        self.requests.found.clear();
+        self.issue(now, None, space, backend)
     }
 
     fn is_allocating(&self, block: Block) -> bool {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use headstart_engine::Ask;
+use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
 
-use super::Flow;
-use crate::process::Phase;
-use crate::Error;
+use super::{Phase, Supply, System};
+use crate::devices::Devices;
+use crate::level::Ask;
 
 /// A request that arrived by the clock and is not done.
 struct Arrival {
@@ -34,28 +34,33 @@ impl Arrivals {
     }
 }
 
-impl Flow {
+impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A request arrives by the clock.
-    pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), Error> {
+    pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let arrivals = &mut self.arrivals;
         if arrivals.outstanding.is_empty() {
             self.idle += now - arrivals.busy_until;
             arrivals.busy_until = now;
         }
         let client = &self.clients[index];
-        let asked = client.asked(&self.places, true, index as u32);
+        let asked = client.asked(&self.stack.space, true, index as u32);
         let (tier, position, write) = (client.tier, client.process.position, client.writes());
+        let blocks = client.blocks(asked.count).to_vec();
         let id = arrivals.count;
         arrivals.count += 1;
-        let to_write = if write { client.blocks(asked.count).to_vec() } else { Vec::new() };
+        let to_write = if write { blocks.clone() } else { Vec::new() };
         arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
-        let ask = Ask { id, asked, demanded: asked.count, write, position, compute: Nanos::ZERO };
-        if self.request(now, tier, &ask).0 {
+        let ask = Ask { id, asked, blocks: &blocks, write, position, compute: Nanos::ZERO };
+        let looked = self.ask_level(now, tier, |level, space, down| {
+            let looked = level.request(now, &ask, space, down);
+            (looked, looked.issued)
+        });
+        if !looked.waits() {
             self.answered(now, id);
         }
         let client = &mut self.clients[index];
         client.pass(asked.count);
-        if client.has_more()? {
+        if client.has_more(&self.stack.space)? {
             client.process.free_at = client.arrival();
         } else {
             client.process.phase = Phase::Done;
@@ -70,7 +75,7 @@ impl Flow {
         let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));
         if !blocks.is_empty() {
             self.write(now, tier, &blocks);
-            if self.write_delay.is_none() {
+            if self.manner.write_delay.is_none() {
                 self.writers.wait(id, tier, &blocks);
                 return;
             }

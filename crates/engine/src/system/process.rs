@@ -1,14 +1,14 @@
-//! The simulated process: it references, thinks, pays for driver work, and waits.
+//! A process: it references, thinks, pays for driver work, and waits.
 //!
 //! One processor time line serves both for thinking and for driver work: work issued while the process thinks puts
 //! its next reference off; work issued while it waits overlaps the wait (kimbrel96; DESIGN). Prefetch actions overlap
 //! waits too; what of them lies beyond a wait's end, the overrun, is overhead. Hence for every process elapsed =
 //! compute + driver + overhead + stall + barrier + idle.
 
-use headstart_types::{Block, Nanos, Outcome, Position};
+use headstart_types::{Nanos, Outcome, Position};
 
-use crate::limits::TIME_MAX;
-use crate::scenario::HostKeys;
+/// No clock passes this, 146 years, and no single think time is longer, so that sums of a few times never leave 64 bits.
+pub const TIME_MAX: Nanos = Nanos(1 << 62);
 
 /// What the process is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,6 @@ pub enum Awaited {
 /// A wait under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// The block.
-    pub block: Block,
     /// What for.
     pub what: Awaited,
     /// Since when.
@@ -83,16 +81,23 @@ pub struct Process {
     /// When the request under way began.
     pub request_since: Option<Nanos>,
     costs: Costs,
+    /// The cost of a reference to a whole block.
+    reference: Nanos,
 }
 
 /// Costs in processor time.
-#[derive(Debug, Clone, Copy)]
-struct Costs {
-    driver: Nanos,
-    reference: Nanos,
-    request: Nanos,
-    hit: Nanos,
-    copy_per_kib: Nanos,
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Costs {
+    /// Driver work for each order to what is below.
+    pub driver: Nanos,
+    /// For each reference, to find and hand over the block.
+    pub hit: Nanos,
+    /// For each request.
+    pub request: Nanos,
+    /// For each KiB handed over.
+    pub copy_per_kib: Nanos,
+    /// Bytes of a block.
+    pub block_bytes: u64,
 }
 
 impl Costs {
@@ -100,7 +105,7 @@ impl Costs {
     #[inline]
     fn of_reference(&self, bytes: Option<u32>) -> Nanos {
         match bytes {
-            None => self.reference,
+            None => self.hit + copy_time(self.copy_per_kib, self.block_bytes),
             Some(0) => Nanos::ZERO,
             Some(bytes) => self.hit + copy_time(self.copy_per_kib, u64::from(bytes)),
         }
@@ -114,9 +119,10 @@ fn copy_time(per_kib: Nanos, bytes: u64) -> Nanos {
 impl Process {
     /// A process about to make its first reference, at time zero.
     #[must_use]
-    pub fn new(host: &HostKeys, block_bytes: u64) -> Self {
-        let copy = copy_time(host.copy_per_kib, block_bytes);
+    pub fn new(costs: Costs) -> Self {
         Self {
+            reference: costs.of_reference(None),
+            costs,
             phase: Phase::Thinking,
             position: 0,
             free_at: Nanos::ZERO,
@@ -132,20 +138,13 @@ impl Process {
             idle: Nanos::ZERO,
             last_think: Nanos::ZERO,
             request_since: None,
-            costs: Costs {
-                driver: host.driver_overhead,
-                reference: host.hit_time + copy,
-                request: host.system_call,
-                hit: host.hit_time,
-                copy_per_kib: host.copy_per_kib,
-            },
         }
     }
 
     /// What each request of one block costs.
     #[must_use]
     pub fn read_cost(&self) -> Nanos {
-        self.costs.reference + self.costs.request
+        self.reference + self.costs.request
     }
 
     /// When it acts next of its own accord; `None` while it waits or when it is done.
@@ -156,13 +155,6 @@ impl Process {
             Phase::Thinking | Phase::Granted(_) => Some(self.free_at),
             Phase::Waiting(_) | Phase::Done => None,
         }
-    }
-
-    /// Whether the reference has been served and its write is waited for.
-    #[inline]
-    #[must_use]
-    pub fn is_writing(&self) -> bool {
-        self.awaits().is_some_and(|what| what == Awaited::Write)
     }
 
     /// Whether it waits for a block, or is about to ask for one.
@@ -201,15 +193,15 @@ impl Process {
     /// It waits for `what`: its block, or the end of its write. `charged_before` is what [`Process::charged`] was
     /// before this instant.
     #[inline]
-    pub fn wait(&mut self, now: Nanos, block: Block, what: Awaited, charged_before: Nanos) {
-        self.phase = Phase::Waiting(Wait { block, what, since: now, over_at: now, charged_before });
+    pub fn wait(&mut self, now: Nanos, what: Awaited, charged_before: Nanos) {
+        self.phase = Phase::Waiting(Wait { what, since: now, over_at: now, charged_before });
     }
 
-    /// A block has arrived, or has been written. Returns whether that ends its wait.
+    /// A request is done, or all of its blocks have been written. Returns whether that ends its wait.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, written: bool) -> bool {
+    pub fn arrived(&mut self, now: Nanos, written: bool) -> bool {
         match self.phase {
-            Phase::Waiting(wait) if wait.block == block && (wait.what == Awaited::Write) == written => {
+            Phase::Waiting(wait) if (wait.what == Awaited::Write) == written => {
                 self.granted(now);
                 true
             }
@@ -265,7 +257,7 @@ impl Process {
     #[inline]
     pub fn served(&mut self, now: Nanos, think: Nanos, ends_request: bool, bytes: Option<u32>) -> Option<Nanos> {
         let mut since = self.request_since.take();
-        let mut cost = self.costs.of_reference(bytes);
+        let mut cost = if bytes.is_none() { self.reference } else { self.costs.of_reference(bytes) };
         if !ends_request {
             self.request_since = since;
         } else if bytes == Some(0) {

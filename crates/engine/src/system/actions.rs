@@ -9,27 +9,28 @@
 //! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
 //! prefetch for their own processes only, one for each idle processor.
 
-use headstart_engine::parallel::{Free, IdleOrder};
-use headstart_engine::{Backend, Kind, Order};
+use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
-use super::Flow;
-use crate::action::{ActionDraws, ActionIssues, ActionTime};
+use super::{Supply, System};
+use crate::backend::{Backend, Kind, Order};
+use crate::devices::Devices;
+use crate::parallel::{ActionSetup, Draws, Free};
 
 /// An order that waits for the end of its action.
 type Held = (Block, Disk, Kind);
 
 /// The idle processors, and what the busy ones are at.
 pub struct Actions {
-    issues: ActionIssues,
+    issues_at_start: bool,
     /// No action is begun that is not expected to have this much idle time before it.
     idle_min: Nanos,
     /// What one processor finds nothing to prefetch for, no other does.
     alike: bool,
     /// Blocks prefetched and not used at most, where none of them is ever evicted.
     unused_max: Option<u64>,
-    /// By process.
-    draws: Vec<ActionDraws>,
+    /// By process: what its actions take.
+    lengths: Vec<Draws>,
     /// By process: the request that the action under way will issue.
     held: Vec<Option<Held>>,
     /// Processors that may be asked.
@@ -37,38 +38,19 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// For `processes` processors. `alike`: where one finds nothing to prefetch, none does.
+    /// Of a program at time zero.
     #[must_use]
-    pub fn new(
-        processes: usize,
-        seed: u64,
-        (time, issues): (ActionTime, ActionIssues),
-        idle_min: Nanos,
-        order: IdleOrder,
-        alike: bool,
-    ) -> Self {
-        Self {
-            issues,
-            idle_min,
-            alike,
-            unused_max: None,
-            draws: (0..processes as u32).map(|process| time.draws(seed, process)).collect(),
-            held: vec![None; processes],
-            free: Free::new(processes, order),
-        }
+    pub fn new(setup: ActionSetup) -> Self {
+        let ActionSetup { lengths, issues_at_start, idle_min, order, alike, unused_max } = setup;
+        let processes = lengths.len();
+        let (held, free) = (vec![None; processes], Free::new(processes, order));
+        Self { issues_at_start, idle_min, alike, unused_max, lengths, held, free }
     }
 
     /// When a processor that waits to be asked becomes free.
     #[inline]
     pub fn free_at(&self, index: usize) -> Option<Nanos> {
         self.free.since(index as u32)
-    }
-
-    /// Holds the policy to so many blocks that are prefetched and not used.
-    #[must_use]
-    pub fn with_unused_max(mut self, unused_max: Option<u64>) -> Self {
-        self.unused_max = unused_max;
-        self
     }
 
     /// A processor is not to be asked.
@@ -89,7 +71,7 @@ impl Backend for Hold {
     }
 }
 
-impl Flow {
+impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// The processor of a process that waits has nothing to do, once its driver work is done.
     #[inline]
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
@@ -114,7 +96,7 @@ impl Flow {
         while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
             let Some(process) = actions.free.next(now, after) else { return };
             let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
-            let level = &self.tiers.tiers[self.clients[index].tier].level;
+            let level = &self.stack.tiers[self.clients[index].tier].level;
             if alike && !level.could_prefetch(None) {
                 return;
             }
@@ -145,24 +127,25 @@ impl Flow {
     /// Asks the policy for one action, and begins it. False if there is none.
     fn take_action(&mut self, now: Nanos, index: usize) -> bool {
         let tier = self.clients[index].tier;
-        self.tiers.storage.process = Some(index as u32);
+        self.stack.process = Some(index as u32);
         let mut hold = Hold::default();
-        if !self.tiers.act(tier, |level, _| level.idle(now, index as u32, &mut hold)) {
+        if !self.stack.act(tier, |level, space, _| level.idle(now, index as u32, space, &mut hold)) {
             return false;
         }
-        let counts = self.tiers.tiers[tier].level.counts();
+        let counts = self.stack.tiers[tier].level.counts();
         let unused = counts.prefetches - counts.prefetches_used;
         let Some(parallel) = &mut self.parallel else { return false };
         let held = parallel.contention.hold_for_action(now);
         let Some(actions) = &mut parallel.actions else { return false };
         assert!(actions.unused_max.is_none_or(|most| unused <= most), "{unused} blocks are prefetched and not used");
         actions.is_busy(index);
-        let length = held + actions.draws[index].next_action();
+        let length = held + actions.lengths[index]();
         parallel.nodes[index].begins(now, length);
         parallel.intervals.sums.action_time += length;
-        match actions.issues {
-            ActionIssues::End => actions.held[index] = hold.0,
-            ActionIssues::Start => self.issue_held(now, tier, hold.0),
+        if actions.issues_at_start {
+            self.issue_held(now, tier, hold.0);
+        } else {
+            actions.held[index] = hold.0;
         }
         self.reschedule(index);
         true
@@ -170,9 +153,9 @@ impl Flow {
 
     fn issue_held(&mut self, now: Nanos, tier: usize, held: Option<Held>) {
         if let Some((block, disk, kind)) = held {
-            self.tiers.act(tier, |_, down| down.issue(now, Order { blocks: &[block], disk, kind }));
-            self.tiers.settle(now);
-            self.tiers.storage.start_issued(now);
+            self.stack.act(tier, |_, _, down| down.issue(now, Order { blocks: &[block], disk, kind }));
+            self.stack.settle(now);
+            self.stack.devices.start(now);
         }
     }
 

@@ -1,14 +1,15 @@
 //! Messages between levels: an order of a level that stands on another one is asked for below as one request, the
 //! coordinator between the two decides how, and the reply goes up over the link when all of it is there.
 
-use headstart_engine::{Ask, Backend, Kind, Level, Order};
 use headstart_policy::coordinator::{Plan, SentUp};
 use headstart_policy::readahead::{Asked, Cached};
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Nanos, NEVER};
 
-use super::tiers::Tiers;
-use crate::workload::Places;
+use super::Stack;
+use crate::backend::{Kind, Order};
+use crate::devices::{Devices, From};
+use crate::level::{Ask, Level};
 
 /// What is under way between two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,13 +33,13 @@ pub(super) struct Message {
 
 /// An order on its way down.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     pub(super) upper: usize,
     pub(super) blocks: Vec<Block>,
     pub(super) kind: Kind,
 }
 
-impl Tiers {
+impl<D: Devices, S: Space> Stack<D, S> {
     /// The blocks of a message arrive above.
     pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
         let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
@@ -68,7 +69,7 @@ impl Tiers {
 
     /// What becomes of blocks that go up.
     fn forget_sent(&mut self, index: usize, message: usize) {
-        self.wishes.touch(index);
+        self.touch(index);
         let tier = &mut self.tiers[index];
         let blocks = &self.messages[message].blocks;
         match tier.coordinator.sent_up() {
@@ -86,8 +87,8 @@ impl Tiers {
             Kind::Write => {
                 // Levels below keep what they have, which the write has made up to date, and take in nothing new.
                 let disk = self.space.disk(blocks[0]);
-                let order = Order { blocks: &blocks, disk, kind };
-                self.storage.for_level(upper as u32).issue(now, order);
+                let from = From { level: upper as u32, process: self.process };
+                self.devices.submit(now, from, Order { blocks: &blocks, disk, kind }, &self.space);
             }
             Kind::Demand | Kind::Prefetch => self.ask_below(now, upper, blocks, kind),
         }
@@ -98,31 +99,41 @@ impl Tiers {
         let (file, first) = self.space.place(blocks[0]);
         let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
         let plan = self.plan(now, below, &asked);
-        let slot = self.free_messages.pop().unwrap_or_else(|| {
-            self.messages.push(Message::default());
-            self.messages.len() - 1
-        });
         let native = asked.count - plan.bypass;
         let native_asks = native > 0 || plan.readmore > 0;
         let parts = u32::from(plan.bypass > 0) + u32::from(native_asks);
-        self.messages[slot] = Message { upper, blocks, parts };
-        let id = slot as u64;
-        if plan.bypass > 0 {
-            let prefix = Asked { count: plan.bypass, ..asked };
-            self.act(below, |level, down| level.bypass(now, id, &prefix, kind, down));
+        let slot = self.open_message(Message { upper, blocks: Vec::new(), parts });
+        let (id, bypass) = (slot as u64, plan.bypass as usize);
+        let mut served = 0;
+        if bypass > 0 {
+            let (client, passing) = ((id, asked.client), &blocks[..bypass]);
+            let looked = self.act(below, |level, space, down| level.bypass(now, client, passing, kind, space, down));
+            served += u32::from(!looked.waits());
         }
         if native_asks {
             let first = asked.first + u64::from(plan.bypass);
             let ask = Ask {
                 id,
                 asked: Asked { first, count: native + plan.readmore, ..asked },
-                demanded: native,
+                blocks: &blocks[bypass..],
                 write: false,
-                position: headstart_types::NEVER,
+                position: NEVER,
                 compute: Nanos::ZERO,
             };
-            self.act(below, |level, down| level.request(now, &ask, down));
+            let looked = self.act(below, |level, space, down| level.request(now, &ask, space, down));
+            served += u32::from(!looked.waits());
         }
+        self.messages[slot].blocks = blocks;
+        (0..served).for_each(|_| self.part_done(now, below, slot));
+    }
+
+    fn open_message(&mut self, message: Message) -> usize {
+        let slot = self.free_messages.pop().unwrap_or_else(|| {
+            self.messages.push(Message::default());
+            self.messages.len() - 1
+        });
+        self.messages[slot] = message;
+        slot
     }
 
     /// What the coordinator of level `index` wants done with a request from above, within what exists.
@@ -143,12 +154,12 @@ impl Tiers {
 }
 
 /// What a coordinator may see of the lower level.
-struct CachedAt<'a> {
+struct CachedAt<'a, S> {
     level: &'a Level,
-    space: &'a Places,
+    space: &'a S,
 }
 
-impl Cached for CachedAt<'_> {
+impl<S: Space> Cached for CachedAt<'_, S> {
     fn is_cached(&self, file: u32, index: u64) -> bool {
         self.space.known(file, index).is_some_and(|block| self.level.is_cached(block))
     }

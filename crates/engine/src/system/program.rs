@@ -1,19 +1,17 @@
 //! Processes as one parallel program: they share reference strings, meet at barriers, and each has a processor that is
 //! idle while it waits (kotz-ellis, section 5).
 //!
-//! The rules of barriers and idle processors are the engine's (`headstart_engine::parallel`); this is where the event
-//! loop keeps to them. The time between two meetings is an *interval*; what happened in it is summed up as it happens.
+//! The rules of barriers and idle processors are in [`crate::parallel`]; this is where the machine keeps to them. The time between two meetings is an *interval*; what happened in it is summed up as it happens.
 //!
 //! Cost: constant per read and wait.
 
-use headstart_engine::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Strings};
-use headstart_engine::Looked;
+use headstart_policy::Space;
 use headstart_types::{Nanos, Outcome};
 
-use super::actions::Actions;
-use super::{Flow, Reads, NOBODY};
-use crate::process::{Awaited, Phase, Process};
-use crate::Error;
+use super::{Actions, Awaited, Phase, Process, Reads, Supply, System};
+use crate::devices::Devices;
+use crate::level::Looked;
+use crate::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Strings};
 
 /// Where a process's time has gone so far.
 fn parts(process: &Process) -> Parts {
@@ -82,7 +80,7 @@ impl Parallel {
     }
 }
 
-impl Flow {
+impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Whether processes meet: then one that has read all leaves when it would have met the others.
     pub(super) fn meets_others(&self) -> bool {
         self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
@@ -100,7 +98,7 @@ impl Flow {
 
     /// Whether a process that has thought may ask for a block now; it has taken it then, and paid for looking it up.
     /// If not, it has met the others, is done, or waits for shared structures.
-    pub(super) fn may_read(&mut self, now: Nanos, index: usize) -> Result<bool, Error> {
+    pub(super) fn may_read(&mut self, now: Nanos, index: usize) -> Result<bool, R::Error> {
         let Some(parallel) = &mut self.parallel else { return Ok(true) };
         let client = &mut self.clients[index];
         if std::mem::take(&mut client.has_begun) {
@@ -108,7 +106,7 @@ impl Flow {
         }
         let has_more = match &parallel.strings {
             Some(strings) => strings.has_more(index as u32),
-            None => client.has_more()?,
+            None => client.has_more(&self.stack.space)?,
         };
         if !has_more {
             self.is_done(now, index);
@@ -137,7 +135,7 @@ impl Flow {
 
     /// A process meets the others, and waits unless it is the last.
     fn comes(&mut self, now: Nanos, index: usize) {
-        self.wait(now, index, NOBODY, Awaited::Others);
+        self.wait(now, index, Awaited::Others);
         let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
         if let Some(meeting) = barrier.and_then(|barrier| barrier.comes(now, index as u32)) {
             self.met(now, &meeting);

@@ -1,24 +1,24 @@
 //! Those who ask: processes that wait for each request, and open arrivals that wait for nobody.
 
-use headstart_engine::Looked;
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos, Outcome, Position};
+use headstart_types::{Block, Nanos, Position};
 
-use crate::process::Process;
-use crate::workload::{Cursor, Places, Thinker};
-use crate::Error;
+use super::process::{Process, TIME_MAX};
+use super::supply::{Cursor, Supply};
+use crate::level::Looked;
+use crate::parallel::Draws;
 
 /// What a process reads.
-pub enum Reads {
+pub enum Reads<R> {
     /// References of its own, in order.
-    Own(Box<Cursor>),
+    Own(Cursor<R>),
     /// What it takes from a string of its program, one reference at a time.
     Taken {
         /// The reference that it has taken.
         block: Block,
         /// Think time after each.
-        thinker: Thinker,
+        think: Draws,
     },
 }
 
@@ -40,25 +40,16 @@ impl Found {
         self.hits_unready += u64::from(looked.hits_unready);
         self.misses += u64::from(looked.misses);
     }
-
-    /// Adds one reference.
-    pub fn count(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::HitReady => self.hits_ready += 1,
-            Outcome::HitUnready => self.hits_unready += 1,
-            Outcome::Miss => self.misses += 1,
-        }
-    }
 }
 
 /// A process and what it asks for.
-pub struct Client {
+pub struct Client<R> {
     /// Its time line.
     pub process: Process,
     /// The level that it asks.
     pub tier: usize,
     /// What it will ask for.
-    pub reads: Reads,
+    pub reads: Reads<R>,
     /// Of processes that share hints: the position of each of its references.
     pub positions: Option<Vec<Position>>,
     /// Blocks of the request that is under way.
@@ -77,13 +68,10 @@ pub struct Client {
     pub charged_before: Nanos,
 }
 
-/// No block: what a process waits for that has asked for a request as a whole, or meets others.
-pub const NOBODY: Block = Block(u32::MAX);
-
-impl Client {
+impl<R> Client<R> {
     /// A process that asks level `tier`.
     #[must_use]
-    pub fn new(process: Process, tier: usize, reads: Reads) -> Self {
+    pub fn new(process: Process, tier: usize, reads: Reads<R>) -> Self {
         Self {
             process,
             tier,
@@ -103,14 +91,14 @@ impl Client {
     ///
     /// # Errors
     /// The trace is wrong there.
-    pub fn has_more(&mut self) -> Result<bool, Error> {
-        let Reads::Own(cursor) = &mut self.reads else { return Ok(true) };
-        if cursor.at < cursor.chunk.blocks.len() {
-            return Ok(true);
+    pub fn has_more<S>(&mut self, space: &S) -> Result<bool, R::Error>
+    where
+        R: Supply<S>,
+    {
+        match &mut self.reads {
+            Reads::Own(cursor) => cursor.has_more(space),
+            Reads::Taken { .. } => Ok(true),
         }
-        let Some(supply) = &mut cursor.supply else { return Ok(false) };
-        cursor.at = 0;
-        supply.next(&mut cursor.chunk)
     }
 
     /// Whether there is a next block, as far as it has read.
@@ -148,8 +136,8 @@ impl Client {
 
     /// What is asked for next: a block, or all that is left of its request.
     #[must_use]
-    pub fn asked(&self, places: &Places, whole: bool, client: u32) -> Asked {
-        let (file, first) = places.place(self.block());
+    pub fn asked(&self, space: &impl Space, whole: bool, client: u32) -> Asked {
+        let (file, first) = space.place(self.block());
         let mut count = 1;
         if let (true, Reads::Own(cursor)) = (whole, &self.reads) {
             while !cursor.chunk.ends_request(cursor.at + count as usize - 1) {
@@ -196,9 +184,9 @@ impl Client {
                     cursor.at += 1;
                     (cursor.chunk.think.after(at), cursor.chunk.ends_request(at), cursor.chunk.bytes_of(at))
                 }
-                Reads::Taken { thinker, .. } => (thinker.next_think(), true, None),
+                Reads::Taken { think, .. } => (think(), true, None),
             };
-            response = self.process.served(now, think.min(crate::limits::TIME_MAX), ends, bytes);
+            response = self.process.served(now, think.min(TIME_MAX), ends, bytes);
             self.requests += u64::from(ends && bytes != Some(0));
             self.references += 1;
         }
@@ -207,11 +195,13 @@ impl Client {
 
     /// How far it is: (done, total), in units of its input.
     #[must_use]
-    pub fn progress(&self) -> (u64, u64) {
-        let Reads::Own(cursor) = &self.reads else { return (0, 0) };
-        match &cursor.supply {
-            Some(supply) => supply.progress(),
-            None => (cursor.at as u64, cursor.chunk.blocks.len() as u64),
+    pub fn progress<S>(&self) -> (u64, u64)
+    where
+        R: Supply<S>,
+    {
+        match &self.reads {
+            Reads::Own(cursor) => cursor.progress(),
+            Reads::Taken { .. } => (0, 0),
         }
     }
 }

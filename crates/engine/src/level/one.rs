@@ -1,0 +1,106 @@
+//! Requests of one process whose policy is not asked: one block at a time, which the process takes when its processor is
+//! free. Most runs of hinted policies and of demand fetching are of this kind.
+
+use headstart_policy::readahead::Found;
+use headstart_policy::{Event, Space};
+use headstart_types::{Block, Nanos, Outcome, Position};
+
+use super::{Ask, Level, Looked};
+use crate::backend::Backend;
+
+/// A block that a process waits for, or has not taken though it is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    id: u64,
+    pub block: Block,
+    position: Position,
+    outcome: Outcome,
+    compute: Nanos,
+    since: Nanos,
+}
+
+impl Level {
+    /// [`Level::request`] of one block.
+    #[inline]
+    pub(super) fn request_one(
+        &mut self,
+        now: Nanos,
+        ask: &Ask<'_>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> Looked {
+        let Ask { position, compute, .. } = *ask;
+        let block = ask.blocks[0];
+        self.meet(block, space);
+        self.counts.references += 1;
+        self.counts.writes += u64::from(ask.write);
+        let state = self.blocks[block.index()];
+        if state.is_resident() {
+            self.counts.hits_ready += 1;
+            self.first_use(now, block, state);
+            let issued = self.serve(now, (position, block), Outcome::HitReady, compute, space, backend);
+            return Looked { issued, hits_ready: 1, ..Looked::default() };
+        }
+        let outcome = self.count_wait(now, block, ask.write, state.is_in_flight(), false);
+        self.held = Some(Held { id: ask.id, block, position, outcome, compute, since: now });
+        let mut issued = 0;
+        if state.is_absent() {
+            self.requests.asked.push(block);
+            self.requests.found.push(Found::Absent);
+            self.tell(now, Event::Asked { asked: ask.asked, position, write: ask.write }, space);
+            self.requests.asked.clear();
+            self.requests.found.clear();
+            issued = self.issue(now, None, space, backend);
+        }
+        self.blocks[block.index()] = self.blocks[block.index()].used().pinned(true);
+        let unready = u32::from(outcome == Outcome::HitUnready);
+        Looked { issued, hits_unready: unready, misses: 1 - unready, ..Looked::default() }
+    }
+
+    /// A block has arrived: if it is waited for, its request is done, and it stays where it is until it is taken.
+    #[inline]
+    pub(super) fn hold_out(&mut self, block: Block) {
+        if let Some(held) = self.held.filter(|held| held.block == block) {
+            self.requests.done.push(held.id);
+        }
+    }
+
+    /// Whether a process waits for `block`.
+    #[inline]
+    pub(super) fn is_held(&self, block: Block) -> bool {
+        self.held.is_some_and(|held| held.block == block)
+    }
+
+    /// Step (3): a process that has waited takes its block, if it has not been handed over to it when it arrived. Returns
+    /// how many orders were issued.
+    #[inline]
+    pub fn take(&mut self, now: Nanos, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+        let Some(Held { block, position, outcome, compute, since, .. }) = self.held.take() else { return 0 };
+        if outcome == Outcome::HitUnready {
+            self.counts.hit_wait_ns += u128::from((now - since).0);
+        }
+        self.serve(now, (position, block), outcome, compute, space, backend)
+    }
+
+    #[inline]
+    fn serve(
+        &mut self,
+        now: Nanos,
+        (position, block): (Position, Block),
+        outcome: Outcome,
+        compute: Nanos,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let state = &mut self.blocks[block.index()];
+        debug_assert!(state.is_resident(), "{block:?} is served while absent");
+        *state = state.used().pinned(false);
+        self.cursor = position + 1;
+        self.changed = true;
+        self.tell(now, Event::Served { position, block, outcome, compute, process: 0 }, space);
+        if self.fetches.is_empty() {
+            return 0;
+        }
+        self.issue(now, None, space, backend)
+    }
+}

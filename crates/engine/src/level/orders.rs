@@ -1,0 +1,182 @@
+//! What a level decides and has done: fetches, evictions, writes.
+
+use headstart_policy::{BlockState, Event, Fetch, Space};
+use headstart_types::{Block, Nanos};
+
+use super::Level;
+use crate::backend::{Backend, Kind, Order};
+
+impl Level {
+    /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
+    /// instant: a fetch of it is a demand fetch, as is that of a block that is waited for. Returns how many orders were
+    /// issued.
+    #[inline]
+    pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+        self.changed = false;
+        self.tell(now, Event::Decide, space);
+        self.issue(now, at_hand, space, backend)
+    }
+
+    /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
+    /// and one order is issued, for whose end the process waits), or is dirty and goes there when `delay` is over
+    /// or when it is evicted. It goes there at once too where another process has taken its frame since it was handed
+    /// over. Returns how many orders were issued.
+    pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) -> u32 {
+        match delay {
+            Some(delay) if self.blocks[block.index()].is_resident() => {
+                self.dirty.mark(block, now + delay);
+                0
+            }
+            _ => {
+                self.write_out(now, block, backend);
+                1
+            }
+        }
+    }
+
+    /// Step (2): writes what is due. Returns how many orders were issued.
+    pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
+        let mut issued = 0;
+        while let Some(block) = self.dirty.take_due(now) {
+            self.write_out(now, block, backend);
+            issued += 1;
+        }
+        issued
+    }
+
+    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) {
+        let disk = self.disk_of[block.index()];
+        self.outstanding[disk.index()] += 1;
+        self.counts.blocks_written += 1;
+        backend.issue(now, Order { blocks: &[block], disk, kind: Kind::Write });
+    }
+
+    /// Whether the fetch of `block` has been issued at this very instant.
+    #[inline]
+    pub(super) fn is_fresh(&self, now: Nanos, block: Block) -> bool {
+        self.fresh_at == now && self.fresh.contains(&block)
+    }
+
+    /// A resident block is asked for: where it is a prefetch, that has paid.
+    #[inline]
+    pub(super) fn first_use(&mut self, now: Nanos, block: Block, state: BlockState) {
+        if state.is_unused_prefetch() {
+            self.counts.prefetches_used += 1;
+            self.ledger.used(now, block, &mut self.counts);
+        }
+    }
+
+    /// Carries out what the policy has decided. Returns how many orders were issued.
+    #[inline]
+    pub(super) fn issue(
+        &mut self,
+        now: Nanos,
+        at_hand: Option<Block>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        self.decides = self.policy.decides();
+        self.wake_at = self.policy.wake_at();
+        if self.fresh_at != now {
+            self.fresh_at = now;
+            self.fresh.clear();
+        }
+        if self.fetches.is_empty() {
+            return 0;
+        }
+        let fetches = std::mem::take(&mut self.fetches);
+        if self.asks {
+            self.learn(space);
+        }
+        let mut issued = 0;
+        for Fetch { block, victim } in &fetches {
+            issued += self.fetch(now, *block, *victim, at_hand, space, backend);
+        }
+        if self.asks {
+            issued += self.requests.close_order(now, &self.disk_of, backend);
+        }
+        self.fetches = fetches;
+        self.fetches.clear();
+        issued
+    }
+
+    #[inline]
+    fn fetch(
+        &mut self,
+        now: Nanos,
+        block: Block,
+        victim: Option<Block>,
+        at_hand: Option<Block>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let allocate = !self.allocating.is_empty() && self.stop_allocating(block);
+        let waited_for = at_hand == Some(block) || self.is_held(block) || self.requests.is_waited_for(block);
+        let prefetch = !allocate && !waited_for;
+        let mut issued = self.take_frame(now, victim, prefetch, backend);
+        let state = &mut self.blocks[block.index()];
+        assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
+        if state.is_passing() {
+            // On its way already, for a request that bypassed the policy, and counted: from now on it is stored.
+            *state = BlockState::in_flight(prefetch).used_silently();
+            return issued;
+        }
+        // A process that waits for the block keeps it pinned.
+        *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
+        if !allocate {
+            self.fresh.push(block);
+        }
+        let disk = self.disk_of[block.index()];
+        self.outstanding[disk.index()] += 1;
+        let kind = if allocate {
+            Kind::Allocate
+        } else if prefetch {
+            self.counts.prefetches += 1;
+            Kind::Prefetch
+        } else {
+            self.counts.demand_fetches += 1;
+            Kind::Demand
+        };
+        if self.asks && !allocate {
+            issued += self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend);
+        } else {
+            issued += u32::from(!allocate);
+            backend.issue(now, Order { blocks: &[block], disk, kind });
+        }
+        issued
+    }
+
+    /// Whether `block` is to be written whole; if so it needs no fetch, and is asked about no more.
+    fn stop_allocating(&mut self, block: Block) -> bool {
+        match self.allocating.iter().position(|other| *other == block) {
+            Some(at) => {
+                self.allocating.swap_remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Makes room for a fetch; a dirty victim is written. Returns how many orders were issued.
+    #[inline]
+    fn take_frame(&mut self, now: Nanos, victim: Option<Block>, prefetch: bool, backend: &mut impl Backend) -> u32 {
+        let Some(victim) = victim else {
+            assert!(self.free > 0, "a fetch without a victim needs a free frame");
+            self.free -= 1;
+            return 0;
+        };
+        assert_eq!(self.free, 0, "free frames go before victims");
+        let state = &mut self.blocks[victim.index()];
+        assert!(state.is_evictable(), "{victim:?} is no victim: absent, in flight or pinned");
+        let unused = state.is_unused_prefetch();
+        *state = BlockState::ABSENT;
+        self.counts.evictions += 1;
+        self.ledger.evicted(victim, unused, prefetch, &mut self.counts);
+        self.requests.note_evicted(victim);
+        if self.dirty.clean(victim) {
+            self.write_out(now, victim, backend);
+            return 1;
+        }
+        0
+    }
+}

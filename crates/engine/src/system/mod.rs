@@ -1,0 +1,343 @@
+//! The machine: everything that happens at one instant, whoever drives it. Levels on top of one another, several of them on
+//! one below, requests of many blocks at once, processes side by side, arrivals by the clock, parallel programs.
+//!
+//! No clock and no I/O is in here. A host owns a [`System`] and its time. It asks for the next instant at which something
+//! happens and lets that happen ([`System::step`]); a host whose processes are real says itself who acts
+//! ([`System::turn`]). Devices are a mailbox: orders go into it, and what has ended comes out of it.
+//!
+//! At one instant, in this order (DESIGN): (1) completions and deliveries upward, and freed devices start their next
+//! requests; (2) decisions, level by level; (3) the processes that are due, in the order of their numbers, and arrivals;
+//! then processors that are idle may take on prefetch actions. What goes down a level arrives there at once; what comes
+//! up takes the link's time.
+//!
+//! Cost of an event: logarithmic in the processes and levels. Nobody goes over all of them. Where a single process asks a
+//! single level, instants at which nothing but the process acts cost no more than its own work.
+
+mod actions;
+mod arrivals;
+mod asking;
+mod calendar;
+mod clients;
+mod deciding;
+mod process;
+mod program;
+mod supply;
+mod writers;
+
+use headstart_policy::Space;
+use headstart_types::Nanos;
+
+pub use actions::Actions;
+pub use clients::{Client, Found, Reads};
+pub use process::{Awaited, Costs, Phase, Process, TIME_MAX};
+pub use program::Parallel;
+pub use supply::{Cursor, NoSupply, Supply};
+
+use crate::devices::Devices;
+use crate::responses::Responses;
+use crate::stack::{Stack, Told};
+use arrivals::Arrivals;
+use calendar::Calendar;
+use writers::Writers;
+
+/// References of a process that is alone, at most, between two looks at the clock of the host.
+const QUIET_MAX: u32 = 1 << 14;
+
+/// How requests are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// All blocks of a request together.
+    pub whole: bool,
+    /// At their times, whatever has become of those before.
+    pub open: bool,
+    /// How long a written block may stay dirty; `None` writes through.
+    pub write_delay: Option<Nanos>,
+}
+
+/// Levels, processes and devices. References come from an `R`, whose blocks lie in an `S`.
+pub struct System<D, S, R> {
+    /// The levels and the devices.
+    pub stack: Stack<D, S>,
+    /// The processes.
+    pub clients: Vec<Client<R>>,
+    /// Response times.
+    pub responses: Responses,
+    /// Time with no request outstanding; of open arrivals.
+    pub idle: Nanos,
+    /// What makes the processes one parallel program.
+    pub parallel: Option<Parallel>,
+    manner: Manner,
+    /// By level: whether its policy is asked about requests.
+    asks: Vec<bool>,
+    /// By level: the first process that asks it, and the only one that its decisions can be for.
+    first_client: Vec<Option<u32>>,
+    only_client: Vec<Option<u32>>,
+    calendar: Calendar,
+    /// One process on one level, which waits for each request and is no program: see [`System::go_on_alone`].
+    alone: bool,
+    /// Processes that act at this instant: scratch.
+    due: Vec<u32>,
+    /// The process that acts.
+    acting: Option<u32>,
+    /// Processes that are not done.
+    running: usize,
+    writers: Writers,
+    arrivals: Arrivals,
+    now: Nanos,
+}
+
+impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+    /// A run at time zero.
+    ///
+    /// # Errors
+    /// The first references cannot be read.
+    pub fn try_new(
+        stack: Stack<D, S>,
+        clients: Vec<Client<R>>,
+        manner: Manner,
+        parallel: Option<Parallel>,
+    ) -> Result<Self, R::Error> {
+        let asks: Vec<bool> = stack.tiers.iter().map(|tier| tier.level.asks()).collect();
+        let mut first_client = vec![None; asks.len()];
+        let mut only_client = vec![None; asks.len()];
+        for (number, client) in (0u32..).zip(&clients) {
+            let first = &mut first_client[client.tier];
+            only_client[client.tier] = if first.is_none() { Some(number) } else { None };
+            first.get_or_insert(number);
+        }
+        if clients.len() == 1 {
+            only_client.fill(Some(0));
+        }
+        let mut system = Self {
+            calendar: Calendar::new(clients.len()),
+            alone: clients.len() == 1 && asks.len() == 1 && !manner.open && parallel.is_none(),
+            running: clients.len(),
+            stack,
+            clients,
+            responses: Responses::new(),
+            idle: Nanos::ZERO,
+            parallel,
+            manner,
+            asks,
+            first_client,
+            only_client,
+            due: Vec::new(),
+            acting: None,
+            writers: Writers::default(),
+            arrivals: Arrivals::default(),
+            now: Nanos::ZERO,
+        };
+        system.look_ahead()?;
+        Ok(system)
+    }
+
+    /// Marks the processes that have nothing to ask for, and puts the others in the calendar.
+    fn look_ahead(&mut self) -> Result<(), R::Error> {
+        for index in 0..self.clients.len() {
+            if !self.clients[index].has_more(&self.stack.space)? {
+                self.is_done(Nanos::ZERO, index);
+            } else if self.manner.open {
+                self.clients[index].process.free_at = self.clients[index].arrival();
+            }
+            self.reschedule(index);
+        }
+        Ok(())
+    }
+
+    /// When everybody was done, of those that are done by now.
+    #[must_use]
+    pub fn end(&self) -> Nanos {
+        let processes = self.clients.iter().map(|client| client.process.free_at).max();
+        processes.unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
+    }
+
+    /// How far it is: (done, total) in units of the input.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let (mut done, mut total) = self.parallel.as_ref().map_or((0, 0), Parallel::progress);
+        for client in &self.clients {
+            let (part, all) = client.progress();
+            done += part;
+            total += all;
+        }
+        (done, total)
+    }
+
+    /// References served.
+    #[must_use]
+    pub fn references(&self) -> u64 {
+        self.clients.iter().map(|client| client.references).sum()
+    }
+
+    /// Whether everybody is done.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.running == 0 && self.arrivals.is_empty()
+    }
+
+    /// The process has nothing left to ask for.
+    fn is_done(&mut self, now: Nanos, index: usize) {
+        self.clients[index].process.phase = Phase::Done;
+        self.running -= 1;
+        self.leaves(now, index);
+    }
+
+    /// When a process acts next of its own accord, or its processor has something to do; `None` while it waits.
+    #[inline]
+    #[must_use]
+    pub fn due(&self, index: usize) -> Option<Nanos> {
+        match &self.parallel {
+            Some(parallel) => parallel.due(self.now, index, &self.clients[index].process),
+            None => self.clients[index].process.due(),
+        }
+    }
+
+    /// Puts a process where it belongs in the calendar.
+    #[inline]
+    fn reschedule(&mut self, index: usize) {
+        if !self.alone {
+            let due = self.due(index);
+            self.calendar.set(index as u32, due);
+        }
+    }
+
+    /// The next instant at which anything happens; `None` when everybody is done.
+    ///
+    /// # Panics
+    /// A policy lets a process wait for a block that nothing will bring: a bug.
+    #[inline]
+    pub fn next_instant(&mut self) -> Option<Nanos> {
+        if self.is_over() {
+            return None;
+        }
+        let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
+        let next = due.into_iter().chain(self.stack.next_event()).chain(self.stack.next_wish(self.now)).min();
+        assert!(next.is_some(), "nothing will bring what a process waits for at {}", self.now);
+        next
+    }
+
+    /// Lets everything happen that happens at `now`, the next instant, and whatever a process that is alone does after it
+    /// without anything else happening.
+    ///
+    /// # Errors
+    /// The source of references is wrong somewhere.
+    pub fn step(&mut self, now: Nanos) -> Result<(), R::Error> {
+        let mut due = std::mem::take(&mut self.due);
+        if self.alone {
+            due.clear();
+            self.complete(now);
+            due.extend(self.clients[0].process.due().filter(|at| *at <= now).map(|_| 0));
+        } else {
+            self.complete(now);
+            self.calendar.take_due(now, &mut due);
+        }
+        let acted = self.act_all(now, &due);
+        self.due = due;
+        acted?;
+        if self.alone {
+            self.go_on_alone()?;
+        }
+        Ok(())
+    }
+
+    /// The same where the host says who acts at `now`: those of `due`, in ascending order.
+    ///
+    /// # Errors
+    /// As for [`System::step`].
+    pub fn turn(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
+        self.complete(now);
+        self.act_all(now, due)
+    }
+
+    /// Step (1).
+    fn complete(&mut self, now: Nanos) {
+        self.now = now;
+        while let Some(told) = self.stack.complete(now) {
+            self.heard(now, told);
+        }
+    }
+
+    /// Steps (2) and (3), and idle processors.
+    fn act_all(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
+        // Who is due now acts now, though driver work of this instant's decisions may keep its processor busy.
+        for index in due {
+            let client = &mut self.clients[*index as usize];
+            client.is_due = true;
+            client.charged_before = client.process.charged();
+        }
+        self.decide(now);
+        self.hear_all(now);
+        for index in due {
+            self.acting = Some(*index);
+            self.act(now, *index as usize)?;
+            self.clients[*index as usize].is_due = false;
+            self.reschedule(*index as usize);
+        }
+        self.acting = None;
+        self.hear_all(now);
+        if self.parallel.is_some() {
+            self.offer_actions(now);
+            self.hear_all(now);
+        }
+        Ok(())
+    }
+
+    /// The shortcut for a process that is alone: what it does at instants at which nothing else happens, as it would do in
+    /// [`System::step`].
+    fn go_on_alone(&mut self) -> Result<(), R::Error> {
+        self.acting = Some(0);
+        for _ in 0..QUIET_MAX {
+            let client = &mut self.clients[0];
+            let Some(now) = client.process.due() else { break };
+            let level = &self.stack.tiers[0].level;
+            let others_act = level.wants_to_decide()
+                || level.wake_at().is_some()
+                || level.flush_at().is_some_and(|at| at <= now)
+                || self.stack.next_event().is_some_and(|at| at <= now);
+            if others_act || now > TIME_MAX {
+                break;
+            }
+            self.now = now;
+            client.charged_before = client.process.charged();
+            self.act(now, 0)?;
+        }
+        self.acting = None;
+        Ok(())
+    }
+
+    /// After [`System::end`]: what ends by `end` is counted.
+    pub fn drain(&mut self, end: Nanos) {
+        while let Some(at) = self.stack.next_event().filter(|at| *at <= end) {
+            while self.stack.complete(at).is_some() {}
+            self.stack.devices.start(at);
+        }
+    }
+
+    /// What the levels have to say without anything having come from below.
+    #[inline]
+    fn hear_all(&mut self, now: Nanos) {
+        while let Some(told) = self.stack.take_told() {
+            self.heard(now, told);
+        }
+    }
+
+    fn heard(&mut self, now: Nanos, told: Told) {
+        match told {
+            Told::Done(id) if self.manner.open => self.answered(now, id),
+            Told::Done(id) => self.arrived(now, id as usize, false),
+            Told::Written(tier, block) => match self.writers.written(tier, block) {
+                Some(id) if self.manner.open => self.arrival_done(now, id),
+                Some(client) => self.arrived(now, client as usize, true),
+                None => {}
+            },
+        }
+    }
+
+    /// What a process may wait for is there.
+    #[inline]
+    fn arrived(&mut self, now: Nanos, index: usize, written: bool) {
+        if self.clients[index].process.arrived(now, written) {
+            self.wait_is_over(now, index);
+        }
+    }
+}
