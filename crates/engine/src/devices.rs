@@ -1,6 +1,5 @@
 //! The devices below the lowest levels, as a [`System`](crate::System) sees them.
 
-use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
 use crate::backend::Order;
@@ -38,10 +37,10 @@ pub struct Ended {
     pub what: What,
 }
 
-/// What carries out orders and reports their ends: simulated drives, or a mailbox between a live host and its disks.
-pub trait Devices: Send {
+/// What carries out orders for blocks that lie in an `S`, and reports their ends: simulated drives, or a mailbox between a live host and its disks.
+pub trait Devices<S>: Send {
     /// Queues an order; `space` says where its blocks lie.
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &dyn Space);
+    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &S);
 
     /// All orders of one step of this instant have been queued: idle devices may start, having seen them together.
     fn start(&mut self, now: Nanos);
@@ -50,5 +49,5 @@ pub trait Devices: Send {
     fn next_event(&self) -> Option<Nanos>;
 
     /// The next block whose order has ended by `now`.
-    fn ended(&mut self, now: Nanos, space: &dyn Space) -> Option<Ended>;
+    fn ended(&mut self, now: Nanos, space: &S) -> Option<Ended>;
 }

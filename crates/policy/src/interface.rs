@@ -253,11 +253,6 @@ pub trait Space {
         None
     }
 
-    /// Sectors of a block that is no whole one; `None` of others.
-    fn fragment(&self, _block: Block) -> Option<u32> {
-        None
-    }
-
     /// First sector of a block on its disk; `None` where that is not known.
     fn sector(&self, _block: Block) -> Option<u64> {
         None

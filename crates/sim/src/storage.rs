@@ -11,6 +11,7 @@ use headstart_policy::Space;
 use headstart_types::{stream_seed, Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
+use crate::workload::Places;
 use crate::Error;
 
 /// An order of several blocks, or of another level than the first: it is done when all its pieces are.
@@ -51,7 +52,7 @@ impl Groups {
     }
 
     /// One piece of an order has ended: if it is the last, all of the order's blocks have.
-    fn piece_ended(&mut self, piece: &Finished, space: &dyn Space, ended: &mut VecDeque<Ended>) {
+    fn piece_ended(&mut self, piece: &Finished, space: &Places, ended: &mut VecDeque<Ended>) {
         let slot = (piece.request.tag & !GROUP) as usize;
         let group = &mut self.groups[slot];
         group.pieces -= 1;
@@ -155,7 +156,7 @@ impl Storage {
     /// Completes what ends next at `now`, if anything does, and starts the next request of its disk. Returns whether there
     /// was anything.
     #[inline]
-    fn complete(&mut self, now: Nanos, space: &dyn Space) -> bool {
+    fn complete(&mut self, now: Nanos, space: &Places) -> bool {
         let Some(Reverse((_, code))) = self.calendar.peek().filter(|next| next.0 .0 <= now).copied() else {
             return false;
         };
@@ -218,12 +219,11 @@ impl Storage {
     }
 
     /// An order of several blocks: one request for each run of sectors on a disk.
-    fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &dyn Space) {
+    fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) {
         let slot = self.groups.open(from.level, order.blocks);
-        let place = |block: Block| (space.disk(block), sector(block, space));
-        let (mut run, mut sectors) = (place(order.blocks[0]), self.sectors_of(order.blocks[0], space));
+        let (mut run, mut sectors) = self.lies(order.blocks[0], space);
         for block in &order.blocks[1..] {
-            let (at, more) = (place(*block), self.sectors_of(*block, space));
+            let (at, more) = self.lies(*block, space);
             if at == (run.0, run.1 + sectors) && sectors < PIECE_SECTORS_MAX {
                 sectors += more;
                 continue;
@@ -234,10 +234,12 @@ impl Storage {
         self.queue_piece(now, from, (run, sectors), order.kind, slot);
     }
 
-    /// Sectors of a block: of a whole one, or of a fragment.
+    /// Where a block lies, and its sectors: of a whole one, or of a fragment.
     #[inline]
-    fn sectors_of(&self, block: Block, space: &dyn Space) -> u64 {
-        u64::from(space.fragment(block).unwrap_or(self.sectors))
+    fn lies(&self, block: Block, space: &Places) -> ((Disk, u64), u64) {
+        let universe = space.universe();
+        let sectors = universe.short(block).unwrap_or(self.sectors);
+        ((universe.disk_of[block.index()], universe.sector_of[block.index()]), u64::from(sectors))
     }
 
     fn queue_piece(
@@ -256,18 +258,14 @@ impl Storage {
 /// Sectors of a request at most, beside the last block's: keeps them within 32 bits.
 const PIECE_SECTORS_MAX: u64 = 1 << 30;
 
-fn sector(block: Block, space: &dyn Space) -> u64 {
-    space.sector(block).expect("blocks that are ordered have places")
-}
-
-impl Devices for Storage {
+impl Devices<Places> for Storage {
     #[inline]
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &dyn Space) {
+    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &Places) {
         match order {
             Order { kind: Kind::Allocate, .. } => self.allocate(now, from.level, &order),
-            Order { blocks: &[block], disk, kind } if from.level == 0 && space.fragment(block).is_none() => {
-                let place = (sector(block, space), self.sectors);
-                self.queue(now, from, disk, place, kind, u64::from(block.0));
+            Order { blocks: &[block], disk, kind } if from.level == 0 && !space.has_fragments() => {
+                let sector = space.universe().sector_of[block.index()];
+                self.queue(now, from, disk, (sector, self.sectors), kind, u64::from(block.0));
             }
             _ => self.queue_group(now, from, &order, space),
         }
@@ -286,7 +284,7 @@ impl Devices for Storage {
     }
 
     #[inline]
-    fn ended(&mut self, now: Nanos, space: &dyn Space) -> Option<Ended> {
+    fn ended(&mut self, now: Nanos, space: &Places) -> Option<Ended> {
         loop {
             if let Some(ended) = self.ended.pop_front().or_else(|| self.allocated.pop_front()) {
                 return Some(ended);

@@ -205,12 +205,13 @@ impl Level {
 
     /// Reads what is kept about `blocks`, soon to be referenced: see [`Policy::warm`].
     #[inline]
-    pub fn warm(&mut self, blocks: &[Block], space: &dyn Space) {
+    pub fn warm(&mut self, blocks: &[Block], space: &impl Space) {
         if space.blocks() > self.blocks.len() {
             self.learn(space);
         }
         let absent = blocks.iter().filter(|block| self.blocks[block.index()].is_absent());
-        std::hint::black_box(absent.fold(0, |sum, block| sum ^ self.disk_of[block.index()].0));
+        let read = |block: &Block| self.disk_of[block.index()].0 ^ space.sector(*block).unwrap_or(0) as u32;
+        std::hint::black_box(absent.fold(0, |sum, block| sum ^ read(block)));
         self.policy.warm(blocks);
     }
 

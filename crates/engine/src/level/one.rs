@@ -21,7 +21,7 @@ pub(super) struct Held {
 
 impl Level {
     /// [`Level::request`] of one block.
-    #[inline]
+    #[inline(always)]
     pub(super) fn request_one(
         &mut self,
         now: Nanos,
@@ -82,7 +82,7 @@ impl Level {
         self.serve(now, (position, block), outcome, compute, space, backend)
     }
 
-    #[inline]
+    #[inline(always)]
     fn serve(
         &mut self,
         now: Nanos,

@@ -10,7 +10,7 @@ impl Level {
     /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
     /// instant: a fetch of it is a demand fetch, as is that of a block that is waited for. Returns how many orders were
     /// issued.
-    #[inline]
+    #[inline(always)]
     pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         self.changed = false;
         self.tell(now, Event::Decide, space);

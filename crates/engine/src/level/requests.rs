@@ -222,7 +222,7 @@ impl Level {
     /// [`Level::write`]. Returns how its blocks were found.
     ///
     /// A level that is not asked takes one block at a time, of one process.
-    #[inline]
+    #[inline(always)]
     pub fn request(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
         if self.asks {
             self.request_all(now, ask, space, backend)

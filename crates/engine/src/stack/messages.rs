@@ -39,7 +39,7 @@ pub(crate) struct Sent {
     pub(super) kind: Kind,
 }
 
-impl<D: Devices, S: Space> Stack<D, S> {
+impl<D: Devices<S>, S: Space> Stack<D, S> {
     /// The blocks of a message arrive above.
     pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
         let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);

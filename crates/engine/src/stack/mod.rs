@@ -55,7 +55,7 @@ pub(crate) enum Down<'a, D, S> {
     Level(&'a mut VecDeque<Sent>, usize),
 }
 
-impl<D: Devices, S: Space> Backend for Down<'_, D, S> {
+impl<D: Devices<S>, S: Space> Backend for Down<'_, D, S> {
     #[inline]
     fn issue(&mut self, now: Nanos, order: Order<'_>) {
         match self {
@@ -104,7 +104,7 @@ pub struct Stack<D, S> {
     evicted: Vec<Block>,
 }
 
-impl<D: Devices, S: Space> Stack<D, S> {
+impl<D: Devices<S>, S: Space> Stack<D, S> {
     /// `tiers` over `devices`; the `first` ones are what processes ask. Links carry blocks of `block_bytes`.
     #[must_use]
     pub fn new(tiers: Vec<Tier>, first: usize, devices: D, space: S, block_bytes: u64) -> Self {
@@ -157,7 +157,10 @@ impl<D: Devices, S: Space> Stack<D, S> {
     pub(crate) fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
         if let [tier] = &self.tiers[..] {
             let wake = tier.level.wake_at().filter(|at| *at > now);
-            return tier.level.flush_at().into_iter().chain(wake).min();
+            return match (tier.level.flush_at(), wake) {
+                (Some(flush), Some(wake)) => Some(flush.min(wake)),
+                (flush, wake) => flush.or(wake),
+            };
         }
         self.wishes.look(|index| &self.tiers[index].level);
         self.wishes.next(now)
@@ -285,10 +288,16 @@ impl<D: Devices, S: Space> Stack<D, S> {
     }
 
     /// Carries what the levels have said to each other at this instant as far as it goes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, now: Nanos) {
+        if self.tiers.len() > 1 || self.tiers[0].level.has_done() {
+            self.settle_all(now);
+        }
+    }
+
+    fn settle_all(&mut self, now: Nanos) {
         if self.tiers.len() == 1 {
-            return self.finish_requests(now);
+            return self.finish_requests_of(now, 0);
         }
         loop {
             self.finish_requests(now);

@@ -71,7 +71,7 @@ impl Backend for Hold {
     }
 }
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// The processor of a process that waits has nothing to do, once its driver work is done.
     #[inline]
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {

@@ -34,7 +34,7 @@ impl Arrivals {
     }
 }
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A request arrives by the clock.
     pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let arrivals = &mut self.arrivals;
@@ -51,7 +51,7 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let to_write = if write { blocks.clone() } else { Vec::new() };
         arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
         let ask = Ask { id, asked, blocks: &blocks, write, position, compute: Nanos::ZERO };
-        let looked = self.ask_level(now, tier, |level, space, down| {
+        let looked = self.ask_level::<false, _>(now, tier, |level, space, down| {
             let looked = level.request(now, &ask, space, down);
             (looked, looked.issued)
         });

@@ -4,7 +4,7 @@ use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
 
-use super::{Awaited, Phase, Reads, Supply, System};
+use super::{Awaited, Client, Phase, Reads, Supply, System};
 use crate::devices::Devices;
 use crate::level::{Ask, Level, Looked};
 use crate::stack::Down;
@@ -12,65 +12,74 @@ use crate::stack::Down;
 /// References whose blocks are looked at together before the first of them; a power of two.
 const WARM: usize = 64;
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Lets a level act, which says how many orders it has given, and carries that as far as it goes.
-    #[inline]
-    pub(super) fn ask_level<T>(
+    #[inline(always)]
+    pub(super) fn ask_level<const ALONE: bool, T>(
         &mut self,
         now: Nanos,
         tier: usize,
         act: impl FnOnce(&mut Level, &S, &mut Down<'_, D, S>) -> (T, u32),
     ) -> T {
         let (result, issued) = self.stack.act(tier, act);
-        self.follow(now, tier, issued);
+        self.follow::<ALONE>(now, tier, issued);
         result
     }
 
     /// A level has given `issued` orders.
-    #[inline]
-    fn follow(&mut self, now: Nanos, tier: usize, issued: u32) {
-        self.charge(now, tier, issued);
-        self.stack.settle(now);
+    #[inline(always)]
+    fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
+        if issued > 0 {
+            self.charge(now, tier, issued);
+        }
+        if !ALONE {
+            self.stack.settle(now);
+        }
         self.stack.devices.start(now);
     }
 
-    /// Step (3) for one process.
-    pub(super) fn act(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
+    /// Step (3) for one process. What cannot be so of one that is `ALONE` is not asked.
+    #[inline(always)]
+    pub(super) fn act<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         self.stack.process = Some(index as u32);
-        if self.manner.open {
+        if !ALONE && self.manner.open {
             return self.arrive(now, index);
         }
-        if self.parallel.is_some() && !self.has_processor(now, index) {
+        let in_program = !ALONE && self.parallel.is_some();
+        if in_program && !self.has_processor(now, index) {
             return Ok(());
         }
         if let Phase::Granted(wait) = self.clients[index].process.phase {
             let client = &mut self.clients[index];
             client.process.end_wait(now, &wait, client.charged_before);
-            self.resumes(now, index);
+            if in_program {
+                self.resumes(now, index);
+            }
             match wait.what {
                 Awaited::Others => {}
-                Awaited::Write => return self.served(now, index),
+                Awaited::Write => return self.served::<ALONE>(now, index),
                 Awaited::Read(_) => {
-                    self.take(now, index);
-                    return self.served_or_written(now, index);
+                    self.take::<ALONE>(now, index);
+                    return self.served_or_written::<ALONE>(now, index);
                 }
             }
         }
-        if self.parallel.is_some() && !self.may_read(now, index)? {
+        if in_program && !self.may_read(now, index)? {
             return Ok(());
         }
-        self.read(now, index)
+        self.read::<ALONE>(now, index)
     }
 
     /// Asks for what comes next.
-    fn read(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
+    #[inline(always)]
+    fn read<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         self.clients[index].process.request_since.get_or_insert(now);
-        let looked = self.ask(now, index);
+        let looked = self.ask::<ALONE>(now, index);
         if looked.waits() {
             self.wait(now, index, Awaited::Read(looked.outcome()));
             return Ok(());
         }
-        self.served_or_written(now, index)
+        self.served_or_written::<ALONE>(now, index)
     }
 
     /// From now on the process waits.
@@ -81,10 +90,10 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
     }
 
     /// Asks for a request, or for a block of it.
-    #[inline]
-    fn ask(&mut self, now: Nanos, index: usize) -> Looked {
+    #[inline(always)]
+    fn ask<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Looked {
         let client = &mut self.clients[index];
-        let (tier, asks) = (client.tier, self.asks[client.tier]);
+        let (tier, asks) = (client.tier, client.asks);
         let asked = if asks {
             client.asked(&self.stack.space, self.manner.whole, index as u32)
         } else {
@@ -112,32 +121,40 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
             (looked, looked.issued)
         });
         self.clients[index].found.add(&looked);
-        self.count(&looked);
-        self.follow(now, tier, issued);
+        if !ALONE {
+            self.count(&looked);
+        }
+        self.follow::<ALONE>(now, tier, issued);
         looked
     }
 
     /// A process takes what it has waited for.
     #[inline]
-    fn take(&mut self, now: Nanos, index: usize) {
-        let tier = self.clients[index].tier;
-        if !self.asks[tier] {
-            self.ask_level(now, tier, |level, space, down| ((), level.take(now, space, down)));
+    fn take<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
+        let Client { tier, asks, .. } = self.clients[index];
+        if !asks {
+            self.ask_level::<ALONE, _>(now, tier, |level, space, down| ((), level.take(now, space, down)));
         }
     }
 
     /// What was asked for is there: it is written, if it is a write, or served.
-    #[inline]
-    fn served_or_written(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
+    #[inline(always)]
+    fn served_or_written<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let client = &self.clients[index];
         if !client.writes() {
-            return self.served(now, index);
+            return self.served::<ALONE>(now, index);
         }
+        self.write_served(now, index)
+    }
+
+    #[cold]
+    fn write_served(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
+        let client = &self.clients[index];
         let tier = client.tier;
         let blocks = client.blocks(client.count).to_vec();
         self.write(now, tier, &blocks);
         if self.manner.write_delay.is_some() {
-            return self.served(now, index);
+            return self.served::<false>(now, index);
         }
         self.writers.wait(index as u64, tier, &blocks);
         self.wait(now, index, Awaited::Write);
@@ -146,22 +163,24 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let delay = self.manner.write_delay;
-        self.ask_level(now, tier, |level, _, down| {
+        self.ask_level::<false, _>(now, tier, |level, _, down| {
             ((), blocks.iter().map(|block| level.write(now, *block, delay, down)).sum())
         });
     }
 
     /// The process pays, thinks and goes on.
-    #[inline]
-    fn served(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
+    #[inline(always)]
+    fn served<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let client = &mut self.clients[index];
         let count = client.count;
         if let Some(response) = client.served(now, count) {
             self.responses.record(response);
         }
         let has_more = client.has_more(&self.stack.space)?;
-        self.has_read(index, count);
-        if !has_more && !self.meets_others() {
+        if !ALONE {
+            self.has_read(index, count);
+        }
+        if !has_more && (ALONE || !self.meets_others()) {
             self.is_done(now, index);
         }
         Ok(())

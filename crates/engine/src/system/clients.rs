@@ -48,6 +48,8 @@ pub struct Client<R> {
     pub process: Process,
     /// The level that it asks.
     pub tier: usize,
+    /// Whether that level's policy is asked about requests.
+    pub(super) asks: bool,
     /// What it will ask for.
     pub reads: Reads<R>,
     /// Of processes that share hints: the position of each of its references.
@@ -75,6 +77,7 @@ impl<R> Client<R> {
         Self {
             process,
             tier,
+            asks: false,
             reads,
             positions: None,
             count: 0,
@@ -102,13 +105,14 @@ impl<R> Client<R> {
     }
 
     /// Whether there is a next block, as far as it has read.
+    #[inline]
     #[must_use]
     pub fn has_at_hand(&self) -> bool {
         matches!(&self.reads, Reads::Own(cursor) if cursor.at < cursor.chunk.blocks.len())
     }
 
     /// The next `count` blocks.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn blocks(&self, count: u32) -> &[Block] {
         match &self.reads {
@@ -175,22 +179,28 @@ impl<R> Client<R> {
 
     /// The `count` blocks that were asked for together have been served: pays, thinks, goes on. Returns the response
     /// time of the request that this ends, if it ends one.
+    #[inline]
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
-        let mut response = None;
-        for _ in 0..count {
-            let (think, ends, bytes) = match &mut self.reads {
-                Reads::Own(cursor) => {
-                    let at = cursor.at;
-                    cursor.at += 1;
-                    (cursor.chunk.think.after(at), cursor.chunk.ends_request(at), cursor.chunk.bytes_of(at))
-                }
-                Reads::Taken { think, .. } => (think(), true, None),
-            };
-            response = self.process.served(now, think.min(TIME_MAX), ends, bytes);
-            self.requests += u64::from(ends && bytes != Some(0));
-            self.references += 1;
+        let mut response = self.served_one(now);
+        for _ in 1..count {
+            response = self.served_one(now);
         }
         response
+    }
+
+    #[inline(always)]
+    fn served_one(&mut self, now: Nanos) -> Option<Nanos> {
+        let (think, ends, bytes) = match &mut self.reads {
+            Reads::Own(cursor) => {
+                let at = cursor.at;
+                cursor.at += 1;
+                (cursor.chunk.think.after(at), cursor.chunk.ends_request(at), cursor.chunk.bytes_of(at))
+            }
+            Reads::Taken { think, .. } => (think(), true, None),
+        };
+        self.requests += u64::from(ends && bytes != Some(0));
+        self.references += 1;
+        self.process.served(now, think.min(TIME_MAX), ends, bytes)
     }
 
     /// How far it is: (done, total), in units of its input.

@@ -6,7 +6,7 @@ use headstart_types::{Block, Nanos};
 use super::{Phase, Supply, System};
 use crate::devices::Devices;
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Step (2).
     pub(super) fn decide(&mut self, now: Nanos) {
         self.stack.wishes_come(now);
@@ -16,39 +16,49 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
             let level = &self.stack.tiers[index].level;
             let due = level.flush_at().is_some_and(|at| at <= now);
             let woken = level.wake_at().is_some_and(|at| at <= now);
-            if !due && !woken && !level.wants_to_decide() {
-                continue;
+            if due || woken || level.wants_to_decide() {
+                self.decide_at(now, index, due, woken);
             }
-            let at_hand = self.at_hand(index);
-            self.stack.process = self.only_client[index];
-            let issued = self.stack.act(index, |level, space, down| {
-                let flushed = if due { level.flush(now, down) } else { 0 };
-                let decides = woken || level.wants_to_decide();
-                flushed + if decides { level.decide(now, at_hand, space, down) } else { 0 }
-            });
-            self.charge(now, index, issued);
-            self.stack.settle(now);
         }
         self.stack.devices.start(now);
     }
 
+    /// Lets level `index` write what is due, and decide if it wants to, or is `woken`.
+    #[inline(always)]
+    pub(super) fn decide_at(&mut self, now: Nanos, index: usize, due: bool, woken: bool) {
+        let at_hand = self.at_hand(index);
+        self.stack.process = self.only_client[index];
+        let issued = self.stack.act(index, |level, space, down| {
+            let flushed = if due { level.flush(now, down) } else { 0 };
+            let decides = woken || level.wants_to_decide();
+            flushed + if decides { level.decide(now, at_hand, space, down) } else { 0 }
+        });
+        self.charge(now, index, issued);
+        self.stack.settle(now);
+    }
+
     /// The block that a process is about to ask level `index` for: a fetch of it is a demand.
+    #[inline(always)]
     fn at_hand(&self, index: usize) -> Option<Block> {
-        if index >= self.stack.first || self.asks[index] || self.manner.whole {
+        let first = self.first_client[index]? as usize;
+        let client = &self.clients[first];
+        if client.asks {
             return None;
         }
-        let client = &self.clients[self.first_client[index]? as usize];
-        let process = &client.process;
         // One that has to meet the others, or to wait for the shared structures, asks later than now.
-        let about_to_ask = client.is_due && !self.is_held_up(self.first_client[index]? as usize);
-        (about_to_ask && process.wants_block() && client.has_at_hand()).then(|| client.block())
+        let asks = client.is_due && client.process.wants_block() && !self.is_held_up(first);
+        (asks && client.has_at_hand()).then(|| client.block())
     }
 
     /// Driver work is the acting process's; that of a level's own decisions its first process's.
+    #[inline(always)]
     pub(super) fn charge(&mut self, now: Nanos, tier: usize, issued: u32) {
-        if issued == 0 || self.manner.open {
-            return;
+        if issued > 0 && !self.manner.open {
+            self.charge_all(now, tier, issued);
         }
+    }
+
+    fn charge_all(&mut self, now: Nanos, tier: usize, issued: u32) {
         let Some(index) = self.acting.or(self.first_client[tier]).map(|index| index as usize) else { return };
         let process = &mut self.clients[index].process;
         if process.phase == Phase::Done && process.free_at < now {

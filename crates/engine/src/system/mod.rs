@@ -67,8 +67,6 @@ pub struct System<D, S, R> {
     /// What makes the processes one parallel program.
     pub parallel: Option<Parallel>,
     manner: Manner,
-    /// By level: whether its policy is asked about requests.
-    asks: Vec<bool>,
     /// By level: the first process that asks it, and the only one that its decisions can be for.
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
@@ -86,21 +84,22 @@ pub struct System<D, S, R> {
     now: Nanos,
 }
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A run at time zero.
     ///
     /// # Errors
     /// The first references cannot be read.
     pub fn try_new(
         stack: Stack<D, S>,
-        clients: Vec<Client<R>>,
+        mut clients: Vec<Client<R>>,
         manner: Manner,
         parallel: Option<Parallel>,
     ) -> Result<Self, R::Error> {
         let asks: Vec<bool> = stack.tiers.iter().map(|tier| tier.level.asks()).collect();
         let mut first_client = vec![None; asks.len()];
         let mut only_client = vec![None; asks.len()];
-        for (number, client) in (0u32..).zip(&clients) {
+        for (number, client) in (0u32..).zip(&mut clients) {
+            client.asks = asks[client.tier];
             let first = &mut first_client[client.tier];
             only_client[client.tier] = if first.is_none() { Some(number) } else { None };
             first.get_or_insert(number);
@@ -110,7 +109,7 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
         let mut system = Self {
             calendar: Calendar::new(clients.len()),
-            alone: clients.len() == 1 && asks.len() == 1 && !manner.open && parallel.is_none(),
+            alone: clients.len() == 1 && stack.tiers.len() == 1 && !manner.open && parallel.is_none(),
             running: clients.len(),
             stack,
             clients,
@@ -118,7 +117,6 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
             idle: Nanos::ZERO,
             parallel,
             manner,
-            asks,
             first_client,
             only_client,
             due: Vec::new(),
@@ -211,9 +209,12 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return None;
         }
         let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
-        let next = due.into_iter().chain(self.stack.next_event()).chain(self.stack.next_wish(self.now)).min();
-        assert!(next.is_some(), "nothing will bring what a process waits for at {}", self.now);
-        next
+        let mut next = due.unwrap_or(Nanos::MAX).min(self.stack.next_event().unwrap_or(Nanos::MAX));
+        if let Some(wish) = self.stack.next_wish(self.now) {
+            next = next.min(wish);
+        }
+        assert_ne!(next, Nanos::MAX, "nothing will bring what a process waits for at {}", self.now);
+        Some(next)
     }
 
     /// Lets everything happen that happens at `now`, the next instant, and whatever a process that is alone does after it
@@ -269,7 +270,7 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.hear_all(now);
         for index in due {
             self.acting = Some(*index);
-            self.act(now, *index as usize)?;
+            self.act::<false>(now, *index as usize)?;
             self.clients[*index as usize].is_due = false;
             self.reschedule(*index as usize);
         }
@@ -282,26 +283,29 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// The shortcut for a process that is alone: what it does at instants at which nothing else happens, as it would do in
-    /// [`System::step`].
+    /// The shortcut for a process that is alone: what it does at instants at which nothing ends and nobody's time has come
+    /// but its own, as it would do in [`System::step`].
     fn go_on_alone(&mut self) -> Result<(), R::Error> {
-        self.acting = Some(0);
         for _ in 0..QUIET_MAX {
             let client = &mut self.clients[0];
             let Some(now) = client.process.due() else { break };
             let level = &self.stack.tiers[0].level;
-            let others_act = level.wants_to_decide()
-                || level.wake_at().is_some()
-                || level.flush_at().is_some_and(|at| at <= now)
-                || self.stack.next_event().is_some_and(|at| at <= now);
-            if others_act || now > TIME_MAX {
+            let wishes = level.wake_at().is_some_and(|at| at <= now) || level.flush_at().is_some_and(|at| at <= now);
+            if wishes || self.stack.next_event().is_some_and(|at| at <= now) || now > TIME_MAX {
                 break;
             }
             self.now = now;
             client.charged_before = client.process.charged();
-            self.act(now, 0)?;
+            if level.wants_to_decide() {
+                client.is_due = true;
+                self.decide_at(now, 0, false, false);
+                self.stack.devices.start(now);
+                self.clients[0].is_due = false;
+            }
+            self.acting = Some(0);
+            self.act::<true>(now, 0)?;
+            self.acting = None;
         }
-        self.acting = None;
         Ok(())
     }
 

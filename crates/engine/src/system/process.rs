@@ -158,6 +158,7 @@ impl Process {
     }
 
     /// Whether it waits for a block, or is about to ask for one.
+    #[inline]
     #[must_use]
     pub fn wants_block(&self) -> bool {
         self.phase != Phase::Done && !matches!(self.awaits(), Some(Awaited::Write | Awaited::Others))

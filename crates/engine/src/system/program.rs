@@ -80,7 +80,7 @@ impl Parallel {
     }
 }
 
-impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Whether processes meet: then one that has read all leaves when it would have met the others.
     pub(super) fn meets_others(&self) -> bool {
         self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
@@ -88,6 +88,7 @@ impl<D: Devices, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Whether a process that is due will not ask for a block at this instant: it meets the others, or waits for the
     /// shared structures. One that has begun to wait for its block is not held up any more.
+    #[inline]
     pub(super) fn is_held_up(&self, index: usize) -> bool {
         let Some(parallel) = &self.parallel else { return false };
         let client = &self.clients[index];

@@ -26,6 +26,8 @@ pub struct Cut {
 pub struct Cutter {
     block_size: BlockSize,
     block_bytes: u64,
+    /// Its logarithm, if it is a power of two.
+    shift: Option<u32>,
     /// Every record is one block.
     pub objects: bool,
     tell_files: bool,
@@ -68,6 +70,7 @@ impl Cutter {
         Self {
             block_size: keys.block_size,
             block_bytes: keys.block_bytes(),
+            shift: keys.block_bytes().is_power_of_two().then(|| keys.block_bytes().trailing_zeros()),
             objects: carries.objects,
             tell_files,
             recorded: RecordedThink::of(keys, carries),
@@ -91,6 +94,16 @@ impl Cutter {
         }
     }
 
+    /// The block in which `offset` is. A division takes as long as everything else about a request: powers of two do
+    /// without.
+    #[inline]
+    fn block_at(&self, offset: u64) -> u64 {
+        match self.shift {
+            Some(shift) => offset >> shift,
+            None => offset / self.block_bytes,
+        }
+    }
+
     /// The blocks that a request touches. An object is one block.
     ///
     /// # Errors
@@ -101,8 +114,8 @@ impl Cutter {
         if self.objects || self.block_size == BlockSize::Object {
             return Ok(Cut { file, first: record.offset, blocks: 1 });
         }
-        let first = record.offset / self.block_bytes;
-        let last = (record.offset + (record.size - 1)) / self.block_bytes;
+        let first = self.block_at(record.offset);
+        let last = self.block_at(record.offset + (record.size - 1));
         if last - first >= REQUEST_BLOCKS_MAX {
             return Err(self.too_large(record, records));
         }

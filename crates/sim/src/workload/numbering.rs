@@ -57,6 +57,13 @@ impl Universe {
         self.places.as_ref().expect("places are kept where they are asked for")[block.index()]
     }
 
+    /// Whether any block is no whole one.
+    #[inline]
+    #[must_use]
+    pub fn has_fragments(&self) -> bool {
+        !self.short.is_empty()
+    }
+
     /// Sectors of `block`, where it is no whole block.
     #[inline]
     #[must_use]

@@ -37,6 +37,13 @@ impl Places {
         self.universe.borrow()
     }
 
+    /// Whether any block is no whole one.
+    #[inline]
+    #[must_use]
+    pub fn has_fragments(&self) -> bool {
+        self.universe.borrow().has_fragments()
+    }
+
     /// From now on it is known of each block which place in which file it has: 16 bytes a block.
     pub fn keep_places(&self) {
         self.universe.borrow_mut().keep_places();
@@ -100,12 +107,9 @@ impl Space for Places {
         self.sizes.get(&file).copied().or_else(|| self.placing.as_ref()?.volume_blocks())
     }
 
+    #[inline]
     fn sector(&self, block: Block) -> Option<u64> {
         self.universe.borrow().sector_of.get(block.index()).copied()
-    }
-
-    fn fragment(&self, block: Block) -> Option<u32> {
-        self.universe.borrow().short(block)
     }
 
     fn disk(&self, block: Block) -> Disk {
