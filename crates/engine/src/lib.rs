@@ -10,6 +10,7 @@ mod counts;
 mod devices;
 mod level;
 pub mod parallel;
+mod pieces;
 mod responses;
 mod stack;
 mod system;
@@ -18,6 +19,7 @@ pub use backend::{Backend, Kind, Order};
 pub use counts::Counts;
 pub use devices::{Devices, Ended, From, What};
 pub use level::{Ask, Level, Looked};
+pub use pieces::Pieces;
 pub use responses::{Responses, Summary};
 pub use stack::{Link, Stack, Tier};
 pub use system::{

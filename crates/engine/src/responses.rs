@@ -8,6 +8,7 @@ use serde::Serialize;
 const DIGITS: u8 = 3;
 
 /// The distribution of response times so far.
+#[derive(Debug)]
 pub struct Responses {
     /// Most requests are hits that take no time at all: they need no histogram.
     zeros: u64,

@@ -1,15 +1,15 @@
 //! The live host: real threads and a real clock under the policies, the level and the rules of the simulator.
 //!
 //! Beside `headstart-sim` on `headstart-engine`: what is decided is decided by the same code in both. There are
-//! [`rapid`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
+//! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
 //! [`profile`](mod@profile), which measures a device by reading it, and [`tune`], which sets a real device's read-ahead.
 
 mod clock;
 pub mod emulate;
 mod openmetrics;
+pub mod parallel;
 mod path_error;
 pub mod profile;
-pub mod rapid;
 pub mod tune;
 
 pub use clock::{Clock, Lateness, RealClock, SteppedClock};

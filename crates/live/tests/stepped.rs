@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{meeting, program, setup, stepped};
+use common::{meeting, program, setup, space, stepped};
 use headstart_engine::parallel::{Idle, Scope};
-use headstart_live::rapid::{run, workers, Error};
+use headstart_live::parallel::{run, workers, Error};
 use headstart_live::SteppedClock;
 use headstart_types::Nanos;
 
@@ -31,7 +31,8 @@ fn two_readers_on_demand() {
         (second.node.periods(Idle::OwnIo).necessary, second.node.periods(Idle::OtherIo).necessary),
         (ms(30), ms(30))
     );
-    assert_eq!((first.compute, first.read_time, first.done_at), (ms(20), ms(60), ms(80)));
+    let process = &first.process;
+    assert_eq!((process.compute, process.read_time, process.free_at), (ms(20), ms(60), ms(80)));
     assert_eq!(outcome.disks.iter().map(|disk| disk.requests).collect::<Vec<_>>(), [2, 1]);
 }
 
@@ -82,7 +83,7 @@ fn contention_is_first_come_first_served() {
     let mut setup = setup(&program, 2, ms(30), Nanos::ZERO, None);
     setup.contention = ms(5);
     let outcome = stepped(setup).expect("it runs");
-    assert_eq!(outcome.processes.iter().map(|process| process.done_at).collect::<Vec<_>>(), [ms(35), ms(40)]);
+    assert_eq!(outcome.processes.iter().map(|process| process.process.free_at).collect::<Vec<_>>(), [ms(35), ms(40)]);
 }
 
 #[test]
@@ -96,6 +97,7 @@ fn equal_runs_are_equal_and_a_stopped_one_ends() {
     let setup = made();
     let clock = SteppedClock::new(workers(&setup));
     // Whether it is asked before the end is up to the machine.
-    let stopped = run(setup, &clock, &mut |_, _| false);
+    let space = space(&setup);
+    let stopped = run(setup, space, &clock, &mut |_, _| false);
     assert!(matches!(stopped, Err(Error::Stopped) | Ok(_)));
 }

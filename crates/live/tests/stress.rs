@@ -5,9 +5,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{meeting, program, setup, setup_in};
+use common::{meeting, program, setup, setup_in, space};
 use headstart_engine::parallel::{Idle, Outcome, Scope, Setup};
-use headstart_live::rapid::{run, workers, Error};
+use headstart_live::parallel::{run, workers, Error};
 use headstart_live::RealClock;
 use headstart_types::Nanos;
 
@@ -17,7 +17,8 @@ fn play(setup: Setup, speed: f64, what: &str) -> Outcome {
     const PATIENCE: Duration = Duration::from_secs(60);
     let clock = RealClock::new(workers(&setup), speed);
     let (mut seen, mut since) = (0, Instant::now());
-    let outcome = run(setup, &clock, &mut |_, taken| {
+    let space = space(&setup);
+    let outcome = run(setup, space, &clock, &mut |_, taken| {
         if taken != seen {
             (seen, since) = (taken, Instant::now());
         }
@@ -30,14 +31,15 @@ fn adds_up(outcome: &Outcome, what: &str) {
     let counts = &outcome.counts;
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "{what}");
     assert_eq!(counts.fetches(), outcome.disks.iter().map(|disk| disk.requests).sum::<u64>(), "{what}");
-    assert_eq!(counts.references, outcome.responses.len() as u64, "{what}");
-    for process in &outcome.processes {
-        let waits = process.node.periods(Idle::OwnIo).necessary
-            + process.node.periods(Idle::OtherIo).necessary
-            + process.node.periods(Idle::Barrier).necessary;
-        assert!(process.compute + waits + process.node.overrun <= process.done_at, "{what}: {process:?}");
-        assert!(process.read_time + process.compute <= process.done_at, "{what}: {process:?}");
-        assert!(process.node.overrun <= process.node.action_time, "{what}: {process:?}");
+    assert_eq!(counts.references, outcome.requests, "{what}");
+    for member in &outcome.processes {
+        let (process, node) = (&member.process, &member.node);
+        let waits = node.periods(Idle::OwnIo).necessary
+            + node.periods(Idle::OtherIo).necessary
+            + node.periods(Idle::Barrier).necessary;
+        assert!(process.compute + waits + node.overrun <= process.free_at, "{what}: {member:?}");
+        assert!(process.read_time + process.compute <= process.free_at, "{what}: {member:?}");
+        assert!(node.overrun <= node.action_time, "{what}: {member:?}");
     }
     for pair in outcome.intervals.windows(2) {
         assert_eq!(pair[0].interval.end, pair[1].interval.start, "{what}");
@@ -91,7 +93,8 @@ fn stops_within_a_second_in_the_middle_of_long_waits() {
     let setup = setup(&program, 20, Nanos(3_600_000_000_000), Nanos::ZERO, Some(Nanos(10_000_000_000)));
     let clock = RealClock::new(workers(&setup), 1.0);
     let mut asked = None;
-    let outcome = run(setup, &clock, &mut |_, _| {
+    let space = space(&setup);
+    let outcome = run(setup, space, &clock, &mut |_, _| {
         asked = Some(Instant::now());
         false
     });

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headstart_live::rapid::{run, workers, Error as LiveError};
+use headstart_live::parallel::{run, workers, Error as LiveError};
 use headstart_live::RealClock;
 use headstart_sim::{playable, played, Progress, Scenario};
 use headstart_types::KeyError;
@@ -40,10 +40,10 @@ pub fn play(
     let mut raised: Option<PyErr> = None;
     outside(py, described(&source, &overrides), || {
         let scenario = Scenario::read(&source, &overrides).map_err(to_python)?;
-        let (setup, description) = playable(&scenario).map_err(to_python)?;
+        let (setup, places, description) = playable(&scenario).map_err(to_python)?;
         let service = Duration::from_nanos(setup.service.0).div_f64(speed);
         let clock = RealClock::new(workers(&setup), speed);
-        let outcome = run(setup, &clock, &mut |share, references| {
+        let outcome = run(setup, places, &clock, &mut |share, references| {
             let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), Progress { share, references }));
             raised = outcome.err();
             raised.is_none()

@@ -104,7 +104,7 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
         }
     }
     let distinct = references.distinct;
-    let first = scenario.lower.iter().map(|level| level.clients as usize).product();
+    let first = first_levels(scenario);
     let manner = Manner {
         whole: scenario.workload.issue == Issue::Whole,
         open: scenario.workload.arrival != Arrival::Closed,
@@ -135,7 +135,14 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     Ok((System::try_new(stack, clients, manner, parallel)?, frames))
 }
 
+/// How many levels processes ask.
+#[must_use]
+pub fn first_levels(scenario: &Scenario) -> usize {
+    scenario.lower.iter().map(|level| level.clients as usize).product()
+}
+
 /// How processors prefetch.
+#[must_use]
 pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> ActionSetup {
     let length = |process| -> Draws {
         let mut draws = keys.action.draws(scenario.seed, process);
@@ -216,7 +223,10 @@ pub fn shares(program: &Program) -> bool {
 }
 
 /// The levels, from those that processes ask to the one above the disks, and the frames of each.
-fn tiers(
+///
+/// # Errors
+/// A key of a policy or a coordinator.
+pub fn tiers(
     scenario: &Scenario,
     (context, surroundings): (&Context, &Surroundings),
     (first, asking): (usize, bool),

@@ -5,16 +5,16 @@
 //! disk is a thread.
 
 use headstart_device::Statistics;
-use headstart_engine::parallel::{DiskTimes, Draws, Idle, Outcome as Played, ProcessTimes, Setup};
-use headstart_engine::{Found, Process, Responses};
+use headstart_engine::parallel::{DiskTimes, Draws, Member, Outcome as Played, Setup};
+use headstart_engine::{Counts, Process};
 use headstart_types::{KeyError, Nanos};
 
 use crate::build::{self, Parts};
-use crate::outcome::{check, intervals, of_counts, of_member, Outcome};
-use crate::report::{DeviceReport, ProcessReport, Report};
+use crate::outcome::{check, intervals, names, of_counts, of_member, Outcome};
+use crate::report::{DeviceReport, LevelReport, ProcessReport, Report};
 use crate::scenario::{Input, ProcessKeys, Scenario};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
-use crate::workload::Thinker;
+use crate::workload::{Places, Thinker};
 use crate::Error;
 
 /// Threads of a run at most.
@@ -27,19 +27,21 @@ const BYTES_MAX: u64 = 1 << 30;
 /// What of a scenario the live testbed does not need, and its result does.
 pub struct Description {
     facts: Facts,
+    frames: Vec<u32>,
+    first: usize,
     trace_sha256: String,
     block_sectors: u32,
 }
 
-/// What the live testbed is to play.
+/// What the live testbed is to play, and where its blocks lie.
 ///
 /// # Errors
 /// A key is at fault, or asks for what cannot be played.
-pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
+pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Error> {
     let keys = can_be_played(scenario)?;
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
     let trace_sha256 = hash_input(scenario, facts.placement);
-    let Parts { storage, context, surroundings, .. } = parts;
+    let Parts { references, places, storage, context, surroundings, .. } = parts;
     let block_sectors = storage.block_sectors();
     let block_bytes = scenario.workload.block_bytes();
     let Some(program) = context.program.clone() else { return Err(no_program().into()) };
@@ -52,17 +54,18 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
         let problem = format!("{blocks} blocks of {block_bytes} bytes do not fit in memory");
         return Err(refused("workload.block_size", problem, format!("{BYTES_MAX} bytes in all")).into());
     }
-    let policy =
-        build::policy(&scenario.policy, &context, &surroundings, true).map_err(|error| error.within("policy"))?;
+    let first = build::first_levels(scenario);
+    let about = (storage.drives().len(), references.distinct);
+    let (tiers, frames) = build::tiers(scenario, (&context, &surroundings), (first, true), about)?;
     let processes = program.string_of.len() as u32;
     let think = |process| -> Draws {
         let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
         Box::new(move || thinker.next_think())
     };
     let setup = Setup {
-        policy,
-        frames: context.frames,
-        disk_of: context.disk_of.to_vec(),
+        tiers,
+        first,
+        block_sectors: u64::from(block_sectors),
         disks: context.disks,
         block_bytes: block_bytes as usize,
         service: context.nominal_service,
@@ -74,7 +77,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Description), Error> {
         actions: scenario.has_actions().then(|| build::actions(scenario, keys, processes as usize, context.frames)),
         program,
     };
-    Ok((setup, Description { facts, trace_sha256, block_sectors }))
+    Ok((setup, places, Description { facts, frames, first, trace_sha256, block_sectors }))
 }
 
 fn refused(key: &str, problem: impl Into<String>, allowed: impl Into<String>) -> KeyError {
@@ -89,9 +92,6 @@ fn no_program() -> KeyError {
 fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
     let Some(keys) = &scenario.process else { return Err(no_program()) };
     let (Some(pattern), Input::Pattern) = (&keys.pattern, &scenario.workload.input) else { return Err(no_program()) };
-    if !scenario.lower.is_empty() {
-        return Err(refused("level", "one level is played", "[cache] and [policy]"));
-    }
     let device = &scenario.device;
     if device.model != "uniform" {
         let problem = format!("\"{}\" does not take a constant time", device.model);
@@ -123,20 +123,23 @@ fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
 /// What has been counted does not add up: a bug.
 #[must_use]
 pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -> Report {
-    let Description { facts, trace_sha256, block_sectors } = description;
+    let Description { facts, frames, first, trace_sha256, block_sectors } = description;
     let elapsed = outcome.elapsed;
     let block_bytes = scenario.workload.block_bytes();
-    let mut responses = Responses::new();
-    outcome.responses.iter().for_each(|response| responses.record(*response));
-    let processes: Vec<_> = outcome.processes.iter().map(|times| of_process(scenario, times, elapsed)).collect();
-    check(&outcome.counts);
+    let levels = outcome.levels.iter().zip(names(scenario, first)).zip(&frames);
+    let of_level = |(((counts, link), name), frames): ((&(Counts, Nanos), String), &u32)| {
+        check(counts);
+        LevelReport { link_ns: link.0, ..of_counts(counts, (&name, *frames), block_bytes) }
+    };
+    let levels = levels.map(of_level).collect();
+    let processes: Vec<_> = outcome.processes.iter().map(|member| of_process(member, elapsed)).collect();
     let of = Outcome {
         elapsed,
-        requests: outcome.responses.len() as u64,
-        responses: responses.summary(),
+        requests: outcome.requests,
+        responses: outcome.responses.summary(),
         idle: Nanos(processes.iter().map(|process| process.idle_ns).sum()),
         counts: (&outcome.counts).into(),
-        levels: vec![of_counts(&outcome.counts, (&scenario.cache.name, facts.frames), block_bytes)],
+        levels,
         devices: outcome.disks.iter().map(|disk| of_disk(disk, elapsed, block_sectors)).collect(),
         processes,
         intervals: intervals(&outcome.intervals),
@@ -145,29 +148,17 @@ pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -
     report(scenario, of, &facts, trace_sha256)
 }
 
-/// A process as the simulator accounts for one. What of its time is neither computing nor waiting for something is
-/// overhead: costs, overrun, contention, and what the machine takes to do all this.
-fn of_process(scenario: &Scenario, times: &ProcessTimes, elapsed: Nanos) -> ProcessReport {
-    let node = &times.node;
-    let [own_io, other_io, barrier] = [Idle::OwnIo, Idle::OtherIo, Idle::Barrier].map(|kind| node.periods(kind));
-    let mut process = Process::new(build::costs(scenario));
-    (process.free_at, process.compute, process.barrier) = (times.done_at, times.compute, barrier.necessary);
-    process.stall = own_io.necessary + other_io.necessary;
-    process.other_io = other_io.necessary;
-    process.hit_wait = other_io.necessary;
-    process.read_time = times.read_time;
-    process.overrun = node.overrun;
-    process.overhead = times.done_at - times.compute - process.stall - process.barrier;
-    let found = Found { hits_ready: times.hits_ready, hits_unready: times.hits_unready, misses: times.misses };
-    of_member(&process, times.references, &found, Some(node), elapsed)
+/// A process as the simulator accounts for one; what the machine takes to do all this is overhead.
+fn of_process(member: &Member, elapsed: Nanos) -> ProcessReport {
+    of_member(&member.process, member.references, &member.found, Some(&member.node), elapsed)
 }
 
 fn of_disk(disk: &DiskTimes, elapsed: Nanos, block_sectors: u32) -> DeviceReport {
-    let DiskTimes { requests, busy, queue, response } = *disk;
-    let sectors = requests * u64::from(block_sectors);
+    let DiskTimes { requests, blocks, service, busy, queue, response } = *disk;
+    let sectors = blocks * u64::from(block_sectors);
     let parts = requests;
     // A constant time is all transfer, as the uniform device says of itself.
-    let (service, transfer) = (busy, busy);
+    let transfer = service;
     let (queue_ns, response_ns) = (u128::from(queue.0), u128::from(response.0));
     let of_all = Statistics { requests, parts, sectors, busy, transfer, service, ..Statistics::default() };
     let statistics = Statistics { queue_ns, response_ns, ..of_all };

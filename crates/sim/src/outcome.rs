@@ -99,7 +99,8 @@ pub fn check(counts: &Counts) {
 }
 
 /// The name of each level, those of a tier numbered where they are several.
-fn names(scenario: &Scenario, first: usize) -> Vec<String> {
+#[must_use]
+pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
     let mut count = first;
     let mut names = Vec::new();
     let mut tier = |name: &str, count: usize| {

@@ -197,7 +197,6 @@ fn one_process_on_one_level(scenario: &Scenario) -> Result<(), KeyError> {
 
 /// What the report needs beside the run.
 pub(crate) struct Facts {
-    pub frames: u32,
     pub placement: Option<Placement>,
     notes: Vec<String>,
 }
@@ -206,11 +205,8 @@ pub(crate) struct Facts {
 pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
     let Prepared { mut references, places, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
-    let facts = Facts {
-        frames: references.frames,
-        placement: references.placement,
-        notes: notes(scenario, &references, hinted || foretells(scenario)),
-    };
+    let facts =
+        Facts { placement: references.placement, notes: notes(scenario, &references, hinted || foretells(scenario)) };
     if scenario.needs_places() {
         places.keep_places();
     }

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use headstart_device::{
     build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, SECTOR_BYTES,
 };
-use headstart_engine::{Devices, Ended, From, Kind, Order, What};
+use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
 use headstart_policy::Space;
 use headstart_types::{stream_seed, Block, Disk, Nanos};
 
@@ -14,66 +14,21 @@ use crate::scenario::DeviceKeys;
 use crate::workload::Places;
 use crate::Error;
 
-/// An order of several blocks, or of another level than the first: it is done when all its pieces are.
-#[derive(Debug, Default)]
-struct Group {
-    blocks: Vec<Block>,
-    level: u32,
-    pieces: u32,
-    service: Nanos,
-}
-
 /// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.
 const GROUP: u64 = 1 << 63;
 
+/// The slot of the group.
+const GROUP_SLOT: u64 = GROUP - 1;
+
 /// Marks a disk in the calendar whose scheduler wants to be asked again: after all completions of that instant.
 const WAKE: u32 = 1 << 31;
-
-/// The groups that have not ended.
-#[derive(Debug, Default)]
-struct Groups {
-    /// By slot; those of `free` are old.
-    groups: Vec<Group>,
-    free: Vec<usize>,
-}
-
-impl Groups {
-    /// The slot of a new group of `blocks`.
-    fn open(&mut self, level: u32, blocks: &[Block]) -> usize {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            self.groups.len() - 1
-        });
-        let group = &mut self.groups[slot];
-        group.blocks.clear();
-        group.blocks.extend_from_slice(blocks);
-        (group.level, group.pieces, group.service) = (level, 0, Nanos::ZERO);
-        slot
-    }
-
-    /// One piece of an order has ended: if it is the last, all of the order's blocks have.
-    fn piece_ended(&mut self, piece: &Finished, space: &Places, ended: &mut VecDeque<Ended>) {
-        let slot = (piece.request.tag & !GROUP) as usize;
-        let group = &mut self.groups[slot];
-        group.pieces -= 1;
-        group.service += piece.service_time;
-        if group.pieces > 0 {
-            return;
-        }
-        let share = Nanos(group.service.0 / group.blocks.len() as u64);
-        let what = if piece.request.write { What::Written } else { What::Fetched(share) };
-        for &block in &group.blocks {
-            ended.push_back(Ended { level: group.level, block, disk: space.disk(block), what });
-        }
-        self.free.push(slot);
-    }
-}
 
 /// The disks of a run.
 pub struct Storage {
     drives: Vec<Drive>,
     sectors: u32,
-    groups: Groups,
+    /// Orders of several blocks, or of another level than the first.
+    pieces: Pieces,
     /// Completion times of requests in service with their disks, and instants at which a scheduler wants to be asked
     /// again, marked [`WAKE`].
     calendar: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -118,7 +73,7 @@ impl Storage {
             wakes_at: vec![Nanos::ZERO; drives.len()],
             drives,
             sectors,
-            groups: Groups::default(),
+            pieces: Pieces::default(),
             calendar: BinaryHeap::new(),
             allocated: VecDeque::new(),
             ended: VecDeque::new(),
@@ -163,11 +118,12 @@ impl Storage {
         self.calendar.pop();
         let disk = code & !WAKE;
         if code & WAKE == 0 {
-            let Self { drives, groups, ended, .. } = self;
+            let Self { drives, pieces, ended, .. } = self;
             drives[disk as usize].finish(now, |piece| {
                 let Finished { request, service_time, .. } = piece;
                 if request.tag & GROUP != 0 {
-                    return groups.piece_ended(&piece, space, ended);
+                    let slot = (request.tag & GROUP_SLOT) as usize;
+                    return pieces.ended(slot, service_time, request.write, |block| space.disk(block), ended);
                 }
                 let what = if request.write { What::Written } else { What::Fetched(service_time) };
                 ended.push_back(Ended { level: 0, block: Block(request.tag as u32), disk: Disk(disk), what });
@@ -220,7 +176,7 @@ impl Storage {
 
     /// An order of several blocks: one request for each run of sectors on a disk.
     fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) {
-        let slot = self.groups.open(from.level, order.blocks);
+        let slot = self.pieces.open(from.level, order.blocks);
         let (mut run, mut sectors) = self.lies(order.blocks[0], space);
         for block in &order.blocks[1..] {
             let (at, more) = self.lies(*block, space);
@@ -250,7 +206,7 @@ impl Storage {
         kind: Kind,
         slot: usize,
     ) {
-        self.groups.groups[slot].pieces += 1;
+        self.pieces.add(slot);
         self.queue(now, from, disk, (sector, sectors as u32), kind, GROUP | slot as u64);
     }
 }

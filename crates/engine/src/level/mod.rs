@@ -155,6 +155,12 @@ impl Level {
         self.blocks.get(block.index()).is_some_and(|state| !state.is_absent() || state.is_passing())
     }
 
+    /// Whether `block` is cached, or waits for a frame without needing a fetch: its bytes are this level's business.
+    #[must_use]
+    pub fn has_to_do_with(&self, block: Block) -> bool {
+        self.is_cached(block) || self.allocating.contains(&block)
+    }
+
     /// State of a block; one that has not been met is absent.
     #[must_use]
     pub fn state(&self, block: Block) -> BlockState {

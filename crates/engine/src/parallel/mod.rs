@@ -20,6 +20,6 @@ mod strings;
 pub use barrier::{Barrier, Interval, Meeting, Scope};
 pub use intervals::{Ended, Intervals, Parts, Sums};
 pub use node::{Idle, Node, Periods};
-pub use played::{ActionSetup, DiskTimes, Draws, Outcome, ProcessTimes, Setup};
+pub use played::{ActionSetup, DiskTimes, Draws, Member, Outcome, Setup};
 pub use shared::{Contention, Free, IdleOrder};
 pub use strings::Strings;

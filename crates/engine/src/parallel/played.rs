@@ -2,30 +2,33 @@
 
 use std::sync::Arc;
 
-use headstart_policy::Policy;
-use headstart_types::{Disk, Nanos, Program};
+use headstart_policy::Space;
+use headstart_types::{Block, Nanos, Program};
 
-use super::{Ended, IdleOrder, Node, Scope};
-use crate::Counts;
+use super::{Barrier, Contention, Ended, IdleOrder, Node, Scope, Strings};
+use crate::devices::Devices;
+use crate::stack::{Stack, Tier};
+use crate::system::{Actions, Client, Costs, Found, Manner, NoSupply, Parallel, Process, Reads, System};
+use crate::{Counts, Responses};
 
 /// Times of a process, one after another.
 pub type Draws = Box<dyn FnMut() -> Nanos + Send>;
 
 /// What a run is made of.
 pub struct Setup {
-    /// The policy of the cache, built for the same program and frames.
-    pub policy: Box<dyn Policy>,
-    /// Frames of the cache.
-    pub frames: u32,
+    /// The levels, their policies built for the same program: those that processes ask come first.
+    pub tiers: Vec<Tier>,
+    /// How many processes ask; process i asks the one of number i modulo this.
+    pub first: usize,
     /// What the processes read.
     pub program: Arc<Program>,
-    /// By block: the disk that it is on.
-    pub disk_of: Vec<Disk>,
+    /// Sectors of a block.
+    pub block_sectors: u64,
     /// How many disks.
     pub disks: usize,
     /// Size of a block.
     pub block_bytes: usize,
-    /// What a disk takes for a block.
+    /// What a disk takes for a request.
     pub service: Nanos,
     /// Where processes meet; `None` if they do not.
     pub barrier: Option<Scope>,
@@ -47,6 +50,30 @@ impl Setup {
     pub fn processes(&self) -> usize {
         self.program.string_of.len()
     }
+
+    /// The machine, over `devices` whose blocks lie in `space`.
+    #[must_use]
+    pub fn machine<D: Devices<S>, S: Space + Send>(self, devices: D, space: S) -> System<D, S, NoSupply> {
+        let processes = self.processes();
+        let costs = Costs { request: self.read_cost, ..Costs::default() };
+        let client = |(at, think): (usize, Draws)| {
+            // It has taken no block yet.
+            let reads = Reads::Taken { block: Block(u32::MAX), think };
+            Client::new(Process::new(costs), at % self.first, reads)
+        };
+        let clients = self.thinks.into_iter().enumerate().map(client).collect();
+        let parallel = Parallel::new(
+            processes,
+            Some(Strings::new(self.program)),
+            self.barrier.map(|scope| Barrier::new(scope, processes as u32)),
+            self.actions.map(Actions::new),
+            Contention::new(self.contention, self.actions_contend),
+        );
+        let stack = Stack::new(self.tiers, self.first, devices, space, self.block_bytes as u64);
+        let manner = Manner { whole: false, open: false, write_delay: None };
+        let Ok(system) = System::try_new(stack, clients, manner, Some(parallel));
+        system
+    }
 }
 
 /// How processors prefetch.
@@ -66,41 +93,57 @@ pub struct ActionSetup {
 }
 
 /// What a run has come to.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Outcome {
     /// When the last process was done.
     pub elapsed: Nanos,
-    /// The cache's counts.
+    /// The counts of all levels that processes ask.
     pub counts: Counts,
+    /// By level: its counts, and the time of its link.
+    pub levels: Vec<(Counts, Nanos)>,
     /// By process.
-    pub processes: Vec<ProcessTimes>,
+    pub processes: Vec<Member>,
     /// By disk.
     pub disks: Vec<DiskTimes>,
     /// From meeting to meeting.
     pub intervals: Vec<Ended>,
-    /// How long each read took, in the order in which they were done.
-    pub responses: Vec<Nanos>,
+    /// Reads done.
+    pub requests: u64,
+    /// How long they took.
+    pub responses: Responses,
 }
 
-/// Where the time of a process has gone.
-#[derive(Debug, Clone, Default)]
-pub struct ProcessTimes {
-    /// Blocks read.
-    pub references: u64,
-    /// Those that were resident.
-    pub hits_ready: u64,
-    /// Those that were on their way.
-    pub hits_unready: u64,
-    /// Those that were neither.
-    pub misses: u64,
-    /// When it was done.
-    pub done_at: Nanos,
-    /// Think time.
-    pub compute: Nanos,
-    /// From the beginning of each read until the block was handed over.
-    pub read_time: Nanos,
+/// A process of a program, and its processor.
+#[derive(Debug)]
+pub struct Member {
+    /// Where its time has gone.
+    pub process: Process,
     /// Its processor: waits, actions, overrun.
     pub node: Node,
+    /// Blocks read.
+    pub references: u64,
+    /// How they were found.
+    pub found: Found,
+}
+
+impl Outcome {
+    /// Of a machine that has run, whose disks have done `disks`.
+    #[must_use]
+    pub fn new<D: Devices<S>, S: Space + Send>(system: System<D, S, NoSupply>, disks: Vec<DiskTimes>) -> Self {
+        let elapsed = system.end();
+        let (stack, parallel) = (system.stack, system.parallel.expect("it is a program"));
+        let levels: Vec<_> = stack.tiers.iter().map(|tier| (tier.level.counts().clone(), tier.link_time)).collect();
+        let mut counts = Counts::default();
+        levels[..stack.first].iter().for_each(|(first, _)| counts.add(first));
+        let requests = system.clients.iter().map(|client| client.requests).sum();
+        let member = |(client, node): (Client<NoSupply>, Node)| {
+            let Client { process, references, found, .. } = client;
+            Member { process, node, references, found }
+        };
+        let processes = system.clients.into_iter().zip(parallel.nodes).map(member).collect();
+        let (intervals, responses) = (parallel.intervals.ended, system.responses);
+        Self { elapsed, counts, levels, processes, disks, intervals, requests, responses }
+    }
 }
 
 /// What a disk has done: sums over the requests that it has carried out.
@@ -108,7 +151,11 @@ pub struct ProcessTimes {
 pub struct DiskTimes {
     /// How many.
     pub requests: u64,
-    /// Time at work.
+    /// Their blocks.
+    pub blocks: u64,
+    /// Time at work on them.
+    pub service: Nanos,
+    /// The same, with the request that was under way at the end.
     pub busy: Nanos,
     /// Time that requests waited for those before them.
     pub queue: Nanos,

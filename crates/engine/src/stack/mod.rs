@@ -102,6 +102,8 @@ pub struct Stack<D, S> {
     wishes: Wishes,
     done: Vec<u64>,
     evicted: Vec<Block>,
+    /// Blocks that have been evicted, for a host that wants to know.
+    left: Option<Vec<Block>>,
 }
 
 impl<D: Devices<S>, S: Space> Stack<D, S> {
@@ -126,6 +128,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             told: VecDeque::new(),
             done: Vec::new(),
             evicted: Vec::new(),
+            left: None,
         };
         for index in 0..all.tiers.len() {
             if all.gives_down(index) {
@@ -139,6 +142,23 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     fn gives_down(&self, index: usize) -> bool {
         let below = self.tiers[index].below.map(|below| &self.tiers[below]);
         below.is_some_and(|below| below.stores && below.coordinator.sent_up() == SentUp::Remove)
+    }
+
+    /// From now on [`Stack::take_left`] tells what has been evicted.
+    pub(crate) fn note_what_leaves(&mut self) {
+        self.tiers.iter_mut().for_each(|tier| tier.level.note_evictions());
+        self.left = Some(Vec::new());
+    }
+
+    /// Gives the blocks that levels have evicted since it was last asked.
+    pub fn take_left(&mut self, into: &mut Vec<Block>) {
+        // What others evict goes by the way of `hand_down`, which gives it to the level below first.
+        for tier in self.tiers.iter_mut().filter(|tier| tier.below.is_none()) {
+            tier.level.take_evicted(into);
+        }
+        if let Some(left) = &mut self.left {
+            into.append(left);
+        }
     }
 
     /// The earliest instant at which something ends by itself.
@@ -347,8 +367,14 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             let Some(below) = self.tiers[index].below else { continue };
             let mut evicted = std::mem::take(&mut self.evicted);
             self.tiers[index].level.take_evicted(&mut evicted);
+            let given = self.gives_down(index);
             for block in evicted.drain(..) {
-                self.act(below, |level, space, down| level.put(now, block, space, down));
+                if given {
+                    self.act(below, |level, space, down| level.put(now, block, space, down));
+                }
+                if let Some(left) = &mut self.left {
+                    left.push(block);
+                }
             }
             self.evicted = evicted;
         }

@@ -46,8 +46,12 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return self.arrive(now, index);
         }
         let in_program = !ALONE && self.parallel.is_some();
-        if in_program && !self.has_processor(now, index) {
-            return Ok(());
+        if in_program {
+            if !self.has_processor(now, index) {
+                return Ok(());
+            }
+            let client = &mut self.clients[index];
+            client.charged_before += client.process.acts(now);
         }
         if let Phase::Granted(wait) = self.clients[index].process.phase {
             let client = &mut self.clients[index];

@@ -81,6 +81,8 @@ pub struct System<D, S, R> {
     running: usize,
     writers: Writers,
     arrivals: Arrivals,
+    /// For a host that says who acts: the processes whose times have changed.
+    moved: Option<Vec<u32>>,
     now: Nanos,
 }
 
@@ -123,6 +125,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             acting: None,
             writers: Writers::default(),
             arrivals: Arrivals::default(),
+            moved: None,
             now: Nanos::ZERO,
         };
         system.look_ahead()?;
@@ -193,10 +196,31 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Puts a process where it belongs in the calendar.
     #[inline]
     fn reschedule(&mut self, index: usize) {
-        if !self.alone {
+        if let Some(moved) = &mut self.moved {
+            moved.push(index as u32);
+        } else if !self.alone {
             let due = self.due(index);
             self.calendar.set(index as u32, due);
         }
+    }
+
+    /// From now on the host says who acts ([`System::turn`]): it hears whose times have changed ([`System::take_moved`]) and
+    /// which blocks have left levels ([`Stack::take_left`]).
+    pub fn be_told(&mut self) {
+        self.moved = Some((0..self.clients.len() as u32).collect());
+        self.stack.note_what_leaves();
+    }
+
+    /// Gives the processes whose times have changed since it was last asked; some may come more than once.
+    pub fn take_moved(&mut self, into: &mut Vec<u32>) {
+        if let Some(moved) = &mut self.moved {
+            into.append(moved);
+        }
+    }
+
+    /// When something happens that no process and no device brings about: what comes up a link, or a level's wish to act.
+    pub fn next_timer(&mut self) -> Option<Nanos> {
+        self.stack.next_event().into_iter().chain(self.stack.next_wish(self.now)).min()
     }
 
     /// The next instant at which anything happens; `None` when everybody is done.

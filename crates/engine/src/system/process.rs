@@ -48,7 +48,7 @@ pub struct Wait {
 }
 
 /// A process and where its time has gone.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Process {
     /// What it does now.
     pub phase: Phase,
@@ -62,6 +62,9 @@ pub struct Process {
     pub driver: Nanos,
     /// Hit, call and copy costs, waits for shared structures, and overrun.
     pub overhead: Nanos,
+    /// The part of `overhead` by which the process acted later than it could have: of a live host, whose machine takes its
+    /// time.
+    pub late: Nanos,
     /// The part of `overhead` in which prefetch actions held up a process that could have gone on.
     pub overrun: Nanos,
     /// Waits for blocks, without the driver work done meanwhile and without overrun.
@@ -129,6 +132,7 @@ impl Process {
             compute: Nanos::ZERO,
             driver: Nanos::ZERO,
             overhead: Nanos::ZERO,
+            late: Nanos::ZERO,
             overrun: Nanos::ZERO,
             stall: Nanos::ZERO,
             other_io: Nanos::ZERO,
@@ -164,6 +168,12 @@ impl Process {
         self.phase != Phase::Done && !matches!(self.awaits(), Some(Awaited::Write | Awaited::Others))
     }
 
+    /// Whether it waits for a block, or has not taken it though it is there.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        matches!(self.awaits(), Some(Awaited::Read(_)))
+    }
+
     /// What it waits for, or waited for until what it waited for was there.
     #[inline]
     fn awaits(&self) -> Option<Awaited> {
@@ -173,11 +183,20 @@ impl Process {
         }
     }
 
-    /// Driver work and overrun so far: what may overlap a wait without being part of it.
+    /// Driver work, overrun and lateness so far: what may overlap a wait without being part of it.
     #[inline]
     #[must_use]
     pub fn charged(&self) -> Nanos {
-        self.driver + self.overrun
+        self.driver + self.overrun + self.late
+    }
+
+    /// It acts at `now`. Returns how much later that is than it could have.
+    pub fn acts(&mut self, now: Nanos) -> Nanos {
+        let late = now.saturating_sub(self.free_at);
+        self.late += late;
+        self.overhead += late;
+        self.free_at += late;
+        late
     }
 
     /// Charges the driver work of `requests` device requests issued at `now`.

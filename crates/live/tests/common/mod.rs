@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use headstart_engine::parallel::{ActionSetup, Draws, IdleOrder, Outcome, Scope, Setup};
-use headstart_live::rapid::{run, workers, Error};
+use headstart_engine::{Level, Tier};
+use headstart_live::parallel::{run, workers, Error, Numbered};
 use headstart_live::SteppedClock;
 use headstart_policy::registry::{policy, replacement, Context};
 use headstart_types::{Block, Disk, Nanos, Position, Program};
@@ -63,11 +64,13 @@ pub fn setup_in(
         constant_compute: true,
     };
     let always = |time: Nanos| -> Vec<Draws> { (0..processes).map(|_| Box::new(move || time) as Draws).collect() };
+    let policy = (policy("rapid-transit").expect("it is there").build)(Table::new(), &context).expect("good keys");
+    let level = Level::new(policy, frames, &[], &disk_of, disks);
     Setup {
-        policy: (policy("rapid-transit").expect("it is there").build)(Table::new(), &context).expect("good keys"),
-        frames,
+        tiers: vec![Tier::new(level, true)],
+        first: 1,
+        block_sectors: 1,
         program: program.clone(),
-        disk_of,
         disks,
         block_bytes: 64,
         service,
@@ -87,10 +90,21 @@ pub fn setup_in(
     }
 }
 
+/// The blocks of a program, dealt out to the disks.
+pub fn space(setup: &Setup) -> Numbered {
+    let blocks = setup.program.blocks.iter().map(|block| block.0 + 1).max().unwrap_or(0);
+    let disks = setup.disks as u32;
+    Numbered {
+        disk_of: (0..blocks).map(|block| Disk(block % disks)).collect(),
+        sector_of: (0..blocks).map(|block| u64::from(block / disks)).collect(),
+    }
+}
+
 /// Plays it by a virtual clock.
 pub fn stepped(setup: Setup) -> Result<Outcome, Error> {
     let clock = SteppedClock::new(workers(&setup));
-    run(setup, &clock, &mut |_, _| true)
+    let space = space(&setup);
+    run(setup, space, &clock, &mut |_, _| true)
 }
 
 /// The same with barriers.

@@ -4,9 +4,9 @@
 //! prefetch actions are sleeps, so that many more processors than the machine has can be played; everything else, above
 //! all the contention for the shared structures of the cache, is real and takes the time that it takes.
 //!
-//! The policy, the cache level, the barriers, the rules of idle processors and the reference strings are those of the
-//! simulator (`headstart_engine`): one mutex holds them all. Whoever does something that may give idle processors
-//! something to do offers it to them, in the order in which they became free.
+//! What happens at an instant is the machine's business, the same that the simulator drives (`headstart_engine`): one mutex
+//! holds it. A thread that comes to its time, or a disk that is done, says so and lets the machine act; the machine says
+//! whose times have changed.
 //!
 //! On a [`SteppedClock`](crate::SteppedClock) nothing takes time but what takes time in the simulator too, and a run
 //! comes out as the simulator's.
@@ -15,10 +15,11 @@
 
 mod blocks;
 mod disks;
-mod files;
+mod machine;
 mod process;
 mod testbed;
 
+pub use blocks::Numbered;
 pub use testbed::{run, workers};
 
 /// Why a run has no outcome.

@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use headstart_engine::parallel::{Outcome, Setup};
+use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
 
 use super::disks::Disk;
-use super::files::Files;
+use super::machine::Machine;
 use super::process::Process;
 use super::Error;
 use crate::Clock;
@@ -20,14 +21,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Room for a thread: none of them recurses.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// What the threads of a run share. Its workers are the disks, then the processes.
-pub(super) struct Testbed<'a, C> {
+/// What the threads of a run share. Its workers are the disks, then the processes, then the timer.
+pub(super) struct Testbed<'a, C, S> {
     pub clock: &'a C,
-    pub read_cost: Nanos,
-    files: Mutex<Files>,
+    machine: Mutex<Machine<S>>,
     disks: Vec<Disk>,
     service: Nanos,
-    has_actions: bool,
+    processes: usize,
     /// Processes that are not done.
     running: AtomicUsize,
     stopped: AtomicBool,
@@ -36,34 +36,55 @@ pub(super) struct Testbed<'a, C> {
     ended: Condvar,
 }
 
-impl<C: Clock> Testbed<'_, C> {
+impl<C: Clock, S: Space + Send> Testbed<'_, C, S> {
     /// The worker of a process.
     pub fn worker(&self, process: u32) -> usize {
         self.disks.len() + process as usize
     }
 
-    /// Does something with the shared state, and what follows from it: disks get their orders, threads are woken.
-    pub fn act<R>(&self, act: impl FnOnce(&mut Files, Nanos) -> R) -> R {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read while nobody else acts, so that times never decrease.
-        let now = self.clock.now();
-        let result = act(&mut files, now);
-        for (block, disk) in files.orders.0.drain(..) {
-            self.disks[disk.index()].order(now, block);
-            self.clock.wake(disk.index());
-        }
-        for process in files.wakes.drain(..) {
-            self.clock.wake(self.disks.len() + process as usize);
-        }
-        result
+    /// Looks at the shared state, or takes something out of it.
+    pub fn look<R>(&self, look: impl FnOnce(&mut Machine<S>) -> R) -> R {
+        look(&mut self.machine())
     }
 
-    /// Idle processors may have something to do now.
-    pub fn offer(&self, worker: usize) {
-        if self.has_actions {
-            self.clock.settle(worker);
-            self.act(Files::offer_actions);
+    /// Tells the machine of something, and lets it act once everybody has told it who has something to tell at this instant.
+    /// Disks get their orders, threads whose times have changed are woken.
+    pub fn act(&self, worker: usize, tell: impl FnOnce(&mut Machine<S>)) {
+        tell(&mut self.machine());
+        while self.turn(worker) {}
+    }
+
+    /// Lets the machine act. Returns whether there is more for it to do at this instant.
+    fn turn(&self, worker: usize) -> bool {
+        self.clock.settle(worker);
+        let mut machine = self.machine();
+        // Read while nobody else acts, so that times never decrease.
+        let now = self.clock.now();
+        machine.turn(now);
+        for (disk, request) in machine.take_orders() {
+            self.disks[disk.index()].order(now, request);
+            self.clock.wake(disk.index());
         }
+        for process in machine.wakes.drain(..) {
+            self.clock.wake(self.worker(process));
+        }
+        if std::mem::take(&mut machine.wakes_timer) {
+            self.clock.wake(self.timer());
+        }
+        if machine.is_over() {
+            self.wake_servants();
+        }
+        machine.has_ended()
+    }
+
+    /// The worker that is the timer.
+    fn timer(&self) -> usize {
+        self.disks.len() + self.processes
+    }
+
+    /// The disks and the timer look whether there is anything left for them to do.
+    fn wake_servants(&self) {
+        (0..self.disks.len()).chain([self.timer()]).for_each(|worker| self.clock.wake(worker));
     }
 
     /// Whether everybody is to end.
@@ -73,15 +94,11 @@ impl<C: Clock> Testbed<'_, C> {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        (0..self.disks.len() + self.running_max()).for_each(|worker| self.clock.wake(worker));
+        (0..=self.timer()).for_each(|worker| self.clock.wake(worker));
     }
 
-    fn running_max(&self) -> usize {
-        self.files().processes()
-    }
-
-    fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn machine(&self) -> MutexGuard<'_, Machine<S>> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The thread of a disk.
@@ -91,12 +108,22 @@ impl<C: Clock> Testbed<'_, C> {
             let now = self.clock.now();
             match disk.next_at() {
                 Some(at) if at <= now => {
-                    let (block, data) = disk.take(now);
-                    let disk = headstart_types::Disk(index as u32);
-                    self.act(|files, now| files.arrived(now, block, disk, self.service, data));
-                    self.offer(index);
+                    let (request, data) = disk.take(now);
+                    self.act(index, |machine| machine.brought(&request, data, self.service));
                 }
                 next_at => self.clock.park(index, next_at),
+            }
+        }
+    }
+
+    /// The thread of the timer: for what comes at a time of its own.
+    fn keep_time(&self) {
+        let worker = self.timer();
+        while !self.is_stopped() && self.running.load(Ordering::SeqCst) > 0 {
+            let now = self.clock.now();
+            match self.look(|machine| machine.timer()) {
+                Some(at) if at <= now => self.act(worker, |_| {}),
+                at => self.clock.park(worker, at),
             }
         }
     }
@@ -104,18 +131,18 @@ impl<C: Clock> Testbed<'_, C> {
     /// A process's thread is at its end.
     fn is_done(&self) {
         if self.running.fetch_sub(1, Ordering::SeqCst) == 1 {
-            (0..self.disks.len()).for_each(|disk| self.clock.wake(disk));
+            self.wake_servants();
         }
     }
 }
 
 /// Ends a thread, however that comes about.
-struct Thread<'a, 'b, C: Clock>(&'a Testbed<'b, C>, usize);
+struct Thread<'a, 'b, C: Clock, S: Space + Send>(&'a Testbed<'b, C, S>, usize);
 
-impl<C: Clock> Drop for Thread<'_, '_, C> {
+impl<C: Clock, S: Space + Send> Drop for Thread<'_, '_, C, S> {
     fn drop(&mut self) {
         let Thread(testbed, worker) = self;
-        if *worker >= testbed.disks.len() {
+        if (testbed.disks.len()..testbed.timer()).contains(worker) {
             testbed.is_done();
         }
         if thread::panicking() {
@@ -127,7 +154,7 @@ impl<C: Clock> Drop for Thread<'_, '_, C> {
     }
 }
 
-/// Plays a parallel program, by a clock made for [`workers`]. Every now and then `on_progress` is told
+/// Plays a parallel program whose blocks lie in `space`, by a clock made for [`workers`]. Every now and then `on_progress` is told
 /// the share of the references that has been taken, and their number; it says whether to go on.
 ///
 /// # Errors
@@ -135,40 +162,35 @@ impl<C: Clock> Drop for Thread<'_, '_, C> {
 ///
 /// # Panics
 /// A process gets a wrong block, or an invariant of the cache does not hold: a bug.
-pub fn run<C: Clock>(
-    mut setup: Setup,
+pub fn run<C: Clock, S: Space + Send>(
+    setup: Setup,
+    space: S,
     clock: &C,
     on_progress: &mut dyn FnMut(f64, u64) -> bool,
 ) -> Result<Outcome, Error> {
     let (workers, processes) = (workers(&setup), setup.processes());
-    let thinks = std::mem::take(&mut setup.thinks);
     let testbed = Testbed {
         clock,
-        read_cost: setup.read_cost,
-        disks: disks(&setup),
+        disks: disks(&setup, &space),
         service: setup.service,
-        has_actions: setup.actions.is_some(),
+        processes,
         running: AtomicUsize::new(processes),
         stopped: AtomicBool::new(false),
         left: Mutex::new(workers),
         ended: Condvar::new(),
-        files: Mutex::new(Files::new(setup)),
+        machine: Mutex::new(Machine::new(setup, space)),
     };
     let watched = thread::scope(|scope| {
         let disks = testbed.disks.len();
-        let mut thinks = thinks.into_iter();
         for worker in 0..workers {
-            let process = worker.checked_sub(disks).map(|number| {
-                let think = thinks.next().expect("each process thinks");
-                Process::new(&testbed, number as u32, think)
-            });
             let testbed = &testbed;
             let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || {
                 let _thread = Thread(testbed, worker);
                 testbed.clock.enter(worker);
-                match process {
-                    Some(process) => process.run(),
+                match worker.checked_sub(disks) {
                     None => testbed.serve(worker),
+                    Some(number) if number < processes => Process::new(testbed, number as u32).run(),
+                    Some(_) => testbed.keep_time(),
                 }
             });
             if let Err(problem) = thread {
@@ -180,19 +202,23 @@ pub fn run<C: Clock>(
         watch(&testbed, on_progress)
     });
     watched?;
-    let disks = testbed.disks.iter().map(Disk::times).collect();
-    let files = testbed.files.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(files.outcome(disks))
+    let machine = testbed.machine.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let end = machine.end();
+    Ok(machine.outcome(testbed.disks.iter().map(|disk| disk.times(end)).collect()))
 }
 
-/// How many workers a run's clock has to be for: a thread for each disk and process.
+/// How many workers a run's clock has to be for: a thread for each disk and process, and one that keeps the time of links
+/// and policies.
 #[must_use]
 pub fn workers(setup: &Setup) -> usize {
-    setup.disks + setup.processes()
+    setup.disks + setup.processes() + 1
 }
 
 /// Looks at a run until all of its threads have ended.
-fn watch<C: Clock>(testbed: &Testbed<'_, C>, on_progress: &mut dyn FnMut(f64, u64) -> bool) -> Result<(), Error> {
+fn watch<C: Clock, S: Space + Send>(
+    testbed: &Testbed<'_, C, S>,
+    on_progress: &mut dyn FnMut(f64, u64) -> bool,
+) -> Result<(), Error> {
     let mut outcome = Ok(());
     let mut left = testbed.left.lock().unwrap_or_else(PoisonError::into_inner);
     while *left > 0 {
@@ -201,9 +227,9 @@ fn watch<C: Clock>(testbed: &Testbed<'_, C>, on_progress: &mut dyn FnMut(f64, u6
             continue;
         }
         drop(left);
-        let (taken, all) = testbed.files().progress();
+        let (taken, all) = testbed.machine().progress();
         if testbed.clock.is_stuck() {
-            outcome = Err(Error::Stuck(testbed.files().describe()));
+            outcome = Err(Error::Stuck(testbed.machine().describe()));
         } else if !on_progress(taken as f64 / all.max(1) as f64, taken) {
             outcome = Err(Error::Stopped);
         }
@@ -216,12 +242,11 @@ fn watch<C: Clock>(testbed: &Testbed<'_, C>, on_progress: &mut dyn FnMut(f64, u6
 }
 
 /// The disks, each with its blocks.
-fn disks(setup: &Setup) -> Vec<Disk> {
+fn disks(setup: &Setup, space: &impl Space) -> Vec<Disk> {
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); setup.disks];
-    let slot_of: Arc<[u32]> = (0u32..)
-        .zip(&setup.disk_of)
-        .map(|(block, disk)| {
-            let of_disk = &mut blocks[disk.index()];
+    let slot_of: Arc<[u32]> = (0..space.blocks() as u32)
+        .map(|block| {
+            let of_disk = &mut blocks[space.disk(Block(block)).index()];
             of_disk.push(Block(block));
             of_disk.len() as u32 - 1
         })

@@ -12,14 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use headstart_engine::parallel::DiskTimes;
 use headstart_types::{Block, Nanos};
 
+use super::blocks::Request;
+
 /// A block's bytes as they go from the disk through the cache to the processes.
 pub(super) type Data = Arc<[u8]>;
 
-/// An order that is not done.
-#[derive(Debug, Clone, Copy)]
+/// A request that is not done.
+#[derive(Debug)]
 struct Waiting {
-    block: Block,
+    request: Request,
     came: Nanos,
+    start: Nanos,
     done_at: Nanos,
 }
 
@@ -53,43 +56,51 @@ impl Disk {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An order comes.
-    pub fn order(&self, now: Nanos, block: Block) {
+    /// A request comes.
+    pub fn order(&self, now: Nanos, request: Request) {
         let mut queue = self.queue();
         let start = queue.free_at.max(now);
         let done_at = start + self.service;
         queue.free_at = done_at;
-        queue.times.queue += start - now;
-        queue.orders.push_back(Waiting { block, came: now, done_at });
+        queue.orders.push_back(Waiting { request, came: now, start, done_at });
     }
 
-    /// When the first order will be done.
+    /// When the first request will be done.
     pub fn next_at(&self) -> Option<Nanos> {
         self.queue().orders.front().map(|order| order.done_at)
     }
 
-    /// The first order is done: its block, and what is in it.
+    /// The first request is done: with what is in its blocks.
     ///
     /// # Panics
     /// There is none: a bug.
-    pub fn take(&self, now: Nanos) -> (Block, Data) {
+    pub fn take(&self, now: Nanos) -> (Request, Vec<Data>) {
         let mut queue = self.queue();
         let order = queue.orders.pop_front().expect("a disk is done with what it was given");
         queue.times.requests += 1;
-        queue.times.busy += self.service;
+        queue.times.blocks += order.request.blocks.len() as u64;
+        queue.times.service += self.service;
+        queue.times.queue += order.start - order.came;
         queue.times.response += now - order.came;
         drop(queue);
-        (order.block, self.read(order.block))
+        let data = order.request.blocks.iter().map(|block| self.read(*block)).collect();
+        (order.request, data)
     }
 
     fn read(&self, block: Block) -> Data {
-        let begin = self.slot_of[block.index()] as usize * self.block_bytes;
+        let Some(slot) = self.slot_of.get(block.index()) else {
+            // A block that nobody was going to read, and a read-ahead has named.
+            return pattern(block, self.block_bytes).collect();
+        };
+        let begin = *slot as usize * self.block_bytes;
         self.memory[begin..begin + self.block_bytes].into()
     }
 
-    /// What it has done so far.
-    pub fn times(&self) -> DiskTimes {
-        self.queue().times
+    /// What it has done by `end`. It has worked on the request that it is at, too.
+    pub fn times(&self, end: Nanos) -> DiskTimes {
+        let queue = self.queue();
+        let under_way = queue.orders.front().map_or(Nanos::ZERO, |first| end.saturating_sub(first.start));
+        DiskTimes { busy: queue.times.service + under_way, ..queue.times }
     }
 }
 
@@ -121,18 +132,28 @@ mod tests {
     #[test]
     fn first_come_first_served_each_in_its_time() {
         let disk = disk();
-        disk.order(Nanos(5), Block(4));
-        disk.order(Nanos(10), Block(0));
+        let one = |block| Request { slot: 0, blocks: vec![Block(block)], write: false };
+        disk.order(Nanos(5), one(4));
+        disk.order(Nanos(10), one(0));
         assert_eq!(disk.next_at(), Some(Nanos(35)));
         // The thread comes late: what follows is not put off.
-        assert_eq!(disk.take(Nanos(37)).0, Block(4));
+        assert_eq!(disk.take(Nanos(37)).0, one(4));
         assert_eq!(disk.next_at(), Some(Nanos(65)));
-        assert_eq!(disk.take(Nanos(65)).0, Block(0));
+        assert_eq!(disk.take(Nanos(65)).0, one(0));
         assert_eq!(disk.next_at(), None);
-        disk.order(Nanos(100), Block(2));
+        disk.order(Nanos(100), one(2));
         assert_eq!(disk.next_at(), Some(Nanos(130)));
-        let times = DiskTimes { requests: 2, busy: Nanos(60), queue: Nanos(25), response: Nanos(32 + 55) };
-        assert_eq!(DiskTimes { queue: Nanos(25), ..disk.times() }, times);
+        let times = DiskTimes {
+            requests: 2,
+            blocks: 2,
+            service: Nanos(60),
+            busy: Nanos(60),
+            queue: Nanos(25),
+            response: Nanos(32 + 55),
+        };
+        assert_eq!(disk.times(Nanos(100)), times);
+        // The third is under way.
+        assert_eq!(disk.times(Nanos(110)), DiskTimes { busy: Nanos(70), ..times });
     }
 
     #[test]
