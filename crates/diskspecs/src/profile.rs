@@ -7,12 +7,15 @@ use headstart_types::Nanos;
 
 use crate::choose::{choose, Chosen};
 use crate::drive::{self, Electronics};
-use crate::error::{file_name, ImportError};
+use crate::error::{file_name, one_line, ImportError};
 use crate::files::Files;
 use crate::layout::Layout;
 use crate::params::{leftover, shown, time, Notes, Params};
 use crate::parser::{parse, Block, Document};
 use crate::seek::{curve, nominal, Curve};
+
+/// Characters of a profile's name at most: what the device crate reads.
+const NAME_CHARACTERS_MAX: usize = 200;
 
 /// Seek parameters that belong to other seek types than the one in use.
 const OTHER_SEEKS: [&str; 8] = [
@@ -118,7 +121,7 @@ fn assemble(
             false => notes.unused(&text),
         }
     }
-    let name = name.unwrap_or("unnamed").to_owned();
+    let name = shown_name(name.unwrap_or("unnamed"));
     let nominal = nominal(&curve, all as u64, mechanics.rpm, electronics.read_miss_millis);
     let mut out = head(document, &name, &notes);
     _ = writeln!(out, "name = {}", toml::Value::String(name.clone()));
@@ -176,8 +179,13 @@ fn write_seek(curve: &Curve, block: &Block, out: &mut String) {
 }
 
 /// The comment at the top: which files, what was not used, what to beware of.
+/// A name as a profile may have it: on one line, and not endless.
+fn shown_name(name: &str) -> String {
+    one_line(name).chars().take(NAME_CHARACTERS_MAX).collect()
+}
+
 fn head(document: &Document, name: &str, notes: &Notes) -> String {
-    let mut out = format!("# {}: imported from DiskSim's parameter files\n", crate::error::one_line(name));
+    let mut out = format!("# {}: imported from DiskSim's parameter files\n", name);
     for file in &document.files {
         _ = writeln!(out, "#   {}", file_name(file));
     }

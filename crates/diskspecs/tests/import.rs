@@ -333,3 +333,16 @@ fn source_is_followed_through_folders() {
     assert_eq!(table(&imported)["seek"]["distances"].as_array().unwrap().len(), 4);
     assert_eq!(imported.files[1], folder.path("drives/toy.diskspecs"));
 }
+
+/// A profile is text that the device crate reads, whatever the name of the drive.
+#[test]
+fn a_name_that_no_profile_may_have_is_shown_on_one_line() {
+    let [model, seek] = ["toy.model", "toy.seek"].map(|name| changed(name, &[]));
+    for (given, shown) in [("T\u{1d}Y".to_owned(), "T Y".to_owned()), ("T".repeat(500), "T".repeat(200))] {
+        let disk = changed("toy.diskspecs", &[("disksim_disk TOY", &format!("disksim_disk {given}"))]);
+        let folder = Folder::new("names", &[("d", &disk), ("toy.model", &model), ("toy.seek", &seek)]);
+        let imported = import(&folder.path("d")).unwrap();
+        assert_eq!(imported.name, shown);
+        headstart_device::Mechanical::from_table(table(&imported)).unwrap();
+    }
+}
