@@ -1,4 +1,4 @@
-"""Writes what the docs repeat: registries, tables of results, what the shipped devices give, the picture of README.md.
+"""Writes what the docs repeat: registries, tables of keys and of results, what the devices give, README.md's picture.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import keys
 import picture
 import plausibility
 import results
@@ -63,6 +64,7 @@ def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
     reads = ROOT / "docs" / "devices.md"
+    scenario, levels = ROOT / "docs" / "scenario.md", ROOT / "docs" / "levels.md"
     try:
         wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
     except headstart.HeadstartError as error:
@@ -70,6 +72,8 @@ def main() -> int:
         return 2
     wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
+        scenario: keys.rendered(wanted.get(scenario, scenario.read_text(encoding="utf-8"))),
+        levels: keys.rendered(wanted.get(levels, levels.read_text(encoding="utf-8"))),
         reads: devices(wanted[reads]),
         ROOT / "docs" / "compare.svg": picture.drawn(str(ROOT)),
     }

@@ -65,7 +65,7 @@ BAD_SETTINGS = [
     ("device.model=ssd", ("device.model", '"ssd"', "hp97560")),
     ("device.scheduler=elevator", ("device.scheduler", '"elevator"', "cscan")),
     ("device={array='raid0', drive_scheduler='sptf'}", ("device.drive_scheduler", '"raid0"', "no queues of their own")),
-    ("workload.limit=0", ("workload.limit", "no request")),
+    ("workload.limit=0", ("workload.limit", "from 1")),
     ("seed=-1", ("seed", "-1")),
     ("seed", ("seed", "key=value")),
 ]

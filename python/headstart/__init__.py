@@ -15,7 +15,7 @@ from headstart.devices import Device, device
 from headstart.emulation import emulate
 from headstart.live import play
 from headstart.profiling import profile
-from headstart.registry import catalog
+from headstart.registry import catalog, schema
 from headstart.simulation import Result, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
 
@@ -34,6 +34,7 @@ __all__ = [
     "model",
     "play",
     "profile",
+    "schema",
     "simulate",
     "trace_convert",
     "trace_generate",

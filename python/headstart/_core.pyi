@@ -18,6 +18,9 @@ def panic_for_tests(on: bool) -> None:
 def catalog() -> str:
     """Return the rows of every registry."""
 
+def schema() -> str:
+    """Return the JSON Schema of a scenario."""
+
 def simulate(
     *,
     path: str | PathLike[str] | None = None,

@@ -15,3 +15,8 @@ are `hinted`, policies whether they leave replacement open (`open_replacement`) 
 def catalog() -> dict[str, list[Entry]]:
     """Return the policies, replacements, coordinators, devices, schedulers, formats and workloads."""
     return cast("dict[str, list[Entry]]", json.loads(_core.catalog()))
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a scenario: every key with its type, default, range and meaning."""
+    return cast("dict[str, Any]", json.loads(_core.schema()))

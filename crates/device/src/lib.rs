@@ -36,7 +36,7 @@ pub use driver_cost::DriverCost;
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::object_store::ObjectStore;
-pub use models::profile::{overlay, NO_ARM, PROFILE_BYTES_MAX, ZONES_MAX};
+pub use models::profile::{overlay, NO_ARM, PROFILE_BYTES_MAX, PROFILE_KEYS, ZONES_MAX};
 pub use models::uniform::Uniform;
 pub use probe::{probe, Load, Pattern, Probed};
 pub use registry::{

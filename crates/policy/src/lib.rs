@@ -10,10 +10,11 @@
 //! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references;
 //! - [`parallel`]: processors prefetch in their idle time what the processes of a parallel program will read.
 //!
-//! Adding a policy is one file and one row in [`registry`].
+//! Adding a policy is one file, which holds its row, and its line in [`registry`].
 
 mod asking;
 pub mod coordinator;
+mod demand;
 pub mod hinted;
 mod hints;
 mod interface;

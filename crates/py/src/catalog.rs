@@ -2,7 +2,6 @@
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::{BuildReadAhead, READ_AHEADS};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
 use pyo3::prelude::*;
@@ -19,41 +18,36 @@ pub fn catalog() -> PyResult<String> {
     guarded(|| "the registries".to_owned(), registries)
 }
 
+/// The JSON Schema of a scenario.
+#[pyfunction]
+pub fn schema() -> PyResult<String> {
+    guarded(|| "the schema".to_owned(), || headstart_sim::schema().to_string())
+}
+
 fn registries() -> String {
     let row = |name: &str, summary: &str, source: &str, keys: &toml::Table| -> Value {
         json!({"name": name, "summary": summary, "source": source, "keys": keys})
     };
     let none = toml::Table::new();
-    let family = |mut value: Value, family: &str, open_replacement: bool| -> Value {
-        value["family"] = json!(family);
-        value["hinted"] = json!(family == "hinted");
-        value["open_replacement"] = json!(open_replacement);
-        value
-    };
-    let mut policies: Vec<Value> = POLICIES
+    let policies: Vec<Value> = POLICIES
         .iter()
         .map(|each| {
-            let value = row(each.name, each.summary, each.source, &(each.defaults)());
-            let name = match (each.hinted, each.parallel) {
-                (true, _) => "hinted",
-                (_, true) => "parallel",
-                _ => "demand",
-            };
-            family(value, name, each.open_replacement)
+            let mut value = row(each.name, each.summary, each.source, &each.keys.defaults());
+            value["family"] = json!(each.family_name());
+            value["hinted"] = json!(each.is_hinted());
+            value["open_replacement"] = json!(each.has_open_replacement());
+            if let Some(reads_ahead) = each.reads_ahead() {
+                value["needs"] = json!(reads_ahead.needs);
+            }
+            value
         })
         .collect();
-    policies.extend(READ_AHEADS.iter().map(|each| {
-        let value = row(each.name, each.summary, each.source, &(each.defaults)());
-        let mut value = family(value, "read-ahead", matches!(each.build, BuildReadAhead::Apart(_)));
-        value["needs"] = json!(each.needs);
-        value
-    }));
     let coordinators: Vec<Value> =
-        COORDINATORS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+        COORDINATORS.iter().map(|each| row(each.name, each.summary, each.source, &each.keys.defaults())).collect();
     let replacements: Vec<Value> = REPLACEMENTS
         .iter()
         .map(|each| {
-            let mut value = row(each.name, each.summary, each.source, &(each.defaults)());
+            let mut value = row(each.name, each.summary, each.source, &each.keys.defaults());
             value["hinted"] = json!(each.hinted);
             value
         })

@@ -7,7 +7,7 @@ use headstart_live::tune::{
     forget_gone, Ended, Error, Pace, Report, Roots, Settings, Tuner, Wanted, Watch, WatchSettings, DEFAULT_STATE,
 };
 use headstart_live::{Clock, RealClock};
-use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
+use headstart_types::{read_table, Bytes, KeyError, Nanos};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toml::Table;
@@ -45,7 +45,7 @@ struct Question {
 
 impl Question {
     fn read(text: &str) -> Result<Self, KeyError> {
-        typed_keys(table(text)?)
+        read_table(table(text)?)
     }
 
     fn settings(&self) -> Settings {

@@ -30,8 +30,7 @@ pub fn policy(
 ) -> Result<Box<dyn Policy>, KeyError> {
     let by_blocks = !asking || keys.name != "demand";
     if !keys.asks() && by_blocks {
-        let row = registry::policy(keys.name)?;
-        return (row.build)(keys.keys.clone(), context);
+        return keys.row().build(keys.keys.clone(), context);
     }
     let replacement = || {
         let row = registry::replacement(keys.replacement)?;

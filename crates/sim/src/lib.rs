@@ -25,6 +25,6 @@ pub use error::Error;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
-pub use scenario::{Scenario, Source};
+pub use scenario::{schema, Scenario, Source};
 pub use simulate::{lower_bound, simulate};
 pub use workload::Places;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::{Needs, READ_AHEADS};
+use headstart_policy::readahead::{read_aheads, Needs};
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 
 const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";
@@ -70,7 +70,7 @@ fn two_levels(coordinator: &str) -> String {
 fn cases() -> Vec<(String, String)> {
     let mut cases = vec![];
     for (device, workload, machine) in STREAMS {
-        for row in READ_AHEADS.iter().filter(|row| row.needs != Needs::Drive || device != "uniform") {
+        for row in read_aheads().filter(|row| row.needs() != Needs::Drive || device != "uniform") {
             let level = format!("cache = {{blocks = 120}}\npolicy = {{name = \"{}\"}}\n", row.name);
             cases.push((format!("{}.{device}.json", row.name), format!("{workload}{level}{machine}")));
         }
@@ -80,13 +80,13 @@ fn cases() -> Vec<(String, String)> {
             cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
         }
     }
-    for row in POLICIES.iter().filter(|row| row.parallel) {
+    for row in POLICIES.iter().filter(|row| row.is_parallel()) {
         let policy = format!("policy = {{name = \"{}\"}}\n", row.name);
         cases.push((format!("{}.uniform.json", row.name), format!("{PROGRAM}{policy}")));
     }
-    for row in POLICIES.iter().filter(|row| !row.parallel) {
+    for row in POLICIES.iter().filter(|row| row.goes_by_blocks()) {
         let systems = if row.name == "optimum" { vec![("uniform", FIGURE_1)] } else { SYSTEMS.to_vec() };
-        let variants = match row.open_replacement {
+        let variants = match row.has_open_replacement() {
             true => REPLACEMENTS
                 .iter()
                 .map(|each| (format!("-{}", each.name), format!(", replacement = \"{}\"", each.name)))

@@ -3,8 +3,8 @@
 mod common;
 
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::{Needs, ReadAheadRow, READ_AHEADS};
-use headstart_policy::registry::REPLACEMENTS;
+use headstart_policy::readahead::{read_aheads, Needs};
+use headstart_policy::registry::{PolicyRow, REPLACEMENTS};
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -209,8 +209,7 @@ fn random_levels(rng: &mut ChaCha8Rng) -> String {
     let mut text = String::new();
     let tiers = rng.random_range(1..=3);
     for tier in 0..tiers {
-        let rows: Vec<&ReadAheadRow> =
-            READ_AHEADS.iter().filter(|row| tier == 0 || row.needs != Needs::Future).collect();
+        let rows: Vec<&PolicyRow> = read_aheads().filter(|row| tier == 0 || row.needs() != Needs::Future).collect();
         let policy = rows.get(rng.random_range(0..=rows.len())).map_or("demand", |row| row.name);
         let replacements: Vec<&str> = REPLACEMENTS.iter().filter(|row| !row.hinted).map(|row| row.name).collect();
         let replacement = replacements[rng.random_range(0..replacements.len())];

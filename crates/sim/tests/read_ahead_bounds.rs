@@ -6,8 +6,8 @@ mod common;
 use std::fmt::Write as _;
 
 use headstart_device::{build_device, MODELS};
-use headstart_policy::readahead::{BuildReadAhead, Needs, ReadAheadRow, READ_AHEADS};
-use headstart_policy::registry::REPLACEMENTS;
+use headstart_policy::readahead::{read_aheads, BuildReadAhead, Needs};
+use headstart_policy::registry::{PolicyRow, REPLACEMENTS};
 use headstart_sim::{lower_bound, simulate, Report, Scenario};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,9 +21,9 @@ fn run(scenario: &Scenario) -> Report {
 }
 
 /// `scenario` under `row`, with a replacement drawn for those that leave it open.
-fn under(row: &ReadAheadRow, scenario: &Table, rng: &mut ChaCha8Rng) -> Table {
+fn under(row: &PolicyRow, scenario: &Table, rng: &mut ChaCha8Rng) -> Table {
     let mut policy = Table::from_iter([("name".to_owned(), row.name.into())]);
-    if let BuildReadAhead::Apart(_) = row.build {
+    if let BuildReadAhead::Apart(_) = row.reads_ahead().unwrap().build {
         let open: Vec<&str> = REPLACEMENTS.iter().filter(|row| !row.hinted).map(|row| row.name).collect();
         policy.insert("replacement".to_owned(), open[rng.random_range(0..open.len())].into());
     }
@@ -37,7 +37,7 @@ fn holds(scenario: &Table, seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(!seed);
     let model = scenario["device"]["model"].as_str().expect("a name");
     let has_arm = model != "uniform" && build_device(model, Table::new()).expect("a model").drive_facts().is_some();
-    for row in READ_AHEADS.iter().filter(|row| has_arm || row.needs != Needs::Drive) {
+    for row in read_aheads().filter(|row| has_arm || row.needs() != Needs::Drive) {
         let scenario = under(row, scenario, &mut rng);
         let read = Scenario::from_table(scenario.clone()).unwrap_or_else(|error| panic!("{error}\n{scenario}"));
         let (bound, report) = (lower_bound(&read).unwrap_or_else(|error| panic!("{error}\n{scenario}")), run(&read));
@@ -117,7 +117,7 @@ fn a_reader_that_does_not_think_is_bounded_by_the_rate_of_its_device() {
 fn blocks_that_are_there_from_the_start_can_be_evicted() {
     // SARC chooses its victims itself, and was not told of them: with a cache full of blocks that are never read, nothing
     // could ever be fetched.
-    for row in READ_AHEADS.iter().filter(|row| row.needs == Needs::Nothing) {
+    for row in read_aheads().filter(|row| row.needs() == Needs::Nothing) {
         let report = common::run(&format!(
             "workload = {{references = [\"A\", \"b\", \"C\", \"d\"]}}\ncache = {{blocks = 2, initial = [\"C\", \"d\"]}}\n\
              policy = \"{}\"\n",
@@ -135,7 +135,7 @@ fn blocks_may_lie_in_the_cache_for_centuries_before_they_are_used() {
     let text = format!("time,op,pid,file,offset,size,dur_us\n{rows}4.4,R,1,1,32768,327680,0\n");
     let trace = common::Trace::of_text("centuries", &text);
     let mut longest = 0;
-    for row in READ_AHEADS.iter().filter(|row| row.needs == Needs::Nothing) {
+    for row in read_aheads().filter(|row| row.needs() == Needs::Nothing) {
         let report = common::run(&format!(
             "workload = {{trace = \"{}\", arrival = \"open\", time_scale = 1e9}}\ncache = {{blocks = 64}}\n\
              policy = \"{}\"\n",

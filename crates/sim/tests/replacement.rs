@@ -81,7 +81,7 @@ fn context(row: &'static ReplacementRow, frames: usize, initial: &[usize], block
         disks: 1,
         disk_of: vec![Disk(0); blocks].into(),
         replacement: row,
-        replacement_keys: (row.defaults)(),
+        replacement_keys: row.keys.defaults(),
         hints: None,
         program: None,
         nominal_service: Nanos(1),

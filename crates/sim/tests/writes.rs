@@ -3,7 +3,7 @@
 mod common;
 
 use common::Trace;
-use headstart_policy::readahead::READ_AHEADS;
+use headstart_policy::readahead::read_aheads;
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
@@ -52,7 +52,7 @@ fn writing_back_waits_for_nobody() {
 #[test]
 fn nothing_is_read_ahead_behind_writes() {
     // A copy of 256 blocks: each of the source is fetched once, none of the destination.
-    for row in READ_AHEADS {
+    for row in read_aheads() {
         let report = common::run(&format!(
             "workload = {{generator = \"cp\", copies = 1, size = \"1MiB\", block_size = \"4KiB\", compute = \"1ms\", \
              processes = \"per-pid\", issue = \"whole\", writes = \"back\"}}\ncache = {{blocks = 1024}}\n\

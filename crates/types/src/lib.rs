@@ -22,7 +22,10 @@ pub use error::{system_says, KeyError};
 pub use files::{check_regular, read_bytes, read_text, TEXT_BYTES_MAX};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
-pub use keys::{toml_problem, typed_keys};
+pub use keys::{
+    absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, property_names, read_keys, read_table,
+    schema_of, toml_problem, KeyTable, Keys, NoKeys,
+};
 pub use printable::{printable, printable_path};
 pub use program::Program;
 pub use reference::{Chunk, Outcome, Think};

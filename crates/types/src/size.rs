@@ -1,12 +1,14 @@
 //! Sizes in whole bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::{parse_scaled, FromText};
+use crate::units::{parse_scaled, schema, FromText};
 
 /// A number of bytes. Written by users with a unit ("8KiB", "10MiB", "1MB"); serialized as a plain integer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -14,6 +16,18 @@ use crate::units::{parse_scaled, FromText};
 pub struct Bytes(pub u64);
 
 impl Bytes {
+    const UNITS: [(&str, u64); 9] = [
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ];
+
     /// What a user may write for a size.
     pub const ALLOWED: &'static str =
         "a size with a unit, such as \"8KiB\" or \"10MiB\" (B, KiB, MiB, GiB, TiB, kB, MB, GB, TB)";
@@ -36,24 +50,23 @@ impl FromStr for Bytes {
     /// # Errors
     /// What is wrong with the text: no unit, an unknown unit, negative, not whole bytes, too large.
     fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, u64); 9] = [
-            ("B", 1),
-            ("KiB", 1 << 10),
-            ("MiB", 1 << 20),
-            ("GiB", 1 << 30),
-            ("TiB", 1 << 40),
-            ("kB", 1_000),
-            ("MB", 1_000_000),
-            ("GB", 1_000_000_000),
-            ("TB", 1_000_000_000_000),
-        ];
-        parse_scaled(text, &UNITS).map(Bytes)
+        parse_scaled(text, &Self::UNITS).map(Bytes)
     }
 }
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schema("size", &Self::UNITS)
     }
 }
 

@@ -1,14 +1,16 @@
 //! Time in whole nanoseconds. One type serves for instants (since the start of a run) and durations.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::iter::Sum;
 use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::{parse_scaled, FromText};
+use crate::units::{parse_scaled, schema, FromText};
 
 /// Nanoseconds: an instant since the start of the run, or a duration. 584 years fit.
 ///
@@ -22,6 +24,15 @@ impl Nanos {
     pub const ZERO: Nanos = Nanos(0);
     /// Later than everything.
     pub const MAX: Nanos = Nanos(u64::MAX);
+    const UNITS: [(&str, u64); 6] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+
     /// What a user may write for a time.
     pub const ALLOWED: &'static str =
         "a time with a unit, such as \"243us\", \"0.5ms\" or \"99.9s\" (ns, us, ms, s, min, h)";
@@ -128,21 +139,23 @@ impl FromStr for Nanos {
     /// # Errors
     /// What is wrong with the text: no unit, an unknown unit, negative, finer than a nanosecond, too large.
     fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, u64); 6] = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("min", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ];
-        parse_scaled(text, &UNITS).map(Nanos)
+        parse_scaled(text, &Self::UNITS).map(Nanos)
     }
 }
 
 impl<'de> Deserialize<'de> for Nanos {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
+    }
+}
+
+impl JsonSchema for Nanos {
+    fn schema_name() -> Cow<'static, str> {
+        "Nanos".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schema("time", &Self::UNITS)
     }
 }
 

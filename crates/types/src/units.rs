@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use serde::de::{Error, Visitor};
+use schemars::{json_schema, Schema};
+use serde::de::{Error, Unexpected, Visitor};
 
 /// Reads a `T` from a string; holds what is allowed, for the error of anything else.
 pub(crate) struct FromText<T>(pub &'static str, pub PhantomData<T>);
@@ -17,8 +18,15 @@ impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(|problem| E::custom(format!("{problem}; allowed: {}", self.0)))
+        text.parse().map_err(|problem: String| E::invalid_value(Unexpected::Other(&problem), &self))
     }
+}
+
+/// The schema of a number with one of `units`: a `unit` is a "time" or a "size".
+pub(crate) fn schema(unit: &str, units: &[(&str, u64)]) -> Schema {
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    let pattern = format!("^ *([0-9]+\\.?[0-9]*|\\.[0-9]+) *({}) *$", names.join("|"));
+    json_schema!({"type": "string", "x-unit": unit, "pattern": pattern})
 }
 
 /// Splits `text` into a decimal number and its unit, and returns number * scale(unit) as a whole number.

@@ -11,7 +11,20 @@ from typing import Annotated
 import typer
 
 from headstart._core import HeadstartError, InternalError, __version__
-from headstart.cli import compare, device, emulate, listing, model, parallel, profile, reproduce, simulate, trace, tune
+from headstart.cli import (
+    compare,
+    device,
+    emulate,
+    listing,
+    model,
+    parallel,
+    profile,
+    reproduce,
+    schema,
+    simulate,
+    trace,
+    tune,
+)
 from headstart.cli.shown import plain
 from headstart.cli.usage import usage_line
 
@@ -31,6 +44,7 @@ app.add_typer(trace.app, name="trace")
 app.add_typer(device.app, name="device")
 app.add_typer(model.app, name="model")
 app.command("list")(listing.list_registry)
+app.command("schema")(schema.schema)
 app.command("parallel")(parallel.parallel)
 app.command("rapid", hidden=True)(parallel.parallel)  # Its old name.
 app.command("emulate")(emulate.emulate)

@@ -60,6 +60,25 @@ const SHIPPED: &[(&str, &str)] = &[
     ("seagate-exos-x20", include_str!("../../profiles/seagate-exos-x20.toml")),
 ];
 
+/// Keys of a profile.
+pub const PROFILE_KEYS: [&str; 15] = [
+    "name",
+    "rpm",
+    "surfaces",
+    "head_switch",
+    "write_settle",
+    "nominal_service",
+    "mapping",
+    "sparing",
+    "sparing_range",
+    "sectors",
+    "zones",
+    "seek",
+    "controller",
+    "bus",
+    "buffer",
+];
+
 /// The shipped profile of the model `name`; empty for any other name.
 #[must_use]
 pub fn shipped(name: &str) -> Table {
@@ -122,21 +141,6 @@ impl Mechanical {
     /// # Errors
     /// The key that is missing, unknown, or has a value that no drive can have.
     pub fn from_table(profile: Table) -> Result<Self, KeyError> {
-        const KNOWN: [&str; 13] = [
-            "name",
-            "rpm",
-            "surfaces",
-            "head_switch",
-            "write_settle",
-            "nominal_service",
-            "mapping",
-            "sparing",
-            "sparing_range",
-            "sectors",
-            "zones",
-            "seek",
-            "controller",
-        ];
         let mut keys = Keys::new(profile);
         name_of(&mut keys)?;
         let nominal_service = keys.time("nominal_service")?;
@@ -144,7 +148,7 @@ impl Mechanical {
         let overheads = Overheads::from_keys(keys.table("controller")?).map_err(|error| error.within("controller"))?;
         let bus = Bus::from_keys(keys.table("bus")?).map_err(|error| error.within("bus"))?;
         let cache = cache_of(keys.table("buffer")?, &arm.zones).map_err(|error| error.within("buffer"))?;
-        keys.finish(&[&KNOWN[..], &["bus", "buffer"]].concat())?;
+        keys.finish(&PROFILE_KEYS)?;
         let bus_sector = [bus.time(1, false), bus.time(1, true)];
         Ok(Self::new(Parameters { arm, overheads, bus, bus_sector, nominal_service }, cache))
     }

@@ -85,7 +85,7 @@ impl System {
             disks: self.disks,
             disk_of: self.disk_of(),
             replacement,
-            replacement_keys: (replacement.defaults)(),
+            replacement_keys: replacement.keys.defaults(),
             hints: Some(Arc::new(Hints { blocks: self.blocks(), disclosure })),
             program: None,
             nominal_service: Nanos(self.service_ns_max),
@@ -112,14 +112,14 @@ pub struct Outcomes {
 /// A row and a replacement where that is open; without what only parallel programs use, of which this host knows
 /// nothing.
 pub fn rows() -> Vec<(&'static PolicyRow, &'static ReplacementRow)> {
-    let open = |row: &'static PolicyRow| if row.open_replacement { REPLACEMENTS.len() } else { 1 };
-    let rows = POLICIES.iter().filter(|row| !row.parallel);
-    rows.flat_map(|row| REPLACEMENTS[..open(row)].iter().map(move |each| (row, each))).collect()
+    let open = |row: &'static PolicyRow| if row.has_open_replacement() { REPLACEMENTS.len() } else { 1 };
+    let rows = POLICIES.iter().copied().filter(|row| row.goes_by_blocks());
+    rows.flat_map(|row| REPLACEMENTS[..open(row)].iter().map(move |each| (row, *each))).collect()
 }
 
 /// Whether a row works from hints.
 pub fn is_hinted(row: &PolicyRow, replacement: &ReplacementRow) -> bool {
-    row.hinted || (row.open_replacement && replacement.hinted)
+    row.is_hinted() || (row.has_open_replacement() && replacement.hinted)
 }
 
 /// A row's policy with `keys` (TOML) over its defaults.
@@ -130,9 +130,9 @@ pub fn build(
     keys: &str,
     disclosure: &Disclosure,
 ) -> Box<dyn Policy> {
-    let mut table = (row.defaults)();
+    let mut table = row.keys.defaults();
     table.extend(keys.parse::<toml::Table>().expect("TOML"));
-    (row.build)(table, &system.context(replacement, disclosure.clone())).unwrap_or_else(|error| panic!("{error}"))
+    row.build(table, &system.context(replacement, disclosure.clone())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The same for `processes` processes that share the level and the hints.
@@ -153,9 +153,9 @@ pub fn build_shared(
         regular: true,
     };
     let context = Context { program: Some(Arc::new(program)), ..system.context(replacement, disclosure.clone()) };
-    let mut table = (row.defaults)();
+    let mut table = row.keys.defaults();
     table.extend(keys.parse::<toml::Table>().expect("TOML"));
-    (row.build)(table, &context).unwrap_or_else(|error| panic!("{error}"))
+    row.build(table, &context).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Looks over a policy's shoulder: at each event the level's books must be right, and so must each decision.

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use headstart_device::NO_ARM;
-use headstart_types::{system_says, typed_keys, Bytes, Nanos};
+use headstart_types::{read_table, system_says, Bytes, Nanos};
 use serde::Deserialize;
 use toml::Table;
 
@@ -51,7 +51,7 @@ impl NoArm {
         if table.get("form").and_then(toml::Value::as_str) != Some(NO_ARM) {
             return Ok(None);
         }
-        let found: Self = typed_keys(table).map_err(|error| Error::path(path, error.to_string(), ALLOWED))?;
+        let found: Self = read_table(table).map_err(|error| Error::path(path, error.to_string(), ALLOWED))?;
         match found.saturating_size.0 {
             0 => Err(Error::path(path, "saturating_size is 0", ALLOWED)),
             _ => Ok(Some(found)),

@@ -64,7 +64,7 @@ pub fn setup_in(
         constant_compute: true,
     };
     let always = |time: Nanos| -> Vec<Draws> { (0..processes).map(|_| Box::new(move || time) as Draws).collect() };
-    let policy = (policy("rapid-transit").expect("it is there").build)(Table::new(), &context).expect("good keys");
+    let policy = policy("rapid-transit").expect("it is there").build(Table::new(), &context).expect("good keys");
     let level = Level::new(policy, frames, &[], &disk_of, disks);
     Setup {
         tiers: vec![Tier::new(level, true)],

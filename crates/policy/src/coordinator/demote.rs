@@ -12,10 +12,19 @@
 //! "The Problems with DEMOTE"), nor for clients that share blocks, nor with an upper level far larger than the lower
 //! one, where what comes down is cold.
 
-use headstart_types::Nanos;
+use headstart_types::{KeyTable, Nanos};
 
-use super::{Coordinator, Plan, SentUp};
+use super::{without_keys, Coordinator, CoordinatorRow, Plan, SentUp};
 use crate::readahead::{Asked, Cached};
+
+/// Its row in the registry.
+pub static ROW: CoordinatorRow = CoordinatorRow {
+    name: "demote",
+    summary: "exclusive caching: what was sent up leaves, what is evicted above comes back",
+    source: "Wong and Wilkes, USENIX 2002",
+    keys: KeyTable::NONE,
+    build: |keys, _| without_keys(keys, Demote),
+};
 
 /// What was sent up leaves; what is evicted above comes back.
 #[derive(Debug, Clone, Copy, Default)]

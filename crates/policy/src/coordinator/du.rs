@@ -13,10 +13,19 @@
 //! nothing leaves before its frame is needed, which is what differs from `demote`.
 //! Cost: none here; no state. Not for a level whose clients share blocks: what one has, another will not find.
 
-use headstart_types::Nanos;
+use headstart_types::{KeyTable, Nanos};
 
-use super::{Coordinator, Plan, SentUp};
+use super::{without_keys, Coordinator, CoordinatorRow, Plan, SentUp};
 use crate::readahead::{Asked, Cached};
+
+/// Its row in the registry.
+pub static ROW: CoordinatorRow = CoordinatorRow {
+    name: "du",
+    summary: "what was just sent up is evicted first",
+    source: "zhang-pfc, section 4.3; Chen et al., SIGMETRICS 2005",
+    keys: KeyTable::NONE,
+    build: |keys, _| without_keys(keys, Du),
+};
 
 /// What was sent up is evicted first.
 #[derive(Debug, Clone, Copy, Default)]

@@ -12,6 +12,7 @@ mod du;
 mod pfc;
 mod queue;
 pub mod registry;
+mod uncoordinated;
 
 use headstart_types::Nanos;
 
@@ -19,7 +20,9 @@ pub use average::{Average, Share};
 pub use demote::Demote;
 pub use du::Du;
 pub use pfc::{Actions, Contexts, Pfc, PfcSetting, PfcState, Start, Update};
+use registry::without_keys;
 pub use registry::{coordinator, BuildCoordinator, CoordinatorContext, CoordinatorRow, COORDINATORS};
+pub use uncoordinated::Uncoordinated;
 
 use crate::readahead::{Asked, Cached};
 
@@ -54,15 +57,5 @@ pub trait Coordinator: Send {
     /// What becomes of what has been sent up. Asked once.
     fn sent_up(&self) -> SentUp {
         SentUp::Keep
-    }
-}
-
-/// No coordination.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Uncoordinated;
-
-impl Coordinator for Uncoordinated {
-    fn plan(&mut self, _: Nanos, _: &Asked, _: &dyn Cached, _: bool) -> Plan {
-        Plan::default()
     }
 }

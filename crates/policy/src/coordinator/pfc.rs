@@ -35,17 +35,71 @@
 //! that all count as large for good. Not for a level that shall keep what many clients read: long runs of random
 //! requests raise `bypass_length` without limit, and then nothing new is cached.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::queue::BlockQueue;
-use super::{Average, Coordinator, Plan, Share};
+use super::{Average, Coordinator, CoordinatorContext, CoordinatorRow, Plan, Share};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached};
 
+/// Its row in the registry.
+pub static ROW: CoordinatorRow = CoordinatorRow {
+    name: "pfc",
+    summary: "lets requests bypass the lower level, or makes it read more, by what two queues of names show",
+    source: "zhang-pfc, section 3, Algorithms 1 and 2",
+    keys: KeyTable::of::<PfcKeys>(),
+    build: |keys, context| Ok(Box::new(Pfc::new(read_keys::<PfcKeys>(keys)?.setting(context)?))),
+};
+
+keys! {
+    /// Keys of `pfc`.
+    pub struct PfcKeys {
+        /// Size of each queue, as a share of the lower level's blocks.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1000.0, "x-allowed" = "a share above 0, at most 1000"))]
+        pub queue: f64 = PfcSetting::QUEUE,
+        /// Which of the two actions are taken.
+        pub actions: Actions = Actions::default(),
+        /// What has lengths, an average and queues of its own.
+        pub context: Contexts = Contexts::default(),
+        /// State is kept for so many contexts: the least recently asked for is forgotten first.
+        #[schemars(range(min = 1))]
+        pub contexts: u32 = PfcSetting::CONTEXTS,
+        /// A request above this share of the average resets `readmore_length` where the level is full.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub large: f64 = 1.0,
+        /// Where the range of the ahead test begins.
+        pub ahead: Start = Start::default(),
+        /// Where the readmore window begins.
+        pub window: Start = Start::default(),
+        /// Which requests set `readmore_length` by the readmore queue.
+        pub update: Update = Update::default(),
+    }
+}
+
+impl PfcKeys {
+    fn setting(self, context: &CoordinatorContext) -> Result<PfcSetting, KeyError> {
+        let share = |key: &str, value: f64| {
+            let problem = format!("{value} is out of range");
+            Share::try_new(value).ok_or_else(|| KeyError::new(key, problem, "a number from 0 to 1000"))
+        };
+        Ok(PfcSetting {
+            queue_blocks: share("queue", self.queue)?.of(context.frames).max(1),
+            large: share("large", self.large)?,
+            ahead: self.ahead,
+            window: self.window,
+            update: self.update,
+            actions: self.actions,
+            context: self.context,
+            contexts: self.contexts,
+        })
+    }
+}
+
 /// Which of the two actions are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
     /// Both, as published.
@@ -58,7 +112,7 @@ pub enum Actions {
 }
 
 /// What has lengths, an average and queues of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contexts {
     /// The level as a whole, as published.
@@ -71,7 +125,7 @@ pub enum Contexts {
 }
 
 /// Where a range that is printed as `[end, ...]` begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// At the last block of what was asked for, as printed.
@@ -82,7 +136,7 @@ pub enum Start {
 }
 
 /// Which requests set `readmore_length` by the readmore queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Update {
     /// Those of which no block is cached, if Algorithm 2's `endif` ends both of its `if`s.

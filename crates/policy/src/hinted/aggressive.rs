@@ -12,10 +12,32 @@
 //! needs, and each fetch costs driver time (use `forestall`, which does both).
 //! Cost: a few words per fetch, one comparison per disk per event.
 
-use headstart_types::{Nanos, NEVER};
+use headstart_types::{keys, read_keys, KeyTable, Nanos, NEVER};
 
 use super::batch::Batches;
-use super::{Round, Strategy};
+use super::{BatchSize, Round, Strategy};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "aggressive",
+    summary: "whenever a disk is free, fetch its next missing blocks unless that does harm",
+    source: "kimbrel96, sections 2.4 and 2.7",
+    keys: KeyTable::of::<AggressiveKeys>(),
+    default_replacement: None,
+    family: Family::Hinted(|keys, context| {
+        let keys: AggressiveKeys = read_keys(keys)?;
+        Ok(context.hinted(Aggressive::new(keys.batch_size.on(context.disks))))
+    }),
+};
+
+keys! {
+    /// Keys of `aggressive`.
+    pub struct AggressiveKeys {
+        /// Requests to a disk at a time: a number, or by the number of disks as in the paper's Table 6.
+        pub batch_size: BatchSize = BatchSize::Table6,
+    }
+}
 
 /// The aggressive policy.
 #[derive(Debug)]

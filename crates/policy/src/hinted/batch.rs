@@ -2,8 +2,11 @@
 //!
 //! Source: kimbrel96, section 2.7 (why), Table 6 (how many).
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use headstart_types::{Position, NEVER};
@@ -52,21 +55,32 @@ impl<'de> Deserialize<'de> for BatchSize {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(BatchSize::ALLOWED)
             }
-            fn visit_i64<E: serde::de::Error>(self, size: i64) -> Result<BatchSize, E> {
-                let size = u32::try_from(size).ok().filter(|size| *size > 0);
-                size.map(BatchSize::Fixed).ok_or_else(|| E::custom(format!("allowed: {}", BatchSize::ALLOWED)))
+            fn visit_i64<E: Error>(self, size: i64) -> Result<BatchSize, E> {
+                let size_or_none = u32::try_from(size).ok().filter(|size| *size > 0);
+                size_or_none.map(BatchSize::Fixed).ok_or_else(|| E::invalid_value(Unexpected::Signed(size), &self))
             }
-            fn visit_u64<E: serde::de::Error>(self, size: u64) -> Result<BatchSize, E> {
+            fn visit_u64<E: Error>(self, size: u64) -> Result<BatchSize, E> {
                 self.visit_i64(i64::try_from(size).unwrap_or(i64::MAX))
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BatchSize, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<BatchSize, E> {
+                let problem = format!("\"{text}\" is no batch size");
                 match text {
                     "table6" => Ok(BatchSize::Table6),
-                    _ => Err(E::custom(format!("\"{text}\" is no batch size; allowed: {}", BatchSize::ALLOWED))),
+                    _ => Err(E::invalid_value(Unexpected::Other(&problem), &self)),
                 }
             }
         }
         deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for BatchSize {
+    fn schema_name() -> Cow<'static, str> {
+        "BatchSize".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "integer", "minimum": 1, "maximum": u32::MAX}, {"const": "table6"}]})
     }
 }
 

@@ -13,9 +13,31 @@
 //! Requests go to the disk's queue at once, whatever is outstanding there.
 //! Cost: constant per event with few disks (the least of one number per disk).
 
-use headstart_types::{Nanos, Position, NEVER};
+use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
 
 use super::{Round, Strategy};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "fixed-horizon",
+    summary: "fetch each missing block once it is at most H references ahead",
+    source: "kimbrel96, sections 2.3 and 2.7",
+    keys: KeyTable::of::<FixedHorizonKeys>(),
+    default_replacement: None,
+    family: Family::Hinted(|keys, context| {
+        let keys: FixedHorizonKeys = read_keys(keys)?;
+        Ok(context.hinted(FixedHorizon { horizon: keys.horizon }))
+    }),
+};
+
+keys! {
+    /// Keys of `fixed-horizon`.
+    pub struct FixedHorizonKeys {
+        /// H: fetch what is at most so many references ahead.
+        pub horizon: Position = HORIZON,
+    }
+}
 
 /// H of the paper: 15 ms average disk response over 243 us to read a block from the cache (section 2.6).
 pub const HORIZON: Position = 62;

@@ -15,14 +15,52 @@
 //! Cost: constant per event, and a count over the bits of the look-ahead when [`Trigger`] cannot rule a stall
 //! out from its last count.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use headstart_types::{Disk, Nanos, Position};
+use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position};
 
 use super::batch::Batches;
 use super::fixed_horizon::fetch_within;
 use super::trigger::Trigger;
-use super::{Round, Strategy};
+use super::{BatchSize, Round, Strategy, HORIZON};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "forestall",
+    summary: "prefetch like aggressive, but only once a stall is foreseen",
+    source: "kimbrel96, section 5",
+    keys: KeyTable::of::<ForestallKeys>(),
+    default_replacement: None,
+    family: Family::Hinted(|keys, context| {
+        let keys: ForestallKeys = read_keys(keys)?;
+        let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
+        let batch_size = keys.batch_size.on(context.disks);
+        let strategy = Forestall::new(keys.fetch_ratio, batch_size, lookahead, keys.horizon, context.disks);
+        Ok(context.hinted(strategy))
+    }),
+};
+
+keys! {
+    /// Keys of `forestall`.
+    pub struct ForestallKeys {
+        /// F': estimated for each disk as it goes, or a number.
+        pub fetch_ratio: FetchRatio = FetchRatio::Dynamic,
+        /// Requests to a disk at a time, as in `aggressive`.
+        pub batch_size: BatchSize = BatchSize::Table6,
+        /// References to look ahead for a stall.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "twice the blocks of the cache"))]
+        pub lookahead: Option<Position> = None,
+        /// Fixed horizon's rule on top; 0 turns it off.
+        pub horizon: Position = HORIZON,
+    }
+}
 
 /// Service and think times remembered (kimbrel96, section 5: "the most recent 100").
 const HISTORY: usize = 100;
@@ -58,18 +96,40 @@ impl Serialize for FetchRatio {
 
 impl<'de> Deserialize<'de> for FetchRatio {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let refused = || serde::de::Error::custom(format!("no fetch ratio; allowed: {}", Self::ALLOWED));
-        let number = match toml::Value::deserialize(deserializer)? {
-            toml::Value::String(text) if text == "dynamic" => return Ok(FetchRatio::Dynamic),
-            toml::Value::Integer(number) => number as f64,
-            toml::Value::Float(number) => number,
-            _ => return Err(refused()),
-        };
-        if number >= 0.0 {
-            Ok(FetchRatio::Static(number))
-        } else {
-            Err(refused())
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = FetchRatio;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(FetchRatio::ALLOWED)
+            }
+            fn visit_f64<E: Error>(self, ratio: f64) -> Result<FetchRatio, E> {
+                let below = || E::invalid_value(Unexpected::Float(ratio), &self);
+                (ratio >= 0.0).then_some(FetchRatio::Static(ratio)).ok_or_else(below)
+            }
+            fn visit_i64<E: Error>(self, ratio: i64) -> Result<FetchRatio, E> {
+                self.visit_f64(ratio as f64)
+            }
+            fn visit_u64<E: Error>(self, ratio: u64) -> Result<FetchRatio, E> {
+                self.visit_f64(ratio as f64)
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<FetchRatio, E> {
+                match text {
+                    "dynamic" => Ok(FetchRatio::Dynamic),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
         }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for FetchRatio {
+    fn schema_name() -> Cow<'static, str> {
+        "FetchRatio".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "number", "minimum": 0}, {"const": "dynamic"}]})
     }
 }
 

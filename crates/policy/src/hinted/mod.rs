@@ -10,16 +10,16 @@
 //! in which they are expected, the cursor the lowest position not served. They do not wait for a strategy's turn: what
 //! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free.
 
-mod aggressive;
+pub(crate) mod aggressive;
 mod batch;
-mod fixed_horizon;
-mod forestall;
+pub(crate) mod fixed_horizon;
+pub(crate) mod forestall;
 mod knowledge;
 mod missing;
-mod optimum;
+pub(crate) mod optimum;
 mod plan;
 mod residents;
-mod reverse_aggressive;
+pub(crate) mod reverse_aggressive;
 mod round;
 mod slots;
 mod trigger;

@@ -9,13 +9,56 @@
 //! [`CHOICES_MAX`] choices. One state of four disks and 19 frames has about 10^9 choices, so both are counted while a
 //! state is expanded.
 
+use toml::Table;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{read_keys, Block, Disk, KeyError, KeyTable, Nanos, NoKeys};
 
 use super::{Round, Strategy};
+use crate::registry::{Context, Family, PolicyRow};
+use crate::{Disclosure, Policy};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "optimum",
+    summary: "the least elapsed time of all schedules, by exhaustive search (tiny instances only)",
+    source: "kimbrel96, section 2.1",
+    keys: KeyTable::NONE,
+    default_replacement: None,
+    family: Family::Hinted(build),
+};
+
+fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    context.for_one_process("optimum")?;
+    let hints = context.hints_of_row();
+    let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));
+    if !(context.uniform && context.constant_compute) || context.mean_compute == Nanos::ZERO {
+        return refused(
+            "optimum is defined for one level on a uniform device, one constant think time and nothing else",
+            "device.model = \"uniform\", workload.compute = a time above zero, no [host] costs, no level below, no \
+             [process], no writes to the device",
+        );
+    }
+    if hints.disclosure != Disclosure::All {
+        return refused("optimum needs every reference disclosed", "no policy.hints");
+    }
+    let instance = Instance {
+        references: hints.blocks.to_vec(),
+        initial: context.initial.clone(),
+        frames: context.frames as usize,
+        disk_of: context.disk_of.to_vec(),
+        disks: context.disks,
+        compute: context.mean_compute,
+        fetch: context.nominal_service,
+    };
+    let optimum = Optimum::try_new(&instance)
+        .map_err(|large| KeyError::new("name", large.to_string(), "a smaller instance, or another policy"))?;
+    Ok(context.hinted(optimum))
+}
 
 /// Most blocks of the universe.
 pub const BLOCKS_MAX: usize = 32;

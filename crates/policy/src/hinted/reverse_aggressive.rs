@@ -14,21 +14,87 @@
 //! disclose a window of N references, a new plan is made every N/2 references for what is visible.
 //! Cost: the plan's; then constant per event and disk. Memory: 40 bytes a planned fetch.
 
+use schemars::JsonSchema;
+use toml::Table;
+
 use std::collections::VecDeque;
 
-use headstart_types::{Block, Nanos, Position, NEVER};
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position, NEVER};
 
 use super::fixed_horizon::fetch_within;
 use super::plan::{plan, Operation, Task};
 use super::round::Frame;
-use super::{Round, Strategy};
-use crate::{Disclosure, View};
+use super::{BatchSize, Round, Strategy};
+use crate::registry::{Context, Family, PolicyRow};
+use crate::{Disclosure, Policy, View};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "reverse-aggressive",
+    summary: "an off-line schedule made on the reversed references, which balances the disks",
+    source: "kimbrel96, sections 2.5 and 2.7",
+    keys: KeyTable::of::<ReverseAggressiveKeys>(),
+    default_replacement: None,
+    family: Family::Hinted(build),
+};
+
+keys! {
+    /// Keys of `reverse-aggressive`.
+    pub struct ReverseAggressiveKeys {
+        /// F: a fetch takes as long as so many references.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = f64::MAX, "x-allowed" = "a number above 0"))]
+        #[schemars(extend("x-absent" = "the device's typical service time over the mean think time"))]
+        pub fetch_ratio: Option<f64> = None,
+        /// Of the reverse pass: requests to a disk at a time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "1 on a uniform device, \"table6\" elsewhere"))]
+        pub batch_size: Option<BatchSize> = None,
+        /// Of the replay: requests to a disk at a time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "as batch_size"))]
+        pub forward_batch_size: Option<BatchSize> = None,
+        /// How the plan is carried out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "\"mirror\" on a uniform device with every reference disclosed, \"released\" elsewhere"))]
+        pub replay: Option<Replay> = None,
+    }
+}
+
+fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: ReverseAggressiveKeys = read_keys(keys)?;
+    context.for_one_process("reverse-aggressive")?;
+    let theory = context.uniform;
+    let whole = context.hints_of_row().disclosure == Disclosure::All;
+    let replay = keys.replay.unwrap_or(if theory && whole { Replay::Mirror } else { Replay::Released });
+    if replay == Replay::Mirror && !(theory && whole) {
+        let problem =
+            "mirror replays at planned times, which hold only on a uniform device with every reference disclosed";
+        return Err(KeyError::new("replay", problem, "\"released\""));
+    }
+    let compute = context.mean_compute.max(Nanos(1));
+    let fetch = match keys.fetch_ratio {
+        None => context.nominal_service,
+        Some(ratio) => Nanos((ratio * compute.0 as f64).round().max(1.0) as u64),
+    };
+    let batch = keys.batch_size.unwrap_or(if theory { BatchSize::Fixed(1) } else { BatchSize::Table6 });
+    let setting = Setting {
+        frames: context.frames as usize,
+        disks: context.disks,
+        compute,
+        fetch: fetch.max(Nanos(1)),
+        batch_size: batch.on(context.disks),
+        forward_batch_size: keys.forward_batch_size.unwrap_or(batch).on(context.disks),
+        replay,
+    };
+    Ok(context.hinted(ReverseAggressive::new(setting)))
+}
 
 /// How the plan is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replay {
-    /// At the planned times.
+    /// At the planned times; only on a uniform device with every reference disclosed.
     Mirror,
     /// When disk and victim are free, in batches.
     Released,

@@ -1,7 +1,7 @@
 //! Policies for parallel programs: prefetching by the processors' idle time, from reference strings known beforehand.
 
 mod ahead;
-mod rapid_transit;
+pub(crate) mod rapid_transit;
 
 pub use rapid_transit::{RapidTransit, Setting};
 

@@ -17,10 +17,53 @@
 //! processor is idle, how long an action takes it and what that delays is the host's business.
 //! Cost: amortised constant per event. Not for programs that cannot say what they will read.
 
-use headstart_types::{Block, Nanos, Position};
+use toml::Table;
+
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position};
 
 use super::Ahead;
-use crate::{Asking, Event, Fetch, Policy, View};
+use crate::registry::{Context, Family, PolicyRow};
+use crate::{Apart, Asking, Event, Fetch, Policy, View};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "rapid-transit",
+    summary: "idle processors prefetch what the processes of a parallel program will read",
+    source: "Kotz and Ellis, RAPID Transit, sections 5.1 and 5.4",
+    keys: KeyTable::of::<RapidTransitKeys>(),
+    default_replacement: Some("ru-set"),
+    family: Family::Parallel(build),
+};
+
+keys! {
+    /// Keys of `rapid-transit`.
+    pub struct RapidTransitKeys {
+        /// Blocks prefetched and not used at most. 0: one for each process.
+        pub buffers: u32 = 0,
+        /// No block is prefetched that is fewer references beyond its string's cursor.
+        pub min_lead: Position = 0,
+        /// Processors prefetch what only other processes will read, too.
+        pub for_others: bool = true,
+    }
+}
+
+fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: RapidTransitKeys = read_keys(keys)?;
+    let Some(program) = context.program.clone() else {
+        let problem = "rapid-transit works from what the processes of a parallel program will read";
+        return Err(KeyError::new("name", problem, "[process] with a pattern, or another policy"));
+    };
+    if context.replacement.hinted {
+        let problem = format!("{} knows only what is referenced, rapid-transit fetches more", context.replacement.name);
+        return Err(KeyError::new("replacement", problem, "a replacement without hints"));
+    }
+    let replacement = (context.replacement.build)(context.replacement_keys.clone(), context)
+        .map_err(|error| error.within("replacement"))?;
+    let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
+    let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others };
+    let asking = Asking::new(Box::new(Apart(replacement, None)), context.frames);
+    Ok(Box::new(RapidTransit::new(asking, program, setting)))
+}
 
 /// What RAPID Transit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,7 +65,7 @@ struct Host {
 impl Host {
     fn new(program: &Arc<Program>, frames: u32, keys: &str) -> Self {
         let row = policy("rapid-transit").unwrap();
-        let mut policy = (row.build)(keys.parse().unwrap(), &context(Some(program.clone()), frames)).unwrap();
+        let mut policy = row.build(keys.parse().unwrap(), &context(Some(program.clone()), frames)).unwrap();
         policy.grow(BLOCKS as usize);
         let waiters = vec![vec![]; BLOCKS as usize];
         let states = vec![BlockState::ABSENT; BLOCKS as usize];
@@ -164,7 +164,7 @@ fn a_shared_string_is_prefetched_in_order_up_to_the_buffers() {
     assert_eq!((host.idle(0), host.idle(1), host.idle(0)), (Some(1), Some(2), None));
     assert!(!host.policy.could_prefetch(None));
     // Block 1 is asked for on its way: its buffer is free, before it has come.
-    assert_eq!(host.read(1, 1), []);
+    assert_eq!(host.read(1, 1), [0u32; 0]);
     assert_eq!(host.idle(1), Some(3));
     // With a lead of 2 the next but one after the cursor, which is at 1.
     let mut host = Host::new(&shared, 9, "min_lead = 2\nbuffers = 5");
@@ -225,13 +225,13 @@ fn what_was_there_and_has_left_is_prefetched_after_all() {
 
 /// What `name` says to a context that it refuses.
 fn refusal(name: &str, context: &Context, keys: &str) -> String {
-    (policy(name).unwrap().build)(keys.parse().unwrap(), context).err().unwrap().to_string()
+    policy(name).unwrap().build(keys.parse().unwrap(), context).err().unwrap().to_string()
 }
 
 #[test]
 fn a_program_is_needed() {
     let row = policy("rapid-transit").unwrap();
-    assert!(row.parallel && row.open_replacement && !row.hinted);
+    assert!(row.is_parallel() && row.has_open_replacement() && !row.is_hinted());
     let mut context = context(None, 4);
     let error = |context: &Context, keys: &str| refusal("rapid-transit", context, keys);
     assert!(error(&context, "").starts_with("name: rapid-transit works from what the processes"));
@@ -248,13 +248,13 @@ fn plans_for_one_process_are_refused_to_several() {
         let error = refusal(name, &shared(2), "");
         assert!(error.starts_with(&format!("name: {name} plans for one process")), "{error}");
         // The optimum finds this instance too large, but has nothing against its one process.
-        let alone = (policy(name).unwrap().build)(toml::Table::new(), &shared(1)).err();
+        let alone = policy(name).unwrap().build(toml::Table::new(), &shared(1)).err();
         assert!(alone.is_none_or(|error| !error.to_string().contains("plans for one process")));
     }
     for name in ["fixed-horizon", "aggressive", "forestall"] {
         let asks = |processes| {
             let row = policy(name).unwrap();
-            (row.build)((row.defaults)(), &shared(processes)).unwrap().asks()
+            row.build(row.keys.defaults(), &shared(processes)).unwrap().asks()
         };
         assert_eq!((asks(1), asks(2)), (false, true), "{name}");
     }

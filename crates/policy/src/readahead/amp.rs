@@ -23,10 +23,40 @@
 //! Cost: constant per block and per prefetched block; about 90 bytes for each of at most 2 * frames + 1024 blocks.
 //! Not where sequences are shorter than a few requests: each starts with p of one request.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "amp",
+    summary: "a degree and a trigger distance for each stream, grown by use, shrunk by waste",
+    source: "Gill and Bathen, FAST 2007",
+    keys: KeyTable::of::<AmpKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: AmpKeys = read_keys(keys)?;
+            let max_degree = keys.max_degree.some_blocks("max_degree", context.block_bytes)?;
+            Ok(Box::new(Amp::new(context.frames, u64::from(keys.threshold), max_degree)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `amp`.
+    pub struct AmpKeys {
+        /// APT: a stream whose p exceeds it has a trigger.
+        pub threshold: u32 = 4,
+        /// p at most.
+        pub max_degree: Size = Size::Blocks(256),
+    }
+}
 
 /// What AMP keeps with a block.
 #[derive(Debug, Clone, Copy, Default)]

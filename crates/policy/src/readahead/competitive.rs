@@ -22,13 +22,72 @@
 //! Cost: `fixed-depth`'s, and constant per block that arrives. Memory: its, and a name for each frame. Not for devices
 //! without an arm, which have no switch to weigh.
 
-use headstart_types::{Block, Disk, DriveFacts, Nanos, SECTOR_BYTES};
+use headstart_types::{keys, read_keys, Block, Disk, DriveFacts, KeyError, KeyTable, Nanos, SECTOR_BYTES};
 
 use super::depth::{CompetitiveDepth, SeekWatch, Seeks};
 use super::linux::{Ramp, Windows};
 use super::pressure::Pressure;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
 use crate::Space;
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "competitive",
+    summary: "the same up to what the disk transfers in its average switch: \
+                  but for the slow start, at most twice the work of an oracle",
+    source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4, 5 and 7 (CP)",
+    keys: KeyTable::of::<CompetitiveKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Drive,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let setting = read_keys::<CompetitiveKeys>(keys)?.setting(context)?;
+            let drive = context.drive.as_ref().ok_or_else(|| {
+                let problem = "competitive weighs seeks against transfers, and the device has no arm";
+                KeyError::new("name", problem, "fixed-depth or another policy, or a drive with an arm")
+            })?;
+            Ok(Box::new(Competitive::new(&setting, drive)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `competitive`. The largest window is computed from the drive, which must have an arm.
+    pub struct CompetitiveKeys {
+        /// The first window, as in `fixed-depth`.
+        pub start: Size = Size::kib(64),
+        /// What the latest seek counts in the average of past seeks (ours: the paper prints none).
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
+        pub weight: f64 = 0.0625,
+        /// Which I/Os have a seek that counts.
+        pub seeks: Seeks = Seeks::default(),
+        /// Less deep while many blocks are fetched again that had been prefetched and evicted unused.
+        pub shrink: bool = true,
+        /// As in `linux`.
+        pub max_request: Size = Size::kib(1280),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
+
+impl CompetitiveKeys {
+    fn setting(self, context: &ReadAheadContext) -> Result<CompetitiveSetting, KeyError> {
+        Ok(CompetitiveSetting {
+            first: self.start.some_blocks("start", context.block_bytes)?,
+            weight: self.weight,
+            seeks: self.seeks,
+            shrink: self.shrink,
+            request_max: self.max_request.blocks(context.block_bytes),
+            files: self.files as usize,
+            block_bytes: context.block_bytes,
+            frames: context.frames,
+        })
+    }
+}
 
 /// How competitive prefetching is set.
 #[derive(Debug, Clone, Copy)]

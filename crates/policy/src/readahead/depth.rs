@@ -6,6 +6,7 @@
 //! weighted moving average of past seek times, each from its distance through the drive's seek curve, and half a turn.
 //! Cost: constant per I/O. Memory: a few words a disk.
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -54,7 +55,7 @@ impl CompetitiveDepth {
 }
 
 /// Which I/Os have a seek that counts. The paper has "the seek distances of past I/O operations" and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seeks {
     /// Those that do not go on where the one before ended: the average is to foretell the next *switch*, which is a

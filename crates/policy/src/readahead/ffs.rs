@@ -17,10 +17,49 @@
 //! read that is not sequential then fetches so many blocks. Cost: constant per block; about 50 bytes a file, of at
 //! most `files` files, the least recently read forgotten first.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "ffs",
+    summary: "4.4BSD's clusters: requests that double up to 64 KiB, one prefetch ahead of a sequential reader",
+    source: "Shriver, Small and Smith, USENIX 1999, section 2.1; 4.4BSD-Lite, sys/kern/vfs_cluster.c",
+    keys: KeyTable::of::<FfsKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FfsKeys = read_keys(keys)?;
+            let first = keys.first.some_blocks("first", context.block_bytes)?;
+            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            if first > max {
+                let problem = format!("{first} blocks are more than max, {max}");
+                return Err(KeyError::new("first", problem, "as many as max at most"));
+            }
+            let files = keys.files as usize;
+            Ok(Box::new(Ffs::new(first, max, files)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `ffs`.
+    pub struct FfsKeys {
+        /// What a read that is not sequential brings; as much as `max`: whole clusters (file-system.md).
+        pub first: Size = Size::Blocks(1),
+        /// A cluster: the largest request (shriver99, Table 1).
+        pub max: Size = Size::kib(64),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 /// What is known of a file's reader.
 #[derive(Debug, Clone, Copy, Default)]

@@ -17,10 +17,48 @@
 //! there; from the second one of a stream on with what follows half of it ahead.
 //! Cost: as `linux`. Not for streams that end early: each has up to `depth` blocks too many.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::linux::{Ramp, Windows};
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "fixed-depth",
+    summary: "linux's streams, slow start: windows of 64 KiB that double up to a fixed depth",
+    source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4.3 and 6.2 (AP)",
+    keys: KeyTable::of::<FixedDepthKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FixedDepthKeys = read_keys(keys)?;
+            let depth = keys.depth.some_blocks("depth", context.block_bytes)?;
+            let start = keys.start.some_blocks("start", context.block_bytes)?;
+            let request_max = keys.max_request.blocks(context.block_bytes);
+            let files = keys.files as usize;
+            Ok(Box::new(FixedDepth::new(start, depth, request_max, files, context.frames as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `fixed-depth`.
+    pub struct FixedDepthKeys {
+        /// The largest window (li07, section 6.2).
+        pub depth: Size = Size::kib(800),
+        /// The first window; each that goes on where one ended is twice as large (li07, section 4.3).
+        pub start: Size = Size::kib(64),
+        /// As in `linux`.
+        pub max_request: Size = Size::kib(1280),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 /// Slow start up to a fixed depth.
 #[derive(Debug)]

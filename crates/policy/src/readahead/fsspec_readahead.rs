@@ -13,10 +13,41 @@
 //! Cost: constant per request; 60 bytes an open file (file and client), of at most `files`, the least recently read
 //! forgotten first. Not for random reads of large files: each pays 5 MiB.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "fsspec-readahead",
+    summary: "5 MiB beyond each read that leaves the buffer of the last one",
+    source: "fsspec 2025.9.0, fsspec/caching.py, ReadAheadCache",
+    keys: KeyTable::of::<FsspecKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: false,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: FsspecKeys = read_keys(keys)?;
+            let blocks = keys.block_size.blocks(context.block_bytes);
+            Ok(Box::new(FsspecReadahead::new(blocks, keys.files as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `fsspec-readahead`.
+    pub struct FsspecKeys {
+        /// How far beyond the read.
+        pub block_size: Size = Size::mib(5),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 /// One buffer for each open file.
 #[derive(Debug)]

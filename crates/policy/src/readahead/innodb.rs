@@ -16,10 +16,43 @@
 //! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`
 //! and one a frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "innodb",
+    summary: "linear read-ahead: the next extent of 64 pages after one read in order, 56 pages at least",
+    source: "MySQL 8.4.8, storage/innobase/buf/buf0rea.cc",
+    keys: KeyTable::of::<InnoDbKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: InnoDbKeys = read_keys(keys)?;
+            // Each extent worth remembering has a page in the pool.
+            let extents = keys.extents.min(context.frames) as usize;
+            Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `innodb`.
+    pub struct InnoDbKeys {
+        /// Pages of an extent that must have been read in order (innodb_read_ahead_threshold).
+        #[schemars(range(min = 0, max = 64))]
+        pub threshold: u32 = 56,
+        /// State is kept for so many extents.
+        #[schemars(range(min = 1))]
+        pub extents: u32 = FILES,
+    }
+}
 
 /// Linear read-ahead.
 #[derive(Debug)]

@@ -36,13 +36,49 @@
 //! (file and client), of at most `files`, the least recently read forgotten first. Not for reads that are sequential
 //! in pieces shorter than a window: each piece at its end has up to max blocks too many.
 
-use headstart_types::Nanos;
+use crate::registry::{Family, PolicyRow};
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 pub use super::ramp::{Ramp, Version};
 
 use super::folios::{aligned, first_folio, Folio, Marks};
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "linux",
+    summary: "the kernel's on-demand read-ahead: a window that ramps up, renewed at a marked page",
+    source: "Linux 6.12.107 and 6.17, mm/readahead.c and mm/filemap.c",
+    keys: KeyTable::of::<LinuxKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: LinuxKeys = read_keys(keys)?;
+            let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
+            let request_max = keys.max_request.blocks(context.block_bytes);
+            Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `linux`.
+    pub struct LinuxKeys {
+        /// Of the kernel. `"6.17"`: windows end where their large folios end, as on ext4 and XFS since then.
+        pub version: Version = Version::default(),
+        /// The device's `read_ahead_kb`.
+        pub read_ahead: Size = Size::kib(128),
+        /// The device's `max_sectors_kb`: a request larger than `read_ahead` is read in pieces of up to this.
+        pub max_request: Size = Size::kib(1280),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 /// The read-ahead state of an open file, in blocks.
 #[derive(Debug, Clone, Copy, Default)]

@@ -20,15 +20,52 @@
 //! Cost: constant per request; 80 bytes a file, of at most `files` files, the least recently read forgotten first.
 //! Not for random reads of one or two blocks: each costs three more.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "linux-2.6",
+    summary: "groups that double from 3 to 32 blocks while a file is read in its window",
+    source: "zhang-pfc, section 2.2; Butt, Gniady and Hu, SIGMETRICS 2005",
+    keys: KeyTable::of::<Linux26Keys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: false,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: Linux26Keys = read_keys(keys)?;
+            let min = keys.min.some_blocks("min", context.block_bytes)?;
+            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            Ok(Box::new(Linux26::new(min, max, keys.trigger, keys.files as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `linux-2.6`.
+    pub struct Linux26Keys {
+        /// The smallest group.
+        pub min: Size = Size::Blocks(3),
+        /// The largest group.
+        pub max: Size = Size::Blocks(32),
+        /// Which requests within the window prefetch.
+        pub trigger: Trigger = Trigger::default(),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 /// Which requests inside the window prefetch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// Those that begin in the current group.

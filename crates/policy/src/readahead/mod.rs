@@ -6,36 +6,34 @@
 //! (the [`Replacement`] chooses the victims), and joins what is contiguous with the demand into
 //! one request. It is told of prefetched blocks that leave unused, and of those that were waited for.
 //!
-//! One file each, and one row in [`registry`]. An algorithm that also chooses victims (SARC) implements both traits
+//! One file each, which holds its row of [`crate::registry`]. An algorithm that also chooses victims (SARC) implements both traits
 //! on one type: [`Integrated`].
 
-mod amp;
-mod competitive;
+pub(crate) mod amp;
+pub(crate) mod competitive;
 mod depth;
-mod depth_keys;
 mod fault_watch;
-mod ffs;
-mod fixed_depth;
+pub(crate) mod ffs;
+pub(crate) mod fixed_depth;
 mod folios;
-mod fsspec_readahead;
-mod innodb;
-mod keys;
-mod linux;
-mod linux_2_6;
-mod mountpoint_s3;
-mod obl;
-mod oracle_depth;
-mod postgres;
+pub(crate) mod fsspec_readahead;
+pub(crate) mod innodb;
+pub(crate) mod linux;
+pub(crate) mod linux_2_6;
+pub(crate) mod mountpoint_s3;
+pub(crate) mod obl;
+pub(crate) mod oracle_depth;
+pub(crate) mod postgres;
 mod pressure;
-mod ra;
+pub(crate) mod ra;
 mod ramp;
 pub(crate) mod recent;
-pub mod registry;
-mod rocksdb;
-mod sarc;
+pub(crate) mod rocksdb;
+mod rows;
+pub(crate) mod sarc;
 mod size;
-mod stride;
-mod zfs;
+pub(crate) mod stride;
+pub(crate) mod zfs;
 
 use std::sync::Arc;
 
@@ -56,14 +54,17 @@ pub use obl::{Obl, When};
 pub use oracle_depth::{streams, OracleDepth, Stream};
 pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
-pub use registry::{read_ahead, BuildReadAhead, Needs, ReadAheadRow, READ_AHEADS};
 pub use rocksdb::RocksDb;
+pub use rows::{read_ahead, read_aheads, BuildReadAhead, Needs, ReadsAhead};
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
 pub use stride::Stride;
 pub use zfs::{Zfs, ZfsSetting};
 
 use crate::{Replacement, Space};
+
+/// State is kept for so many files (or open files: file and client) unless a key says otherwise.
+const FILES: u32 = 65_536;
 
 /// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,10 +17,66 @@
 //! Cost: constant per request; 90 bytes an open file (file and client), of at most `files`, the least recently read
 //! forgotten first. Not for random reads: each pays for a first window.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "mountpoint-s3",
+    summary: "a window of 1.125 MiB ahead of the reader, 8 MiB and then doubled as he waits, anew after a seek",
+    source:
+        "mountpoint-s3 at 064de784 (1.20), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
+    keys: KeyTable::of::<MountpointKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: false,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: MountpointKeys = read_keys(keys)?;
+            let files = keys.files as usize;
+            Ok(Box::new(MountpointS3::new(keys.setting(context)?, context.frames, files)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `mountpoint-s3`.
+    pub struct MountpointKeys {
+        /// The first window.
+        pub initial: Size = Size::kib(1152),
+        /// What a window is at least once it has grown.
+        pub read_part_size: Size = Size::mib(8),
+        /// The largest window.
+        pub max: Size = Size::mib(2048),
+        /// What a wait multiplies the window by.
+        #[schemars(range(min = 1))]
+        pub multiplier: u32 = 2,
+        /// A seek ahead of at most this keeps the window.
+        pub max_forward_seek: Size = Size::mib(16),
+        /// A seek back of at most this keeps the window.
+        pub max_backward_seek: Size = Size::mib(1),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
+
+impl MountpointKeys {
+    fn setting(self, context: &ReadAheadContext) -> Result<MountpointSetting, KeyError> {
+        Ok(MountpointSetting {
+            initial: self.initial.some_blocks("initial", context.block_bytes)?,
+            part: self.read_part_size.some_blocks("read_part_size", context.block_bytes)?,
+            max: self.max.some_blocks("max", context.block_bytes)?,
+            multiplier: u64::from(self.multiplier),
+            forward: self.max_forward_seek.blocks(context.block_bytes),
+            backward: self.max_backward_seek.blocks(context.block_bytes),
+        })
+    }
+}
 
 /// The prefetcher's parameters, in blocks.
 #[derive(Debug, Clone, Copy)]

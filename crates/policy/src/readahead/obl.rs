@@ -10,14 +10,42 @@
 //! Cost: constant per request; no state at all. Not for fast devices, where one block ahead is always late, nor
 //! (with `when = "always"` or `"miss"`) for random reads, where each costs a second block.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "obl",
+    summary: "one block lookahead: always, on a miss, or tagged",
+    source: "Smith, ACM Computing Surveys 14(3), 1982, section 2.1",
+    keys: KeyTable::of::<OblKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: false,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, _| {
+            let keys: OblKeys = read_keys(keys)?;
+            Ok(Box::new(Obl::new(keys.when)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `obl`.
+    pub struct OblKeys {
+        /// When the next block is fetched.
+        pub when: When = When::default(),
+    }
+}
 
 /// When the next block is prefetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
     /// At each reference.

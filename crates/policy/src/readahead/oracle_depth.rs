@@ -22,10 +22,42 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
 
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "oracle-depth",
+    summary: "an oracle: when a stream begins, all that it is going to use at once, and nothing else",
+    source: "Li, Shen and Papathanasiou, EuroSys 2007, section 6.2 (OPT)",
+    keys: KeyTable::of::<OracleDepthKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: true,
+        needs: Needs::Future,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: OracleDepthKeys = read_keys(keys)?;
+            let request_max = keys.max_request.some_blocks("max_request", context.block_bytes)?;
+            let future = context.future.clone().ok_or_else(|| {
+                let problem = "oracle-depth works from what processes will read, which is not known here";
+                KeyError::new("name", problem, "the level that processes ask, or another policy")
+            })?;
+            Ok(Box::new(OracleDepth::new(future, context.frames, request_max)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `oracle-depth`: for the level that processes ask, closed arrivals, and no pattern.
+    pub struct OracleDepthKeys {
+        /// The largest request: what Linux 2.6 let a SCSI host have (SCSI_DEFAULT_MAX_SECTORS, 1024).
+        pub max_request: Size = Size::kib(512),
+    }
+}
 
 /// Blocks that one process is going to read, one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,10 +21,45 @@
 
 use std::collections::VecDeque;
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "postgres",
+    summary: "read stream: a distance that doubles with each read of a scan and shrinks with each hit",
+    source: "PostgreSQL 18.6, src/backend/storage/aio/read_stream.c",
+    keys: KeyTable::of::<PostgresKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: PostgresKeys = read_keys(keys)?;
+            let combine = keys.io_combine_limit.some_blocks("io_combine_limit", context.block_bytes)?;
+            let files = keys.files as usize;
+            Ok(Box::new(Postgres::new(combine, keys.effective_io_concurrency, files)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `postgres`.
+    pub struct PostgresKeys {
+        /// The largest read.
+        pub io_combine_limit: Size = Size::kib(128),
+        /// Reads under way.
+        #[schemars(range(min = 0, max = 1000))]
+        pub effective_io_concurrency: u32 = 16,
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 struct Stream {

@@ -15,9 +15,64 @@
 //! Cost: constant per request if fixed, P look-ups if adaptive; no state for files or streams. Not for random reads,
 //! where each costs P blocks in vain (fixed), nor for mixtures, where one P must do for all (adaptive).
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "ra",
+    summary: "the P blocks after each request, P fixed or adaptive",
+    source: "zhang-pfc, section 2.2; Dahlgren, Dubois and Stenström, ICPP 1993",
+    keys: KeyTable::of::<RaKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: false,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, _| Ok(Box::new(read_keys::<RaKeys>(keys)?.build()))),
+    }),
+};
+
+keys! {
+    /// Keys of `ra`.
+    pub struct RaKeys {
+        /// P: blocks after each request. Where it is adaptive, the first P.
+        pub degree: u32 = 4,
+        /// P goes up and down; `degree` is where it begins.
+        pub adaptive: bool = false,
+        /// Prefetched blocks between two changes of P.
+        #[schemars(range(min = 1))]
+        pub period: u32 = 16,
+        /// So many useful ones of a period raise P by one.
+        pub high: u32 = 12,
+        /// Fewer useful ones than this lower P by one.
+        pub low: u32 = 8,
+        /// P at most.
+        #[schemars(range(min = 1))]
+        pub max_degree: u32 = 64,
+    }
+    impl check = RaKeys::fit;
+}
+
+impl RaKeys {
+    fn fit(&self) -> Result<(), KeyError> {
+        if self.low > self.high {
+            return Err(KeyError::new("low", format!("{} is above high", self.low), format!("at most {}", self.high)));
+        }
+        if self.adaptive && self.degree > self.max_degree {
+            let allowed = format!("at most max_degree, {}", self.max_degree);
+            return Err(KeyError::new("degree", format!("{} is above max_degree", self.degree), allowed));
+        }
+        Ok(())
+    }
+
+    fn build(self) -> Ra {
+        let adaptive = Adaptive { period: self.period, high: self.high, low: self.low, max_degree: self.max_degree };
+        Ra::new(self.degree, self.adaptive.then_some(adaptive))
+    }
+}
 
 /// How P adapts. All counts are blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,14 @@
 //! How long windows are in `linux` and in what shares its streams.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
     /// Windows as long as they may be.
     #[default]
@@ -15,27 +19,38 @@ pub enum Version {
     V6_17,
 }
 
-/// A version as it may be written: on a command line 6.17 is a number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Text(String),
-    Number(f64),
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Version;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"6.12\" or \"6.17\"")
+            }
+            /// On a command line 6.17 is a number.
+            fn visit_f64<E: Error>(self, version: f64) -> Result<Version, E> {
+                self.visit_str(&version.to_string())
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Version, E> {
+                let problem = format!("\"{text}\" is no version that is modelled");
+                match text {
+                    "6.12" => Ok(Version::V6_12),
+                    "6.17" => Ok(Version::V6_17),
+                    _ => Err(E::invalid_value(Unexpected::Other(&problem), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
-impl TryFrom<Written> for Version {
-    type Error = String;
+impl JsonSchema for Version {
+    fn schema_name() -> Cow<'static, str> {
+        "Version".into()
+    }
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let text = match written {
-            Written::Text(text) => text,
-            Written::Number(number) => number.to_string(),
-        };
-        match text.as_str() {
-            "6.12" => Ok(Version::V6_12),
-            "6.17" => Ok(Version::V6_17),
-            other => Err(format!("\"{other}\" is no version that is modelled; allowed: \"6.12\" or \"6.17\"")),
-        }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"enum": ["6.12", "6.17", 6.12, 6.17]})
     }
 }
 

@@ -13,10 +13,46 @@
 //! Cost: constant per request; 70 bytes an open file, of at most `files`, the least recently read forgotten first. Not
 //! for slow devices: it never reads ahead of need, only more at each need.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "rocksdb",
+    summary: "8 KiB from the third sequential read on, doubled up to 256 KiB",
+    source: "RocksDB 9.11.2, table/block_based/block_prefetcher.cc",
+    keys: KeyTable::of::<RocksDbKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: RocksDbKeys = read_keys(keys)?;
+            let initial = keys.initial.some_blocks("initial", context.block_bytes)?;
+            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            Ok(Box::new(RocksDb::new(initial, max, keys.reads, keys.files as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `rocksdb`.
+    pub struct RocksDbKeys {
+        /// The first read-ahead.
+        pub initial: Size = Size::kib(8),
+        /// The largest read-ahead.
+        pub max: Size = Size::kib(256),
+        /// Sequential reads before the first (num_file_reads_for_auto_readahead).
+        pub reads: u32 = 2,
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {

@@ -37,12 +37,69 @@
 //! random, nor where many streams follow a few: a SEQ from which each block is evicted before its hit is never raised,
 //! as long as RANDOM's end is not hit either.
 
-use headstart_types::{Block, Nanos, Outcome, Position};
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Outcome, Position};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, Integrated, ReadAhead, Run};
+use super::{
+    Asked, BuildReadAhead, Cached, Found, Integrated, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size,
+};
 use crate::lists::Lists;
+use crate::registry::{Family, PolicyRow};
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "sarc",
+    summary: "groups of fixed size ahead of sequential blocks, which share the cache with random ones by utility",
+    source: "Gill and Modha, USENIX 2005; zhang-pfc, section 2.2",
+    keys: KeyTable::of::<SarcKeys>(),
+    default_replacement: None,
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: true,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::WithReplacement(|keys, context| {
+            let setting = read_keys::<SarcKeys>(keys)?.setting(context)?;
+            Ok(Box::new(Sarc::new(context.frames, setting)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `sarc`.
+    pub struct SarcKeys {
+        /// p: blocks of a group, at least two.
+        pub degree: Size = Size::Blocks(8),
+        /// g: how far before its end the next group is fetched.
+        pub trigger: Size = Size::Blocks(4),
+        /// So many blocks in a row are sequential.
+        #[schemars(range(min = 1))]
+        pub threshold: u32 = 2,
+        /// dL: the watched end of each list, as a share of the blocks.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 0.5, "x-allowed" = "a part of the frames, above 0 and at most 0.5"))]
+        pub bottom: f64 = 0.02,
+        /// Sequential misses at a marginal utility above it raise the desired size too.
+        #[schemars(range(min = 1))]
+        pub large_ratio: u32 = 20,
+    }
+}
+
+impl SarcKeys {
+    fn setting(self, context: &ReadAheadContext) -> Result<SarcSetting, KeyError> {
+        let degree = self.degree.blocks(context.block_bytes);
+        if degree < 2 {
+            return Err(KeyError::new("degree", format!("{degree} is out of range"), "at least two blocks"));
+        }
+        let trigger = self.trigger.some_blocks("trigger", context.block_bytes)?;
+        if trigger >= degree {
+            let allowed = format!("less than degree, {degree} blocks");
+            return Err(KeyError::new("trigger", format!("{trigger} blocks reach past the group"), allowed));
+        }
+        let bottom = (self.bottom * f64::from(context.frames)).ceil() as usize;
+        let (threshold, large_ratio) = (self.threshold, u64::from(self.large_ratio));
+        Ok(SarcSetting { degree, trigger, threshold, bottom: bottom.max(1), large_ratio })
+    }
+}
 
 /// SEQ without its bottom.
 const SEQ: usize = 0;

@@ -1,7 +1,10 @@
 //! An amount to read ahead, as a user writes it: blocks, or bytes where the real system counts bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use headstart_types::{Bytes, KeyError};
@@ -72,21 +75,32 @@ impl<'de> Deserialize<'de> for Size {
                 f.write_str(Size::ALLOWED)
             }
 
-            fn visit_i64<E: serde::de::Error>(self, blocks: i64) -> Result<Size, E> {
-                let negative = || E::custom(format!("{blocks} is negative; allowed: {}", Size::ALLOWED));
-                u64::try_from(blocks).map(Size::Blocks).map_err(|_| negative())
+            fn visit_i64<E: Error>(self, blocks: i64) -> Result<Size, E> {
+                let negative = |_| E::invalid_value(Unexpected::Other(&format!("{blocks} is negative")), &self);
+                u64::try_from(blocks).map(Size::Blocks).map_err(negative)
             }
 
-            fn visit_u64<E: serde::de::Error>(self, blocks: u64) -> Result<Size, E> {
+            fn visit_u64<E: Error>(self, blocks: u64) -> Result<Size, E> {
                 Ok(Size::Blocks(blocks))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
-                let refused = |problem| E::custom(format!("{problem}; allowed: {}", Size::ALLOWED));
+            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+                let refused = |problem: String| E::invalid_value(Unexpected::Other(&problem), &self);
                 text.parse().map(Size::Bytes).map_err(refused)
             }
         }
         deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Size {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let bytes = Bytes::json_schema(generator);
+        json_schema!({"anyOf": [{"type": "integer", "minimum": 0}, bytes]})
     }
 }
 

@@ -19,10 +19,45 @@
 //! Cost: constant per request plus `degree` runs while steady; 60 bytes an open file, of at most `files`, the least
 //! recently read forgotten first. Not for streams interleaved on one open file, which have no constant distance.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Requests ahead that are predicted at each request: 2^31 of them never end. A guess at more than anyone wants.
+const DEGREE_MAX: u32 = 65_536;
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "stride",
+    summary: "requests at a constant distance, predicted once two distances agree",
+    source: "Baer and Chen, IEEE Transactions on Computers 44(5), 1995",
+    keys: KeyTable::of::<StrideKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, _| {
+            let keys: StrideKeys = read_keys(keys)?;
+            let degree = keys.degree;
+            Ok(Box::new(Stride::new(degree, keys.files as usize)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `stride`.
+    pub struct StrideKeys {
+        /// Requests ahead.
+        #[schemars(range(min = 1, max = DEGREE_MAX))]
+        pub degree: u32 = 4,
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {

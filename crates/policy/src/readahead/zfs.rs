@@ -22,10 +22,76 @@
 //! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most
 //! `files` files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
 
-use headstart_types::Nanos;
+use headstart_types::{as_text, keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, ReadAhead, Run};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "zfs",
+    summary: "zfetch: up to 8 streams a file, the distance doubles to 4 MiB and creeps to 64 MiB",
+    source: "OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c",
+    keys: KeyTable::of::<ZfsKeys>(),
+    default_replacement: Some("lru"),
+    family: Family::ReadAhead(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(|keys, context| {
+            let keys: ZfsKeys = read_keys(keys)?;
+            let files = keys.files as usize;
+            Ok(Box::new(Zfs::new(keys.setting(context)?, files)))
+        }),
+    }),
+};
+
+keys! {
+    /// Keys of `zfs`.
+    pub struct ZfsKeys {
+        /// How far the distance doubles.
+        pub min_distance: Size = Size::mib(4),
+        /// How far the distance creeps.
+        pub max_distance: Size = Size::mib(64),
+        /// How far ahead a read may be out of order.
+        pub max_reorder: Size = Size::mib(16),
+        /// Which part of what a read jumps may be a hole: 2^-n.
+        pub hole_shift: u32 = 2,
+        /// Streams of a file.
+        #[schemars(range(min = 1))]
+        pub streams: u32 = 8,
+        /// A stream that was idle so long gives way when all are taken.
+        #[serde(serialize_with = "as_text")]
+        pub min_reap: Nanos = Nanos(1_000_000_000),
+        /// A stream that was idle so long gives way always.
+        #[serde(serialize_with = "as_text")]
+        pub max_reap: Nanos = Nanos(2_000_000_000),
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES / 8,
+    }
+}
+
+impl ZfsKeys {
+    fn setting(self, context: &ReadAheadContext) -> Result<ZfsSetting, KeyError> {
+        let blocks = |key, size: Size| size.some_blocks(key, context.block_bytes);
+        let min_distance = blocks("min_distance", self.min_distance)?;
+        let max_distance = blocks("max_distance", self.max_distance)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(context.block_bytes);
+        Ok(ZfsSetting {
+            block_bytes: context.block_bytes,
+            min_distance: bytes(min_distance),
+            max_distance: bytes(max_distance),
+            // The ranges of the real one are 16 bits wide.
+            max_reorder: (self.max_reorder.blocks(context.block_bytes) + 1).min(u64::from(u16::MAX)),
+            hole_shift: self.hole_shift,
+            streams: self.streams as usize,
+            min_reap: self.min_reap,
+            max_reap: self.max_reap,
+        })
+    }
+}
 
 /// Future ranges of a stream; the furthest of more is dropped.
 const RANGES: usize = 9;

@@ -21,10 +21,30 @@
 //! Cost: constant per event; 16 bytes a listed block (there are up to twice as many as frames), 4 a block of the
 //! universe. Not for a loop a little longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "arc",
+    summary: "balance recency against frequency by what was evicted too soon",
+    source: "Megiddo and Modha, FAST 2003",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Arc, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Arc::new(context.frames, &context.initial, context.disk_of.len()))
+}
 
 const T1: usize = 0;
 const T2: usize = 1;

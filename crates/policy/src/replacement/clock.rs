@@ -15,11 +15,30 @@
 //! Cost: constant per event, amortised (a block is spared at most once for each hit); 16 bytes a resident block, 4 a
 //! block of the universe. Not for loops longer than the cache, where it is FIFO, nor where scans mix in.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
-use super::second_chance;
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, second_chance, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "clock",
+    summary: "FIFO with a second chance for what was used",
+    source: "Corbató, A Paging Experiment with the Multics System, 1969",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Clock, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Clock::new(&context.initial, context.disk_of.len()))
+}
 
 /// Tags: used since the hand passed; not; not referenced since it arrived.
 const USED: u16 = 1;

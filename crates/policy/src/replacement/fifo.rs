@@ -3,10 +3,30 @@
 //! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. A baseline; more frames can mean more misses
 //! (Belady's anomaly).
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "fifo",
+    summary: "evict the block that arrived first",
+    source: "folklore; Belady, IBM Systems Journal 5(2), 1966",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Fifo, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Fifo::new(&context.initial, context.disk_of.len()))
+}
 
 /// First in, first out.
 #[derive(Debug)]

@@ -16,10 +16,30 @@
 //! Cost: constant per event; 28 bytes a resident block, 8 a block of the universe. Not where popularity changes: what
 //! was popular once stays, and new blocks evict each other.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "lfu",
+    summary: "evict the block with the fewest references since it came in",
+    source: "folklore; Shah, Mitra and Matani, 2010 (constant time)",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Lfu, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Lfu::new(&context.initial, context.disk_of.len()))
+}
 
 /// Tags: referenced since it arrived, or not yet.
 const SEEN: u16 = 0;

@@ -25,10 +25,47 @@
 //! of the universe; S can grow to all blocks of the trace where nothing bounds it. Not where the newest blocks are
 //! the best: a block must be used twice while it is in Q or its ghost in S before it stays.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow, GHOSTS_MAX};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "lirs",
+    summary: "keep what was used twice at a short distance, recency decides among the rest",
+    source: "Jiang and Zhang, SIGMETRICS 2002, section 3.3",
+    hinted: false,
+    keys: KeyTable::of::<LirsKeys>(),
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+keys! {
+    /// Keys of `lirs`.
+    pub struct LirsKeys {
+        /// Room for HIR blocks, as a share of the cache's blocks, rounded down; at least two blocks.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub hir: f64 = 0.01,
+        /// Non-resident blocks that are remembered, as a multiple of the cache's blocks. 0 sets no bound.
+        #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
+        pub ghosts: f64 = 0.0,
+    }
+}
+
+fn make(keys: Table, context: &Context) -> Result<Lirs, KeyError> {
+    let keys: LirsKeys = read_keys(keys)?;
+    let frames = context.frames as usize;
+    // At least 2 as in the authors' program, but one frame is left for a LIR block where there are two.
+    let hir = context.share(keys.hir).max(2).min(frames.saturating_sub(1).max(1));
+    let ghosts = context.share(keys.ghosts);
+    let bound = (keys.ghosts > 0.0).then_some(ghosts);
+    Ok(Lirs::new(frames, hir, bound, &context.initial, context.disk_of.len()))
+}
 
 /// The lists of `hir`; a block of S in none of them is LIR.
 const Q: usize = 0;

@@ -3,10 +3,30 @@
 //! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. Not for loops longer than the cache, where it
 //! evicts each block just before its use (use `min` as the bound, `arc` against scans).
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "lru",
+    summary: "evict the block whose last reference is oldest",
+    source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Lru, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Lru::new(&context.initial, context.disk_of.len()))
+}
 
 /// Least recently used.
 #[derive(Debug)]

@@ -5,12 +5,33 @@
 //! partial hints, blocks without a known next reference go first, least recently used first.
 //! Cost: a few words per event (an ordered bitmap of positions). Memory: 4 bytes a reference, 16 a block.
 
+use toml::Table;
+
 use std::sync::Arc;
 
-use headstart_types::{Block, Outcome, Position};
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
 
+use super::{boxed, on_demand, ReplacementRow};
 use crate::hinted::Residents;
+use crate::registry::Context;
 use crate::{Hints, Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "min",
+    summary: "evict the block whose next reference is furthest away (off-line optimum)",
+    source: "Belady, IBM Systems Journal 5(2), 1966",
+    hinted: true,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Min, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    let hints = context.hints.clone().expect("the host gives hints to rows that are `hinted`");
+    Ok(Min::new(hints, &context.initial, context.disk_of.len()))
+}
 
 /// Belady's MIN, the off-line optimum of replacement.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ pub use lirs::Lirs;
 pub use lru::Lru;
 pub use min::Min;
 pub use mru::Mru;
+use rows::{boxed, on_demand, GHOSTS_MAX};
 pub use rows::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
 pub use ru_set::RuSet;
 pub use s3_fifo::S3Fifo;

@@ -15,10 +15,30 @@
 //! Cost: constant per event; 16 bytes a resident block, 4 a block of the universe. Not for anything but loops: what
 //! is old stays for good, wasted prefetches too.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "mru",
+    summary: "evict the block that was referenced last: for loops",
+    source: "Chou and DeWitt, VLDB 1985, section 4",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Mru, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Mru::new(&context.initial, context.disk_of.len()))
+}
 
 const USED: usize = 0;
 const UNUSED: usize = 1;

@@ -18,12 +18,41 @@
 //! Cost: `size` per event. Memory: 16 bytes a resident block, 8 a block of the universe, 4 a list's entry. Not for
 //! programs that come back to their blocks: nothing else than a list's length keeps them.
 
+use toml::Table;
+
 use std::collections::VecDeque;
 
-use headstart_types::{Block, Outcome, Position};
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
 
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "ru-set",
+    summary: "evict what is in no process's list of recently used blocks: for parallel programs",
+    source: "Kotz and Ellis, RAPID Transit, sections 3 and 5.4",
+    hinted: false,
+    keys: KeyTable::of::<RuSetKeys>(),
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+keys! {
+    /// Keys of `ru-set`.
+    pub struct RuSetKeys {
+        /// Length of each process's list, in blocks.
+        #[schemars(range(min = 1, max = 1024))]
+        pub size: u32 = 1,
+    }
+}
+
+fn make(keys: Table, context: &Context) -> Result<RuSet, KeyError> {
+    let RuSetKeys { size } = read_keys(keys)?;
+    Ok(RuSet::new(size as usize, &context.initial, context.disk_of.len()))
+}
 
 const TOSSED: usize = 0;
 const UNUSED: usize = 1;

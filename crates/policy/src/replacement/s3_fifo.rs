@@ -23,11 +23,46 @@
 //! block (frames and G), 4 a block of the universe. Not for workloads without blocks used once, and not where a block's
 //! second and third use come late: S is too short for them, and what is popular leaves once before it stays.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
-use super::second_chance;
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
+
+use super::{boxed, on_demand, second_chance, ReplacementRow, GHOSTS_MAX};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "s3-fifo",
+    summary: "a small FIFO queue filters, a main one gives further chances, a ghost queue remembers",
+    source: "Yang et al., SOSP 2023, Algorithm 1",
+    hinted: false,
+    keys: KeyTable::of::<S3FifoKeys>(),
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+keys! {
+    /// Keys of `s3-fifo`.
+    pub struct S3FifoKeys {
+        /// S, as a share of the cache's blocks, rounded down; at least one block.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub small: f64 = 0.1,
+        /// G, as a multiple of the cache's blocks. 0 remembers nothing.
+        #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
+        pub ghosts: f64 = 0.9,
+        /// Until the first eviction, what S should not have goes into M.
+        pub fill_main: bool = false,
+    }
+}
+
+fn make(keys: Table, context: &Context) -> Result<S3Fifo, KeyError> {
+    let keys: S3FifoKeys = read_keys(keys)?;
+    let small = context.share(keys.small);
+    let ghosts = context.share(keys.ghosts);
+    Ok(S3Fifo::new(small, ghosts, keys.fill_main, &context.initial, context.disk_of.len()))
+}
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;

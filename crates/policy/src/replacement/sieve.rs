@@ -18,10 +18,30 @@
 //! block, 4 a block of the universe. Not for scans over a cache that is in use: a visited block that the hand has
 //! passed is safe for a whole round, new ones leave first; nor for loops, where it is FIFO.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "sieve",
+    summary: "a FIFO queue whose hand spares what was used and evicts what was not",
+    source: "Zhang et al., NSDI 2024, Algorithm 1",
+    hinted: false,
+    keys: KeyTable::NONE,
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+fn make(keys: Table, context: &Context) -> Result<Sieve, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Sieve::new(&context.initial, context.disk_of.len()))
+}
 
 /// Tags: visited since the hand passed; not; not referenced since it arrived.
 const VISITED: u16 = 1;

@@ -20,10 +20,44 @@
 //! Cost: constant per event; 16 bytes a listed block (frames and Kout), 4 a block of the universe. Not for
 //! workloads whose blocks come back later than A1out remembers: with too small a Kout it is a FIFO queue.
 
-use headstart_types::{Block, Outcome, Position};
+use toml::Table;
 
+use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
+
+use super::{boxed, on_demand, ReplacementRow, GHOSTS_MAX};
 use crate::lists::Lists;
+use crate::registry::Context;
 use crate::{Replacement, View};
+
+/// Its row in the registry.
+pub static ROW: ReplacementRow = ReplacementRow {
+    name: "2q",
+    summary: "try new blocks out in a FIFO queue, keep those that come back in an LRU list",
+    source: "Johnson and Shasha, VLDB 1994, section 2.2 (full version)",
+    hinted: false,
+    keys: KeyTable::of::<TwoQKeys>(),
+    build: |keys, context| boxed(make(keys, context)),
+    on_demand: |keys, context| on_demand(make(keys, context)),
+};
+
+keys! {
+    /// Keys of `2q`.
+    pub struct TwoQKeys {
+        /// Kin, as a share of the cache's blocks, rounded down; at least one block.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub kin: f64 = 0.25,
+        /// Kout, as a multiple of the cache's blocks. 0 remembers nothing: a FIFO queue.
+        #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
+        pub kout: f64 = 0.5,
+    }
+}
+
+fn make(keys: Table, context: &Context) -> Result<TwoQ, KeyError> {
+    let keys: TwoQKeys = read_keys(keys)?;
+    let kin = context.share(keys.kin);
+    let kout = context.share(keys.kout);
+    Ok(TwoQ::new(kin, kout, &context.initial, context.disk_of.len()))
+}
 
 const A1IN: usize = 0;
 const AM: usize = 1;

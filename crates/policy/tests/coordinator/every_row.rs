@@ -44,7 +44,7 @@ proptest! {
         frames in prop_oneof![0u32..50, Just(u32::MAX)], steps in steps(),
     ) {
         let largest = steps.iter().map(|(asked, ..)| asked.count).max().unwrap_or(0);
-        for row in COORDINATORS {
+        for row in COORDINATORS.iter().copied() {
             let first = plans(row, frames, &steps);
             prop_assert_eq!(&first, &plans(row, frames, &steps), "{}", row.name);
             for ((asked, ..), plan) in steps.iter().zip(&first) {
@@ -61,7 +61,7 @@ fn names_are_unique_and_defaults_build() {
     for (number, row) in COORDINATORS.iter().enumerate() {
         assert!(COORDINATORS[..number].iter().all(|other| other.name != row.name), "{} twice", row.name);
         assert!(!row.summary.is_empty() && !row.source.is_empty());
-        let defaults = toml::to_string(&(row.defaults)()).unwrap();
+        let defaults = toml::to_string(&row.keys.defaults()).unwrap();
         let (mut said, mut unsaid) = (build(row, &defaults, 50), build(row, "", 50));
         for number in 0..200u64 {
             let asked = Asked { file: 0, first: number * number % 90, count: 1 + (number % 7) as u32, client: 0 };
@@ -84,7 +84,7 @@ fn what_becomes_of_what_was_sent_up() {
 #[test]
 fn only_pfc_touches_requests() {
     let asked = Asked { file: 0, first: 0, count: 4, client: 0 };
-    for row in COORDINATORS {
+    for row in COORDINATORS.iter().copied() {
         let plan = build(row, "", 10).plan(Nanos(0), &asked, &Holds::default(), false);
         let bypass = u32::from(row.name == "pfc");
         assert_eq!(plan, Plan { bypass, readmore: 0 }, "{}", row.name);
@@ -97,7 +97,7 @@ fn keys_are_checked() {
         let row = coordinator(name).unwrap();
         (row.build)(keys.parse().unwrap(), &CoordinatorContext { frames: 10 }).err().expect(keys).to_string()
     };
-    for row in COORDINATORS {
+    for row in COORDINATORS.iter().copied() {
         assert!(refused(row.name, "nonsense = 1").contains("nonsense"), "{}", row.name);
     }
     for (keys, words) in [

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use headstart_policy::readahead::{
-    Asked, BuildReadAhead, Cached, Found, ReadAhead, ReadAheadContext, ReadAheadRow, Run,
-};
+use headstart_policy::readahead::{Asked, BuildReadAhead, Cached, Found, ReadAhead, ReadAheadContext, Run};
+use headstart_policy::registry::PolicyRow;
 use headstart_types::{DriveFacts, Nanos, RateBand};
 use toml::Table;
 
@@ -129,10 +128,10 @@ pub fn context(frames: u32) -> ReadAheadContext {
 }
 
 /// Builds a row with some keys, for blocks of 4 KiB.
-pub fn build(row: &ReadAheadRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
+pub fn build(row: &PolicyRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
     let keys: Table = keys.parse().expect("keys are TOML");
     let context = context(frames);
-    match row.build {
+    match row.reads_ahead().unwrap().build {
         BuildReadAhead::Apart(build) => build(keys, &context).unwrap(),
         BuildReadAhead::WithReplacement(build) => build(keys, &context).unwrap(),
     }
@@ -140,5 +139,10 @@ pub fn build(row: &ReadAheadRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> 
 
 /// The same, by name.
 pub fn named(name: &str, keys: &str) -> Box<dyn ReadAhead> {
-    build(headstart_policy::readahead::read_ahead(name).unwrap(), keys, 1 << 16)
+    build(row(name), keys, 1 << 16)
+}
+
+/// The row of a read-ahead.
+pub fn row(name: &str) -> &'static PolicyRow {
+    headstart_policy::registry::policy(name).unwrap()
 }

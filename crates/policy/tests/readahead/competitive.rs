@@ -7,7 +7,7 @@ use headstart_policy::{ReadAhead, Space};
 use headstart_types::{Block, Disk, DriveFacts, Nanos, RateBand};
 use proptest::prelude::*;
 
-use crate::common::{build, context, drive, named, Level};
+use crate::common::{build, context, drive, named, row, Level};
 
 /// Block n lies at sector 8 n.
 struct InOrder;
@@ -189,7 +189,7 @@ proptest! {
         // Nothing comes back from a disk: the depth is that of the mean seek, 78 blocks.
         let (mut one, mut other) = (Level::new(frames), Level::new(frames));
         let mut competitive = on(drive(), "shrink = false", frames as u32);
-        let mut fixed = build(read_ahead("fixed-depth").unwrap(), "depth = 78", frames as u32);
+        let mut fixed = build(row("fixed-depth"), "depth = 78", frames as u32);
         for (file, first, count, length) in runs {
             for number in 0..length {
                 let asked = Asked { file, first: first + number * u64::from(count), count, client: 0 };

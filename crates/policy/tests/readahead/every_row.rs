@@ -1,6 +1,7 @@
 //! What every read-ahead promises, whatever it is asked.
 
-use headstart_policy::readahead::{Asked, Needs, ReadAheadRow, READ_AHEADS};
+use headstart_policy::readahead::{read_aheads, Asked, Needs};
+use headstart_policy::registry::PolicyRow;
 use proptest::prelude::*;
 
 use crate::common::{build, context, Level};
@@ -26,7 +27,7 @@ fn requests() -> impl Strategy<Value = Vec<Asked>> {
 }
 
 fn answers(
-    row: &ReadAheadRow,
+    row: &PolicyRow,
     frames: usize,
     late: bool,
     blocks: Option<u64>,
@@ -47,14 +48,14 @@ proptest! {
     fn survives_anything_and_is_deterministic(
         requests in requests(), frames in 1usize..300, late: bool, blocks in prop::option::of(1u64..500),
     ) {
-        for row in READ_AHEADS {
+        for row in read_aheads() {
             let first = answers(row, frames, late, blocks, &requests);
             let again = answers(row, frames, late, blocks, &requests);
             prop_assert_eq!(&first, &again, "{}", row.name);
             for (asked, runs) in requests.iter().zip(&first) {
                 for (file, first, count) in runs {
                     prop_assert_eq!(*file, asked.file, "{}: another file's blocks", row.name);
-                    prop_assert!(!row.only_ahead || *count == 0 || *first >= asked.end(),
+                    prop_assert!(!row.reads_ahead().unwrap().only_ahead || *count == 0 || *first >= asked.end(),
                         "{}: {:?} made it name {}", row.name, asked, first);
                 }
             }
@@ -63,7 +64,7 @@ proptest! {
 
     #[test]
     fn a_first_random_read_is_spared(first in 1u64..1 << 40, file in 0u32..9) {
-        for row in READ_AHEADS.iter().filter(|row| row.spares_random) {
+        for row in read_aheads().filter(|row| row.reads_ahead().unwrap().spares_random) {
             let (mut level, mut read_ahead) = (Level::new(1000), build(row, "", 1000));
             let runs = level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0 });
             // Naming the request's own block asks for nothing.
@@ -75,7 +76,7 @@ proptest! {
 #[test]
 fn a_long_scan_is_prefetched_almost_whole() {
     const BLOCKS: u64 = 60_000;
-    for row in READ_AHEADS.iter().filter(|row| row.needs != Needs::Future) {
+    for row in read_aheads().filter(|row| row.needs() != Needs::Future) {
         let mut read_ahead = build(row, "", 30_000);
         let mut level = Level { file_blocks: Some(BLOCKS), ..Level::new(30_000) };
         for block in 0..BLOCKS {
@@ -90,19 +91,19 @@ fn a_long_scan_is_prefetched_almost_whole() {
 
 #[test]
 fn names_are_unique_and_defaults_build() {
-    for (number, row) in READ_AHEADS.iter().enumerate() {
-        assert!(READ_AHEADS[..number].iter().all(|other| other.name != row.name), "{} twice", row.name);
-        build(row, &toml::to_string(&(row.defaults)()).unwrap(), 10);
+    for (number, row) in read_aheads().enumerate() {
+        assert!(read_aheads().take(number).all(|other| other.name != row.name), "{} twice", row.name);
+        build(row, &toml::to_string(&row.keys.defaults()).unwrap(), 10);
     }
 }
 
 #[test]
 fn keys_are_checked() {
     use headstart_policy::readahead::BuildReadAhead;
-    for row in READ_AHEADS {
+    for row in read_aheads() {
         let context = context(10);
         let keys: toml::Table = "nonsense = 1".parse().unwrap();
-        let error = match row.build {
+        let error = match row.reads_ahead().unwrap().build {
             BuildReadAhead::Apart(build) => build(keys, &context).err(),
             BuildReadAhead::WithReplacement(build) => build(keys, &context).err(),
         };
@@ -114,7 +115,9 @@ fn keys_are_checked() {
 fn state_beyond_the_limit_is_forgotten() {
     // Two files read by turns with room for the state of one: neither is ever seen to be read in sequence. With room
     // for two both are.
-    for row in READ_AHEADS.iter().filter(|row| row.spares_random && (row.defaults)().contains_key("files")) {
+    for row in read_aheads()
+        .filter(|row| row.reads_ahead().unwrap().spares_random && row.keys.defaults().contains_key("files"))
+    {
         let named = |files: u32| {
             let (mut level, mut read_ahead) = (Level::new(1000), build(row, &format!("files = {files}"), 1000));
             let requests =

@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_policy::readahead::{Asked, BuildReadAhead, Found, Integrated, ReadAheadRow, READ_AHEADS};
+use headstart_policy::readahead::{read_aheads, Asked, BuildReadAhead, Found, Integrated};
+use headstart_policy::registry::PolicyRow;
 use headstart_policy::replacement::Lru;
 use headstart_policy::{Apart, Asking, BlockState, Event, Fetch, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Outcome};
@@ -67,9 +68,9 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(row: &ReadAheadRow, frames: u32, blocks_each: u64) -> Self {
+    fn new(row: &PolicyRow, frames: u32, blocks_each: u64) -> Self {
         let context = context(frames);
-        let parts: Box<dyn Integrated> = match row.build {
+        let parts: Box<dyn Integrated> = match row.reads_ahead().unwrap().build {
             BuildReadAhead::Apart(build) => {
                 let read_ahead = build(Table::new(), &context).expect("defaults build");
                 Box::new(Apart(Box::new(Lru::new(&[], 0)), Some(read_ahead)))
@@ -214,7 +215,7 @@ fn requests() -> impl Strategy<Value = Vec<Asked>> {
     prop::collection::vec(run, 1..10).prop_map(|runs| runs.concat())
 }
 
-fn fetched(row: &ReadAheadRow, frames: u32, blocks_each: u64, requests: &[Asked], eager: bool) -> Vec<(u32, u64)> {
+fn fetched(row: &PolicyRow, frames: u32, blocks_each: u64, requests: &[Asked], eager: bool) -> Vec<(u32, u64)> {
     let mut level = Checked::new(row, frames, blocks_each);
     for asked in requests {
         level.ask(*asked);
@@ -232,7 +233,7 @@ proptest! {
     fn nothing_is_fetched_beyond_the_end_or_twice(
         requests in requests(), frames in 1u32..200, blocks_each in 1u64..140, eager: bool,
     ) {
-        for row in READ_AHEADS {
+        for row in read_aheads() {
             let first = fetched(row, frames, blocks_each, &requests, eager);
             let again = fetched(row, frames, blocks_each, &requests, eager);
             prop_assert_eq!(first, again, "{}", row.name);
@@ -261,7 +262,7 @@ fn fetched_after_one(level: &mut Checked) -> Vec<(u32, u64)> {
 #[test]
 fn demands_go_before_prefetches_where_frames_are_short() {
     // Four frames, of which a window of competitive takes two.
-    let row = READ_AHEADS.iter().find(|row| row.name == "competitive").expect("a row");
+    let row = read_aheads().find(|row| row.name == "competitive").expect("a row");
     let mut level = Checked::new(row, 4, 100);
     assert_eq!(ask_one(&mut level, 0, 0), [(0, 0), (0, 1)]);
     assert_eq!(ask_one(&mut level, 1, 0), [(1, 0), (1, 1)]);
@@ -286,8 +287,8 @@ fn most_remembered(files: usize, frames: usize) -> usize {
 fn what_is_remembered_has_an_end() {
     const FILES: usize = 4;
     const FRAMES: u32 = 20;
-    for row in READ_AHEADS {
-        let has = |key: &str| (row.defaults)().contains_key(key);
+    for row in read_aheads() {
+        let has = |key: &str| row.keys.defaults().contains_key(key);
         let keys = ["files", "extents"].map(|key| if has(key) { format!("{key} = {FILES}\n") } else { String::new() });
         let (mut level, mut read_ahead) = (Level::new(FRAMES as usize), build(row, &keys.concat(), FRAMES));
         let mut most = 0;
@@ -302,7 +303,9 @@ fn what_is_remembered_has_an_end() {
             }
         }
         assert!(most <= most_remembered(FILES, FRAMES as usize), "{} keeps {most} in mind", row.name);
-        let keeps = has("files") || has("extents") || matches!(row.build, BuildReadAhead::WithReplacement(_));
+        let keeps = has("files")
+            || has("extents")
+            || matches!(row.reads_ahead().unwrap().build, BuildReadAhead::WithReplacement(_));
         assert_eq!(most > 0, keeps || row.name == "amp", "{} keeps {most} in mind", row.name);
     }
 }
@@ -310,7 +313,7 @@ fn what_is_remembered_has_an_end() {
 #[test]
 fn a_read_ahead_that_forgets_nothing_is_seen() {
     // The bound is not so wide that nothing could exceed it: with room for all 600 files state is kept for all of them.
-    let row = READ_AHEADS.iter().find(|row| row.name == "stride").expect("a row");
+    let row = read_aheads().find(|row| row.name == "stride").expect("a row");
     let (mut level, mut read_ahead) = (Level::new(20), build(row, "", 20));
     for file in 0..2000u32 {
         level.ask(&mut *read_ahead, Asked { file, first: 0, count: 1, client: 0 });

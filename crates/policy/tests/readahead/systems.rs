@@ -1,9 +1,9 @@
 //! The read-aheads of databases, file systems and object-store clients, and `stride`.
 
-use headstart_policy::readahead::{read_ahead, Asked};
+use headstart_policy::readahead::Asked;
 use headstart_policy::ReadAhead;
 
-use crate::common::{build, named, Level};
+use crate::common::{build, named, row, Level};
 
 /// Single blocks; of those that made something be named, what.
 fn scan(level: &mut Level, policy: &mut dyn ReadAhead, blocks: impl Iterator<Item = u64>) -> Vec<(u64, u64, u32)> {
@@ -120,7 +120,7 @@ fn zfs_drops_the_furthest_of_ten_ranges() {
 
 #[test]
 fn innodb_reads_the_next_extent_after_one_read_in_order() {
-    let fresh = || (Level::new(30_000), build(read_ahead("innodb").unwrap(), "", 30_000));
+    let fresh = || (Level::new(30_000), build(row("innodb"), "", 30_000));
     let (mut level, mut innodb) = fresh();
     assert_eq!(scan(&mut level, &mut *innodb, 0..129), [(63, 64, 64), (127, 128, 64)]);
     // Downwards: 64, the last page read of its extent.
@@ -145,7 +145,7 @@ fn innodb_reads_the_next_extent_after_one_read_in_order() {
     level.file_blocks = Some(127);
     assert_eq!(scan(&mut level, &mut *innodb, (64..127).rev()), []);
     // A threshold of 0 turns it off; one of 1 lets 63 of 64 pages fail.
-    let with = |threshold| build(read_ahead("innodb").unwrap(), &format!("threshold = {threshold}"), 30_000);
+    let with = |threshold| build(row("innodb"), &format!("threshold = {threshold}"), 30_000);
     assert_eq!(scan(&mut Level::new(30_000), &mut *with(0), 0..64), []);
     assert_eq!(scan(&mut Level::new(30_000), &mut *with(1), [63].into_iter()), [(63, 64, 64)]);
 }
@@ -153,7 +153,7 @@ fn innodb_reads_the_next_extent_after_one_read_in_order() {
 #[test]
 fn innodb_has_smaller_extents_in_small_pools() {
     // 500 pages: 500 / 32 = 15, so 16.
-    let (mut level, mut innodb) = (Level::new(500), build(read_ahead("innodb").unwrap(), "", 500));
+    let (mut level, mut innodb) = (Level::new(500), build(row("innodb"), "", 500));
     assert_eq!(scan(&mut level, &mut *innodb, 0..16), [(15, 16, 16)]);
 }
 
@@ -232,7 +232,7 @@ fn mountpoint_ends_with_the_object() {
 #[test]
 fn mountpoint_windows_fit_the_level() {
     // 1 MiB + 128 KiB = 288 blocks, but 100 frames allow 50.
-    let mut mountpoint = build(read_ahead("mountpoint-s3").unwrap(), "", 100);
+    let mut mountpoint = build(row("mountpoint-s3"), "", 100);
     assert_eq!(Level::new(100).read(&mut *mountpoint, 0, 1), [(1, 49)]);
     assert_eq!(Level::new(1000).read(&mut *named("mountpoint-s3", ""), 7, 1), [(8, 287)]);
 }

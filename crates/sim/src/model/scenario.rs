@@ -11,7 +11,7 @@
 use headstart_analytic::file_system::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Seeks, Work};
 use headstart_device::{Device, Mechanics};
 use headstart_policy::readahead::Size;
-use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
+use headstart_types::{read_table, Bytes, KeyError, Nanos};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
@@ -143,7 +143,7 @@ fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> 
     let table = scenario.resolved.get(section);
     let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
     let alone = Table::from_iter([("value".to_owned(), value)]);
-    let read: Alone<K> = typed_keys(alone).map_err(|error| KeyError { key: format!("{section}.{key}"), ..error })?;
+    let read: Alone<K> = read_table(alone).map_err(|error| KeyError { key: format!("{section}.{key}"), ..error })?;
     Ok(read.value)
 }
 

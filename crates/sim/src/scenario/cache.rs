@@ -1,7 +1,6 @@
 //! Section `[cache]`, which is the first level.
 
-use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
-use serde::Deserialize;
+use headstart_types::{as_text_if_any, keys, read_keys, Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
 use super::workload::{WorkloadKeys, Writes};
@@ -55,15 +54,27 @@ pub fn share_of(share: f64, distinct: usize) -> u32 {
 /// Ways to say how large a cache is, of which one is given.
 pub const SIZES: [&str; 3] = ["blocks", "size", "footprint"];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCache {
-    name: String,
-    blocks: Option<i64>,
-    size: Option<Bytes>,
-    footprint: Option<f64>,
-    initial: Vec<String>,
-    write_delay: Option<Nanos>,
+keys! {
+    /// Section `[cache]`: one level. One of blocks, size and footprint says how large it is; default: 1280 blocks.
+    pub struct CacheSection {
+        /// In the result, and for the sizes of levels below.
+        name: String = default_name(0),
+        /// Its size in blocks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        blocks: Option<i64> = None,
+        /// Its size in bytes, such as "10MiB".
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        size: Option<Bytes> = None,
+        /// Its size as a share of the distinct blocks, such as 0.05.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        footprint: Option<f64> = None,
+        /// Blocks that are there at the start, by name, least recently used first.
+        initial: Vec<String> = Vec::new(),
+        /// With `workload.writes = "back"`, a block goes to its device so long after it became dirty.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        #[schemars(extend("x-absent" = "\"30s\" where workload.writes is \"back\""))]
+        write_delay: Option<Nanos> = None,
+    }
 }
 
 /// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
@@ -92,7 +103,7 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
         table.insert("blocks".into(), Value::Integer(DEFAULT_BLOCKS));
     }
     let resolved = table.clone();
-    let raw: RawCache = typed_keys(table)?;
+    let raw: CacheSection = read_keys(table)?;
     if raw.write_delay.is_some_and(|delay| delay > TIME_MAX) {
         return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
     }
@@ -105,9 +116,9 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
         }
     };
     let size = match raw {
-        RawCache { blocks: Some(count), .. } => blocks("blocks", i128::from(count))?,
-        RawCache { size: Some(size), .. } => blocks("size", i128::from(size.0 / block_bytes))?,
-        RawCache { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
+        CacheSection { blocks: Some(count), .. } => blocks("blocks", i128::from(count))?,
+        CacheSection { size: Some(size), .. } => blocks("size", i128::from(size.0 / block_bytes))?,
+        CacheSection { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
         _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
     };
     Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay }, resolved))

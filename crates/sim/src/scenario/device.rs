@@ -73,10 +73,10 @@ pub enum CacheSegments {
 }
 
 /// Commands of the deepest queue: NVMe's limit.
-const QUEUE_DEPTH_MAX: u32 = 65_536;
+pub(super) const QUEUE_DEPTH_MAX: u32 = 65_536;
 
 /// More disks than anybody has; keeps a slip of the finger from filling the memory.
-const DISKS_MAX: i64 = 100_000;
+pub(super) const DISKS_MAX: i64 = 100_000;
 
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {

@@ -1,11 +1,12 @@
 //! Keys of `workload.placement = "ffs"`: a Fast File System as `newfs` would make it, and how it has been used since.
 
-use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
-use serde::{Deserialize, Serialize, Serializer};
+use headstart_types::{as_text, as_text_if_any, keys, read_keys, Bytes, KeyError, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Table;
 
 /// When inodes are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Opens {
     /// All files were opened before the run: their inodes are in memory, and the arm stands at the one opened last.
@@ -15,67 +16,44 @@ pub enum Opens {
     Read,
 }
 
-/// A file system's parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FfsKeys {
-    /// Bytes of a cylinder group.
-    #[serde(serialize_with = "as_text")]
-    pub cylinder_group: Bytes,
-    /// Bytes that are laid one after another: maxcontig.
-    #[serde(serialize_with = "as_text")]
-    pub cluster: Bytes,
-    /// Blocks that the inode points to.
-    pub direct_blocks: u32,
-    /// What the disk turns on between one cluster and the next: rotdelay.
-    #[serde(serialize_with = "as_text")]
-    pub rotational_delay: Nanos,
-    /// Bytes of a fragment.
-    #[serde(serialize_with = "as_text")]
-    pub fragment: Bytes,
-    /// Share of each group that other files have taken.
-    pub full: f64,
-    /// Bytes of a run of free blocks, on average, where a share is taken.
-    #[serde(serialize_with = "as_text")]
-    pub free_run: Bytes,
-    /// Files, in table order, of a directory, whose files lie in one cylinder group.
-    pub directory_files: u32,
-    /// When inodes are read.
-    pub opens: Opens,
-    /// Bytes of the file system; absent: the devices'.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
-    pub size: Option<Bytes>,
-}
-
-/// As a user would write it.
-fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
-fn as_text_if_any<S: Serializer>(value: &Option<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(bytes) => serializer.collect_str(bytes),
-        None => serializer.serialize_none(),
-    }
-}
-
-impl Default for FfsKeys {
-    /// Cylinder group, cluster and direct blocks: shriver99, Table 1 and section 2.1. Fragment: the eighth of a
-    /// block, the smallest that there is. Rotational delay: none, as `newfs` has it for disks with a track buffer.
-    /// The rest: an empty file system, files spread over the disk (shriver99, appendix A), opened before (ditto).
-    fn default() -> Self {
-        Self {
-            cylinder_group: Bytes(16 << 20),
-            cluster: Bytes(64 << 10),
-            direct_blocks: 12,
-            rotational_delay: Nanos::ZERO,
-            fragment: Bytes(1 << 10),
-            full: 0.0,
-            free_run: Bytes(64 << 10),
-            directory_files: 1,
-            opens: Opens::Before,
-            size: None,
-        }
+keys! {
+    /// A file system's parameters.
+    ///
+    /// Cylinder group, cluster and direct blocks: shriver99, Table 1 and section 2.1. Fragment: the eighth of a block, the
+    /// smallest that there is. Rotational delay: none, as `newfs` has it for disks with a track buffer. The rest: an empty
+    /// file system, files spread over the disk (shriver99, appendix A), opened before (ditto).
+    #[derive(Copy, PartialEq)]
+    pub struct FfsKeys {
+        /// Bytes of a cylinder group.
+        #[serde(serialize_with = "as_text")]
+        pub cylinder_group: Bytes = Bytes(16 << 20),
+        /// Bytes that are laid one after another: maxcontig.
+        #[serde(serialize_with = "as_text")]
+        pub cluster: Bytes = Bytes(64 << 10),
+        /// Blocks that the inode points to.
+        #[schemars(range(min = 1))]
+        pub direct_blocks: u32 = 12,
+        /// What the disk turns on between one cluster and the next: rotdelay.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "100ms"))]
+        pub rotational_delay: Nanos = Nanos::ZERO,
+        /// Bytes of a fragment.
+        #[serde(serialize_with = "as_text")]
+        pub fragment: Bytes = Bytes(1 << 10),
+        /// Share of each group that other files have taken.
+        #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
+        pub full: f64 = 0.0,
+        /// Bytes of a run of free blocks, on average, where a share is taken.
+        #[serde(serialize_with = "as_text")]
+        pub free_run: Bytes = Bytes(64 << 10),
+        /// Files, in table order, of a directory, whose files lie in one cylinder group.
+        #[schemars(range(min = 1))]
+        pub directory_files: u32 = 1,
+        /// When inodes are read.
+        pub opens: Opens = Opens::Before,
+        /// Bytes of the file system; absent: the devices'.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        pub size: Option<Bytes> = None,
     }
 }
 
@@ -88,7 +66,7 @@ impl FfsKeys {
     /// # Errors
     /// The key at fault.
     pub fn read(table: Table, block_bytes: u64) -> Result<Self, KeyError> {
-        let keys: Self = typed_keys(table)?;
+        let keys: Self = read_keys(table)?;
         let range = |key: &str, problem: String, allowed: String| Err(KeyError::new(key, problem, allowed));
         let whole_blocks =
             [("cylinder_group", keys.cylinder_group, GROUP_BLOCKS_MAX), ("cluster", keys.cluster, 1 << 16)];
@@ -103,16 +81,8 @@ impl FfsKeys {
             let allowed = "an eighth, a quarter, a half or the whole of a block, in whole sectors".to_owned();
             return range("fragment", format!("{} is out of range", keys.fragment), allowed);
         }
-        if !(0.0..1.0).contains(&keys.full) {
-            return range("full", format!("{} is out of range", keys.full), "a number from 0 to below 1".to_owned());
-        }
         if keys.free_run.0 < block_bytes {
             return range("free_run", format!("{} is out of range", keys.free_run), "one block at least".to_owned());
-        }
-        for (key, number) in [("direct_blocks", keys.direct_blocks), ("directory_files", keys.directory_files)] {
-            if number == 0 {
-                return range(key, "0 is out of range".to_owned(), "a whole number from 1".to_owned());
-            }
         }
         let groups = keys.groups(keys.size.map_or(u64::MAX, |size| size.0), block_bytes);
         if groups == 0 || super::super::workload::group_header(&keys, block_bytes) >= keys.group_blocks(block_bytes) {
@@ -122,10 +92,6 @@ impl FfsKeys {
                 "leaves no block for files".to_owned(),
                 allowed,
             );
-        }
-        if keys.rotational_delay > ROTATIONAL_DELAY_MAX {
-            let allowed = format!("a time of at most {ROTATIONAL_DELAY_MAX}");
-            return range("rotational_delay", format!("{} is too long", keys.rotational_delay), allowed);
         }
         Ok(keys)
     }
@@ -142,6 +108,3 @@ impl FfsKeys {
         bytes / block_bytes / self.group_blocks(block_bytes)
     }
 }
-
-/// A few turns of the slowest disks.
-const ROTATIONAL_DELAY_MAX: Nanos = Nanos(100_000_000);

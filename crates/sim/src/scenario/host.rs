@@ -1,24 +1,32 @@
 //! Section `[host]`.
 
-use headstart_types::{typed_keys, KeyError, Nanos};
-use serde::{Deserialize, Serialize};
+use headstart_types::{as_text, keys, read_keys, KeyError, Nanos};
 use toml::{Table, Value};
 
 use super::{Arrival, DeviceKeys, Placement, WorkloadKeys};
-use crate::limits::COST_MAX;
 
-/// Section `[host]`: processor time, charged to the process. Every command takes its defaults from [`read`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HostKeys {
-    /// For each device request.
-    pub driver_overhead: Nanos,
-    /// For each reference, to find and hand over the block.
-    pub hit_time: Nanos,
-    /// For each request.
-    pub system_call: Nanos,
-    /// For each KiB handed over.
-    pub copy_per_kib: Nanos,
+keys! {
+    /// Section `[host]`: processor time, charged to the process.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct HostKeys {
+        /// For each device request. Default: that of the device's class; nothing with open arrivals and with
+        /// `placement = "ffs"`.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        pub driver_overhead: Nanos = Nanos::ZERO,
+        /// For each reference, to find and hand over the block.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        pub hit_time: Nanos = Nanos::ZERO,
+        /// For each request.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        pub system_call: Nanos = Nanos::ZERO,
+        /// For each KiB handed over.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        pub copy_per_kib: Nanos = Nanos::ZERO,
+    }
 }
 
 impl HostKeys {
@@ -43,23 +51,10 @@ fn driver_overhead(workload: &WorkloadKeys, device: &DeviceKeys) -> Nanos {
 pub fn read(mut table: Table, workload: &WorkloadKeys, device: &DeviceKeys) -> Result<HostKeys, KeyError> {
     let default = || Value::String(driver_overhead(workload, device).to_string());
     table.entry("driver_overhead").or_insert_with(default);
-    let host: HostKeys = typed_keys(table)?;
-    match rows(&host).into_iter().find(|(_, cost)| *cost > COST_MAX) {
-        Some((key, cost)) => Err(KeyError::new(key, format!("{cost} is too long"), "a time of at most 1h")),
-        None => Ok(host),
-    }
-}
-
-fn rows(host: &HostKeys) -> [(&'static str, Nanos); 4] {
-    [
-        ("driver_overhead", host.driver_overhead),
-        ("hit_time", host.hit_time),
-        ("system_call", host.system_call),
-        ("copy_per_kib", host.copy_per_kib),
-    ]
+    read_keys(table)
 }
 
 /// It with all defaults, as a table.
 pub fn table(host: &HostKeys) -> Table {
-    rows(host).into_iter().map(|(key, time)| (key.to_owned(), Value::String(time.to_string()))).collect()
+    Table::try_from(host).expect("keys are plain values")
 }

@@ -40,7 +40,7 @@ pub enum LowerSize {
 }
 
 /// Levels of one tier at most.
-const CLIENTS_MAX: i64 = 10_000;
+pub(super) const CLIENTS_MAX: i64 = 10_000;
 
 /// Keys of a level.
 const KEYS: [&str; 10] = [
@@ -109,7 +109,7 @@ fn read_one(
     let (link, link_table) = read_link(table.remove("link"))?;
     let coordinator = named_table(&mut table, "coordinator", "none")?;
     let row = coordinators::coordinator(&coordinator.0).map_err(|error| error.within("coordinator"))?;
-    let mut coordinator_keys = (row.defaults)();
+    let mut coordinator_keys = row.keys.defaults();
     coordinator_keys.extend(coordinator.1);
     if let Some((key, _)) = table.iter().next() {
         return Err(KeyError::unknown_key(key, KEYS.into_iter()));

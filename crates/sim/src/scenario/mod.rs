@@ -15,6 +15,7 @@ mod normal;
 mod overrides;
 mod policy;
 mod process;
+mod schema;
 mod source;
 mod unset;
 mod workload;
@@ -32,6 +33,7 @@ pub use level::{LowerKeys, LowerSize};
 use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys};
 pub use process::{Meets, PatternKeys, ProcessKeys};
+pub use schema::schema;
 pub use source::Source;
 pub use workload::{
     Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,

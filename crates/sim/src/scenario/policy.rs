@@ -1,9 +1,8 @@
 //! Section `[policy]`.
 
-use headstart_policy::readahead::{BuildReadAhead, Needs, READ_AHEADS};
-use headstart_policy::registry::{self, ReplacementRow};
-use headstart_types::{typed_keys, KeyError};
-use serde::Deserialize;
+use headstart_policy::readahead::Needs;
+use headstart_policy::registry::{self, PolicyRow, ReplacementRow};
+use headstart_types::{keys, read_keys, KeyError};
 use toml::{Table, Value};
 
 /// The policy of a level.
@@ -22,42 +21,46 @@ pub struct PolicyKeys {
 }
 
 impl PolicyKeys {
+    /// Its row.
+    #[must_use]
+    pub fn row(&self) -> &'static PolicyRow {
+        registry::policy(self.name).expect("names are those of rows")
+    }
+
     /// Whether it works from disclosed references.
     #[must_use]
     pub fn needs_hints(&self) -> bool {
-        let policy = registry::POLICIES.iter().find(|row| row.name == self.name);
-        let replacement = registry::REPLACEMENTS.iter().find(|row| row.name == self.replacement);
-        let open = policy.is_none_or(|row| row.open_replacement);
-        policy.is_some_and(|row| row.hinted) || (open && replacement.is_some_and(|row| row.hinted))
+        let replacement = || registry::replacement(self.replacement).is_ok_and(|row| row.hinted);
+        self.row().is_hinted() || (self.row().has_open_replacement() && replacement())
     }
 
     /// Whether it is a read-ahead, which is asked about whole requests.
     #[must_use]
     pub fn asks(&self) -> bool {
-        registry::POLICIES.iter().all(|row| row.name != self.name)
+        self.row().reads_ahead().is_some()
     }
 
     /// What it has to be told beside what a level has.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        READ_AHEADS.iter().find(|row| row.name == self.name).map_or(Needs::Nothing, |row| row.needs)
+        self.row().needs()
     }
 
     /// Whether it is for parallel programs only.
     #[must_use]
     pub fn parallel(&self) -> bool {
-        is_parallel(self.name)
+        self.row().is_parallel()
     }
 }
 
 /// Whether the policy of this name is for parallel programs only.
 pub fn is_parallel(name: &str) -> bool {
-    registry::POLICIES.iter().any(|row| row.name == name && row.parallel)
+    registry::policy(name).is_ok_and(PolicyRow::is_parallel)
 }
 
 /// Whether the policy of this name is a read-ahead, which is asked about whole requests.
 pub fn is_read_ahead(name: &str) -> bool {
-    READ_AHEADS.iter().any(|row| row.name == name)
+    registry::policy(name).is_ok_and(|row| row.reads_ahead().is_some())
 }
 
 /// Partial disclosure of the references.
@@ -69,86 +72,54 @@ pub enum HintsKeys {
     Fraction(f64, u64),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawHints {
-    window: Option<u32>,
-    fraction: Option<f64>,
-    seed: Option<u64>,
+keys! {
+    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`. Without it all references are disclosed.
+    pub struct RawHints {
+        /// The next so many references are disclosed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<u32> = None,
+        /// Each reference is disclosed with this probability.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0, max = 1.0))]
+        fraction: Option<f64> = None,
+        /// Of the draws; 1 if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seed: Option<u64> = None,
+    }
 }
 
 const DEFAULT_HINT_SEED: u64 = 1;
 
 fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
-    match typed_keys(table)? {
+    match read_keys(table)? {
         RawHints { window: Some(window), fraction: None, seed: None } => Ok(HintsKeys::Window(window)),
-        RawHints { window: None, fraction: Some(share), seed } if (0.0..=1.0).contains(&share) => {
+        RawHints { window: None, fraction: Some(share), seed } => {
             Ok(HintsKeys::Fraction(share, seed.unwrap_or(DEFAULT_HINT_SEED)))
-        }
-        RawHints { window: None, fraction: Some(share), .. } => {
-            Err(KeyError::new("fraction", format!("{share} is out of range"), "a number from 0 to 1"))
         }
         _ => Err(KeyError::new("", "needs one way to disclose", "{window = N} or {fraction = x, seed = s}")),
     }
 }
 
-/// The replacement of read-aheads, where it is not given.
-const DEFAULT_REPLACEMENT: &str = "lru";
-
-/// A policy or a read-ahead.
-struct Row {
-    name: &'static str,
-    asks: bool,
-    hinted: bool,
-    open_replacement: bool,
-    default_replacement: &'static str,
-    defaults: fn() -> Table,
-}
-
-impl Row {
-    fn of(name: &str) -> Result<Self, KeyError> {
-        if let Some(row) = registry::POLICIES.iter().find(|row| row.name == name) {
-            return Ok(Self {
-                name: row.name,
-                asks: row.parallel,
-                hinted: row.hinted,
-                open_replacement: row.open_replacement,
-                default_replacement: row.default_replacement,
-                defaults: row.defaults,
-            });
-        }
-        if let Some(row) = READ_AHEADS.iter().find(|row| row.name == name) {
-            let open_replacement = matches!(row.build, BuildReadAhead::Apart(_));
-            return Ok(Self {
-                name: row.name,
-                asks: true,
-                hinted: false,
-                open_replacement,
-                default_replacement: DEFAULT_REPLACEMENT,
-                defaults: row.defaults,
-            });
-        }
-        let policies = registry::POLICIES.iter().map(|row| row.name);
-        Err(KeyError::unknown("name", "policy", name, policies.chain(READ_AHEADS.iter().map(|row| row.name))))
-    }
-}
+/// The replacement that is named where a policy chooses its victims itself.
+const UNUSED_REPLACEMENT: &str = "lru";
 
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let mut resolved = Table::new();
     let name = text(&mut table, "name", "demand")?;
-    let row = Row::of(&name)?;
+    let row = registry::policy(&name)?;
     resolved.insert("name".into(), row.name.into());
-    if table.contains_key("replacement") && !row.open_replacement {
+    if table.contains_key("replacement") && !row.has_open_replacement() {
         let problem = format!("{} chooses its victims itself", row.name);
         return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
     }
-    let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"), row.default_replacement)?;
-    if row.asks && row.open_replacement && replacement_row.hinted {
+    let (replacement_row, replacement_keys) =
+        read_replacement(table.remove("replacement"), row.default_replacement.unwrap_or(UNUSED_REPLACEMENT))?;
+    if !row.goes_by_blocks() && row.has_open_replacement() && replacement_row.hinted {
         let problem = format!("{} knows only what is referenced, {} fetches more", replacement_row.name, row.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
     }
-    if row.open_replacement {
+    if row.has_open_replacement() {
         let name = Value::from(replacement_row.name);
         let value = match replacement_keys.is_empty() {
             true => name,
@@ -159,7 +130,7 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let hints = match table.remove("hints") {
         None => None,
         Some(Value::Table(hints)) => {
-            if !row.hinted && !replacement_row.hinted {
+            if !row.is_hinted() && !replacement_row.hinted {
                 let problem = format!("{} with {} takes no hints", row.name, replacement_row.name);
                 return Err(KeyError::new("hints", problem, "a hinted policy, or replacement = \"min\""));
             }
@@ -172,7 +143,7 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
         }
         Some(_) => return Err(KeyError::new("hints", "is no table", "{window = N} or {fraction = x, seed = s}")),
     };
-    let mut own = (row.defaults)();
+    let mut own = row.keys.defaults();
     own.extend(table);
     resolved.extend(own.clone());
     let replacement = replacement_row.name;
@@ -194,7 +165,7 @@ fn read_replacement(value: Option<Value>, default: &str) -> Result<(&'static Rep
         }
     };
     let row = registry::replacement(&name)?;
-    let mut keys = (row.defaults)();
+    let mut keys = row.keys.defaults();
     keys.extend(given);
     Ok((row, keys))
 }

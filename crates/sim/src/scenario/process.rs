@@ -2,8 +2,9 @@
 
 use headstart_engine::parallel::{Contention, IdleOrder};
 use headstart_trace::patterns;
-use headstart_types::{typed_keys, KeyError, Nanos, Position};
-use serde::Deserialize;
+use headstart_types::{as_text, defaults_of, keys, read_keys, KeyError, Nanos, Position};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::policy::{named_table, text};
@@ -81,63 +82,72 @@ impl ProcessKeys {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    prefetch_action: String,
-    action_issues: Issues,
-    min_time: Nanos,
-    min_lead: Position,
-    buffers: u32,
-    for_others: bool,
-    idle_order: Order,
-    contention: Nanos,
-    contention_scope: Contends,
+keys! {
+    /// Section `[process]`: processes as one parallel program. An action took 6 to 16 ms (kotz-ellis, section 6.2).
+    pub struct ProcessSection {
+        /// What a prefetch action takes: a time such as "10ms", or "uniform:6ms:16ms".
+        prefetch_action: String = "uniform:6ms:16ms".to_owned(),
+        /// When the request of a prefetch action enters the disk's queue.
+        action_issues: Issues = Issues::End,
+        /// No action begins that is not expected to have this much idle time before it.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        min_time: Nanos = Nanos::ZERO,
+        /// Which of several idle processors takes on the next action.
+        idle_order: Order = Order::Longest,
+        /// Time for which a look-up holds the shared structures.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        contention: Nanos = Nanos::ZERO,
+        /// What holds the shared structures.
+        contention_scope: Contends = Contends::LookUps,
+        /// No block is prefetched that is fewer references beyond its string's cursor.
+        min_lead: Position = 0,
+        /// Blocks prefetched and not used at most; 0: one for each process.
+        buffers: u32 = 0,
+        /// Processors prefetch what only other processes will read, too.
+        for_others: bool = true,
+    }
 }
 
-#[derive(Deserialize)]
+/// When a request enters the queue.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Issues {
+    /// When the action begins.
     Start,
+    /// When the action ends.
     End,
 }
 
-#[derive(Deserialize)]
+/// Which processor comes first.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Order {
+    /// The one that expects the longest idle time.
     Longest,
+    /// The one that expects the shortest idle time.
     Shortest,
+    /// The one of the lowest number.
     Number,
 }
 
-#[derive(Deserialize)]
+/// What contends.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Contends {
+    /// Look-ups.
     LookUps,
+    /// Look-ups and prefetch actions.
     All,
 }
 
 /// Processes of the original's machine (kotz-ellis, section 5.4).
-const COUNT: u32 = 20;
+pub(super) const COUNT: u32 = 20;
 /// Processes at most: their numbers and strings are kept.
-const COUNT_MAX: u32 = 100_000;
+pub(super) const COUNT_MAX: u32 = 100_000;
 /// Reads between two meetings (kotz-ellis, section 5.4).
 const EVERY: i64 = 10;
-
-/// Every key that does not depend on others, with its default. An action took 6 to 16 ms (kotz-ellis, section 6.2).
-fn defaults() -> Table {
-    let mut table = Table::new();
-    table.insert("prefetch_action".into(), "uniform:6ms:16ms".into());
-    table.insert("action_issues".into(), "end".into());
-    table.insert("min_time".into(), "0s".into());
-    table.insert("idle_order".into(), "longest".into());
-    table.insert("contention".into(), "0s".into());
-    table.insert("contention_scope".into(), "look-ups".into());
-    table.insert("min_lead".into(), 0.into());
-    table.insert("buffers".into(), 0.into());
-    table.insert("for_others".into(), true.into());
-    table
-}
 
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
@@ -148,14 +158,9 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         false => None,
     };
     let (meets, barrier) = read_barrier(table.remove("barrier")).map_err(|error| error.within("barrier"))?;
-    let mut resolved = defaults();
+    let mut resolved = defaults_of::<ProcessSection>();
     resolved.extend(table);
-    let raw: Raw = typed_keys(resolved.clone())?;
-    for (key, time) in [("min_time", raw.min_time), ("contention", raw.contention)] {
-        if time > COST_MAX {
-            return Err(KeyError::new(key, format!("{time} is too long"), "a time of at most 1h"));
-        }
-    }
+    let raw: ProcessSection = read_keys(resolved.clone())?;
     let keys = ProcessKeys {
         count,
         pattern,

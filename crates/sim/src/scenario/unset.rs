@@ -1,12 +1,17 @@
 //! Keys that a scenario leaves out and that have no value to show in their place: their default depends on the run or on
 //! another key, or there is none. What holds instead, in words.
 
+use headstart_types::{absent_in_words, schema_of};
+use toml::{Table, Value};
+
+use super::cache::CacheSection;
+use super::workload::WorkloadSection;
 use super::{Input, Scenario, Writes};
 
 impl Scenario {
     /// Keys that are absent from [`Scenario::resolved`], and what holds in their place.
     #[must_use]
-    pub fn computed_defaults(&self) -> Vec<(String, &'static str)> {
+    pub fn computed_defaults(&self) -> Vec<(String, String)> {
         let (cache, policy) = match self.lower.is_empty() {
             true => ("cache", "policy"),
             false => ("level[0]", "level[0].policy"),
@@ -17,75 +22,61 @@ impl Scenario {
             (policy, self.unset_of_policy()),
             ("device", self.unset_of_device()),
         ];
-        let named = |(section, keys): (&str, Vec<(String, &'static str)>)| -> Vec<_> {
+        let named = |(section, keys): (&str, Vec<(String, String)>)| -> Vec<_> {
             keys.into_iter().map(|(key, words)| (format!("{section}.{key}"), words)).collect()
         };
         sections.into_iter().flat_map(named).collect()
     }
 
-    fn unset_of_workload(&self) -> Vec<(String, &'static str)> {
-        let workload = &self.workload;
-        let mut found = Vec::new();
-        if matches!(workload.input, Input::Pattern) {
-            return found;
-        }
-        if workload.compute_total.is_none() {
-            found.push(("compute_total".to_owned(), "none: think times are scaled to no sum"));
-        }
-        if workload.placement.is_none() && !self.is_inline() {
-            let default = "\"table-order\" if the trace tells files apart, else \"address\"";
-            found.push(("placement".to_owned(), default));
-        }
-        if self.resolved.get("workload").is_some_and(|keys| keys.get("chunk_blocks").is_none()) {
-            found.push(("chunk_blocks".to_owned(), "64 where workload.addresses is \"compact-chunks\""));
-        }
-        if workload.limit.is_none() {
-            found.push(("limit".to_owned(), "none: all requests"));
-        }
+    fn unset_of_workload(&self) -> Vec<(String, String)> {
+        let Some(given) = self.resolved.get("workload").and_then(Value::as_table) else { return Vec::new() };
+        let mut found = match self.workload.input {
+            Input::Pattern => Vec::new(),
+            _ => absent_in_words(&schema_of::<WorkloadSection>(), given),
+        };
+        found.retain(|(key, _)| key != "placement" || !self.is_inline());
         found
     }
 
-    fn unset_of_cache(&self) -> Vec<(String, &'static str)> {
-        match self.workload.writes {
-            Writes::Back => Vec::new(),
-            _ => vec![("write_delay".to_owned(), "\"30s\" where workload.writes is \"back\"")],
+    fn unset_of_cache(&self) -> Vec<(String, String)> {
+        let mut given = Table::new();
+        if self.workload.writes == Writes::Back {
+            given.insert("write_delay".to_owned(), true.into());
         }
+        absent_in_words(&schema_of::<CacheSection>(), &given)
     }
 
-    fn unset_of_policy(&self) -> Vec<(String, &'static str)> {
+    fn unset_of_policy(&self) -> Vec<(String, String)> {
         let policy = &self.policy;
-        let row = headstart_policy::registry::POLICIES.iter().find(|row| row.name == policy.name);
-        let computed = row.map_or(&[][..], |row| row.computed).iter();
-        let absent = computed.filter(|(key, _)| !policy.keys.contains_key(*key));
-        let mut found: Vec<_> = absent.map(|(key, words)| ((*key).to_owned(), *words)).collect();
+        let mut found = policy.row().keys.absent(&policy.keys);
         if policy.needs_hints() && policy.hints.is_none() {
-            found.push(("hints".to_owned(), "none: every reference is disclosed"));
+            found.push(absent("hints", "none: every reference is disclosed"));
         }
         found
     }
 
-    fn unset_of_device(&self) -> Vec<(String, &'static str)> {
+    fn unset_of_device(&self) -> Vec<(String, String)> {
         let device = &self.device;
         let mut found = Vec::new();
         let model = headstart_device::model(&device.model);
         if model.is_none() {
-            found.push(("model".to_owned(), "its other keys are those of the profile"));
+            found.push(absent("model", "its other keys are those of the profile"));
         }
-        let absent = device.array.computed.iter().filter(|(key, _)| !device.array_keys.contains_key(*key));
-        found.extend(absent.map(|(key, words)| (format!("array.{key}"), *words)));
+        let unset = device.array.computed.iter().filter(|(key, _)| !device.array_keys.contains_key(*key));
+        found.extend(unset.map(|(key, words)| (format!("array.{key}"), (*words).to_owned())));
         // Some models have a queue under that name themselves.
         let own_queue = model.is_some_and(|row| (row.defaults)().contains_key("queue_depth"));
         if device.array.is_independent() && device.commands.is_none() && !own_queue {
-            found.push(("queue_depth".to_owned(), "none: a disk takes one command at a time"));
-            found.push(("drive_scheduler".to_owned(), "\"sptf\" beside a queue_depth"));
+            found.push(absent("queue_depth", "none: a disk takes one command at a time"));
+            found.push(absent("drive_scheduler", "\"sptf\" beside a queue_depth"));
         }
         let keys = self.resolved.get("device").and_then(|device| device.get("model"));
         let segments = keys.and_then(|keys| keys.get("buffer")?.get("segments"));
         if device.cache_segments.is_none() && (model.is_none() || segments.is_some()) {
-            found.push(("cache_segments".to_owned(), "none: segments as the profile has them"));
+            found.push(absent("cache_segments", "none: segments as the profile has them"));
         }
         if self.is_inline() && device.layout.is_none() {
-            found.push(("layout".to_owned(), "none: blocks lie as array says"));
+            found.push(absent("layout", "none: blocks lie as array says"));
         }
         found
     }
@@ -93,4 +84,8 @@ impl Scenario {
     fn is_inline(&self) -> bool {
         matches!(self.workload.input, Input::References(_))
     }
+}
+
+fn absent(key: &str, words: &str) -> (String, String) {
+    (key.to_owned(), words.to_owned())
 }

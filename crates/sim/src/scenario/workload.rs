@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use headstart_trace::WORKLOADS;
-use headstart_types::{typed_keys, Bytes, KeyError, Nanos};
-use serde::Deserialize;
+use headstart_types::{
+    as_text_if_any, defaults_of, keys, one_of, property_names, read_keys, schema_of, Bytes, KeyError, KeyTable, Nanos,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::ffs::FfsKeys;
@@ -45,7 +48,7 @@ pub enum ComputeKey {
 }
 
 /// What becomes of writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
     /// They count as reads.
@@ -191,42 +194,111 @@ impl BlockSize {
     }
 }
 
-/// The keys that do not belong to a generator, with defaults.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    trace: Option<String>,
-    generator: Option<String>,
-    references: Option<Vec<String>>,
-    format: String,
-    block_size: String,
-    compute: String,
-    compute_scale: f64,
-    compute_total: Option<Nanos>,
-    arrival: RawArrival,
-    time_scale: f64,
-    processes: Processes,
-    issue: Issue,
-    writes: Writes,
-    placement: Option<Value>,
-    addresses: RawAddresses,
-    chunk_blocks: Option<u64>,
-    limit: Option<u64>,
+keys! {
+    /// Section `[workload]`: who asks for what. One of trace, generator and references is needed. The keys that stand here
+    /// are those of any input; a generator's own keys stand beside them. What is of an input (`x-of-input`) cannot stand
+    /// beside `process.pattern`.
+    pub struct WorkloadSection {
+        /// Path of a trace; `.gz`, `.bz2`, `.xz`, `.zst` are unpacked on the way.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-of-input" = true))]
+        trace: Option<String> = None,
+        /// A workload generator; its own keys stand beside it in `[workload]`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-of-input" = true))]
+        generator: Option<String> = None,
+        /// Blocks by name: `["A", "b", "C"]`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-of-input" = true))]
+        references: Option<Vec<String>> = None,
+        /// A name of `headstart list formats`, or "auto".
+        #[schemars(extend("x-of-input" = true))]
+        format: String = "auto".to_owned(),
+        /// A request of several blocks is several references of one request; `"object"`: the trace's own units are the blocks.
+        block_size: String = "8KiB".to_owned(),
+        /// Think time after each reference: as recorded, `"gaps"` (all of the time between two requests of the trace, waits
+        /// for I/O included), `"1ms"`, or `"exp:1ms"` (exponential, with this mean). Of a generator: its own think times.
+        compute: String = "trace".to_owned(),
+        /// When requests are issued.
+        #[schemars(extend("x-of-input" = true))]
+        arrival: RawArrival = RawArrival::Closed,
+        /// Which process issues which requests.
+        #[schemars(extend("x-of-input" = true))]
+        processes: Processes = Processes::Merged,
+        /// How the blocks of a request are issued. Default: `"whole"` under a read-ahead, which sees requests, and with open
+        /// arrivals; else, and with `placement = "ffs"`, `"blocks"`.
+        #[schemars(extend("x-of-input" = true))]
+        issue: Issue = Issue::Blocks,
+        /// How writes are treated.
+        #[schemars(extend("x-of-input" = true))]
+        writes: Writes = Writes::AsRead,
+        /// Where files lie: `"address"`: the trace's numbers are addresses; `"table-order"`: files one after another, in the
+        /// order of the file table; `"random-groups"`: each file at a random place within a group of 8550 blocks; `"ffs"`, or
+        /// `{name = "ffs", ...}`: as a Fast File System lays them, with its metadata (file-system.md).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "placement_schema")]
+        #[schemars(extend("x-absent" = "\"table-order\" if the trace tells files apart, else \"address\""))]
+        placement: Option<Value> = None,
+        /// What is done with addresses beyond the device.
+        addresses: RawAddresses = RawAddresses::Error,
+        /// With `addresses = "compact-chunks"`: blocks of a chunk. The default is our choice.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = CHUNK_MAX))]
+        #[schemars(extend("x-absent" = "64 where workload.addresses is \"compact-chunks\""))]
+        chunk_blocks: Option<u64> = None,
+        /// Factor on think times.
+        #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
+        compute_scale: f64 = DEFAULT_SCALE,
+        /// Think times are scaled to this sum.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        #[schemars(extend("x-absent" = "none: think times are scaled to no sum", "x-of-input" = true))]
+        compute_total: Option<Nanos> = None,
+        /// Factor on the trace's times, for open arrivals: 2 is half as fast.
+        #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
+        #[schemars(extend("x-of-input" = true))]
+        time_scale: f64 = DEFAULT_SCALE,
+        /// Maximum number of requests.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1))]
+        #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
+        limit: Option<u64> = None,
+    }
 }
 
-#[derive(Deserialize)]
+/// A placement: its name, or a table with its name and keys.
+fn placement_schema(_: &mut SchemaGenerator) -> Schema {
+    let rows = Placement::NAMES.map(|name| match name {
+        "ffs" => (name, "as a Fast File System lays files", KeyTable::of::<FfsKeys>().schema()),
+        "address" => (name, "the trace's numbers are addresses", KeyTable::NONE.schema()),
+        "table-order" => (name, "files one after another, in the order of the file table", KeyTable::NONE.schema()),
+        name => (name, "each file at a random place within a group of 8550 blocks", KeyTable::NONE.schema()),
+    });
+    one_of(&rows, &serde_json::Map::new(), None).try_into().expect("a schema")
+}
+
+/// When requests are issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawArrival {
+    /// The next reference is issued after the last one and its think time.
     Closed,
+    /// Whole requests at the trace's times, regardless of outstanding requests; think times and `[host]` costs are
+    /// ignored.
     Open,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+/// What is done with addresses beyond the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawAddresses {
+    /// An error.
     Error,
+    /// As "compact-chunks" where any address lies beyond the device, with a note, in the largest chunks (64 blocks, 32,
+    /// ... 1) with which all blocks fit.
     Auto,
+    /// Only referenced blocks take room, in order of address; read-ahead ends at a block that is never referenced.
     Compact,
+    /// The volume is cut in chunks; those in which a block is referenced take room, in order.
     CompactChunks,
 }
 
@@ -240,7 +312,7 @@ pub enum Arrival {
 }
 
 /// Who asks for requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processes {
     /// All belong to one process, in trace order.
@@ -260,7 +332,7 @@ impl Processes {
 }
 
 /// How the blocks of a request are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Issue {
     /// One after another.
@@ -269,40 +341,12 @@ pub enum Issue {
     Whole,
 }
 
-const KEYS: [&str; 17] = [
-    "trace",
-    "generator",
-    "references",
-    "format",
-    "block_size",
-    "compute",
-    "compute_scale",
-    "compute_total",
-    "arrival",
-    "time_scale",
-    "processes",
-    "issue",
-    "writes",
-    "placement",
-    "addresses",
-    "chunk_blocks",
-    "limit",
-];
-
-/// Keys of inputs, and of what a pattern's reads have none of.
-const NOT_OF_PATTERNS: [&str; 11] = [
-    "trace",
-    "generator",
-    "references",
-    "format",
-    "compute_total",
-    "arrival",
-    "time_scale",
-    "processes",
-    "issue",
-    "writes",
-    "limit",
-];
+/// Keys that are of an input: a pattern's reads have none of them.
+fn of_input() -> Vec<String> {
+    let schema = schema_of::<WorkloadSection>();
+    let names = property_names(&schema).into_iter();
+    names.filter(|key| schema["properties"][*key].get("x-of-input").is_some()).map(str::to_owned).collect()
+}
 
 /// Blocks of a chunk where none are given: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
 pub const DEFAULT_CHUNK: u64 = 64;
@@ -310,30 +354,13 @@ pub const DEFAULT_CHUNK: u64 = 64;
 /// Longer chunks would be no compaction; keeps addresses within 64 bits.
 const CHUNK_MAX: u64 = 1 << 31;
 
-fn defaults() -> Table {
-    let text = [
-        ("format", "auto"),
-        ("block_size", "8KiB"),
-        ("compute", "trace"),
-        ("arrival", "closed"),
-        ("processes", "merged"),
-        ("issue", "blocks"),
-        ("writes", "as-read"),
-        ("addresses", "error"),
-    ];
-    let mut table: Table = text.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
-    table.insert("compute_scale".into(), Value::Float(DEFAULT_SCALE));
-    table.insert("time_scale".into(), Value::Float(DEFAULT_SCALE));
-    table
-}
-
 /// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
 /// no input. `whole`: requests are issued whole by default, unless a file system cuts them into blocks.
 pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Table), KeyError> {
-    let defaults_of_all = defaults();
-    let other = |key: &&&str| user.get(**key).is_some_and(|value| defaults_of_all.get(**key) != Some(value));
-    if let (true, Some(key)) = (pattern, NOT_OF_PATTERNS.iter().find(other)) {
-        return Err(KeyError::new(*key, "given beside process.pattern", "a pattern without it, or no pattern"));
+    let (defaults, of_input) = (defaults_of::<WorkloadSection>(), of_input());
+    let other = |key: &&String| user.get(*key).is_some_and(|value| defaults.get(*key) != Some(value));
+    if let (true, Some(key)) = (pattern, of_input.iter().find(other)) {
+        return Err(KeyError::new(key, "given beside process.pattern", "a pattern without it, or no pattern"));
     }
     // TOML tells 1 from 1.0; a user need not.
     let user: Table = user
@@ -346,7 +373,9 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
             (key, value)
         })
         .collect();
-    let (mut common, mut own) = (defaults(), Table::new());
+    let (mut common, mut own) = (defaults, Table::new());
+    let known = schema_of::<WorkloadSection>();
+    let known = property_names(&known);
     let placement =
         user.get("placement").and_then(|placement| placement.as_str().or_else(|| placement.get("name")?.as_str()));
     let by_clock = user.get("arrival").and_then(Value::as_str) == Some("open");
@@ -357,13 +386,13 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
     let given_compute = user.get("compute").cloned();
     let generator = user.get("generator").and_then(Value::as_str).map(str::to_owned);
     for (key, value) in user {
-        if KEYS.contains(&key.as_str()) || generator.is_none() {
+        if known.contains(&key.as_str()) || generator.is_none() {
             common.insert(key, value);
         } else {
             own.insert(key, value);
         }
     }
-    let raw: Raw = typed_keys(common.clone())?;
+    let raw: WorkloadSection = read_keys(common.clone())?;
     if let (Some(name), Some(compute)) = (&generator, given_compute) {
         // A generator makes its own think times; the key says which.
         let knows =
@@ -377,8 +406,8 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
     let mut resolved = common;
     if pattern {
         // What is resolved can be run again.
-        NOT_OF_PATTERNS.iter().for_each(|key| {
-            resolved.remove(*key);
+        of_input.iter().for_each(|key| {
+            resolved.remove(key);
         });
     }
     if let Some(row) = generator.as_ref().and_then(|name| WORKLOADS.iter().find(|row| row.name == *name)) {
@@ -405,7 +434,7 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         input,
         block_size,
         compute: if made { ComputeKey::Trace } else { compute(&raw.compute)? },
-        compute_scale: scale(raw.compute_scale)?,
+        compute_scale: raw.compute_scale,
         compute_total: raw.compute_total,
         arrival: arrival(&raw.arrival, raw.time_scale)?,
         processes: raw.processes,
@@ -422,9 +451,6 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         let problem = "given beside compute_total, which scales too";
         return Err(KeyError::new("compute_scale", problem, "one of compute_scale, compute_total"));
     }
-    if keys.limit == Some(0) {
-        return Err(KeyError::new("limit", "no request is left", "a whole number from 1"));
-    }
     Ok((keys, resolved))
 }
 
@@ -434,22 +460,13 @@ fn arrival(arrival: &RawArrival, time_scale: f64) -> Result<Arrival, KeyError> {
         RawArrival::Closed => {
             Err(KeyError::new("time_scale", "nothing arrives by the clock", "arrival = \"open\" beside it"))
         }
-        RawArrival::Open if time_scale >= 0.0 && time_scale.is_finite() => Ok(Arrival::Open(time_scale)),
-        RawArrival::Open => {
-            Err(KeyError::new("time_scale", format!("{time_scale} is out of range"), "a number from 0"))
-        }
+        RawArrival::Open => Ok(Arrival::Open(time_scale)),
     }
 }
 
 fn addresses(addresses: RawAddresses, chunk_blocks: Option<u64>) -> Result<Addresses, KeyError> {
     match (addresses, chunk_blocks.unwrap_or(DEFAULT_CHUNK)) {
-        (RawAddresses::CompactChunks, chunk_blocks) if (1..=CHUNK_MAX).contains(&chunk_blocks) => {
-            Ok(Addresses::Compact { chunk_blocks })
-        }
-        (RawAddresses::CompactChunks, blocks) => {
-            let problem = format!("{blocks} is out of range");
-            Err(KeyError::new("chunk_blocks", problem, format!("a whole number from 1 to {CHUNK_MAX}")))
-        }
+        (RawAddresses::CompactChunks, chunk_blocks) => Ok(Addresses::Compact { chunk_blocks }),
         _ if chunk_blocks.is_some() => {
             let allowed = "addresses = \"compact-chunks\" beside it";
             Err(KeyError::new("chunk_blocks", "addresses are not cut in chunks", allowed))
@@ -481,11 +498,4 @@ fn compute(text: &str) -> Result<ComputeKey, KeyError> {
         Some(mean) => time(mean).map(ComputeKey::Exponential),
         None => time(text).map(ComputeKey::Constant),
     }
-}
-
-fn scale(scale: f64) -> Result<f64, KeyError> {
-    if scale >= 0.0 && scale.is_finite() {
-        return Ok(scale);
-    }
-    Err(KeyError::new("compute_scale", format!("{scale} is out of range"), "a number from 0"))
 }

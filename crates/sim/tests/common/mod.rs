@@ -76,8 +76,8 @@ pub fn policies() -> Vec<String> {
     let with = |name: &'static str| {
         REPLACEMENTS.iter().map(move |each| format!("name = \"{name}\", replacement = \"{}\"", each.name))
     };
-    let rows = POLICIES.iter().filter(|row| row.name != "optimum" && !row.parallel);
-    rows.flat_map(|row| match row.open_replacement {
+    let rows = POLICIES.iter().filter(|row| row.name != "optimum" && row.goes_by_blocks());
+    rows.flat_map(|row| match row.has_open_replacement() {
         true => with(row.name).collect::<Vec<_>>(),
         false => vec![format!("name = \"{}\"", row.name)],
     })
@@ -195,7 +195,7 @@ fn random_policy(rng: &mut ChaCha8Rng) -> String {
     };
     policy.push_str(&keys);
     let name = policy.split('"').nth(1).expect("a name in quotes");
-    let hinted = POLICIES.iter().any(|row| row.name == name && row.hinted) || policy.contains("\"min\"");
+    let hinted = POLICIES.iter().any(|row| row.name == name && row.is_hinted()) || policy.contains("\"min\"");
     if hinted {
         policy.push_str(&match rng.random_range(0..6) {
             0 => format!(", hints = {{window = {}}}", rng.random_range(0..400)),

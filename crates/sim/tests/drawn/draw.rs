@@ -1,5 +1,6 @@
 //! Draws of simple things, and of values like a given one.
 
+use headstart_policy::registry::PolicyRow;
 use headstart_types::{Bytes, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -83,10 +84,10 @@ impl Draw {
     }
 
     /// Whole numbers for some of the keys that have no default of their own.
-    pub fn computed_keys(&mut self, computed: &[(&str, &str)], keys: &mut Table) {
-        for (key, _) in computed {
+    pub fn computed_keys(&mut self, row: &PolicyRow, keys: &mut Table) {
+        for (key, _) in row.keys.absent(&Table::new()) {
             if self.chance(30) {
-                keys.insert((*key).to_owned(), self.number().into());
+                keys.insert(key, self.number().into());
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::READ_AHEADS;
-use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_policy::readahead::read_aheads;
+use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
 use headstart_trace::patterns::PATTERNS;
 use toml::{Table, Value};
 
@@ -11,7 +11,7 @@ use super::{named, Draw, Plan};
 
 /// Any policy that may suit, with its keys, as a table with a name.
 pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
-    let hinted: Vec<_> = POLICIES.iter().filter(|row| row.hinted).collect();
+    let hinted: Vec<_> = POLICIES.iter().filter(|row| row.is_hinted()).collect();
     let mut keys;
     let by_blocks = !plan.whole || draw.chance(2);
     let name = match draw.upto(9) {
@@ -25,14 +25,14 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
         }
         0..=4 if !plan.pattern && !plan.open && by_blocks => {
             let row = hinted[draw.upto(hinted.len() as i64 - 1) as usize];
-            keys = draw.some_keys(&(row.defaults)());
-            draw.computed_keys(row.computed, &mut keys);
+            keys = draw.some_keys(&row.keys.defaults());
+            draw.computed_keys(row, &mut keys);
             hints(draw, &mut keys);
             row.name
         }
         3..=8 if !plan.pattern || draw.chance(3) => {
-            let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
-            keys = draw.some_keys(&(row.defaults)());
+            let row = read_ahead(draw);
+            keys = draw.some_keys(&row.keys.defaults());
             row.name
         }
         _ => {
@@ -53,12 +53,17 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
     keys
 }
 
+fn read_ahead(draw: &mut Draw) -> &'static PolicyRow {
+    let all: Vec<_> = read_aheads().collect();
+    all[draw.upto(all.len() as i64 - 1) as usize]
+}
+
 fn replacement(draw: &mut Draw) -> (&'static str, Value) {
     let row = &REPLACEMENTS[draw.upto(REPLACEMENTS.len() as i64 - 1) as usize];
     // Programs are made for this one.
     let name = if draw.chance(15) { "ru-set" } else { row.name };
     let row = REPLACEMENTS.iter().find(|row| row.name == name).expect("it is there");
-    (row.name, named(draw.some_keys(&(row.defaults)()), row.name))
+    (row.name, named(draw.some_keys(&row.keys.defaults()), row.name))
 }
 
 fn hints(draw: &mut Draw, keys: &mut Table) {
@@ -119,9 +124,9 @@ fn lower(draw: &mut Draw, plan: &Plan) -> Table {
     if draw.chance(25) {
         level.insert("separate_prefetch".into(), draw.chance(80).into());
     }
-    let row = &READ_AHEADS[draw.upto(READ_AHEADS.len() as i64 - 1) as usize];
+    let row = read_ahead(draw);
     if draw.chance(60) {
-        level.insert("policy".into(), named(draw.some_keys(&(row.defaults)()), row.name));
+        level.insert("policy".into(), named(draw.some_keys(&row.keys.defaults()), row.name));
     }
     let policy = level.get("policy").and_then(|policy| policy.as_str().or(policy.get("name")?.as_str()));
     if draw.chance(if policy == Some("sarc") { 2 } else { 40 }) {
@@ -129,7 +134,7 @@ fn lower(draw: &mut Draw, plan: &Plan) -> Table {
     }
     if draw.chance(60) {
         let row = &COORDINATORS[draw.upto(COORDINATORS.len() as i64 - 1) as usize];
-        level.insert("coordinator".into(), named(draw.some_keys(&(row.defaults)()), row.name));
+        level.insert("coordinator".into(), named(draw.some_keys(&row.keys.defaults()), row.name));
     }
     if draw.chance(60) {
         let costs = [("alpha".to_owned(), Value::from(draw.time())), ("beta".to_owned(), draw.time().into())];

@@ -1,0 +1,25 @@
+//! Each level for itself: nothing bypasses, nothing is added. The base case of zhang-pfc, section 4. No cost.
+
+use headstart_types::{KeyTable, Nanos};
+
+use super::{without_keys, Coordinator, CoordinatorRow, Plan};
+use crate::readahead::{Asked, Cached};
+
+/// Its row in the registry.
+pub static ROW: CoordinatorRow = CoordinatorRow {
+    name: "none",
+    summary: "each level for itself",
+    source: "the base case of zhang-pfc, section 4",
+    keys: KeyTable::NONE,
+    build: |keys, _| without_keys(keys, Uncoordinated),
+};
+
+/// No coordination.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Uncoordinated;
+
+impl Coordinator for Uncoordinated {
+    fn plan(&mut self, _: Nanos, _: &Asked, _: &dyn Cached, _: bool) -> Plan {
+        Plan::default()
+    }
+}

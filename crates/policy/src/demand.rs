@@ -1,0 +1,19 @@
+//! Demand fetching: a missing block is fetched when it is referenced, a replacement chooses what makes way.
+
+use headstart_types::{read_keys, KeyTable, NoKeys};
+
+use crate::registry::{Family, PolicyRow};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "demand",
+    summary: "no prefetching: a missing block is fetched when it is referenced",
+    source: "kimbrel96, section 4.1 (with replacement min)",
+    keys: KeyTable::NONE,
+    default_replacement: Some("lru"),
+    family: Family::Demand(|keys, context| {
+        read_keys::<NoKeys>(keys)?;
+        (context.replacement.on_demand)(context.replacement_keys.clone(), context)
+            .map_err(|error| error.within("replacement"))
+    }),
+};
