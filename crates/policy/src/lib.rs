@@ -13,6 +13,7 @@
 //! Adding a policy is one file, which holds its row, and its line in [`registry`].
 
 mod asking;
+pub mod conformance;
 pub mod coordinator;
 mod demand;
 pub mod hinted;

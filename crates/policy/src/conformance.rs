@@ -1,0 +1,306 @@
+//! Conformance: what every replacement and every read-ahead owes, whoever wrote it. Hold your own against it.
+//!
+//! Each check drives what `make` makes through a few hundred small systems, drawn from fixed seeds, and panics with the
+//! seed and the step at the first promise that is broken. Our own rows are held against the same checks. A check takes
+//! well under a second.
+//!
+//! ```
+//! use headstart_policy::{conformance, Replacement, View};
+//! use headstart_types::{Block, Outcome, Position};
+//!
+//! /// Evicts the resident block of the lowest number.
+//! struct Lowest(std::collections::BTreeSet<Block>);
+//!
+//! impl Replacement for Lowest {
+//!     fn grow(&mut self, _: usize) {}
+//!     fn victim(&mut self, _: Block, view: &View<'_>) -> Option<Block> {
+//!         let victim = self.0.iter().copied().find(|block| view.state(*block).is_evictable())?;
+//!         self.0.take(&victim)
+//!     }
+//!     fn inserted(&mut self, block: Block) {
+//!         self.0.insert(block);
+//!     }
+//!     fn referenced(&mut self, _: Position, _: Block, _: Outcome) {}
+//!     fn removed(&mut self, block: Block) {
+//!         self.0.remove(&block);
+//!     }
+//! }
+//!
+//! conformance::replacement(|system| Box::new(Lowest(system.initial.iter().copied().collect())));
+//! ```
+//!
+//! A read-ahead is checked in the same way:
+//!
+//! ```
+//! use headstart_policy::conformance;
+//! use headstart_policy::readahead::Ra;
+//!
+//! conformance::read_ahead(|_context| Box::new(Ra::new(4, None)));
+//! ```
+
+use std::collections::BTreeSet;
+
+use headstart_types::{Block, Nanos, Outcome};
+
+use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
+use crate::{BlockState, NoSpace, Replacement, View};
+
+/// The system that a replacement is made for.
+#[derive(Debug, Clone)]
+pub struct System {
+    /// Frames of the cache, at least 1.
+    pub frames: u32,
+    /// Blocks that are resident at the start, least recently used first.
+    pub initial: Vec<Block>,
+    /// Every block number is below this.
+    pub blocks: usize,
+}
+
+/// Numbers from a seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound.max(1)
+    }
+}
+
+/// Checks a replacement: a victim is resident and not pinned, one is found whenever there is one and none otherwise, what
+/// has left is not named again, and the same events give the same victims.
+///
+/// # Panics
+/// The replacement breaks a promise.
+pub fn replacement(make: impl Fn(&System) -> Box<dyn Replacement>) {
+    for seed in 0..300 {
+        let (first, second) = (victims(&make, seed), victims(&make, seed));
+        assert_eq!(first, second, "seed {seed}: the same events must give the same victims");
+    }
+}
+
+/// Runs a system of one seed; the victims in order.
+fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Block> {
+    let mut draws = Draws(seed);
+    let blocks = 1 + draws.below(40) as usize;
+    let frames = 1 + draws.below(12) as u32;
+    let held = draws.below(u64::from(frames.min(blocks as u32)) + 1) as u32;
+    let system = System { frames, initial: (0..held).map(Block).collect(), blocks };
+    let mut replacement = make(&system);
+    replacement.grow(blocks);
+    let mut states = vec![BlockState::ABSENT; blocks];
+    system.initial.iter().for_each(|block| states[block.index()] = BlockState::resident());
+    let mut victims = Vec::new();
+    let (walks, mut at) = (draws.below(2) == 0, 0);
+    for step in 0..250 {
+        at = if walks && draws.below(4) > 0 { at + 1 } else { draws.below(blocks as u64) as usize } % blocks;
+        let block = Block(at as u32);
+        match draws.below(12) {
+            // A process waits for a block, or no longer does.
+            0 if states[at].is_resident() => states[at] = states[at].pinned(!states[at].is_pinned()),
+            // A coordinator takes it out.
+            1 if states[at].is_evictable() => {
+                replacement.removed(block);
+                states[at] = BlockState::ABSENT;
+            }
+            kind => {
+                let hit = states[at].is_resident();
+                if !hit {
+                    let used = states.iter().filter(|state| state.is_resident()).count() as u32;
+                    if used == frames && !make_way(&mut *replacement, &mut states, block, &mut victims, (seed, step)) {
+                        continue;
+                    }
+                    replacement.inserted(block);
+                    states[at] = BlockState::resident();
+                }
+                // Some arrive ahead of their reference, and some of those are never referenced.
+                if hit || kind < 10 {
+                    replacement.referenced(step, block, if hit { Outcome::HitReady } else { Outcome::Miss });
+                }
+            }
+        }
+    }
+    victims
+}
+
+/// Evicts a block for `incoming`; whether one could go.
+fn make_way(
+    replacement: &mut dyn Replacement,
+    states: &mut [BlockState],
+    incoming: Block,
+    victims: &mut Vec<Block>,
+    (seed, step): (u64, u32),
+) -> bool {
+    let view =
+        View { cursor: step, free: 0, blocks: states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] };
+    let can_go = states.iter().any(|state| state.is_evictable());
+    let victim = replacement.victim(incoming, &view);
+    assert_eq!(victim.is_some(), can_go, "seed {seed}, step {step}: whether a block can go");
+    let Some(victim) = victim else { return false };
+    let state = states.get(victim.index()).copied().unwrap_or_default();
+    assert!(state.is_evictable(), "seed {seed}, step {step}: {victim:?} is absent or pinned");
+    states[victim.index()] = BlockState::ABSENT;
+    victims.push(victim);
+    true
+}
+
+/// Checks a read-ahead: it survives any request, names blocks of the requested file alone, gives the same answers to the
+/// same requests, and does not remember without end.
+///
+/// # Panics
+/// The read-ahead breaks a promise.
+pub fn read_ahead(make: impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>) {
+    for seed in 0..100 {
+        let (first, second) = (answers(&make, seed), answers(&make, seed));
+        assert_eq!(first, second, "seed {seed}: the same requests must give the same answers");
+    }
+}
+
+/// A cache in which what is named arrives at once, and the least recent arrival leaves.
+struct Level {
+    frames: u32,
+    file_blocks: Option<u64>,
+    cached: BTreeSet<(u32, u64)>,
+    order: std::collections::VecDeque<(u32, u64)>,
+}
+
+impl Cached for Level {
+    fn is_cached(&self, file: u32, index: u64) -> bool {
+        self.cached.contains(&(file, index))
+    }
+
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.is_cached(file, index)
+    }
+
+    fn file_blocks(&self, _: u32) -> Option<u64> {
+        self.file_blocks
+    }
+
+    fn frames(&self) -> u32 {
+        self.frames
+    }
+}
+
+impl Level {
+    fn insert(&mut self, read_ahead: &mut dyn ReadAhead, file: u32, index: u64) {
+        if self.file_blocks.is_some_and(|blocks| index >= blocks) || !self.cached.insert((file, index)) {
+            return;
+        }
+        self.order.push_back((file, index));
+        if self.order.len() > self.frames as usize {
+            let (file, index) = self.order.pop_front().expect("more than the frames");
+            self.cached.remove(&(file, index));
+            read_ahead.evicted(file, index, true);
+        }
+    }
+}
+
+/// Runs the requests of one seed; the runs that each gave.
+fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64) -> Vec<Vec<Run>> {
+    let mut draws = Draws(seed);
+    let frames = 1 + draws.below(200) as u32;
+    let context = ReadAheadContext { block_bytes: 4096, frames, drive: None, future: None };
+    let mut read_ahead = make(&context);
+    let file_blocks = (draws.below(2) == 0).then(|| 1 + draws.below(400));
+    let mut level = Level { frames, file_blocks, cached: BTreeSet::new(), order: [].into() };
+    let mut next = 0u64;
+    let mut all = Vec::new();
+    for step in 0..200u64 {
+        let first = match draws.below(8) {
+            0 => draws.below(300),
+            1 if file_blocks.is_none() => u64::MAX - draws.below(9),
+            _ => next,
+        };
+        let count = 1 + draws.below(9) as u32;
+        let asked = Asked { file: draws.below(3) as u32, first, count, client: draws.below(2) as u32 };
+        next = asked.end() % (1 << 40);
+        let indices = || (0..u64::from(count)).filter_map(|offset| first.checked_add(offset));
+        let found = |index| if level.is_cached(asked.file, index) { Found::ReadyPrefetched } else { Found::Absent };
+        let found: Vec<Found> = indices().map(found).collect();
+        let mut runs = Vec::new();
+        read_ahead.asked(Nanos(step * 1_000_000), &asked, &found, &level, &mut runs);
+        let stray = runs.iter().find(|run| run.count > 0 && run.file != asked.file);
+        assert!(stray.is_none(), "seed {seed}, step {step}: {stray:?} is of another file than {asked:?}");
+        indices().for_each(|index| level.insert(&mut *read_ahead, asked.file, index));
+        for run in &runs {
+            (run.first..run.end()).take(1 << 10).for_each(|index| level.insert(&mut *read_ahead, run.file, index));
+        }
+        all.push(runs);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readahead::{read_aheads, BuildReadAhead, Needs};
+    use crate::registry::{Context, REPLACEMENTS};
+    use std::panic::catch_unwind;
+    use std::sync::Arc;
+
+    fn context(system: &System, row: &'static crate::registry::ReplacementRow) -> Context {
+        Context {
+            frames: system.frames,
+            initial: system.initial.clone(),
+            disks: 1,
+            disk_of: vec![headstart_types::Disk(0); system.blocks].into(),
+            replacement: row,
+            replacement_keys: row.keys.defaults(),
+            hints: None,
+            program: None,
+            nominal_service: Nanos(1),
+            uniform: true,
+            mean_compute: Nanos(1),
+            constant_compute: true,
+        }
+    }
+
+    #[test]
+    fn every_replacement_without_hints_conforms() {
+        for row in REPLACEMENTS.iter().copied().filter(|row| !row.hinted) {
+            replacement(|system| (row.build)(row.keys.defaults(), &context(system, row)).expect(row.name));
+        }
+    }
+
+    #[test]
+    fn every_read_ahead_conforms() {
+        for row in read_aheads().filter(|row| row.needs() != Needs::Drive) {
+            let make = |context: &ReadAheadContext| -> Box<dyn ReadAhead> {
+                let context = ReadAheadContext { future: Some(Arc::new([])), ..context.clone() };
+                match row.reads_ahead().expect("it is one").build {
+                    BuildReadAhead::Apart(build) => build(row.keys.defaults(), &context).expect(row.name),
+                    BuildReadAhead::WithReplacement(build) => build(row.keys.defaults(), &context).expect(row.name),
+                }
+            };
+            read_ahead(make);
+        }
+    }
+
+    /// Evicts block 0, whatever its state.
+    struct Broken;
+
+    impl Replacement for Broken {
+        fn grow(&mut self, _: usize) {}
+        fn victim(&mut self, _: Block, _: &View<'_>) -> Option<Block> {
+            Some(Block(0))
+        }
+        fn inserted(&mut self, _: Block) {}
+        fn referenced(&mut self, _: u32, _: Block, _: Outcome) {}
+        fn removed(&mut self, _: Block) {}
+    }
+
+    #[test]
+    fn what_breaks_a_promise_is_found() {
+        assert!(catch_unwind(|| replacement(|_| Box::new(Broken))).is_err());
+        struct Stray;
+        impl ReadAhead for Stray {
+            fn asked(&mut self, _: Nanos, asked: &Asked, _: &[Found], _: &dyn Cached, prefetch: &mut Vec<Run>) {
+                prefetch.push(Run { file: asked.file + 1, first: 0, count: 1 });
+            }
+        }
+        assert!(catch_unwind(|| read_ahead(|_| Box::new(Stray))).is_err());
+    }
+}
