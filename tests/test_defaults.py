@@ -217,6 +217,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "play": ((), {"json": text}),
         "profile": ((file,), {"name": "x", "time_ns": 1, "seed": 1}),
         "remove_pending_files": ((), {}),
+        "schema": ((), {}),
         "simulate": ((), {"json": text}),
         "trace_convert": ((file, file), {"to": "csv"}),
         "trace_generate": (("zipf", file), {}),

@@ -242,7 +242,7 @@ fn the_most_that_a_slow_start_costs() {
         let ratio = |step: u32| {
             let depth = shortest * (1.0 + f64::from(step) / 256.0);
             let schedule = Schedule::slow_start(first, depth);
-            assert_eq!(schedule.slow_prefetches(), slow.into());
+            assert_eq!(schedule.slow_prefetches(), u64::from(slow));
             (worst(&schedule, depth, 1e9).ratio, step)
         };
         let most = (1..=256).map(ratio).fold((0.0, 0), |most, next| if next.0 > most.0 { next } else { most });
