@@ -133,8 +133,16 @@ fn make_way(
     victims: &mut Vec<Block>,
     (seed, step): (u64, u32),
 ) -> bool {
-    let view =
-        View { cursor: step, free: 0, blocks: states, outstanding: &[], disk_of: &[], space: &NoSpace, found: &[] };
+    let view = View {
+        cursor: step,
+        free: 0,
+        blocks: states,
+        outstanding: &[],
+        disk_of: &[],
+        space: &NoSpace,
+        asked: &[],
+        found: &[],
+    };
     let can_go = states.iter().any(|state| state.is_evictable());
     let victim = replacement.victim(incoming, &view);
     assert_eq!(victim.is_some(), can_go, "seed {seed}, step {step}: whether a block can go");
