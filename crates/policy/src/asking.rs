@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::lists::Lists;
+use crate::named::Named;
 use crate::readahead::{Asked, Cached, Found, Integrated, Run, NOBODY};
 use crate::{Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
 
@@ -97,59 +98,6 @@ pub struct Asking {
     first_victims: Lists<1>,
     prefetch: Vec<Run>,
     named: Named,
-}
-
-/// The blocks that the fetches of a decision name, so that a look at one takes the same time however many there are.
-#[derive(Debug, Default)]
-struct Named {
-    /// By block: the decision that named it last.
-    decision_of: Vec<u32>,
-    /// From 1.
-    decision: u32,
-    /// Fetches of this decision that have been looked at.
-    seen: usize,
-    /// Fetches and blocks looked at so far.
-    #[cfg(test)]
-    steps: std::cell::Cell<usize>,
-}
-
-impl Named {
-    /// Another decision begins where the fetches of the last one have been carried out.
-    fn restart(&mut self, fetches: &[Fetch]) {
-        if !fetches.is_empty() && fetches.len() >= self.seen {
-            return;
-        }
-        self.seen = 0;
-        if self.decision == u32::MAX {
-            self.decision_of.fill(0);
-            self.decision = 0;
-        }
-        self.decision += 1;
-    }
-
-    /// Takes in what has been added to `fetches` since the last look.
-    fn follow(&mut self, fetches: &[Fetch]) {
-        for fetch in &fetches[self.seen..] {
-            self.step();
-            let at = fetch.block.index();
-            if at >= self.decision_of.len() {
-                self.decision_of.resize(at + 1, 0);
-            }
-            self.decision_of[at] = self.decision;
-        }
-        self.seen = fetches.len();
-    }
-
-    fn holds(&self, block: Block) -> bool {
-        self.step();
-        self.decision_of.get(block.index()).is_some_and(|decision| *decision == self.decision)
-    }
-
-    #[inline]
-    fn step(&self) {
-        #[cfg(test)]
-        self.steps.set(self.steps.get() + 1);
-    }
 }
 
 /// Frames and fetches of the decision under way.

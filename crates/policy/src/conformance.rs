@@ -244,7 +244,8 @@ fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readahead::{read_aheads, BuildReadAhead, Needs};
+    use crate::readahead::{BuildReadAhead, Needs};
+    use crate::registry::read_aheads;
     use crate::registry::{Context, REPLACEMENTS};
     use std::panic::catch_unwind;
     use std::sync::Arc;

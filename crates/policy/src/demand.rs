@@ -2,7 +2,7 @@
 
 use headstart_types::{read_keys, KeyTable, NoKeys};
 
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

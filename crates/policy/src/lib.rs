@@ -20,11 +20,13 @@ pub mod hinted;
 mod hints;
 mod interface;
 mod lists;
+mod named;
 mod online;
 pub mod parallel;
 pub mod readahead;
 pub mod registry;
 pub mod replacement;
+mod row;
 
 pub use asking::{Apart, Asking};
 pub use coordinator::Coordinator;

@@ -2,8 +2,10 @@
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
 use headstart_engine::{Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Stack, System, Tier};
-use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
-use headstart_policy::readahead::{read_ahead, BuildReadAhead, ReadAheadContext};
+use headstart_policy::coordinator::registry::coordinator;
+use headstart_policy::coordinator::CoordinatorContext;
+use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
+use headstart_policy::registry::read_ahead;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
 use headstart_types::{Block, Chunk, KeyError, Position, Program};

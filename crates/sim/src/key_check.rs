@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use headstart_device::build_device;
-use headstart_policy::coordinator::registry::{coordinator, CoordinatorContext};
+use headstart_policy::coordinator::registry::coordinator;
+use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};

@@ -3,7 +3,7 @@
 mod common;
 
 use headstart_device::MODELS;
-use headstart_policy::readahead::read_aheads;
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_sim::{simulate, Scenario};
 

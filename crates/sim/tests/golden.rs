@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::{read_aheads, Needs};
+use headstart_policy::readahead::Needs;
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 
 const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";

@@ -3,7 +3,8 @@
 mod common;
 
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::{read_aheads, Needs};
+use headstart_policy::readahead::Needs;
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{PolicyRow, REPLACEMENTS};
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};

@@ -6,7 +6,8 @@ mod common;
 use std::fmt::Write as _;
 
 use headstart_device::{build_device, MODELS};
-use headstart_policy::readahead::{read_aheads, BuildReadAhead, Needs};
+use headstart_policy::readahead::{BuildReadAhead, Needs};
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{PolicyRow, REPLACEMENTS};
 use headstart_sim::{lower_bound, simulate, Report, Scenario};
 use rand::{Rng, SeedableRng};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Trace;
-use headstart_policy::readahead::read_aheads;
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};

@@ -10,6 +10,7 @@
 //!
 //! Cost: constant per call beside the policy's. Memory: 5 bytes a block of the universe.
 
+mod bypass;
 mod dirty;
 mod ledger;
 mod one;

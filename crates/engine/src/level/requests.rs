@@ -11,7 +11,7 @@
 
 use hashbrown::HashMap;
 use headstart_policy::readahead::{Asked, Found, NOBODY};
-use headstart_policy::{BlockState, Event, Space};
+use headstart_policy::{Event, Space};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 use rustc_hash::FxBuildHasher;
 
@@ -52,7 +52,7 @@ pub struct Looked {
 impl Looked {
     /// Counts a block.
     #[inline]
-    fn count(&mut self, outcome: Outcome) {
+    pub(super) fn count(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::HitReady => self.hits_ready += 1,
             Outcome::HitUnready => self.hits_unready += 1,
@@ -80,16 +80,16 @@ impl Looked {
 
 /// A block of a request that is waited for.
 #[derive(Debug, Clone, Copy)]
-struct Waiter {
+pub(super) struct Waiter {
     /// Slot of the request.
-    slot: usize,
-    position: Position,
-    process: u32,
-    outcome: Outcome,
-    compute: Nanos,
-    since: Nanos,
+    pub slot: usize,
+    pub position: Position,
+    pub process: u32,
+    pub outcome: Outcome,
+    pub compute: Nanos,
+    pub since: Nanos,
     /// The request bypassed the policy, which is not told that the block is handed over.
-    silent: bool,
+    pub silent: bool,
 }
 
 /// A request some of whose blocks are waited for.
@@ -106,7 +106,7 @@ pub(super) struct Requests {
     pub asked: Vec<Block>,
     /// How each block of the request that is being looked up was found.
     pub found: Vec<Found>,
-    waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
+    pub waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
     open: Vec<Open>,
     free_slots: Vec<usize>,
     /// Requests that had to wait and are done.
@@ -148,7 +148,7 @@ impl Requests {
         }
     }
 
-    fn open(&mut self, id: u64) -> usize {
+    pub fn open(&mut self, id: u64) -> usize {
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             self.open.push(Open::default());
             self.open.len() - 1
@@ -157,7 +157,7 @@ impl Requests {
         slot
     }
 
-    fn wait(&mut self, block: Block, waiter: Waiter) {
+    pub fn wait(&mut self, block: Block, waiter: Waiter) {
         self.open[waiter.slot].left += 1;
         self.waiters.entry(block).or_default().push(waiter);
     }
@@ -172,7 +172,7 @@ impl Requests {
     }
 
     /// The request in `slot` has been looked up; if nothing is waited for, it is done and nobody has to be told.
-    fn close_if_served(&mut self, slot: usize) {
+    pub fn close_if_served(&mut self, slot: usize) {
         if self.open[slot].left == 0 {
             self.free_slots.push(slot);
         }
@@ -358,76 +358,11 @@ impl Level {
         }
     }
 
-    /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
-    pub(super) fn passed(&mut self, now: Nanos, block: Block) {
-        self.blocks[block.index()] = BlockState::ABSENT;
-        let Some(waiters) = self.requests.waiters.remove(&block) else { return };
-        let (silent, seen): (Vec<Waiter>, Vec<Waiter>) = waiters.into_iter().partition(|waiter| waiter.silent);
-        if !seen.is_empty() {
-            self.requests.waiters.insert(block, seen);
-        }
-        for waiter in silent {
-            self.waited(now, &waiter);
-        }
-    }
-
-    fn waited(&mut self, now: Nanos, waiter: &Waiter) {
+    pub(super) fn waited(&mut self, now: Nanos, waiter: &Waiter) {
         if waiter.outcome == Outcome::HitUnready {
             self.counts.hit_wait_ns += u128::from((now - waiter.since).0);
         }
         self.requests.handed_over(waiter.slot);
-    }
-
-    /// A request of `client` whose blocks all bypass the policy, which is told nothing. Resident ones are silent hits: they
-    /// change no recency and leave what the policy knows of a prefetch as it is; absent ones are fetched in orders of `kind`
-    /// and not stored. Returns how they were found.
-    pub fn bypass(
-        &mut self,
-        now: Nanos,
-        (id, client): (u64, u32),
-        blocks: &[Block],
-        kind: Kind,
-        space: &dyn Space,
-        backend: &mut impl Backend,
-    ) -> Looked {
-        let slot = self.requests.open(id);
-        let mut looked = Looked::default();
-        for &block in blocks {
-            self.meet(block, space);
-            self.counts.references += 1;
-            self.counts.bypass_blocks += 1;
-            let state = self.blocks[block.index()];
-            if state.is_resident() {
-                self.counts.hits_ready += 1;
-                self.counts.silent_hits += 1;
-                self.first_use(now, block, state);
-                self.blocks[block.index()] = state.used_silently();
-                looked.hits_ready += 1;
-                continue;
-            }
-            let on_its_way = state.is_in_flight() || state.is_passing();
-            let outcome = self.count_wait(now, block, false, on_its_way, false);
-            looked.count(outcome);
-            let (position, process, compute) = (NEVER, client, Nanos::ZERO);
-            let waiter = Waiter { slot, position, process, outcome, compute, since: now, silent: true };
-            self.requests.wait(block, waiter);
-            self.blocks[block.index()] = state.used_silently();
-            if !on_its_way {
-                looked.issued += self.pass(now, block, kind, space, backend);
-            }
-        }
-        looked.issued += self.requests.close_order(now, &self.disk_of, backend);
-        self.requests.close_if_served(slot);
-        looked
-    }
-
-    /// Fetches a block that will not be stored.
-    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, space: &dyn Space, backend: &mut impl Backend) -> u32 {
-        self.counts.demand_fetches += 1;
-        self.counts.bypass_fetches += 1;
-        self.blocks[block.index()] = BlockState::passing();
-        self.outstanding[self.disk_of[block.index()].index()] += 1;
-        self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend)
     }
 
     /// Whether [`Level::idle`] may be worth its while, for any process (`None`) or for one: see

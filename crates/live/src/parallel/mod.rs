@@ -17,10 +17,11 @@ mod blocks;
 mod disks;
 mod machine;
 mod process;
+mod run;
 mod testbed;
 
 pub use blocks::Numbered;
-pub use testbed::{run, workers};
+pub use run::{run, workers};
 
 /// Why a run has no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,6 +12,7 @@ mod du;
 mod pfc;
 mod queue;
 pub mod registry;
+mod row;
 mod uncoordinated;
 
 use headstart_types::Nanos;
@@ -20,8 +21,8 @@ pub use average::{Average, Share};
 pub use demote::Demote;
 pub use du::Du;
 pub use pfc::{Actions, Contexts, Pfc, PfcSetting, PfcState, Start, Update};
-use registry::without_keys;
-pub use registry::{coordinator, BuildCoordinator, CoordinatorContext, CoordinatorRow, COORDINATORS};
+use row::without_keys;
+pub use row::{BuildCoordinator, CoordinatorContext, CoordinatorRow};
 pub use uncoordinated::Uncoordinated;
 
 use crate::readahead::{Asked, Cached};

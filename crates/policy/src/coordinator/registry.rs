@@ -1,37 +1,9 @@
 //! The coordinators: a line each, their rows stand in their files. Help, docs and the conformance tests iterate the list.
 
-use toml::Table;
+use headstart_types::KeyError;
 
-use headstart_types::{read_keys, KeyError, KeyTable, NoKeys};
-
-use super::{demote, du, pfc, uncoordinated, Coordinator};
-
-/// What a host tells about the level that a coordinator is built for.
-#[derive(Debug, Clone, Copy)]
-pub struct CoordinatorContext {
-    /// Frames of the lower level; 0 if it only passes on.
-    pub frames: u32,
-}
-
-/// How a row makes its coordinator.
-pub type BuildCoordinator = fn(Table, &CoordinatorContext) -> Result<Box<dyn Coordinator>, KeyError>;
-
-/// A coordinator's row.
-pub struct CoordinatorRow {
-    /// The name in scenarios.
-    pub name: &'static str,
-    /// One line for help.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Its keys.
-    pub keys: KeyTable,
-    /// Builds it from its keys (without `name`).
-    ///
-    /// # Errors
-    /// An unknown key or a value out of range.
-    pub build: BuildCoordinator,
-}
+use super::row::CoordinatorRow;
+use super::{demote, du, pfc, uncoordinated};
 
 /// The coordinators.
 pub static COORDINATORS: &[&CoordinatorRow] = &[&uncoordinated::ROW, &du::ROW, &demote::ROW, &pfc::ROW];
@@ -43,12 +15,4 @@ pub static COORDINATORS: &[&CoordinatorRow] = &[&uncoordinated::ROW, &du::ROW, &
 pub fn coordinator(name: &str) -> Result<&'static CoordinatorRow, KeyError> {
     let unknown = || KeyError::unknown("name", "coordinator", name, COORDINATORS.iter().map(|row| row.name));
     COORDINATORS.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
-}
-
-pub(super) fn without_keys<C: Coordinator + 'static>(
-    keys: Table,
-    coordinator: C,
-) -> Result<Box<dyn Coordinator>, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Box::new(coordinator))
 }

@@ -16,7 +16,7 @@
 use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
 
 use super::{Round, Strategy};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

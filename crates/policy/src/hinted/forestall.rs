@@ -28,7 +28,7 @@ use super::batch::Batches;
 use super::fixed_horizon::fetch_within;
 use super::trigger::Trigger;
 use super::{BatchSize, Round, Strategy, HORIZON};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

@@ -18,7 +18,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use headstart_types::{read_keys, Block, Disk, KeyError, KeyTable, Nanos, NoKeys};
 
 use super::{Round, Strategy};
-use crate::registry::{Context, Family, PolicyRow};
+use crate::row::{Context, Family, PolicyRow};
 use crate::{Disclosure, Policy};
 
 /// Its row in the registry.

@@ -25,7 +25,7 @@ use super::fixed_horizon::fetch_within;
 use super::plan::{plan, Operation, Task};
 use super::round::Frame;
 use super::{BatchSize, Round, Strategy};
-use crate::registry::{Context, Family, PolicyRow};
+use crate::row::{Context, Family, PolicyRow};
 use crate::{Disclosure, Policy, View};
 
 /// Its row in the registry.

@@ -22,7 +22,7 @@ use toml::Table;
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position};
 
 use super::Ahead;
-use crate::registry::{Context, Family, PolicyRow};
+use crate::row::{Context, Family, PolicyRow};
 use crate::{Apart, Asking, Event, Fetch, Policy, View};
 
 /// Its row in the registry.

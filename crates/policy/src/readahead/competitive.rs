@@ -28,7 +28,7 @@ use super::depth::{CompetitiveDepth, SeekWatch, Seeks};
 use super::linux::{Ramp, Windows};
 use super::pressure::Pressure;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 use crate::Space;
 
 /// Its row in the registry.

@@ -36,7 +36,7 @@
 //! (file and client), of at most `files`, the least recently read forgotten first. Not for reads that are sequential
 //! in pieces shorter than a window: each piece at its end has up to max blocks too many.
 
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 pub use super::ramp::{Ramp, Version};

@@ -55,7 +55,7 @@ pub use oracle_depth::{streams, OracleDepth, Stream};
 pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
 pub use rocksdb::RocksDb;
-pub use rows::{read_ahead, read_aheads, BuildReadAhead, Needs, ReadsAhead};
+pub use rows::{BuildReadAhead, Needs, ReadsAhead};
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
 pub use stride::Stride;

@@ -21,7 +21,7 @@ use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

@@ -25,7 +25,7 @@ use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

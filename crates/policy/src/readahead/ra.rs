@@ -18,7 +18,7 @@
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {

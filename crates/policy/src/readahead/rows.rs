@@ -6,7 +6,6 @@ use toml::Table;
 use headstart_types::KeyError;
 
 use super::{Integrated, ReadAhead, ReadAheadContext};
-use crate::registry::{PolicyRow, POLICIES};
 
 /// Makes a policy from its keys.
 pub type Make<P> = fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError>;
@@ -46,18 +45,4 @@ pub struct ReadsAhead {
     /// # Errors
     /// An unknown key or a value out of range.
     pub build: BuildReadAhead,
-}
-
-/// The policies that read ahead.
-pub fn read_aheads() -> impl Iterator<Item = &'static PolicyRow> {
-    POLICIES.iter().copied().filter(|row| row.reads_ahead().is_some())
-}
-
-/// What is special to read-ahead `name`.
-///
-/// # Errors
-/// There is none; lists the names.
-pub fn read_ahead(name: &str) -> Result<&'static ReadsAhead, KeyError> {
-    let found = read_aheads().find(|row| row.name == name).and_then(PolicyRow::reads_ahead);
-    found.ok_or_else(|| KeyError::unknown("name", "read-ahead", name, read_aheads().map(|row| row.name)))
 }

@@ -44,7 +44,7 @@ use super::{
     Asked, BuildReadAhead, Cached, Found, Integrated, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size,
 };
 use crate::lists::Lists;
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 use crate::{Replacement, View};
 
 /// Its row in the registry.

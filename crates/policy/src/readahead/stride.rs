@@ -23,7 +23,7 @@ use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
-use crate::registry::{Family, PolicyRow};
+use crate::row::{Family, PolicyRow};
 
 /// Requests ahead that are predicted at each request: 2^31 of them never end. A guess at more than anyone wants.
 const DEGREE_MAX: u32 = 65_536;

@@ -19,9 +19,9 @@ use toml::Table;
 
 use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
 
-use super::{boxed, on_demand, second_chance, ReplacementRow};
+use super::{boxed, on_demand, second_chance};
 use crate::lists::Lists;
-use crate::registry::Context;
+use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
 
 /// Its row in the registry.

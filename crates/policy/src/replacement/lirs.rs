@@ -29,9 +29,9 @@ use toml::Table;
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
 
-use super::{boxed, on_demand, ReplacementRow, GHOSTS_MAX};
+use super::{boxed, on_demand, GHOSTS_MAX};
 use crate::lists::Lists;
-use crate::registry::Context;
+use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
 
 /// Its row in the registry.

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
 
-use super::{boxed, on_demand, ReplacementRow};
+use super::{boxed, on_demand};
 use crate::hinted::Residents;
-use crate::registry::Context;
+use crate::row::{Context, ReplacementRow};
 use crate::{Hints, Replacement, View};
 
 /// Its row in the registry.

@@ -6,23 +6,24 @@
 //! referenced leaves as it came: unknown, or remembered if the policy remembered it before. Under demand fetching
 //! all this comes to what the papers say.
 
-mod arc;
-mod clock;
-mod fifo;
-mod lfu;
-mod lirs;
-mod lru;
-mod min;
-mod mru;
-mod rows;
-mod ru_set;
-mod s3_fifo;
-mod sieve;
-mod two_q;
+pub(crate) mod arc;
+mod building;
+pub(crate) mod clock;
+pub(crate) mod fifo;
+pub(crate) mod lfu;
+pub(crate) mod lirs;
+pub(crate) mod lru;
+pub(crate) mod min;
+pub(crate) mod mru;
+pub(crate) mod ru_set;
+pub(crate) mod s3_fifo;
+pub(crate) mod sieve;
+pub(crate) mod two_q;
 
 use headstart_types::{Block, Outcome, Position};
 
 pub use arc::Arc;
+use building::{boxed, on_demand, GHOSTS_MAX};
 pub use clock::Clock;
 pub use fifo::Fifo;
 pub use lfu::Lfu;
@@ -30,8 +31,6 @@ pub use lirs::Lirs;
 pub use lru::Lru;
 pub use min::Min;
 pub use mru::Mru;
-use rows::{boxed, on_demand, GHOSTS_MAX};
-pub use rows::{replacement, BuildReplacement, ReplacementRow, REPLACEMENTS};
 pub use ru_set::RuSet;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;

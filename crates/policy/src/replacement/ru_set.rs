@@ -24,9 +24,9 @@ use std::collections::VecDeque;
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
 
-use super::{boxed, on_demand, ReplacementRow};
+use super::{boxed, on_demand};
 use crate::lists::Lists;
-use crate::registry::Context;
+use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
 
 /// Its row in the registry.

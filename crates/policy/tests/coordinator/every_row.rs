@@ -1,8 +1,7 @@
 //! What every coordinator promises, whatever is asked of the level below it.
 
-use headstart_policy::coordinator::{
-    coordinator, Coordinator, CoordinatorContext, CoordinatorRow, Plan, SentUp, COORDINATORS,
-};
+use headstart_policy::coordinator::registry::{coordinator, COORDINATORS};
+use headstart_policy::coordinator::{Coordinator, CoordinatorContext, CoordinatorRow, Plan, SentUp};
 use headstart_policy::readahead::Asked;
 use headstart_types::Nanos;
 use proptest::prelude::*;

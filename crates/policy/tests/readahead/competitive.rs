@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use headstart_policy::readahead::{read_ahead, Asked, BuildReadAhead, ReadAheadContext};
+use headstart_policy::readahead::{Asked, BuildReadAhead, ReadAheadContext};
+use headstart_policy::registry::read_ahead;
 use headstart_policy::{ReadAhead, Space};
 use headstart_types::{Block, Disk, DriveFacts, Nanos, RateBand};
 use proptest::prelude::*;

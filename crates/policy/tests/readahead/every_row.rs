@@ -1,6 +1,7 @@
 //! What every read-ahead promises, whatever it is asked.
 
-use headstart_policy::readahead::{read_aheads, Asked, Needs};
+use headstart_policy::readahead::{Asked, Needs};
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::PolicyRow;
 use proptest::prelude::*;
 

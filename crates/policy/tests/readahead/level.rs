@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_policy::readahead::{read_aheads, Asked, BuildReadAhead, Found, Integrated};
+use headstart_policy::readahead::{Asked, BuildReadAhead, Found, Integrated};
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::replacement::Lru;
 use headstart_policy::{Apart, Asking, BlockState, Event, Fetch, Policy, Space, View};

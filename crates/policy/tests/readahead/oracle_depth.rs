@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use headstart_policy::readahead::{
-    read_ahead, streams, Asked, BuildReadAhead, Cached, OracleDepth, ReadAheadContext, Run, Stream,
-};
+use headstart_policy::readahead::{streams, Asked, BuildReadAhead, Cached, OracleDepth, ReadAheadContext, Run, Stream};
+use headstart_policy::registry::read_ahead;
 use headstart_policy::ReadAhead;
 use proptest::prelude::*;
 

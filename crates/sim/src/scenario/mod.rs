@@ -13,6 +13,7 @@ mod host;
 mod level;
 mod normal;
 mod overrides;
+mod placement;
 mod policy;
 mod process;
 mod schema;
@@ -30,13 +31,14 @@ pub use device::{CacheSegments, CommandKeys, DeviceKeys};
 pub use ffs::{FfsKeys, Opens};
 pub use host::HostKeys;
 pub use level::{LowerKeys, LowerSize};
+pub use placement::Placement;
 use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys};
 pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use schema::schema;
 pub use source::Source;
 pub use workload::{
-    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Placement, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,
+    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,
 };
 
 use crate::Error;

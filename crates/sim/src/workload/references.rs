@@ -18,7 +18,7 @@ use super::places::Places;
 use super::placing::Placing;
 use super::records::{Opened, Records};
 use super::survey::{pids, survey, Survey};
-use super::thinking::{factor, thinking, Factor, Thinking};
+use super::thinking::{after_data, factor, thinking, Factor, Thinking};
 use crate::scenario::{
     Addresses, Arrival, BlockSize, ComputeKey, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys,
 };
@@ -428,12 +428,6 @@ fn ignored_sizes(scenario: &Scenario, reader: &dyn RecordReader) -> Option<Strin
             "the sizes of the trace's objects are ignored: each takes one block, and a cache counts blocks of {block}"
         )
     })
-}
-
-/// Think times beside the references of `chunk`: none after metadata, which no application asks for.
-fn after_data(chunk: &Chunk, mut think: impl FnMut() -> Nanos) -> Vec<Nanos> {
-    let after = |at| if chunk.bytes_of(at) == Some(0) { Nanos::ZERO } else { think() };
-    (0..chunk.blocks.len()).map(after).collect()
 }
 
 /// The first file of the process that begins last: of `pid`, or of the only one.

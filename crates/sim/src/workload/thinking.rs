@@ -1,7 +1,7 @@
 //! Think times: where they come from, and what they are multiplied by.
 
 use headstart_trace::{Compute, ComputeSampler};
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{Chunk, KeyError, Nanos};
 
 use super::survey::Survey;
 use crate::limits::TIME_MAX;
@@ -72,6 +72,13 @@ pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u6
         return Err(KeyError::new("workload.compute_total", problem, "compute = a time above zero").into());
     }
     Ok(Factor::Ratio(total, sum))
+}
+
+/// Think times beside the references of `chunk`: none after metadata, which no application asks for.
+#[must_use]
+pub fn after_data(chunk: &Chunk, mut think: impl FnMut() -> Nanos) -> Vec<Nanos> {
+    let after = |at| if chunk.bytes_of(at) == Some(0) { Nanos::ZERO } else { think() };
+    (0..chunk.blocks.len()).map(after).collect()
 }
 
 /// Think times of one process that takes its references from a string.

@@ -2,7 +2,7 @@
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::readahead::read_aheads;
+use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
 use headstart_trace::patterns::PATTERNS;
 use toml::{Table, Value};

@@ -1,0 +1,202 @@
+//! Rows: what a policy's and a replacement's file says of it, and what they are built from.
+
+use std::sync::Arc;
+
+use toml::Table;
+
+use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Program};
+
+use crate::hinted::{Hinted, Knowledge, Strategy};
+use crate::readahead::{Needs, ReadsAhead};
+use crate::{Hints, Policy, Replacement};
+
+/// How a row makes its replacement.
+pub type BuildReplacement = fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError>;
+
+/// A replacement's row.
+pub struct ReplacementRow {
+    /// The name in scenarios.
+    pub name: &'static str,
+    /// One line for help.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it needs disclosed references.
+    pub hinted: bool,
+    /// Its keys.
+    pub keys: KeyTable,
+    /// Builds it from its keys (without `name`).
+    ///
+    /// # Errors
+    /// An unknown key or a value out of range.
+    pub build: BuildReplacement,
+    /// Joins it to demand fetching. One row, one monomorphic policy: its calls are inlined.
+    ///
+    /// # Errors
+    /// As `build`.
+    pub on_demand: Build,
+}
+
+/// What a host tells about the level that a policy is built for.
+#[derive(Clone)]
+pub struct Context {
+    /// K: frames of the cache, at least 1.
+    pub frames: u32,
+    /// Blocks resident at the start, least recently used first; at most `frames`.
+    pub initial: Vec<Block>,
+    /// Independent disks, at least 1.
+    pub disks: usize,
+    /// The disk of each block known so far.
+    pub disk_of: Arc<[Disk]>,
+    /// The replacement of a policy that leaves it open.
+    pub replacement: &'static ReplacementRow,
+    /// Its keys.
+    pub replacement_keys: Table,
+    /// Disclosed references; `None` if the row does not ask for them.
+    pub hints: Option<Arc<Hints>>,
+    /// What the processes of a parallel program will read; `None` where there is but one process that says nothing.
+    /// Of policies that work from `hints` several processes share those, whose positions are then their merged order.
+    pub program: Option<Arc<Program>>,
+    /// The devices' typical service time of one block.
+    pub nominal_service: Nanos,
+    /// Every fetch takes exactly `nominal_service`.
+    pub uniform: bool,
+    /// Mean think time.
+    pub mean_compute: Nanos,
+    /// Every think time is exactly `mean_compute`, nothing else takes processor time, and the disks do nothing but the
+    /// level's fetches, each as soon as they can: the model of the theory.
+    pub constant_compute: bool,
+}
+
+impl Context {
+    /// The disclosed references, for a row that is [hinted](PolicyRow::is_hinted).
+    ///
+    /// # Panics
+    /// The host has given none.
+    #[must_use]
+    pub fn hints_of_row(&self) -> Arc<Hints> {
+        self.hints.clone().expect("the host gives hints to rows that are hinted")
+    }
+
+    /// A hinted policy of this strategy.
+    pub(crate) fn hinted<S: Strategy + 'static>(&self, strategy: S) -> Box<dyn Policy> {
+        let knowledge = Knowledge::new(self.hints_of_row(), &self.initial, self.disk_of.clone(), self.disks);
+        Box::new(Hinted::new(knowledge, strategy, self.processes()))
+    }
+
+    /// Processes that share the level.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        self.program.as_ref().map_or(1, |program| program.string_of.len().max(1) as u32)
+    }
+
+    /// Refuses policy `name` to several processes.
+    pub(crate) fn for_one_process(&self, name: &str) -> Result<(), KeyError> {
+        if self.processes() == 1 {
+            return Ok(());
+        }
+        let problem = format!("{name} plans for one process, whose references come in a known order");
+        Err(KeyError::new("name", problem, "fixed-horizon, aggressive, forestall, or one process"))
+    }
+
+    /// The blocks that `value`, a share or a multiple of the frames, stands for; rounded down.
+    pub(crate) fn share(&self, value: f64) -> usize {
+        (value * f64::from(self.frames)).floor() as usize
+    }
+}
+
+/// How a row makes its policy.
+pub type Build = fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError>;
+
+/// What a policy works from, and how it is built from its keys (without `name`, `hints` and `replacement`).
+pub enum Family {
+    /// What is referenced.
+    Demand(Build),
+    /// Disclosed references: it needs [`Context::hints`].
+    Hinted(Build),
+    /// What the processes of a parallel program will read: it needs [`Context::program`] and idle processors.
+    Parallel(Build),
+    /// Requests as they come.
+    ReadAhead(ReadsAhead),
+}
+
+/// A policy's row.
+pub struct PolicyRow {
+    /// The name in scenarios.
+    pub name: &'static str,
+    /// One line for help.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its keys.
+    pub keys: KeyTable,
+    /// The replacement where none is given; `None`: it chooses its victims itself.
+    pub default_replacement: Option<&'static str>,
+    /// What it works from.
+    pub family: Family,
+}
+
+impl PolicyRow {
+    /// The family's name.
+    #[must_use]
+    pub fn family_name(&self) -> &'static str {
+        match self.family {
+            Family::Demand(_) => "demand",
+            Family::Hinted(_) => "hinted",
+            Family::Parallel(_) => "parallel",
+            Family::ReadAhead(_) => "read-ahead",
+        }
+    }
+
+    /// Whether it works from disclosed references.
+    #[must_use]
+    pub fn is_hinted(&self) -> bool {
+        matches!(self.family, Family::Hinted(_))
+    }
+
+    /// Whether it is for parallel programs only.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        matches!(self.family, Family::Parallel(_))
+    }
+
+    /// Whether it goes block by block, for one process: demand fetching and hinted policies.
+    #[must_use]
+    pub fn goes_by_blocks(&self) -> bool {
+        matches!(self.family, Family::Demand(_) | Family::Hinted(_))
+    }
+
+    /// Whether a replacement is chosen beside it.
+    #[must_use]
+    pub fn has_open_replacement(&self) -> bool {
+        self.default_replacement.is_some()
+    }
+
+    /// What is special to a read-ahead; `None` of other policies.
+    #[must_use]
+    pub fn reads_ahead(&self) -> Option<&ReadsAhead> {
+        match &self.family {
+            Family::ReadAhead(reads_ahead) => Some(reads_ahead),
+            _ => None,
+        }
+    }
+
+    /// What it has to be told beside what a level has.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.reads_ahead().map_or(Needs::Nothing, |reads_ahead| reads_ahead.needs)
+    }
+
+    /// Builds it, unless it is a read-ahead: that is built of its parts.
+    ///
+    /// # Errors
+    /// An unknown key or a value out of range.
+    pub fn build(&self, keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+        match self.family {
+            Family::Demand(build) | Family::Hinted(build) | Family::Parallel(build) => build(keys, context),
+            Family::ReadAhead(_) => {
+                Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
+            }
+        }
+    }
+}
