@@ -65,7 +65,8 @@ fn runner(cases: u32) -> TestRunner {
 
 /// A subset of a sequential string, read in the same order, is there no later than the whole: every second block, every
 /// fourth, or whichever. Of every drive with segments, those included that have `hit_ahead` only here: of these in
-/// blocks that are small beside a segment, since what lies behind the segment is not read on to.
+/// blocks that are small beside a segment, since what lies behind the segment is not read on to; and but for one turn,
+/// since a buffer that a slow bus fills up costs one now and then, and which block meets it depends on those before it.
 #[test]
 fn skipping_never_takes_longer() {
     let on = || -> Table { "buffer = {hit_ahead = true}".parse().unwrap() };
@@ -86,14 +87,16 @@ fn skipping_never_takes_longer() {
         let whole: Vec<u64> = (0..=some[some.len() - 1]).collect();
         for drive in &drives {
             let Drive { name, device, .. } = drive;
-            let segment = device.mechanics().unwrap().segment_sectors;
-            if !is_on(drive, "hit_ahead") && u64::from(sectors) > segment / 4 {
+            let mechanics = device.mechanics().unwrap();
+            let here_only = !is_on(drive, "hit_ahead");
+            if here_only && u64::from(sectors) > mechanics.segment_sectors / 4 {
                 continue;
             }
+            let turn = if here_only { mechanics.revolution() } else { Nanos::ZERO };
             let first = begins(&**device, whole.len() as u64 * u64::from(sectors), place);
             let took = |numbers: &[u64]| read(&mut *device.clone(), first, sectors, numbers, Nanos(think)).0;
             let (part, all) = (took(&some), took(&whole));
-            prop_assert!(part <= all, "{name}: {some:?} of {sectors} from {first}: {part:?} against {all:?}");
+            prop_assert!(part <= all + turn, "{name}: {some:?} of {sectors} from {first}: {part:?} against {all:?}");
         }
         Ok(())
     };
