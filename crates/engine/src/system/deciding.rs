@@ -8,33 +8,41 @@ use crate::devices::Devices;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Step (2).
-    pub(super) fn decide(&mut self, now: Nanos) {
-        self.stack.wishes_come(now);
-        let mut from = 0;
-        while let Some(index) = self.stack.take_undecided(from) {
-            from = index + 1;
-            let level = &self.stack.tiers[index].level;
-            let due = level.flush_at().is_some_and(|at| at <= now);
-            let woken = level.wake_at().is_some_and(|at| at <= now);
-            if due || woken || level.wants_to_decide() {
-                self.decide_at(now, index, due, woken);
+    #[inline(always)]
+    pub(super) fn decide<const ALONE: bool>(&mut self, now: Nanos) {
+        if ALONE {
+            self.decide_at::<true>(now, 0);
+        } else {
+            self.stack.wishes_come(now);
+            let mut from = 0;
+            while let Some(index) = self.stack.take_undecided(from) {
+                from = index + 1;
+                self.decide_at::<false>(now, index);
             }
         }
         self.stack.devices.start(now);
     }
 
-    /// Lets level `index` write what is due, and decide if it wants to, or is `woken`.
+    /// Lets level `index` write what is due, and decide if it wants to or its time has come.
     #[inline(always)]
-    pub(super) fn decide_at(&mut self, now: Nanos, index: usize, due: bool, woken: bool) {
+    fn decide_at<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
+        let level = &self.stack.tiers[index].level;
+        let due = level.flush_at().is_some_and(|at| at <= now);
+        let woken = level.wake_at().is_some_and(|at| at <= now);
+        if !due && !woken && !level.wants_to_decide() {
+            return;
+        }
         let at_hand = self.at_hand(index);
-        self.stack.process = self.only_client[index];
+        self.stack.process = if ALONE { Some(0) } else { self.only_client[index] };
         let issued = self.stack.act(index, |level, space, down| {
             let flushed = if due { level.flush(now, down) } else { 0 };
             let decides = woken || level.wants_to_decide();
             flushed + if decides { level.decide(now, at_hand, space, down) } else { 0 }
         });
         self.charge(now, index, issued);
-        self.stack.settle(now);
+        if !ALONE {
+            self.stack.settle(now);
+        }
     }
 
     /// The block that a process is about to ask level `index` for: a fetch of it is a demand.

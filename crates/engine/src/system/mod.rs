@@ -40,8 +40,8 @@ use arrivals::Arrivals;
 use calendar::Calendar;
 use writers::Writers;
 
-/// References of a process that is alone, at most, between two looks at the clock of the host.
-const QUIET_MAX: u32 = 1 << 14;
+/// Instants of a process that is alone, at most, between two looks of the host.
+const ALONE_MAX: u32 = 1 << 14;
 
 /// How requests are asked for.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ pub struct System<D, S, R> {
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
     calendar: Calendar,
-    /// One process on one level, which waits for each request and is no program: see [`System::go_on_alone`].
+    /// One process on one level, which waits for each request and is no program: see [`System::step_alone`].
     alone: bool,
     /// Processes that act at this instant: scratch.
     due: Vec<u32>,
@@ -241,26 +241,35 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Some(next)
     }
 
-    /// Lets everything happen that happens at `now`, the next instant, and whatever a process that is alone does after it
-    /// without anything else happening.
+    /// Lets everything happen that happens at `now`, the next instant; where a process is alone, many instants after it too.
     ///
     /// # Errors
     /// The source of references is wrong somewhere.
     pub fn step(&mut self, now: Nanos) -> Result<(), R::Error> {
-        let mut due = std::mem::take(&mut self.due);
         if self.alone {
-            due.clear();
-            self.complete(now);
-            due.extend(self.clients[0].process.due().filter(|at| *at <= now).map(|_| 0));
-        } else {
-            self.complete(now);
-            self.calendar.take_due(now, &mut due);
+            return self.step_alone(now);
         }
-        let acted = self.act_all(now, &due);
+        let mut due = std::mem::take(&mut self.due);
+        self.complete(now);
+        self.calendar.take_due(now, &mut due);
+        let acted = self.act_all::<false>(now, &due);
         self.due = due;
-        acted?;
-        if self.alone {
-            self.go_on_alone()?;
+        acted
+    }
+
+    /// The same for a process that is alone, without all that is for others.
+    fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
+        for _ in 0..ALONE_MAX {
+            self.now = now;
+            if self.stack.next_event().is_some_and(|at| at <= now) {
+                self.complete(now);
+            }
+            let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
+            self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
+            match self.next_instant() {
+                Some(next) if next <= TIME_MAX => now = next,
+                _ => break,
+            }
         }
         Ok(())
     }
@@ -271,7 +280,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// As for [`System::step`].
     pub fn turn(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
         self.complete(now);
-        self.act_all(now, due)
+        self.act_all::<false>(now, due)
     }
 
     /// Step (1).
@@ -282,53 +291,34 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Steps (2) and (3), and idle processors.
-    fn act_all(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
+    /// Steps (2) and (3), and idle processors. What cannot be so of a process that is `ALONE` is not asked.
+    #[inline(always)]
+    fn act_all<const ALONE: bool>(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
         // Who is due now acts now, though driver work of this instant's decisions may keep its processor busy.
         for index in due {
             let client = &mut self.clients[*index as usize];
             client.is_due = true;
             client.charged_before = client.process.charged();
         }
-        self.decide(now);
-        self.hear_all(now);
-        for index in due {
-            self.acting = Some(*index);
-            self.act::<false>(now, *index as usize)?;
-            self.clients[*index as usize].is_due = false;
-            self.reschedule(*index as usize);
-        }
-        self.acting = None;
-        self.hear_all(now);
-        if self.parallel.is_some() {
-            self.offer_actions(now);
+        self.decide::<ALONE>(now);
+        if !ALONE {
             self.hear_all(now);
         }
-        Ok(())
-    }
-
-    /// The shortcut for a process that is alone: what it does at instants at which nothing ends and nobody's time has come
-    /// but its own, as it would do in [`System::step`].
-    fn go_on_alone(&mut self) -> Result<(), R::Error> {
-        for _ in 0..QUIET_MAX {
-            let client = &mut self.clients[0];
-            let Some(now) = client.process.due() else { break };
-            let level = &self.stack.tiers[0].level;
-            let wishes = level.wake_at().is_some_and(|at| at <= now) || level.flush_at().is_some_and(|at| at <= now);
-            if wishes || self.stack.next_event().is_some_and(|at| at <= now) || now > TIME_MAX {
-                break;
+        for index in due {
+            self.acting = Some(*index);
+            self.act::<ALONE>(now, *index as usize)?;
+            self.clients[*index as usize].is_due = false;
+            if !ALONE {
+                self.reschedule(*index as usize);
             }
-            self.now = now;
-            client.charged_before = client.process.charged();
-            if level.wants_to_decide() {
-                client.is_due = true;
-                self.decide_at(now, 0, false, false);
-                self.stack.devices.start(now);
-                self.clients[0].is_due = false;
-            }
-            self.acting = Some(0);
-            self.act::<true>(now, 0)?;
-            self.acting = None;
+        }
+        self.acting = None;
+        if !ALONE {
+            self.hear_all(now);
+        }
+        if !ALONE && self.parallel.is_some() {
+            self.offer_actions(now);
+            self.hear_all(now);
         }
         Ok(())
     }
