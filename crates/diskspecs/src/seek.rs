@@ -105,6 +105,9 @@ fn hpl_single(params: &mut Params) -> Result<Vec<f64>, ImportError> {
     Ok(if v6 < 0.0 { Vec::new() } else { vec![v6] })
 }
 
+/// The longest seek, in cylinders, that the device crate reads from a profile.
+const DISTANCE_MAX: u64 = 100_000_000;
+
 /// The file of measured times: a line "Seek distances measured: N", then "distance, ms" (and a deviation).
 fn table(params: &mut Params, files: (&dyn Files, &Path), notes: &mut Notes) -> Result<Curve, ImportError> {
     const NAME: &str = "Full seek curve";
@@ -130,6 +133,10 @@ fn table(params: &mut Params, files: (&dyn Files, &Path), notes: &mut Notes) -> 
         };
         if !(0.0..=3_600_000.0).contains(&millis) {
             return Err(ImportError::at(&place, format!("a seek of {millis} ms"), "0 to 3600000 ms"));
+        }
+        if distance > DISTANCE_MAX {
+            let allowed = format!("a number of cylinders up to {DISTANCE_MAX}");
+            return Err(ImportError::at(&place, format!("a distance of {distance}"), allowed));
         }
         if points.last().is_some_and(|(before, _)| *before >= distance) {
             return Err(ImportError::at(&place, format!("distance {distance} out of order"), "rising distances"));

@@ -105,6 +105,7 @@ fn values_that_no_drive_has() {
         ("2, 1.0\n1, 2.0\n", "toy.seek:2: distance 1 out of order; allowed: rising distances"),
         ("1, 1.0\n2, -1.0\n", "toy.seek:2: a seek of -1 ms; allowed: 0 to 3600000 ms"),
         ("1, 1.0\n2, nan\n", "toy.seek:2: a seek of NaN ms"),
+        ("1, 1.0\n194294967296, 2.0\n", "toy.seek:2: a distance of 194294967296; allowed: a number of cylinders up to"),
     ] {
         let found = error_of("seek-file", &[("t.model", &changed("toy.model", &[])), ("toy.seek", seek)]);
         assert!(found.starts_with(error), "{found}");
