@@ -41,7 +41,7 @@ use calendar::Calendar;
 use writers::Writers;
 
 /// Instants of a process that is alone, at most, between two looks of the host.
-const ALONE_MAX: u32 = 1 << 14;
+const ALONE_MAX: u32 = 1 << 4;
 
 /// How requests are asked for.
 #[derive(Debug, Clone, Copy)]
