@@ -8,7 +8,7 @@ use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::read_ahead;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Apart, Asking, Policy};
-use headstart_types::{Block, Chunk, KeyError, Position, Program};
+use headstart_types::{Chunk, KeyError, Position, Program};
 
 use crate::action::ActionIssues;
 use crate::run::Machine;
@@ -136,6 +136,13 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     Ok((System::try_new(stack, clients, manner, parallel)?, frames))
 }
 
+/// Think times of a process that takes its references from a string.
+#[must_use]
+pub fn thinks(scenario: &Scenario, process: u32) -> Draws {
+    let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
+    Box::new(move || thinker.next_think())
+}
+
 /// How many levels processes ask.
 #[must_use]
 pub fn first_levels(scenario: &Scenario) -> usize {
@@ -168,11 +175,7 @@ fn clients(
 ) -> Result<Vec<Client<References>>, Error> {
     let process = || Process::new(costs(scenario));
     if let Some(pattern) = scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
-        let taken = |process| {
-            let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
-            // It has taken no block yet.
-            Reads::Taken { block: Block(u32::MAX), think: Box::new(move || thinker.next_think()) }
-        };
+        let taken = |process| Reads::taking(thinks(scenario, process));
         return Ok((0..pattern.count).map(|at| Client::new(process(), at as usize % first, taken(at))).collect());
     }
     if !chunks.is_empty() {

@@ -5,8 +5,8 @@
 //! disk is a thread.
 
 use headstart_device::Statistics;
-use headstart_engine::parallel::{DiskTimes, Draws, Member, Outcome as Played, Setup};
-use headstart_engine::{Counts, Process};
+use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
+use headstart_engine::Counts;
 use headstart_types::{KeyError, Nanos};
 
 use crate::build::{self, Parts};
@@ -14,7 +14,7 @@ use crate::outcome::{check, intervals, names, of_counts, of_member, Outcome};
 use crate::report::{DeviceReport, LevelReport, ProcessReport, Report};
 use crate::scenario::{Input, ProcessKeys, Scenario};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
-use crate::workload::{Places, Thinker};
+use crate::workload::Places;
 use crate::Error;
 
 /// Threads of a run at most.
@@ -58,10 +58,6 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     let about = (storage.drives().len(), references.distinct);
     let (tiers, frames) = build::tiers(scenario, (&context, &surroundings), (first, true), about)?;
     let processes = program.string_of.len() as u32;
-    let think = |process| -> Draws {
-        let mut thinker = Thinker::new(&scenario.workload, scenario.seed, process);
-        Box::new(move || thinker.next_think())
-    };
     let setup = Setup {
         tiers,
         first,
@@ -70,8 +66,8 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
         block_bytes: block_bytes as usize,
         service: context.nominal_service,
         barrier: build::barrier(keys, build::shares(&program)),
-        thinks: (0..processes).map(think).collect(),
-        read_cost: Process::new(build::costs(scenario)).read_cost(),
+        thinks: (0..processes).map(|process| build::thinks(scenario, process)).collect(),
+        costs: build::costs(scenario),
         contention: keys.contention,
         actions_contend: keys.actions_contend,
         actions: scenario.has_actions().then(|| build::actions(scenario, keys, processes as usize, context.frames)),

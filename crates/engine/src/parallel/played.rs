@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos, Program};
+use headstart_types::{Nanos, Program};
 
 use super::{Barrier, Contention, Ended, IdleOrder, Node, Scope, Strings};
 use crate::devices::Devices;
@@ -34,8 +34,8 @@ pub struct Setup {
     pub barrier: Option<Scope>,
     /// By process: think times after its reads.
     pub thinks: Vec<Draws>,
-    /// Processor time of each read, to find and hand over the block.
-    pub read_cost: Nanos,
+    /// What processes pay for their reads.
+    pub costs: Costs,
     /// Time for which each look-up holds the shared structures.
     pub contention: Nanos,
     /// So does each prefetch action, beside the time that it takes.
@@ -55,12 +55,8 @@ impl Setup {
     #[must_use]
     pub fn machine<D: Devices<S>, S: Space + Send>(self, devices: D, space: S) -> System<D, S, NoSupply> {
         let processes = self.processes();
-        let costs = Costs { request: self.read_cost, ..Costs::default() };
-        let client = |(at, think): (usize, Draws)| {
-            // It has taken no block yet.
-            let reads = Reads::Taken { block: Block(u32::MAX), think };
-            Client::new(Process::new(costs), at % self.first, reads)
-        };
+        let client =
+            |(at, think): (usize, Draws)| Client::new(Process::new(self.costs), at % self.first, Reads::taking(think));
         let clients = self.thinks.into_iter().enumerate().map(client).collect();
         let parallel = Parallel::new(
             processes,

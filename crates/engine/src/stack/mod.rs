@@ -310,15 +310,14 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     /// Carries what the levels have said to each other at this instant as far as it goes.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: Nanos) {
-        if self.tiers.len() > 1 || self.tiers[0].level.has_done() {
+        if self.tiers.len() == 1 {
+            self.finish_requests(now);
+        } else {
             self.settle_all(now);
         }
     }
 
     fn settle_all(&mut self, now: Nanos) {
-        if self.tiers.len() == 1 {
-            return self.finish_requests_of(now, 0);
-        }
         loop {
             self.finish_requests(now);
             self.hand_down(now);

@@ -7,7 +7,6 @@ use headstart_types::{Block, Nanos};
 
 use super::{Phase, Supply, System};
 use crate::devices::Devices;
-use crate::level::Ask;
 
 /// A request that arrived by the clock and is not done.
 struct Arrival {
@@ -44,18 +43,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
         let client = &self.clients[index];
         let asked = client.asked(&self.stack.space, true, index as u32);
-        let (tier, position, write) = (client.tier, client.process.position, client.writes());
-        let blocks = client.blocks(asked.count).to_vec();
         let id = arrivals.count;
         arrivals.count += 1;
-        let to_write = if write { blocks.clone() } else { Vec::new() };
-        arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
-        let ask = Ask { id, asked, blocks: &blocks, write, position, compute: Nanos::ZERO };
-        let looked = self.ask_level::<false, _>(now, tier, |level, space, down| {
-            let looked = level.request(now, &ask, space, down);
-            (looked, looked.issued)
-        });
-        if !looked.waits() {
+        let to_write = if client.writes() { client.blocks(asked.count).to_vec() } else { Vec::new() };
+        arrivals.outstanding.insert(id, Arrival { at: now, tier: client.tier, to_write });
+        if !self.request::<false>(now, index, (id, asked, Nanos::ZERO)).waits() {
             self.answered(now, id);
         }
         let client = &mut self.clients[index];

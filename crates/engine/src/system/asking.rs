@@ -29,9 +29,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A level has given `issued` orders.
     #[inline(always)]
     fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
-        if issued > 0 {
-            self.charge(now, tier, issued);
-        }
+        self.charge(now, tier, issued);
         if !ALONE {
             self.stack.settle(now);
         }
@@ -111,24 +109,28 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
                 self.stack.tiers[tier].level.warm(&cursor.chunk.blocks[next], &self.stack.space);
             }
         }
-        let client = &self.clients[index];
-        let ask = Ask {
-            id: index as u64,
-            asked,
-            blocks: client.blocks(asked.count),
-            write: client.writes(),
-            position: client.position(),
-            compute: client.process.last_think,
-        };
-        let (looked, issued) = self.stack.act(tier, |level, space, down| {
-            let looked = level.request(now, &ask, space, down);
-            (looked, looked.issued)
-        });
+        let compute = client.process.last_think;
+        let looked = self.request::<ALONE>(now, index, (index as u64, asked, compute));
         self.clients[index].found.add(&looked);
         if !ALONE {
             self.count(&looked);
         }
-        self.follow::<ALONE>(now, tier, issued);
+        looked
+    }
+
+    /// Asks the level of process `index` for what comes next, under the name `id`.
+    #[inline(always)]
+    pub(super) fn request<const ALONE: bool>(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        (id, asked, compute): (u64, Asked, Nanos),
+    ) -> Looked {
+        let client = &self.clients[index];
+        let (blocks, write, position) = (client.blocks(asked.count), client.writes(), client.position());
+        let (tier, ask) = (client.tier, Ask { id, asked, blocks, write, position, compute });
+        let looked = self.stack.act(tier, |level, space, down| level.request(now, &ask, space, down));
+        self.follow::<ALONE>(now, tier, looked.issued);
         looked
     }
 

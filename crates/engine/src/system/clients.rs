@@ -22,6 +22,14 @@ pub enum Reads<R> {
     },
 }
 
+impl<R> Reads<R> {
+    /// References of a program's strings, none of which has been taken yet.
+    #[must_use]
+    pub fn taking(think: Draws) -> Self {
+        Self::Taken { block: Block(u32::MAX), think }
+    }
+}
+
 /// How its references were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {

@@ -218,9 +218,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// When something happens that no process and no device brings about: what comes up a link, or a level's wish to act.
+    /// When something happens that no process brings about: a device is done, as far as it can tell, something comes up a
+    /// link, or a level wishes to act.
+    #[inline]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        self.stack.next_event().into_iter().chain(self.stack.next_wish(self.now)).min()
+        match (self.stack.next_event(), self.stack.next_wish(self.now)) {
+            (Some(event), Some(wish)) => Some(event.min(wish)),
+            (event, wish) => event.or(wish),
+        }
     }
 
     /// The next instant at which anything happens; `None` when everybody is done.
@@ -233,10 +238,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return None;
         }
         let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
-        let mut next = due.unwrap_or(Nanos::MAX).min(self.stack.next_event().unwrap_or(Nanos::MAX));
-        if let Some(wish) = self.stack.next_wish(self.now) {
-            next = next.min(wish);
-        }
+        let next = due.unwrap_or(Nanos::MAX).min(self.next_timer().unwrap_or(Nanos::MAX));
         assert_ne!(next, Nanos::MAX, "nothing will bring what a process waits for at {}", self.now);
         Some(next)
     }

@@ -145,12 +145,6 @@ impl Process {
         }
     }
 
-    /// What each request of one block costs.
-    #[must_use]
-    pub fn read_cost(&self) -> Nanos {
-        self.reference + self.costs.request
-    }
-
     /// When it acts next of its own accord; `None` while it waits or when it is done.
     #[inline]
     #[must_use]

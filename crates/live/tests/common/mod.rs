@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use headstart_engine::parallel::{ActionSetup, Draws, IdleOrder, Outcome, Scope, Setup};
-use headstart_engine::{Level, Tier};
+use headstart_engine::{Costs, Level, Tier};
 use headstart_live::parallel::{run, workers, Error, Numbered};
 use headstart_live::SteppedClock;
 use headstart_policy::registry::{policy, replacement, Context};
@@ -76,7 +76,7 @@ pub fn setup_in(
         service,
         barrier: None,
         thinks: always(think),
-        read_cost: Nanos::ZERO,
+        costs: Costs::default(),
         contention: Nanos::ZERO,
         actions_contend: false,
         actions: prefetch.map(|time| ActionSetup {
