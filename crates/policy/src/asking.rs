@@ -298,7 +298,7 @@ impl Policy for Asking {
         self.parts.warm(blocks);
     }
 
-    fn decides(&self) -> bool {
+    fn decides(&self, _outstanding: &[u32]) -> bool {
         !self.owed.is_empty()
     }
 

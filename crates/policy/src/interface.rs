@@ -304,9 +304,9 @@ pub trait Policy: Send {
     /// cannot change the policy, so nothing may be decided from it.
     fn warm(&self, _blocks: &[Block]) {}
 
-    /// Whether the policy wants [`Event::Decide`]. One that only answers requests saves the host the calls. The
-    /// answer may change only with an `Asked` or a `Decide`; the host asks after these.
-    fn decides(&self) -> bool {
+    /// Whether [`Event::Decide`] could come to any decision as things stand, where [`View::outstanding`] is
+    /// `outstanding`: the host asks first, and saves itself the event if not.
+    fn decides(&self, _outstanding: &[u32]) -> bool {
         true
     }
 

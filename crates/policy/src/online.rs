@@ -53,7 +53,7 @@ impl<R: Replacement> Policy for OnLine<R> {
         self.replacement.warm(blocks);
     }
 
-    fn decides(&self) -> bool {
+    fn decides(&self, _outstanding: &[u32]) -> bool {
         self.owed.is_some()
     }
 }

@@ -9,8 +9,11 @@
 /// A set of `u32` below `len`.
 #[derive(Debug, Clone)]
 pub struct IndexSet {
-    /// `levels[0]` is the bitmap; bit i of `levels[l + 1]` says that word i of `levels[l]` is not zero.
-    levels: Vec<Vec<u64>>,
+    /// The bitmap.
+    words: Vec<u64>,
+    /// `summaries[0]` of `words`, each further one of the one before: bit i says that word i is not zero. The last has one
+    /// word; none where the bitmap has one.
+    summaries: Vec<Vec<u64>>,
     count: usize,
 }
 
@@ -18,16 +21,14 @@ impl IndexSet {
     /// The empty set that can hold `0..len`.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let mut levels = Vec::new();
-        let mut words = len.div_ceil(64).max(1);
-        loop {
-            levels.push(vec![0; words]);
-            if words == 1 {
-                break;
-            }
-            words = words.div_ceil(64);
+        let mut count = len.div_ceil(64).max(1);
+        let words = vec![0; count];
+        let mut summaries = Vec::new();
+        while count > 1 {
+            count = count.div_ceil(64);
+            summaries.push(vec![0; count]);
         }
-        Self { levels, count: 0 }
+        Self { words, summaries, count: 0 }
     }
 
     /// How many numbers are in the set.
@@ -48,57 +49,81 @@ impl IndexSet {
     #[inline]
     #[must_use]
     pub fn contains(&self, index: u32) -> bool {
-        self.levels[0][index as usize / 64] >> (index % 64) & 1 != 0
+        self.words[index as usize / 64] >> (index % 64) & 1 != 0
     }
 
     /// Adds `index`; says whether it was absent. The caller guarantees that it is below the bound.
     #[inline]
     pub fn insert(&mut self, index: u32) -> bool {
-        let mut at = index as usize;
-        let mut added = false;
-        for (depth, level) in self.levels.iter_mut().enumerate() {
-            let word = &mut level[at / 64];
+        let word = &mut self.words[index as usize / 64];
+        let before = *word;
+        *word |= 1 << (index % 64);
+        let added = *word != before;
+        self.count += usize::from(added);
+        if before == 0 {
+            self.note_some(index as usize / 64);
+        }
+        added
+    }
+
+    /// Word `at` of the bitmap is not zero any more.
+    fn note_some(&mut self, mut at: usize) {
+        for summary in &mut self.summaries {
+            let word = &mut summary[at / 64];
             let before = *word;
             *word |= 1 << (at % 64);
-            if depth == 0 {
-                added = *word != before;
-            }
             if before != 0 {
                 break;
             }
             at /= 64;
         }
-        self.count += usize::from(added);
-        added
     }
 
     /// Removes `index`; says whether it was there. The caller guarantees that it is below the bound.
     #[inline]
     pub fn remove(&mut self, index: u32) -> bool {
-        if !self.contains(index) {
+        let word = &mut self.words[index as usize / 64];
+        let bit = 1 << (index % 64);
+        if *word & bit == 0 {
             return false;
         }
-        let mut at = index as usize;
-        for level in &mut self.levels {
-            let word = &mut level[at / 64];
+        *word &= !bit;
+        self.count -= 1;
+        if *word == 0 {
+            self.note_none(index as usize / 64);
+        }
+        true
+    }
+
+    /// Word `at` of the bitmap has become zero.
+    fn note_none(&mut self, mut at: usize) {
+        for summary in &mut self.summaries {
+            let word = &mut summary[at / 64];
             *word &= !(1 << (at % 64));
             if *word != 0 {
                 break;
             }
             at /= 64;
         }
-        self.count -= 1;
-        true
     }
 
     /// The smallest number of the set that is at least `from`.
     #[inline]
     #[must_use]
     pub fn next(&self, from: u32) -> Option<u32> {
-        let mut at = from as usize;
-        for depth in 0..self.levels.len() {
-            let level = &self.levels[depth];
-            let word = *level.get(at / 64)? & (u64::MAX << (at % 64));
+        let at = from as usize;
+        let word = *self.words.get(at / 64)? & (u64::MAX << (at % 64));
+        if word != 0 {
+            return Some((at / 64 * 64) as u32 + word.trailing_zeros());
+        }
+        self.next_after(at / 64)
+    }
+
+    /// The smallest number in a word after `at`.
+    fn next_after(&self, at: usize) -> Option<u32> {
+        let mut at = at + 1;
+        for (depth, summary) in self.summaries.iter().enumerate() {
+            let word = *summary.get(at / 64)? & (u64::MAX << (at % 64));
             if word != 0 {
                 at = at / 64 * 64 + word.trailing_zeros() as usize;
                 return Some(self.descend(depth, at, |word| word.trailing_zeros()));
@@ -113,11 +138,22 @@ impl IndexSet {
     #[inline]
     #[must_use]
     pub fn previous(&self, before: u32) -> Option<u32> {
-        let mut end = (before as usize).min(self.levels[0].len() * 64);
-        for depth in 0..self.levels.len() {
+        let end = (before as usize).min(self.words.len() * 64);
+        if end % 64 != 0 {
+            let word = self.words[end / 64] & (u64::MAX >> (64 - end % 64));
+            if word != 0 {
+                return Some((end / 64 * 64) as u32 + 63 - word.leading_zeros());
+            }
+        }
+        self.previous_before(end / 64)
+    }
+
+    /// The greatest number in a word before `end`.
+    fn previous_before(&self, mut end: usize) -> Option<u32> {
+        for (depth, summary) in self.summaries.iter().enumerate() {
             // `end` is exclusive; the part of its word below it, if any, comes first.
             if end % 64 != 0 {
-                let word = self.levels[depth][end / 64] & (u64::MAX >> (64 - end % 64));
+                let word = summary[end / 64] & (u64::MAX >> (64 - end % 64));
                 if word != 0 {
                     let at = end / 64 * 64 + 63 - word.leading_zeros() as usize;
                     return Some(self.descend(depth, at, |word| 63 - word.leading_zeros()));
@@ -125,10 +161,12 @@ impl IndexSet {
             }
             end /= 64;
         }
-        // The top level is one word; an `end` at its very border was not looked at above.
-        let top = self.levels.len() - 1;
-        let word = if end > 0 { self.levels[top][0] } else { 0 };
-        (word != 0).then(|| self.descend(top, 63 - word.leading_zeros() as usize, |word| 63 - word.leading_zeros()))
+        // The top is one word; an `end` at its very border was not looked at above.
+        if end > 0 {
+            self.last()
+        } else {
+            None
+        }
     }
 
     /// The smallest number.
@@ -142,25 +180,31 @@ impl IndexSet {
     #[inline]
     #[must_use]
     pub fn last(&self) -> Option<u32> {
-        let top = self.levels.len() - 1;
-        let word = self.levels[top][0];
-        (word != 0).then(|| self.descend(top, 63 - word.leading_zeros() as usize, |word| 63 - word.leading_zeros()))
+        let top = self.summaries.last().unwrap_or(&self.words)[0];
+        if top == 0 {
+            return None;
+        }
+        let at = 63 - top.leading_zeros() as usize;
+        match self.summaries.len() {
+            0 => Some(at as u32),
+            depth => Some(self.descend(depth - 1, at, |word| 63 - word.leading_zeros())),
+        }
     }
 
     /// The word of the bitmap that holds `64 * word_index..`, for counting a stretch with `count_ones`.
     #[inline]
     #[must_use]
     pub fn word(&self, word_index: usize) -> u64 {
-        self.levels[0].get(word_index).copied().unwrap_or(0)
+        self.words.get(word_index).copied().unwrap_or(0)
     }
 
-    /// From bit `at` of level `depth` down to the bitmap, picking one bit of each word.
+    /// From bit `at` of summary `depth` down to the bitmap, picking one bit of each word.
     #[inline]
     fn descend(&self, depth: usize, mut at: usize, pick: impl Fn(u64) -> u32) -> u32 {
-        for level in self.levels[..depth].iter().rev() {
-            at = at * 64 + pick(level[at]) as usize;
+        for summary in self.summaries[..depth].iter().rev() {
+            at = at * 64 + pick(summary[at]) as usize;
         }
-        at as u32
+        (at * 64) as u32 + pick(self.words[at])
     }
 }
 

@@ -33,6 +33,15 @@ impl Nanos {
         ("h", 3_600_000_000_000),
     ];
 
+    /// A number of nanoseconds, at least 0, rounded as [`f64::round`] does it: that one is a call into the mathematical
+    /// library where the processor's baseline has no instruction for it.
+    #[inline]
+    #[must_use]
+    pub fn rounded(ns: f64) -> Self {
+        let whole = ns as u64;
+        Self(whole.saturating_add(u64::from(ns - whole as f64 >= 0.5)))
+    }
+
     /// What a user may write for a time.
     pub const ALLOWED: &'static str =
         "a time with a unit, such as \"243us\", \"0.5ms\" or \"99.9s\" (ns, us, ms, s, min, h)";
@@ -163,6 +172,16 @@ impl JsonSchema for Nanos {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn rounds_as_the_library_does() {
+        let ends =
+            [0.0, 0.49999999999999994, 0.5, 1.5, 2.5, 4503599627370495.5, 9007199254740993.0, 1e300, f64::INFINITY];
+        let many = (0..10_000u64).map(|at| at as f64 * 0.3125 + 1e9);
+        for ns in ends.into_iter().chain(many) {
+            assert_eq!(Nanos::rounded(ns), Nanos(ns.round() as u64), "{ns}");
+        }
+    }
 
     #[test]
     fn parses_exactly_what_users_write() {

@@ -42,8 +42,7 @@ pub struct Level {
     cursor: Position,
     /// Whether anything has happened since the last decision.
     changed: bool,
-    /// The policy's `decides` and `wake_at`, as of its last decision.
-    decides: bool,
+    /// The policy's `wake_at`, as of its last decision.
     wake_at: Option<Nanos>,
     /// The last instant at which fetches were issued, and of what: a reference at that instant is a miss.
     fresh_at: Nanos,
@@ -77,7 +76,6 @@ impl Level {
             free,
             cursor: 0,
             changed: true,
-            decides: false,
             wake_at: None,
             fresh_at: Nanos::ZERO,
             fresh: Vec::new(),
@@ -90,7 +88,6 @@ impl Level {
             counts: Counts::default(),
         };
         level.policy.grow(disk_of.len());
-        level.decides = level.policy.decides();
         level.wake_at = level.policy.wake_at();
         level.requests.order_max = level.policy.order_max() as usize;
         for block in initial {
@@ -172,7 +169,7 @@ impl Level {
     #[inline]
     #[must_use]
     pub fn wants_to_decide(&self) -> bool {
-        self.changed && self.decides
+        self.changed && self.policy.decides(&self.outstanding)
     }
 
     /// A time at which the policy wants to decide though nothing may happen then.
@@ -187,6 +184,17 @@ impl Level {
     #[must_use]
     pub fn flush_at(&self) -> Option<Nanos> {
         self.dirty.due()
+    }
+
+    /// When the first dirty block is due or, after `now`, the policy wants to decide though nothing may happen.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_wish(&self, now: Nanos) -> Option<Nanos> {
+        let wake = self.wake_at.filter(|at| *at > now);
+        match (self.dirty.due(), wake) {
+            (None, wake) => wake,
+            (Some(flush), wake) => Some(wake.map_or(flush, |wake| wake.min(flush))),
+        }
     }
 
     /// Blocks that are dirty.

@@ -75,7 +75,6 @@ impl Level {
         space: &dyn Space,
         backend: &mut impl Backend,
     ) -> u32 {
-        self.decides = self.policy.decides();
         self.wake_at = self.policy.wake_at();
         if self.fresh_at != now {
             self.fresh_at = now;

@@ -225,7 +225,9 @@ impl Level {
     #[inline(always)]
     pub fn request(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
         if self.asks {
-            self.request_all(now, ask, space, backend)
+            // A copy, so that the other way needs none in memory.
+            let ask = *ask;
+            self.request_all(now, &ask, space, backend)
         } else {
             self.request_one(now, ask, space, backend)
         }

@@ -107,7 +107,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let mut served = 0;
         if bypass > 0 {
             let (client, passing) = ((id, asked.client), &blocks[..bypass]);
-            let looked = self.act(below, |level, space, down| level.bypass(now, client, passing, kind, space, down));
+            let (level, space, mut down) = self.at(below);
+            let looked = level.bypass(now, client, passing, kind, space, &mut down);
             served += u32::from(!looked.waits());
         }
         if native_asks {
@@ -120,7 +121,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 position: NEVER,
                 compute: Nanos::ZERO,
             };
-            let looked = self.act(below, |level, space, down| level.request(now, &ask, space, down));
+            let (level, space, mut down) = self.at(below);
+            let looked = level.request(now, &ask, space, &mut down);
             served += u32::from(!looked.waits());
         }
         self.messages[slot].blocks = blocks;

@@ -173,15 +173,15 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     }
 
     /// The earliest instant at which a level has to flush or, after `now`, wants to act though nothing may happen.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
-        if let [tier] = &self.tiers[..] {
-            let wake = tier.level.wake_at().filter(|at| *at > now);
-            return match (tier.level.flush_at(), wake) {
-                (Some(flush), Some(wake)) => Some(flush.min(wake)),
-                (flush, wake) => flush.or(wake),
-            };
+        match &self.tiers[..] {
+            [tier] => tier.level.next_wish(now),
+            _ => self.next_wish_of_all(now),
         }
+    }
+
+    fn next_wish_of_all(&mut self, now: Nanos) -> Option<Nanos> {
         self.wishes.look(|index| &self.tiers[index].level);
         self.wishes.next(now)
     }
@@ -294,17 +294,17 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// Lets a level act.
-    #[inline]
-    pub(crate) fn act<T>(&mut self, index: usize, act: impl FnOnce(&mut Level, &S, &mut Down<'_, D, S>) -> T) -> T {
+    /// A level that is going to act, and what it needs for that.
+    #[inline(always)]
+    pub(crate) fn at(&mut self, index: usize) -> (&mut Level, &S, Down<'_, D, S>) {
         self.touch(index);
         let Self { tiers, devices, outbox, space, process, .. } = self;
         let tier = &mut tiers[index];
-        let mut down = match tier.below {
+        let down = match tier.below {
             None => Down::Devices(devices, From { level: index as u32, process: *process }, space),
             Some(_) => Down::Level(outbox, index),
         };
-        act(&mut tier.level, space, &mut down)
+        (&mut tier.level, space, down)
     }
 
     /// Carries what the levels have said to each other at this instant as far as it goes.
@@ -369,7 +369,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             let given = self.gives_down(index);
             for block in evicted.drain(..) {
                 if given {
-                    self.act(below, |level, space, down| level.put(now, block, space, down));
+                    let (level, space, mut down) = self.at(below);
+                    level.put(now, block, space, &mut down);
                 }
                 if let Some(left) = &mut self.left {
                     left.push(block);

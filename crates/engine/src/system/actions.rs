@@ -129,7 +129,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let tier = self.clients[index].tier;
         self.stack.process = Some(index as u32);
         let mut hold = Hold::default();
-        if !self.stack.act(tier, |level, space, _| level.idle(now, index as u32, space, &mut hold)) {
+        let (level, space, _) = self.stack.at(tier);
+        if !level.idle(now, index as u32, space, &mut hold) {
             return false;
         }
         let counts = self.stack.tiers[tier].level.counts();
@@ -153,7 +154,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     fn issue_held(&mut self, now: Nanos, tier: usize, held: Option<Held>) {
         if let Some((block, disk, kind)) = held {
-            self.stack.act(tier, |_, _, down| down.issue(now, Order { blocks: &[block], disk, kind }));
+            let (_, _, mut down) = self.stack.at(tier);
+            down.issue(now, Order { blocks: &[block], disk, kind });
             self.stack.settle(now);
             self.stack.devices.start(now);
         }

@@ -46,8 +46,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let id = arrivals.count;
         arrivals.count += 1;
         let to_write = if client.writes() { client.blocks(asked.count).to_vec() } else { Vec::new() };
-        arrivals.outstanding.insert(id, Arrival { at: now, tier: client.tier, to_write });
-        if !self.request::<false>(now, index, (id, asked, Nanos::ZERO)).waits() {
+        let tier = client.tier;
+        arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
+        let looked = client.request(now, &mut self.stack, (id, asked, Nanos::ZERO));
+        self.follow::<false>(now, tier, looked.issued);
+        if !looked.waits() {
             self.answered(now, id);
         }
         let client = &mut self.clients[index];

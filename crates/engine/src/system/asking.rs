@@ -4,31 +4,45 @@ use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
 
-use super::{Awaited, Client, Phase, Reads, Supply, System};
+use super::{Awaited, Client, Cursor, Phase, Reads, Supply, System};
 use crate::devices::Devices;
-use crate::level::{Ask, Level, Looked};
-use crate::stack::Down;
+use crate::level::{Ask, Looked};
+use crate::stack::Stack;
 
 /// References whose blocks are looked at together before the first of them; a power of two.
 const WARM: usize = 64;
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Lets a level act, which says how many orders it has given, and carries that as far as it goes.
+impl<R> Client<R> {
+    /// Has its level look at what comes next, once in a while.
     #[inline(always)]
-    pub(super) fn ask_level<const ALONE: bool, T>(
-        &mut self,
-        now: Nanos,
-        tier: usize,
-        act: impl FnOnce(&mut Level, &S, &mut Down<'_, D, S>) -> (T, u32),
-    ) -> T {
-        let (result, issued) = self.stack.act(tier, act);
-        self.follow::<ALONE>(now, tier, issued);
-        result
+    fn warm<D: Devices<S>, S: Space>(&self, stack: &mut Stack<D, S>) {
+        if let Reads::Own(Cursor { chunk, at, .. }) = &self.reads {
+            if at % WARM == 0 {
+                let next = *at..(at + WARM).min(chunk.blocks.len());
+                stack.tiers[self.tier].level.warm(&chunk.blocks[next], &stack.space);
+            }
+        }
     }
 
+    /// Asks its level for what comes next, under the name `id`, after `compute`.
+    #[inline(always)]
+    pub(super) fn request<D: Devices<S>, S: Space>(
+        &self,
+        now: Nanos,
+        stack: &mut Stack<D, S>,
+        (id, asked, compute): (u64, Asked, Nanos),
+    ) -> Looked {
+        let (blocks, write, position) = (self.blocks(asked.count), self.writes(), self.position());
+        let ask = Ask { id, asked, blocks, write, position, compute };
+        let (level, space, mut down) = stack.at(self.tier);
+        level.request(now, &ask, space, &mut down)
+    }
+}
+
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A level has given `issued` orders.
     #[inline(always)]
-    fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
+    pub(super) fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
         self.charge(now, tier, issued);
         if !ALONE {
             self.stack.settle(now);
@@ -99,38 +113,17 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let asked = if asks {
             client.asked(&self.stack.space, self.manner.whole, index as u32)
         } else {
+            client.warm(&mut self.stack);
             // The level looks at the block only.
             Asked { file: 0, first: 0, count: 1, client: index as u32 }
         };
         client.count = asked.count;
-        if let (false, Reads::Own(cursor)) = (asks, &client.reads) {
-            if cursor.at % WARM == 0 {
-                let next = cursor.at..(cursor.at + WARM).min(cursor.chunk.blocks.len());
-                self.stack.tiers[tier].level.warm(&cursor.chunk.blocks[next], &self.stack.space);
-            }
-        }
-        let compute = client.process.last_think;
-        let looked = self.request::<ALONE>(now, index, (index as u64, asked, compute));
-        self.clients[index].found.add(&looked);
+        let looked = client.request(now, &mut self.stack, (index as u64, asked, client.process.last_think));
+        client.found.add(&looked);
+        self.follow::<ALONE>(now, tier, looked.issued);
         if !ALONE {
             self.count(&looked);
         }
-        looked
-    }
-
-    /// Asks the level of process `index` for what comes next, under the name `id`.
-    #[inline(always)]
-    pub(super) fn request<const ALONE: bool>(
-        &mut self,
-        now: Nanos,
-        index: usize,
-        (id, asked, compute): (u64, Asked, Nanos),
-    ) -> Looked {
-        let client = &self.clients[index];
-        let (blocks, write, position) = (client.blocks(asked.count), client.writes(), client.position());
-        let (tier, ask) = (client.tier, Ask { id, asked, blocks, write, position, compute });
-        let looked = self.stack.act(tier, |level, space, down| level.request(now, &ask, space, down));
-        self.follow::<ALONE>(now, tier, looked.issued);
         looked
     }
 
@@ -139,7 +132,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     fn take<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
         let Client { tier, asks, .. } = self.clients[index];
         if !asks {
-            self.ask_level::<ALONE, _>(now, tier, |level, space, down| ((), level.take(now, space, down)));
+            let (level, space, mut down) = self.stack.at(tier);
+            let issued = level.take(now, space, &mut down);
+            self.follow::<ALONE>(now, tier, issued);
         }
     }
 
@@ -169,9 +164,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let delay = self.manner.write_delay;
-        self.ask_level::<false, _>(now, tier, |level, _, down| {
-            ((), blocks.iter().map(|block| level.write(now, *block, delay, down)).sum())
-        });
+        let (level, _, mut down) = self.stack.at(tier);
+        let issued = blocks.iter().map(|block| level.write(now, *block, delay, &mut down)).sum();
+        self.follow::<false>(now, tier, issued);
     }
 
     /// The process pays, thinks and goes on.

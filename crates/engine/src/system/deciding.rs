@@ -29,16 +29,17 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let level = &self.stack.tiers[index].level;
         let due = level.flush_at().is_some_and(|at| at <= now);
         let woken = level.wake_at().is_some_and(|at| at <= now);
-        if !due && !woken && !level.wants_to_decide() {
+        let wants = level.wants_to_decide();
+        if !due && !woken && !wants {
             return;
         }
         let at_hand = self.at_hand(index);
         self.stack.process = if ALONE { Some(0) } else { self.only_client[index] };
-        let issued = self.stack.act(index, |level, space, down| {
-            let flushed = if due { level.flush(now, down) } else { 0 };
-            let decides = woken || level.wants_to_decide();
-            flushed + if decides { level.decide(now, at_hand, space, down) } else { 0 }
-        });
+        let (level, space, mut down) = self.stack.at(index);
+        let mut issued = if due { level.flush(now, &mut down) } else { 0 };
+        if woken || wants || level.wants_to_decide() {
+            issued += level.decide(now, at_hand, space, &mut down);
+        }
         self.charge(now, index, issued);
         if !ALONE {
             self.stack.settle(now);

@@ -261,19 +261,32 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// The same for a process that is alone, without all that is for others.
     fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
+        let mut event = self.stack.next_event();
         for _ in 0..ALONE_MAX {
             self.now = now;
-            if self.stack.next_event().is_some_and(|at| at <= now) {
+            if event.is_some_and(|at| at <= now) {
                 self.complete(now);
             }
             let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
             self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
-            match self.next_instant() {
+            event = self.stack.next_event();
+            match self.next_alone(event) {
                 Some(next) if next <= TIME_MAX => now = next,
                 _ => break,
             }
         }
         Ok(())
+    }
+
+    /// [`System::next_instant`] of a process that is alone, where the devices' next `event` is known.
+    #[inline(always)]
+    fn next_alone(&mut self, event: Option<Nanos>) -> Option<Nanos> {
+        if self.running == 0 {
+            return None;
+        }
+        let wish = self.stack.next_wish(self.now).unwrap_or(Nanos::MAX);
+        let due = self.clients[0].process.due().unwrap_or(Nanos::MAX);
+        Some(event.unwrap_or(Nanos::MAX).min(due).min(wish)).filter(|next| *next != Nanos::MAX)
     }
 
     /// The same where the host says who acts at `now`: those of `due`, in ascending order.

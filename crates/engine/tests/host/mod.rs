@@ -201,8 +201,8 @@ impl Policy for Checked {
         self.policy.grow(blocks);
     }
 
-    fn decides(&self) -> bool {
-        self.policy.decides()
+    fn decides(&self, outstanding: &[u32]) -> bool {
+        self.policy.decides(outstanding)
     }
 
     fn asks(&self) -> bool {

@@ -15,7 +15,7 @@
 use headstart_types::{keys, read_keys, KeyTable, Nanos, NEVER};
 
 use super::batch::Batches;
-use super::{BatchSize, Round, Strategy};
+use super::{BatchSize, Knowledge, Round, Strategy};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -63,5 +63,10 @@ impl Strategy for Aggressive {
             }
         }
         self.batches.build(round);
+    }
+
+    #[inline]
+    fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
+        knowledge.missing().on_idle_disk(outstanding)
     }
 }

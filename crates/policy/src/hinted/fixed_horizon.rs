@@ -15,7 +15,7 @@
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
 
-use super::{Round, Strategy};
+use super::{Knowledge, Round, Strategy};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -49,12 +49,24 @@ pub struct FixedHorizon {
     pub horizon: Position,
 }
 
+/// The last position that is within `horizon`.
+#[inline]
+fn limit(cursor: Position, horizon: Position) -> Position {
+    cursor.saturating_add(horizon).min(NEVER - 1)
+}
+
+/// Whether a missing block is within `horizon`.
+#[inline]
+pub(super) fn misses_within(horizon: Position, knowledge: &Knowledge) -> bool {
+    knowledge.missing().first() <= limit(knowledge.residents().cursor(), horizon)
+}
+
 /// Fixed horizon's rule, which forestall adds to its own (section 5).
 pub(super) fn fetch_within(horizon: Position, round: &mut Round<'_>) {
     let cursor = round.cursor();
-    let limit = cursor.saturating_add(horizon).min(NEVER - 1);
+    let limit = limit(cursor, horizon);
     loop {
-        let first = round.knowledge().missing().heads().iter().copied().min().expect("a level has a disk");
+        let first = round.knowledge().missing().first();
         if first > limit {
             return;
         }
@@ -72,5 +84,10 @@ pub(super) fn fetch_within(horizon: Position, round: &mut Round<'_>) {
 impl Strategy for FixedHorizon {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
         fetch_within(self.horizon, round);
+    }
+
+    #[inline]
+    fn decides(&self, knowledge: &Knowledge, _outstanding: &[u32]) -> bool {
+        misses_within(self.horizon, knowledge)
     }
 }

@@ -25,9 +25,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position};
 
 use super::batch::Batches;
-use super::fixed_horizon::fetch_within;
+use super::fixed_horizon::{fetch_within, misses_within};
 use super::trigger::Trigger;
-use super::{BatchSize, Round, Strategy, HORIZON};
+use super::{BatchSize, Knowledge, Round, Strategy, HORIZON};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -232,6 +232,12 @@ impl Strategy for Forestall {
         if let Some(horizon) = self.horizon {
             fetch_within(horizon, round);
         }
+    }
+
+    #[inline]
+    fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
+        knowledge.missing().on_idle_disk(outstanding)
+            || self.horizon.is_some_and(|horizon| misses_within(horizon, knowledge))
     }
 
     fn computed(&mut self, compute: Nanos) {

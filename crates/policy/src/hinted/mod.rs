@@ -47,6 +47,11 @@ pub trait Strategy: Send {
     /// what another disk needs to act.
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>);
 
+    /// Whether [`Strategy::decide`] could come to any decision, as [`Policy::decides`] has it.
+    fn decides(&self, _knowledge: &Knowledge, _outstanding: &[u32]) -> bool {
+        true
+    }
+
     /// The process has spent `compute` thinking between its last two references.
     fn computed(&mut self, _compute: Nanos) {}
 
@@ -155,6 +160,11 @@ impl<S: Strategy> Policy for Hinted<S> {
 
     fn grow(&mut self, _blocks: usize) {
         // Every block is known from the start: hints hold the whole reference string.
+    }
+
+    #[inline]
+    fn decides(&self, outstanding: &[u32]) -> bool {
+        !self.owed.is_empty() || self.strategy.decides(&self.knowledge, outstanding)
     }
 
     fn asks(&self) -> bool {

@@ -182,8 +182,10 @@ impl Residents {
     #[inline]
     #[must_use]
     pub fn furthest(&self, view: &View<'_>) -> Option<(Block, Position)> {
-        if let Some(block) = self.unknown.iter(0).find(|block| view.state(*block).is_evictable()) {
-            return Some((block, NEVER));
+        if self.unknown.len(0) > 0 {
+            if let Some(block) = self.unknown.iter(0).find(|block| view.state(*block).is_evictable()) {
+                return Some((block, NEVER));
+            }
         }
         let mut candidate = self.known.last();
         while let Some(position) = candidate {

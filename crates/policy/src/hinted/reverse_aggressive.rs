@@ -24,7 +24,7 @@ use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Positio
 use super::fixed_horizon::fetch_within;
 use super::plan::{plan, Operation, Task};
 use super::round::Frame;
-use super::{BatchSize, Round, Strategy};
+use super::{BatchSize, Knowledge, Round, Strategy};
 use crate::row::{Context, Family, PolicyRow};
 use crate::{Disclosure, Policy, View};
 
@@ -329,6 +329,11 @@ impl Strategy for ReverseAggressive {
         if !decided && (0..self.queues.len()).all(|disk| round.is_idle(disk)) {
             fetch_within(0, round);
         }
+    }
+
+    fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
+        let planned = knowledge.residents().cursor() < self.plan_due;
+        !planned || self.setting.replay == Replay::Mirror || outstanding.contains(&0)
     }
 
     fn promises(&self, _position: Position, block: Block) -> bool {

@@ -154,8 +154,8 @@ impl Policy for RapidTransit {
         self.asking.warm(blocks);
     }
 
-    fn decides(&self) -> bool {
-        self.asking.decides()
+    fn decides(&self, outstanding: &[u32]) -> bool {
+        self.asking.decides(outstanding)
     }
 
     fn asks(&self) -> bool {

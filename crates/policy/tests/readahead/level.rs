@@ -178,7 +178,7 @@ impl Checked {
         self.tell(Event::Asked { asked, position: first, write: false }, &found, &blocks);
         // The reader waits for the rest, in pieces where the frames are few.
         for (block, found) in blocks.iter().zip(&found).filter(|(_, found)| **found != Found::Ready) {
-            while self.states[block.index()].is_absent() && *found == Found::Absent && self.policy.decides() {
+            while self.states[block.index()].is_absent() && *found == Found::Absent && self.policy.decides(&[]) {
                 self.arrive(true);
                 self.tell(Event::Decide, &[], &blocks);
             }
@@ -271,10 +271,10 @@ fn demands_go_before_prefetches_where_frames_are_short() {
     assert_eq!(ask_one(&mut level, 2, 0), []);
     assert_eq!(ask_one(&mut level, 3, 0), []);
     // The demands wait, in their order, and the prefetches are gone.
-    assert!(level.policy.decides());
+    assert!(level.policy.decides(&[]));
     assert_eq!(fetched_after_one(&mut level), [(2, 0)]);
     assert_eq!(fetched_after_one(&mut level), [(3, 0)]);
-    assert!(!level.policy.decides());
+    assert!(!level.policy.decides(&[]));
     assert_eq!(fetched_after_one(&mut level), []);
 }
 

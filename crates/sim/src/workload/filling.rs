@@ -33,6 +33,8 @@ pub struct Filling<'a> {
     pub opens: bool,
     /// What a file system has looked up last.
     pub trail: &'a mut Trail,
+    /// Nothing is kept of a request but its blocks and its think time.
+    pub plain: bool,
 }
 
 /// Which metadata the references before have led through: those are looked at once.
@@ -43,9 +45,26 @@ pub struct Trail {
 }
 
 impl Filling<'_> {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, record: &Record, next: Option<&Record>, records: &Records) -> Result<(), Error> {
-        let Cut { file, first, blocks } = self.cutter.cut(record, records)?;
+        let cut = self.cutter.cut(record, records)?;
+        let known = self.universe.disk_of.len();
+        if self.plain && cut.blocks == 1 && self.chunk.request_ends.is_empty() {
+            self.chunk.blocks.push(self.universe.number(cut.file, cut.first, self.placing)?);
+            if let Some(thinks) = &mut self.thinks {
+                thinks.push(self.cutter.think(record, next));
+            }
+        } else {
+            self.push_any(&cut, record, next)?;
+        }
+        if self.universe.disk_of.len() != known {
+            records.check_distinct(self.universe.disk_of.len(), record)?;
+        }
+        Ok(())
+    }
+
+    fn push_any(&mut self, cut: &Cut, record: &Record, next: Option<&Record>) -> Result<(), Error> {
+        let Cut { file, first, blocks } = *cut;
         let files = self.placing.ffs().is_some();
         if files {
             self.open(file)?;
@@ -58,14 +77,13 @@ impl Filling<'_> {
             self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
             self.mark_bytes(record, at, files);
         }
-        records.check_distinct(self.universe.disk_of.len(), record)?;
         let count = self.chunk.blocks.len();
         if let Some(thinks) = &mut self.thinks {
             thinks.resize(count - 1, Nanos::ZERO);
             thinks.push(self.cutter.think(record, next));
         }
         if let Some(scale) = self.time_scale {
-            let time = Nanos((record.time.0 as f64 * scale).round() as u64).min(TIME_MAX);
+            let time = Nanos::rounded(record.time.0 as f64 * scale).min(TIME_MAX);
             self.chunk.times.resize(count, time);
         }
         if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
@@ -146,7 +164,7 @@ impl Filling<'_> {
             if let Some(record) = held.take() {
                 self.push(&record, batch.first(), records)?;
             }
-            if self.thinks.is_none() && self.cutter.objects && !self.mark_writes && self.time_scale.is_none() {
+            if self.plain && self.thinks.is_none() && self.cutter.objects {
                 // Nothing to hold back, and one block each.
                 for record in batch {
                     let file = self.cutter.file(record);

@@ -323,6 +323,7 @@ impl References {
                         mark_bytes,
                         opens,
                         trail,
+                        plain: !mark_writes && !mark_bytes && time_scale.is_none() && placing.ffs().is_none(),
                     };
                     filling.pull(records, held)
                 })?;

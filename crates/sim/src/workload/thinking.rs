@@ -24,7 +24,7 @@ impl Factor {
     pub fn of(self, think: Nanos) -> Nanos {
         match self {
             Factor::Scale(1.0) => think,
-            Factor::Scale(scale) => Nanos((think.0 as f64 * scale).round() as u64).min(TIME_MAX),
+            Factor::Scale(scale) => Nanos::rounded(think.0 as f64 * scale).min(TIME_MAX),
             Factor::Ratio(total, sum) => Nanos((u128::from(think.0) * u128::from(total.0) / sum) as u64),
         }
     }

@@ -63,7 +63,7 @@ impl ComputeSampler {
             Compute::Constant(think) => think,
             Compute::Exponential(mean) => {
                 let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-                Nanos((-libm::log(uniform) * mean.0 as f64).round() as u64)
+                Nanos::rounded(-libm::log(uniform) * mean.0 as f64)
             }
         }
     }
