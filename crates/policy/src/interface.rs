@@ -257,6 +257,9 @@ pub trait Space {
     fn sector(&self, _block: Block) -> Option<u64> {
         None
     }
+
+    /// Brings what [`Space::sector`] reads of a block into the processor's cache.
+    fn prefetch(&self, _block: Block) {}
 }
 
 /// A space for policies that never look at it: no block has a neighbour.
@@ -299,9 +302,8 @@ pub trait Policy: Send {
     /// Every block number in later events is below `blocks`. The host calls it before the first event too.
     fn grow(&mut self, blocks: usize);
 
-    /// Reads what the policy keeps about `blocks`, which are soon to be referenced, so that it is in the
-    /// processor's cache by then: independent reads overlap, those of one reference after another do not. It
-    /// cannot change the policy, so nothing may be decided from it.
+    /// Brings what the policy keeps about `blocks`, which are soon to be referenced, into the processor's cache. It cannot
+    /// change the policy, so nothing may be decided from it.
     fn warm(&self, _blocks: &[Block]) {}
 
     /// Whether [`Event::Decide`] could come to any decision as things stand, where [`View::outstanding`] is

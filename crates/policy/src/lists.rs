@@ -5,6 +5,9 @@
 //! nodes stay in the processor's cache.
 
 use headstart_types::Block;
+use prefetch_index::prefetch_index;
+
+use crate::View;
 
 const NONE: u32 = u32::MAX;
 
@@ -124,13 +127,17 @@ impl<const LISTS: usize> Lists<LISTS> {
         })
     }
 
-    /// Reads the nodes of `blocks` and their neighbours.
+    /// Brings the nodes of `blocks` and their neighbours into the processor's cache: round after round, each of which
+    /// finds what the one before has asked for.
     pub fn warm(&self, blocks: &[Block]) {
-        let nodes = || blocks.iter().filter_map(|block| self.nodes.get(self.node_of[block.index()] as usize));
-        // First the nodes, then what they point to: two rounds of reads that do not wait for each other.
-        std::hint::black_box(nodes().fold(0, |sum: u32, node| sum ^ node.next));
-        let neighbour = |at: u32| self.nodes.get(at as usize).map_or(0, |node| u32::from(node.list));
-        std::hint::black_box(nodes().fold(0, |sum, node| sum ^ neighbour(node.previous) ^ neighbour(node.next)));
+        blocks.iter().for_each(|block| prefetch_index(&self.node_of, block.index()));
+        let places = || blocks.iter().map(|block| self.node_of[block.index()]).filter(|at| *at != NONE);
+        places().for_each(|at| prefetch_index(&self.nodes, at as usize));
+        for at in places() {
+            let Node { previous, next, .. } = self.nodes[at as usize];
+            prefetch_index(&self.nodes, previous as usize);
+            prefetch_index(&self.nodes, next as usize);
+        }
     }
 
     /// Appends `block`, which is in no list.
@@ -201,6 +208,20 @@ impl<const LISTS: usize> Lists<LISTS> {
             self.unlink(at);
             self.link_back(list, at);
         }
+    }
+
+    /// Takes out the oldest block of `list` that may be evicted. Brings the one after it into the processor's cache: it is
+    /// the next.
+    #[inline]
+    pub fn take_victim(&mut self, list: usize, view: &View<'_>) -> Option<Block> {
+        let victim = self.iter(list).find(|block| view.state(*block).is_evictable())?;
+        self.remove(victim);
+        if let Some(Node { block, next, .. }) = self.nodes.get(self.front[list] as usize) {
+            prefetch_index(view.blocks, block.index());
+            prefetch_index(&self.node_of, block.index());
+            prefetch_index(&self.nodes, *next as usize);
+        }
+        Some(victim)
     }
 
     pub fn pop_front(&mut self, list: usize) -> Option<Block> {

@@ -19,6 +19,7 @@ mod requests;
 
 use headstart_policy::{BlockState, Event, Fetch, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Position};
+use prefetch_index::prefetch_index;
 
 pub use requests::{Ask, Looked};
 
@@ -218,15 +219,17 @@ impl Level {
         self.policy.on(now, event, &view, &mut self.fetches);
     }
 
-    /// Reads what is kept about `blocks`, soon to be referenced: see [`Policy::warm`].
+    /// Brings what is kept about `blocks`, soon to be referenced, into the processor's cache: see [`Policy::warm`].
     #[inline]
     pub fn warm(&mut self, blocks: &[Block], space: &impl Space) {
         if space.blocks() > self.blocks.len() {
             self.learn(space);
         }
-        let absent = blocks.iter().filter(|block| self.blocks[block.index()].is_absent());
-        let read = |block: &Block| self.disk_of[block.index()].0 ^ space.sector(*block).unwrap_or(0) as u32;
-        std::hint::black_box(absent.fold(0, |sum, block| sum ^ read(block)));
+        blocks.iter().for_each(|block| prefetch_index(&self.blocks, block.index()));
+        for block in blocks.iter().filter(|block| self.blocks[block.index()].is_absent()) {
+            prefetch_index(&self.disk_of, block.index());
+            space.prefetch(*block);
+        }
         self.policy.warm(blocks);
     }
 

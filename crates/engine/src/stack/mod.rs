@@ -294,6 +294,15 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
+    /// Orders are given for `process` from now on.
+    #[inline(always)]
+    pub(crate) fn acts_for(&mut self, process: Option<u32>) {
+        // A processor waits where it loads as one what has just been stored in two parts: it mostly is the same process.
+        if self.process != process {
+            self.process = process;
+        }
+    }
+
     /// A level that is going to act, and what it needs for that.
     #[inline(always)]
     pub(crate) fn at(&mut self, index: usize) -> (&mut Level, &S, Down<'_, D, S>) {

@@ -127,7 +127,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Asks the policy for one action, and begins it. False if there is none.
     fn take_action(&mut self, now: Nanos, index: usize) -> bool {
         let tier = self.clients[index].tier;
-        self.stack.process = Some(index as u32);
+        self.stack.acts_for(Some(index as u32));
         let mut hold = Hold::default();
         let (level, space, _) = self.stack.at(tier);
         if !level.idle(now, index as u32, space, &mut hold) {

@@ -53,7 +53,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Step (3) for one process. What cannot be so of one that is `ALONE` is not asked.
     #[inline(always)]
     pub(super) fn act<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
-        self.stack.process = Some(index as u32);
+        self.stack.acts_for(Some(index as u32));
         if !ALONE && self.manner.open {
             return self.arrive(now, index);
         }

@@ -34,7 +34,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return;
         }
         let at_hand = self.at_hand(index);
-        self.stack.process = if ALONE { Some(0) } else { self.only_client[index] };
+        self.stack.acts_for(if ALONE { Some(0) } else { self.only_client[index] });
         let (level, space, mut down) = self.stack.at(index);
         let mut issued = if due { level.flush(now, &mut down) } else { 0 };
         if woken || wants || level.wants_to_decide() {

@@ -51,9 +51,7 @@ impl Replacement for Fifo {
     }
 
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
-        let victim = self.arrivals.iter(0).find(|block| view.state(*block).is_evictable())?;
-        self.arrivals.remove(victim);
-        Some(victim)
+        self.arrivals.take_victim(0, view)
     }
 
     fn inserted(&mut self, block: Block) {

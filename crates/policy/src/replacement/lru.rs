@@ -55,9 +55,7 @@ impl Replacement for Lru {
     }
 
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
-        let victim = self.recency.iter(0).find(|block| view.state(*block).is_evictable())?;
-        self.recency.remove(victim);
-        Some(victim)
+        self.recency.take_victim(0, view)
     }
 
     fn inserted(&mut self, block: Block) {

@@ -37,6 +37,9 @@ pub struct Filling<'a> {
     pub plain: bool,
 }
 
+/// Records between one that is numbered and one whose entry is asked for from memory.
+const AHEAD: usize = 16;
+
 /// Which metadata the references before have led through: those are looked at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trail {
@@ -166,8 +169,11 @@ impl Filling<'_> {
             }
             if self.plain && self.thinks.is_none() && self.cutter.objects {
                 // Nothing to hold back, and one block each.
-                for record in batch {
+                for (at, record) in batch.iter().enumerate() {
                     let file = self.cutter.file(record);
+                    if let Some(ahead) = batch.get(at + AHEAD) {
+                        self.universe.prefetch(ahead.offset);
+                    }
                     self.chunk.blocks.push(self.universe.number(file, record.offset, self.placing)?);
                 }
                 if let Some(last) = batch.last() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use headstart_policy::Space;
 use headstart_types::{Block, Disk};
+use prefetch_index::prefetch_index;
 
 use super::ffs::{Ffs, METADATA};
 use super::numbering::Universe;
@@ -110,6 +111,11 @@ impl Space for Places {
     #[inline]
     fn sector(&self, block: Block) -> Option<u64> {
         self.universe.borrow().sector_of.get(block.index()).copied()
+    }
+
+    #[inline]
+    fn prefetch(&self, block: Block) {
+        prefetch_index(&self.universe.borrow().sector_of, block.index());
     }
 
     fn disk(&self, block: Block) -> Disk {
