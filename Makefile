@@ -7,12 +7,15 @@ PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 BIN := .venv/bin
 # What the Python module is built from.
-SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE \
+SOURCES := pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
 	$(shell find crates \( -name tests -o -name benches -o -name examples \) -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check
+# Further arguments for maturin of `make wheel`.
+WHEEL ?=
+
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +31,16 @@ $(BIN)/.tools: requirements-dev.txt
 $(BIN)/.built: $(BIN)/.tools $(SOURCES)
 	PIP_NO_DEPS=1 PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release
 	@touch $@
+
+wheel: setup ## build a wheel for every Linux with glibc 2.28 or newer into dist/; docs/install.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.1
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --zig --compatibility manylinux_2_28 --out dist $(WHEEL)
+
+wheel-test: wheel ## install the wheel into a fresh environment of each Python, without Rust, and run the examples of --help
+	$(BIN)/python -m pytest tests/test_wheel.py
+
+sdist: setup ## build the source distribution, with docs, examples and tests, into dist/
+	$(BIN)/maturin sdist --out dist
 
 demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks
 	$(BIN)/headstart compare examples/traces/cscope2.csv.xz --disks 1,2,4,8,16 --cache 10MiB --device hp97560 \

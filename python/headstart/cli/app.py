@@ -15,6 +15,7 @@ from headstart.cli import (
     compare,
     device,
     emulate,
+    example,
     listing,
     model,
     parallel,
@@ -32,7 +33,6 @@ DONE, MISTAKE, FAULT, STOPPED, PIPE_CLOSED = 0, 2, 70, 130, 141
 
 app = typer.Typer(
     name="headstart",
-    add_completion=False,
     invoke_without_command=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -43,6 +43,7 @@ app.command("compare")(compare.compare)
 app.add_typer(trace.app, name="trace")
 app.add_typer(device.app, name="device")
 app.add_typer(model.app, name="model")
+app.command("example")(example.example)
 app.command("list")(listing.list_registry)
 app.command("schema")(schema.schema)
 app.command("parallel")(parallel.parallel)
@@ -83,9 +84,12 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
         return FAULT
     except HeadstartError as error:
         return _mistake(f"headstart: {error}")
-    except (BrokenPipeError, SystemExit):
-        # typer turns a closed pipe, and nothing else, into SystemExit. Python flushes stdout once more at exit: give
-        # it somewhere to go.
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not error.code:
+            # A shell's completion is done.
+            return DONE
+        # typer turns a closed pipe, and nothing else, into SystemExit(1). Python flushes stdout once more at exit:
+        # give it somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         return PIPE_CLOSED
     except OSError as error:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart import _examples
 from headstart.studies._lab import Lab
 from headstart.studies.kimbrel96 import _published as paper
 from headstart.studies.kimbrel96._outcome import Outcome
@@ -147,7 +148,7 @@ def folders(traces: Path | None) -> dict[str, list[Path]]:
     given = [traces] if traces else []
     beside = [PROJECT.parent / "shared" / "traces"]
     return {
-        "programs": [PROJECT / "examples" / "traces", Path("examples/traces"), *(each / "programs" for each in given)],
+        "programs": [_examples.TRACES, Path("examples/traces"), *(each / "programs" for each in given)],
         "buffer-cache": [
             folder / middle / "buffer-cache" for folder in given + beside for middle in (".", "third-party")
         ],

@@ -9,6 +9,7 @@ import lzma
 from pathlib import Path
 from typing import Final
 
+from headstart import _examples
 from headstart._environment import TRACES_VARIABLE
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, unpublished
@@ -60,7 +61,7 @@ def programs(lab: Lab) -> Steps:
 def folders(traces: Path | None) -> list[Path]:
     """Return where to look, in order; first in `traces`, the user's folder."""
     given = [traces] if traces else []
-    roots = [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
+    roots = [*given, _examples.TRACES, Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
     return [folder for root in roots for folder in (root, root / "programs")]
 
 

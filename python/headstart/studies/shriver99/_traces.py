@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any, Final
 
+from headstart import _examples
 from headstart.studies._lab import Steps
 from headstart.studies._rows import unpublished
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99._runs import Lab, Runs
 
-FOLDER: Final = Path(__file__).parents[4] / "examples" / "traces"
-"""Programs recorded for this project; they lie beside the package in a checkout."""
+FOLDER: Final = _examples.TRACES
+"""Programs recorded for this project, which ship with it."""
 DIRECTORY_FILES: Final = 50
 """Files of a directory. A guess: the traces' paths are those of another file system."""
 
@@ -23,7 +24,7 @@ def traces(lab: Lab) -> Steps:
     }
     yield
     if not names:
-        note = "no recorded program here: they lie in examples/traces of a checkout"
+        note = "no recorded program here: they lie in examples/traces of the package"
         return [unpublished("recorded programs", None, note=note)]
     return [
         unpublished(

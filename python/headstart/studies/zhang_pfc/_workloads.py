@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from headstart import _examples
 from headstart.studies.zhang_pfc import _published as paper
 
 PROJECT = Path(__file__).parents[4]
@@ -100,7 +101,7 @@ class Workloads:
 def folders(traces: Path | None) -> list[Path]:
     """Return where to look, in order; first in `traces`, the user's folder."""
     given = [traces] if traces else []
-    return [*given, PROJECT / "examples" / "traces", Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
+    return [*given, _examples.TRACES, Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
 
 
 def find(source: Source, roots: list[Path]) -> Path | None:

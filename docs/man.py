@@ -1,0 +1,104 @@
+"""The man page, headstart(1), from the command tree: the same words as `--help`."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from headstart.cli.app import app
+
+HEAD = r""".TH HEADSTART 1 "" "headstart" "User Commands"
+.SH NAME
+headstart \- prefetching and caching for storage: simulate, compare and explain policies
+.SH SYNOPSIS
+.B headstart
+.I COMMAND
+.RI [ OPTION .\|.\|.]
+"""
+TAIL = r""".SH EXIT STATUS
+.TP
+.B 0
+Done.
+.TP
+.B 2
+A mistake in the arguments, a scenario, a trace or a profile. One line on stderr names the file, line or key, what is
+wrong and what is allowed.
+.TP
+.B 70
+A fault of headstart itself.
+.TP
+.B 130
+Stopped by Ctrl-C.
+.TP
+.B 141
+The reader of the output has closed it.
+.SH ENVIRONMENT
+.TP
+.B HEADSTART_TRACES
+A folder with traces that
+.B headstart reproduce
+looks for and that do not ship with it.
+.TP
+.B NO_COLOR
+Without colours.
+"""
+
+
+def page() -> str:
+    """Return the man page."""
+    root: Any = typer.main.get_command(app)
+    lines = [HEAD, ".SH DESCRIPTION\n", *_paragraphs(root.help), ".SH OPTIONS\n", *_options(root), ".SH COMMANDS\n"]
+    for path, command in _commands(root, "headstart"):
+        arguments = " ".join(_metavar(each) for each in command.params if each.param_type_name == "argument")
+        lines += [f".SS {_text(path)} {_text(arguments)}\n", *_paragraphs(command.help or ""), *_options(command)]
+    return "".join([*lines, TAIL])
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for index, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
+        example = paragraph.removeprefix("Example: ")
+        if example != paragraph:
+            yield f".PP\nExample:\n.PP\n.RS 4\n.nf\n{_text(example)}\n.fi\n.RE\n"
+        else:
+            yield f"{'.PP' if index else ''}\n{_text(' '.join(paragraph.split()))}\n".lstrip("\n")
+
+
+def _options(command: Any) -> Iterator[str]:
+    for each in command.params:
+        if not each.help or getattr(each, "hidden", False):
+            continue
+        if each.param_type_name == "argument":
+            yield f".TP\n\\fI{_text(_metavar(each))}\\fR\n{_text(each.help)}\n"
+            continue
+        names = ", ".join(f"\\fB{_text(name)}\\fR" for name in (*each.opts, *each.secondary_opts))
+        value = "" if each.is_flag else f" \\fI{_text(_metavar(each))}\\fR"
+        default = each.default if isinstance(each.default, str | int | float) and not each.is_flag else None
+        shown = "" if default is None or default == "" else f" Default: {_text(str(default))}."
+        yield f".TP\n{names}{value}\n{_text(each.help)}{shown}\n"
+
+
+def _metavar(parameter: Any) -> str:
+    if parameter.metavar:
+        return str(parameter.metavar)
+    kind = {str: "TEXT", int: "NUMBER", float: "NUMBER"}
+    if parameter.param_type_name == "argument":
+        return str(parameter.name).upper()
+    annotation = parameter.type_descriptor.annotation
+    return kind.get(annotation, "VALUE")
+
+
+def _text(text: str) -> str:
+    """Return text as roff: a backslash, a dash and a control line's first character stand for themselves."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("[/]", "")
+    return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

@@ -1,0 +1,101 @@
+"""The examples that ship with the package: scenarios, recorded traces, and what belongs to them.
+
+`FOLDER` is `examples/` of a checkout, to which the package holds a link; an installed package has the folder itself.
+A file belongs to the example that its name begins with: `cscope1.csv.xz` and `cscope1.files.csv.xz` to `cscope1`.
+"""
+
+import dataclasses
+import itertools
+import tomllib
+from pathlib import Path
+
+from headstart._core import HeadstartError
+
+FOLDER = (Path(__file__).parent / "examples").resolve()
+TRACES = FOLDER / "traces"
+
+ABOUT = {
+    "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
+    "cscope2": "trace: cscope searches a source tree for text",
+    "cscope3": "trace: cscope searches a larger source tree for text",
+    "glimpse": "trace: a full-text search through a folder of many files",
+    "headstart-tune": "unit for systemd: set a disk's read-ahead at boot",
+    "headstart-tune-watch": "unit for systemd: follow a disk's load and set its read-ahead by it",
+    "ld": "trace: a linker reads object files",
+    "ml_folder": "trace: a data loader reads a folder of images in the order of its sampler",
+    "ml_slice": "trace: slices through a large three-dimensional array",
+    "multi6": "trace: several programs at the same time",
+    "pg_join": "trace: PostgreSQL joins two tables through an index",
+    "pg_select": "trace: PostgreSQL selects rows through an index",
+}
+"""A line on each example that is not a scenario; a scenario's own first sentence says what it is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """An example and its files, relative to `FOLDER`, those that its scenario reads included."""
+
+    name: str
+    about: str
+    files: tuple[Path, ...]
+
+    @property
+    def command(self) -> str:
+        """What to type once it has been written into the working folder."""
+        first = next((path for path in self.files if path.name.startswith(f"{self.name}.toml")), self.files[0])
+        shown = Path("examples") / first
+        if first.suffix == ".toml":
+            return f"headstart simulate {shown}"
+        return f"headstart compare {shown}" if first.parent.name == "traces" else f"less {shown}"
+
+
+def examples() -> dict[str, Example]:
+    """Return all examples by name, in alphabetical order."""
+    by_name: dict[str, list[Path]] = {}
+    for path in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
+        if "__pycache__" not in path.parts and not path.name.startswith("."):
+            by_name.setdefault(_name(path), []).append(path.relative_to(FOLDER))
+    return {name: _example(name, by_name) for name in sorted(by_name)}
+
+
+def _name(path: Path) -> str:
+    return path.name.split(".")[0].rstrip("@")
+
+
+def _example(name: str, by_name: dict[str, list[Path]]) -> Example:
+    files = list(by_name[name])
+    about = ABOUT.get(name, "")
+    for path in by_name[name]:
+        if path.suffix == ".toml":
+            text = (FOLDER / path).read_text(encoding="utf-8")
+            about = _first_sentence(text)
+            trace = tomllib.loads(text).get("workload", {}).get("trace")
+            files += by_name[_name(Path(trace))] if trace else []
+    return Example(name, about, tuple(dict.fromkeys(files)))
+
+
+def _first_sentence(scenario: str) -> str:
+    comment = itertools.takewhile(lambda line: line.startswith("# "), scenario.splitlines())
+    return " ".join(line.removeprefix("# ") for line in comment).split(". ")[0].rstrip(".:")
+
+
+def write(name: str, out: Path) -> list[Path]:
+    """Write the files of an example, or of "all", into `out/examples`; return their paths. What is there already stays.
+
+    Raises:
+        HeadstartError: There is no such example, or a file of that name has another content.
+    """
+    found = examples()
+    if name != "all" and name not in found:
+        raise HeadstartError(f'example: no example "{name}"; allowed: all, {", ".join(found)}')
+    chosen = found.values() if name == "all" else [found[name]]
+    files = list(dict.fromkeys(path for example in chosen for path in example.files))
+    wanted = {out / "examples" / path: (FOLDER / path).read_bytes() for path in files}
+    for path, content in wanted.items():
+        if path.exists() and not (path.is_file() and path.read_bytes() == content):
+            raise HeadstartError(f"{path}: exists and differs from the example; allowed: another folder by --out")
+    for path, content in wanted.items():
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return list(wanted)
