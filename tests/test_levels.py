@@ -1,6 +1,7 @@
 """Levels through the command and Python: what is printed, what a result says, what is refused."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -69,7 +70,8 @@ def test_processes_and_their_levels(tmp_path: Any) -> None:
     assert [level["name"] for level in result.levels] == ["L1.1", "L1.2", "L1.3", "L2"]
     assert [process["references"] for process in result.processes] == [20, 20, 20]
     parts = ("compute", "driver", "overhead", "stall", "barrier", "idle")
-    for process in result.processes:
+    processes: Sequence[Mapping[str, Any]] = result.processes
+    for process in processes:
         assert sum(process[f"{part}_ns"] for part in parts) == process["elapsed_ns"] == result.elapsed_ns
     assert result.references == 60
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ def test_a_live_result_has_the_shape_of_a_simulated_one() -> None:
     assert live.scenario == simulated.scenario
     assert (live.references, live.fetches, live.prefetches_wasted) == (80, 80, 0)
     assert live.hits_ready + live.hits_unready + live.misses == 80
-    for process in live.processes:
+    processes: Sequence[Mapping[str, Any]] = live.processes
+    for process in processes:
         parts = ("compute", "driver", "overhead", "stall", "barrier", "idle")
         assert sum(process[f"{part}_ns"] for part in parts) == live.elapsed_ns
     assert sum(interval["references"] for interval in live.intervals) == 80

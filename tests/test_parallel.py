@@ -1,7 +1,9 @@
 """`headstart parallel`: both runs, who waited for whom, and what it refuses."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +77,8 @@ def test_what_is_refused(run: Run, arguments: tuple[str | Path, ...], parts: tup
 def test_an_interval_is_as_long_as_its_critical_process_takes() -> None:
     """The parts of the critical process sum to its length, but for its overrun at the barrier before it."""
     result = headstart.simulate(EXAMPLE)
-    for interval in result.intervals:
+    intervals: Sequence[Mapping[str, Any]] = result.intervals
+    for interval in intervals:
         parts = ("compute", "own_io", "other_io", "overrun")
         length = interval["end_ns"] - interval["start_ns"]
         assert 0 <= length - sum(interval[f"critical_{part}_ns"] for part in parts) <= 20_000_000, (

@@ -8,12 +8,13 @@ Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is
 is an `InternalError`, which is one too.
 """
 
-from headstart import model, tuning
+from headstart import model, plot, results, tuning
 from headstart._core import HeadstartError, InternalError, __version__
 from headstart.comparison import compare
 from headstart.devices import Device, device
 from headstart.emulation import emulate
 from headstart.live import play
+from headstart.memory import Trace
 from headstart.profiling import profile
 from headstart.registry import catalog, schema
 from headstart.simulation import Result, explain, lower_bound, simulate
@@ -24,6 +25,7 @@ __all__ = [
     "HeadstartError",
     "InternalError",
     "Result",
+    "Trace",
     "__version__",
     "catalog",
     "compare",
@@ -33,7 +35,9 @@ __all__ = [
     "lower_bound",
     "model",
     "play",
+    "plot",
     "profile",
+    "results",
     "schema",
     "simulate",
     "trace_convert",

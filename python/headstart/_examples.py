@@ -18,6 +18,7 @@ ABOUT = {
     "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
     "cscope2": "trace: cscope searches a source tree for text",
     "cscope3": "trace: cscope searches a larger source tree for text",
+    "first-comparison": "notebook: policies and disks on a code search, as a frame and as charts",
     "glimpse": "trace: a full-text search through a folder of many files",
     "headstart-tune": "unit for systemd: set a disk's read-ahead at boot",
     "headstart-tune-watch": "unit for systemd: follow a disk's load and set its read-ahead by it",
@@ -27,6 +28,7 @@ ABOUT = {
     "multi6": "trace: several programs at the same time",
     "pg_join": "trace: PostgreSQL joins two tables through an index",
     "pg_select": "trace: PostgreSQL selects rows through an index",
+    "trace-from-memory": "notebook: a list of offsets as a trace, and how deep to read ahead for it",
 }
 """A line on each example that is not a scenario; a scenario's own first sentence says what it is."""
 

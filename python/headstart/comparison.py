@@ -12,7 +12,7 @@ import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from headstart._core import HeadstartError, InternalError, __version__
 from headstart.registry import catalog
@@ -258,7 +258,7 @@ class Plan:
     def _bound(self, disks: int, policy: str) -> int:
         scenario, overrides = self.case(disks, policy)
         bare = [each for each in overrides if not each.strip().startswith("policy")]
-        return cast("int", lower_bound(scenario, overrides=bare)["elapsed_ns"])
+        return lower_bound(scenario, overrides=bare)["elapsed_ns"]
 
     def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
         """Run every case, `jobs` at a time (one for each processor if `None`).

@@ -9,7 +9,7 @@ Times are whole nanoseconds, sizes bytes. The core does the work without the GIL
 import dataclasses
 import json
 from collections.abc import Callable
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Self
 
 from headstart import _core
@@ -87,7 +87,7 @@ class Ended:
 
 
 def emulate(
-    profile: str,
+    profile: str | PathLike[str],
     image: str | PathLike[str],
     mount: str | PathLike[str],
     *,
@@ -106,6 +106,6 @@ def emulate(
     """
     tell = None if progress is None else lambda text: progress(Statistics.from_json(text))
     text, was_in_use, was_covered = _core.emulate(
-        profile, image, mount, keys=json.dumps(dict(keys or {})), scheduler=scheduler, on_progress=tell
+        fspath(profile), image, mount, keys=json.dumps(dict(keys or {})), scheduler=scheduler, on_progress=tell
     )
     return Ended(statistics=Statistics.from_json(text), was_in_use=was_in_use, was_covered=was_covered)

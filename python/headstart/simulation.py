@@ -7,10 +7,11 @@ without the GIL; what crosses the border is JSON.
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from os import PathLike, fspath
 from typing import Any, Self, TypedDict, cast
 
-from headstart import _core
+from headstart import _core, results
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
 Progress = Callable[[float, int], object]
@@ -26,7 +27,7 @@ def source_of(scenario: Scenario) -> _Source:
     """Return the arguments by which the core takes a scenario."""
     if isinstance(scenario, Mapping):
         try:
-            text = json.dumps(dict(scenario), allow_nan=False, ensure_ascii=False)
+            text = json.dumps(dict(scenario), allow_nan=False, ensure_ascii=False, default=_plain)
             text.encode()
             return {"json": text}
         except UnicodeEncodeError as error:
@@ -38,7 +39,22 @@ def source_of(scenario: Scenario) -> _Source:
     return {"path": fspath(scenario)}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+def _plain(value: object) -> object:
+    """Return what JSON has no form of in one that it has: a path, a trace, a number of NumPy."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item") and not getattr(value, "ndim", 0):
+        return value.item()
+    raise TypeError(f"a value of type {type(value).__name__} is none of a scenario")
+
+
+PARTS = ("compute", "driver", "overhead", "stall", "barrier", "idle")
+"""The parts of elapsed time, each a field `PART_ns` of a result."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
     """The outcome of one run. Times are whole nanoseconds; counts are the application's (the first level's).
 
@@ -88,14 +104,39 @@ class Result:
     """Of `misses`: nothing had to be fetched."""
     blocks_written: int
     throughput_bytes_per_s: int
-    response_ns: dict[str, int]
+    response_ns: results.Response
     """mean, p50, p90, p99, max of a request's time from issue to reply."""
-    levels: list[dict[str, Any]]
+    levels: list[results.Level]
     """For each level: its counts, the value of its prefetches, and the traffic to the level above."""
-    devices: list[dict[str, Any]]
-    processes: list[dict[str, Any]]
-    intervals: list[dict[str, Any]]
-    _text: str = dataclasses.field(repr=False)
+    devices: list[results.Disk]
+    processes: list[results.Process]
+    intervals: list[results.Interval]
+    _text: str
+
+    def __repr__(self) -> str:
+        """Return the times and the counts that matter most, in a line."""
+        parts = ", ".join(f"{part} {time_ns / 1e9:,.3f} s" for part, time_ns in self.parts_ns().items())
+        counts = f"{self.references:,} references, {self.fetches:,} fetches, {self.prefetches_wasted:,} wasted"
+        return f"<headstart.Result: elapsed {self.elapsed_ns / 1e9:,.3f} s ({parts}); {counts}>"
+
+    def _repr_html_(self) -> str:
+        """Return the same as a table, for notebooks."""
+        rows = {"elapsed": self.elapsed_ns, **self.parts_ns()}
+        times = "".join(
+            f"<tr><th>{name}</th><td>{time_ns / 1e9:,.3f} s</td><td>{_share(time_ns, self.elapsed_ns)}</td></tr>"
+            for name, time_ns in rows.items()
+        )
+        counts = "".join(
+            f"<tr><th>{name.replace('_', ' ')}</th><td>{getattr(self, name):,}</td><td></td></tr>"
+            for name in ("references", "misses", "fetches", "prefetches", "prefetches_used", "prefetches_wasted")
+        )
+        notes = "".join(f"<p>note: {escape(note)}</p>" for note in self.notes)
+        return f"<table><tbody>{times}{counts}</tbody></table>{notes}"
+
+    def parts_ns(self) -> dict[str, int]:
+        """Return the parts of elapsed time; barrier, overhead and idle only where there is some."""
+        parts = {part: int(getattr(self, f"{part}_ns")) for part in PARTS}
+        return {part: time_ns for part, time_ns in parts.items() if time_ns or part in ("compute", "driver", "stall")}
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -119,6 +160,10 @@ class Result:
         return sum(shares) / len(shares) if shares else 0.0
 
 
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else ""
+
+
 def simulate(scenario: Scenario, *, overrides: Sequence[str] = (), progress: Progress | None = None) -> Result:
     """Run a scenario.
 
@@ -136,7 +181,7 @@ def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
     return _core.explain(**source_of(scenario), overrides=list(overrides))
 
 
-def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
+def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> results.LowerBound:
     """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
 
     It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
@@ -144,4 +189,4 @@ def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> dict[st
     read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
     """
     bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides))
-    return cast("dict[str, Any]", json.loads(bound))
+    return cast("results.LowerBound", json.loads(bound))

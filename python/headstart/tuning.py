@@ -157,7 +157,7 @@ class Status:
 def show(
     device: Path,
     *,
-    profile: str | None = None,
+    profile: Path | None = None,
     keys: Keys | None = None,
     depth: str | None = None,
     force: bool = False,
@@ -178,7 +178,7 @@ def show(
 def apply(
     device: Path,
     *,
-    profile: str | None = None,
+    profile: Path | None = None,
     keys: Keys | None = None,
     depth: str | None = None,
     force: bool = False,
@@ -204,7 +204,7 @@ def restore(device: Path, *, force: bool = False, state: Path | None = None) -> 
 def watch(
     device: Path,
     *,
-    profile: str,
+    profile: Path,
     keys: Keys | None = None,
     duration: str | None = None,
     openmetrics: Path | None = None,
@@ -236,7 +236,7 @@ def question(device: Path, *, keys: Keys | None, state: Path | None, **more: Any
         "state": None if state is None else os.fspath(state),
         **more,
     }
-    return json.dumps({key: value for key, value in asked.items() if value is not None})
+    return json.dumps({key: value for key, value in asked.items() if value is not None}, default=os.fspath)
 
 
 def _tune(action: str, device: Path, *, keys: Keys | None = None, state: Path | None, **more: Any) -> Report:

@@ -1,6 +1,7 @@
 """Live runs beside simulated ones, for people: how far the simulator is from real threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -10,8 +11,9 @@ from headstart.simulation import Result
 
 
 def _mean(result: Result, key: str) -> int:
-    total: int = sum(each[key] for each in result.processes)
-    return total // max(len(result.processes), 1)
+    processes: Sequence[Mapping[str, Any]] = result.processes
+    total: int = sum(each[key] for each in processes)
+    return total // max(len(processes), 1)
 
 
 TIMES: dict[str, Callable[[Result], int]] = {

@@ -190,8 +190,9 @@ def _disk_response(result: Result) -> int:
 
 def _mean(result: Result, key: str, over: str | None = None) -> int:
     """Return a sum over the processes, by their number or by another sum."""
-    count = sum(each[over] for each in result.processes) if over else len(result.processes)
-    return _quotient(sum(each[key] for each in result.processes), count)
+    processes: Sequence[Mapping[str, Any]] = result.processes
+    count = sum(each[over] for each in processes) if over else len(processes)
+    return _quotient(sum(each[key] for each in processes), count)
 
 
 def _quotient(sum_ns: int, count: int) -> int:
@@ -245,7 +246,7 @@ def _intervals(without: Result, prefetching: Result) -> Table:
     return table
 
 
-def _interval(interval: dict[str, Any]) -> tuple[str, str, str]:
+def _interval(interval: Mapping[str, Any]) -> tuple[str, str, str]:
     return _ms(interval["end_ns"] - interval["start_ns"]), str(interval["critical"]), _ms(interval["slack_ns"])
 
 

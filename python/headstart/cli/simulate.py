@@ -1,5 +1,6 @@
 """`headstart simulate`: one scenario."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from headstart import simulation
 from headstart.cli import options, output
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
+from headstart.results import Disk, Level
 
 DISKS_SHOWN = 64
 """Rows of the table of disks: more fill screens, and 100,000 take a minute to lay out."""
@@ -111,7 +113,7 @@ def _counts(result: simulation.Result) -> Table:
     return table
 
 
-def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
+def _levels(levels: Sequence[Level], keys: list[dict[str, Any]]) -> Table:
     """Return a table of the levels, those of a tier one after another."""
     table = Table(box=None, pad_edge=False)
     table.add_column("level", style="bold", overflow="fold")
@@ -121,7 +123,7 @@ def _levels(levels: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Table:
     for level, tier in zip(levels, _tiers(keys), strict=True):
         coordinator = _named(tier.get("coordinator", "none"))
         policy = safe(_policy(tier["policy"]) + (f", {coordinator}" if coordinator != "none" else ""))
-        prefetches = [level[f"prefetches_{name}"] for name in ("used", "wasted", "late")]
+        prefetches = [level["prefetches_used"], level["prefetches_wasted"], level["prefetches_late"]]
         counts = [level["blocks"], level["hits_ready"] + level["hits_unready"], level["misses"]]
         shares = [f"{level['accuracy']:.1%}" if level["prefetches"] else "", f"{level['coverage']:.1%}"]
         table.add_row(
@@ -144,7 +146,7 @@ def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return tiers
 
 
-def _worth(level: dict[str, Any]) -> str:
+def _worth(level: Level) -> str:
     """Return what the prefetches of a level were worth, in a line."""
     lead = output.duration(level["lead_ns_mean"])
     return (
@@ -153,7 +155,7 @@ def _worth(level: dict[str, Any]) -> str:
     )
 
 
-def _devices(devices: list[dict[str, Any]]) -> Table:
+def _devices(devices: Sequence[Disk]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("disk", "requests", "busy", "service", "response", "buffer hits"):
         table.add_column(name, justify="right")

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headstart import _core, simulation
@@ -132,7 +132,8 @@ def _with_sum(values: dict[str, Any]) -> dict[str, float]:
 
 def _of_run(result: simulation.Result) -> dict[str, float]:
     files = result.scenario["workload"]["files"]
-    [device] = result.devices
+    devices: Sequence[Mapping[str, Any]] = result.devices
+    [device] = devices
     of_file = {part: device[part] / files for part in PARTS}
     return _with_sum(
         {"response_ns": result.response_ns["mean"], "disk_requests": device["requests"] / files, **of_file}

@@ -1,7 +1,8 @@
 """What the rows of this study need of a run."""
 
 import dataclasses
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from headstart.simulation import Result
 from headstart.studies import _lab
@@ -35,12 +36,14 @@ class Outcome:
         """Return what the rows need of `result`."""
         requests = sum(device["requests"] for device in result.devices)
 
+        devices: Sequence[Mapping[str, Any]] = result.devices
+
         def mean(key: str) -> float:
-            total = sum(device[key] * device["requests"] for device in result.devices)
+            total = sum(device[key] * device["requests"] for device in devices)
             return float(total / requests / 1e6) if requests else 0.0
 
         def part(key: str) -> float:
-            total = sum(device[f"{key}_ns"] for device in result.devices)
+            total = sum(device[f"{key}_ns"] for device in devices)
             return float(total / requests / 1e6) if requests else 0.0
 
         return cls(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from headstart.simulation import Result
@@ -116,5 +116,5 @@ def share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def _sum(processes: Iterable[dict[str, Any]], key: str) -> int:
+def _sum(processes: Iterable[Mapping[str, Any]], key: str) -> int:
     return sum(each[key] for each in processes)

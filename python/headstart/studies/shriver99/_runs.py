@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from headstart import model
@@ -34,7 +34,8 @@ class Outcome:
     @classmethod
     def of(cls, result: Result) -> Self:
         """Return what the rows need of `result`."""
-        (disk,) = result.devices
+        disks: Sequence[Mapping[str, Any]] = result.devices
+        (disk,) = disks
         times = {f"{name}_ms": disk[f"{name}_ns"] / MS for name in ("seek", "rotation", "transfer", "overhead")}
         return cls(
             response_ms=result.response_ns["mean"] / MS,

@@ -1,6 +1,7 @@
 """What the rows need of a run of the matrix."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Self
 
 from headstart.simulation import Result
@@ -80,6 +81,6 @@ class Outcome:
         return self.utilization >= SATURATED
 
 
-def _hit_ratio(level: dict[str, Any]) -> float:
+def _hit_ratio(level: Mapping[str, Any]) -> float:
     references = level["references"]
     return (references - level["misses"]) / references if references else 0.0

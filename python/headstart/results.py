@@ -1,0 +1,151 @@
+"""The shapes within a result: its levels, devices, processes and intervals, as dictionaries with known keys.
+
+    level = result.levels[0]
+    level["prefetches_used"] / level["prefetches"]
+
+A type checker knows each key and its type. docs/scenario.md says what each figure means.
+"""
+
+from typing import TypedDict
+
+
+class Response(TypedDict):
+    """A request's time from issue to reply (from arrival, where arrivals are open)."""
+
+    mean: int
+    p50: int
+    p90: int
+    p99: int
+    max: int
+
+
+class Counts(TypedDict):
+    """Counts of references, and of what was fetched for them."""
+
+    references: int
+    hits_ready: int
+    hits_unready: int
+    misses: int
+    hit_wait_ns_mean: int
+    fetches: int
+    demand_fetches: int
+    prefetches: int
+    prefetches_used: int
+    prefetches_late: int
+    prefetches_wasted: int
+    evictions: int
+    writes: int
+    write_misses: int
+    blocks_written: int
+
+
+class Level(Counts):
+    """A level: its counts, the value of its prefetches, and the traffic to the level above."""
+
+    name: str
+    blocks: int
+    dirty_blocks: int
+    accuracy: float
+    coverage: float
+    lateness: float
+    lead_ns_mean: int
+    pollution: int
+    wasted_bytes: int
+    wasted_service_ns: int
+    silent_hits: int
+    bypass_blocks: int
+    bypass_fetches: int
+    readmore_blocks: int
+    link_ns: int
+
+
+class Disk(TypedDict):
+    """What a device has done."""
+
+    requests: int
+    writes: int
+    merged: int
+    blocks: int
+    busy_ns: int
+    utilization: float
+    seek_ns: int
+    rotation_ns: int
+    transfer_ns: int
+    overhead_ns: int
+    wait_ns: int
+    queue_ns: int
+    service_ns_mean: int
+    response_ns_mean: int
+    buffer_hits: int
+
+
+class Process(TypedDict):
+    """Where a process's time went."""
+
+    references: int
+    hits_ready: int
+    hits_unready: int
+    misses: int
+    hit_wait_ns_mean: int
+    read_ns_mean: int
+    elapsed_ns: int
+    compute_ns: int
+    driver_ns: int
+    overhead_ns: int
+    stall_ns: int
+    barrier_ns: int
+    idle_ns: int
+    own_io_ns: int
+    other_io_ns: int
+    actions: int
+    action_ns: int
+    overrun_ns: int
+    overruns: int
+    own_io_periods: int
+    own_io_necessary_ns: int
+    own_io_actual_ns: int
+    other_io_periods: int
+    other_io_necessary_ns: int
+    other_io_actual_ns: int
+    barrier_periods: int
+    barrier_necessary_ns: int
+    barrier_actual_ns: int
+
+
+class Interval(TypedDict):
+    """The time from one barrier to the next."""
+
+    start_ns: int
+    end_ns: int
+    critical: int
+    """The process that arrives last."""
+    slack_ns: int
+    references: int
+    hits_ready: int
+    hits_unready: int
+    misses: int
+    read_ns_mean: int
+    action_ns: int
+    overrun_ns: int
+    critical_compute_ns: int
+    critical_own_io_ns: int
+    critical_other_io_ns: int
+    critical_overrun_ns: int
+
+
+class DiskBound(TypedDict):
+    """The least that a disk has to do."""
+
+    misses: int
+    busy_ns: int
+    transfer_ns: int
+
+
+class LowerBound(TypedDict):
+    """The least elapsed time of a scenario under any policy, and its parts."""
+
+    elapsed_ns: int
+    processor_ns: int
+    """The processor's time with as few fetches as MIN needs."""
+    min_fetches: int
+    disks: list[DiskBound]
