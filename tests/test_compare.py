@@ -1,8 +1,13 @@
 """`headstart compare` and `headstart.compare`."""
 
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
 import sys
+import termios
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,10 +15,11 @@ import pytest
 
 import headstart
 from headstart import comparison
-from tests.conftest import CSCOPE_1, GLIMPSE, Run
+from headstart.report.text import bytes_text
+from tests.conftest import COMMAND, CSCOPE_1, FIGURE_1, GLIMPSE, TWO_LEVELS, Run
 
 POLICIES = ["demand:min", "fixed-horizon:horizon=10", "forestall"]
-WORDS = [GLIMPSE, "--policies", ",".join(POLICIES), "--disks", "1,4", "--cache", "512"]
+WORDS = [GLIMPSE, "--policies", ",".join(POLICIES), "--disks", "1,4", "--cache", "512", "--device", "hp97560"]
 
 
 def test_json_rows_are_single_runs_in_order(run: Run) -> None:
@@ -49,9 +55,12 @@ def test_the_table_says_what_the_json_says(run: Run, tmp_path: Path) -> None:
     assert len(lines) == len(rows)
     for line, row in zip(lines, rows, strict=True):
         assert line.startswith("*" if row["best"] else " ")
-        seconds = [f"{row[name] / 1e9:,.3f}" for name in ("elapsed_ns", "compute_ns", "driver_ns", "stall_ns")]
+        elapsed, saved, *seconds = (
+            f"{row[name] / 1e9:,.3f}" for name in ("elapsed_ns", "saved_ns", "compute_ns", "driver_ns", "stall_ns")
+        )
         words = [word for word in line.replace("*", " ").split() if not set(word) & set("█▓▒░")]
-        expected = [row["policy"], *seconds, f"{row['fetches']:,}", f"{row['utilization']:.0%}"]
+        expected = [row["policy"], elapsed, saved, f"{row['speedup']:.2f}x", *seconds, f"{row['fetches']:,}"]
+        expected += [*bytes_text(row["wasted_bytes"]).split(), f"{row['utilization']:.0%}"]
         assert words == [*expected, f"{row['above_bound']:+.1%}"]
     assert "1 disk (times in s, lower bound" in done.stdout
     assert "4 disks" in done.stdout
@@ -175,3 +184,137 @@ def test_progress_reaches_one_and_its_exception_stops_all() -> None:
 
     with pytest.raises(RuntimeError):
         headstart.compare(CSCOPE_1, policies=["demand", "forestall"], disks=[1, 2], progress=stop)
+
+
+def test_time_is_saved_against_demand_in_each_setting() -> None:
+    devices, caches = ["sata-ssd", "nvme"], ["64", "1MiB"]
+    frame = headstart.compare(GLIMPSE, policies=["linux", "forestall"], device=devices, cache=caches, disks=[1, 2])
+    assert len(frame) == 16
+    assert list(frame["device"]) == [device for device in devices for _ in range(8)]
+    assert list(frame["cache"]) == ["64", "64", "64", "64", "1MiB", "1MiB", "1MiB", "1MiB"] * 2
+    assert set(frame["cache_blocks"]) == {64, 128}
+    assert list(frame["knows_future"]) == [False, True] * 8
+    for row in frame.to_dict("records"):
+        setting = {"device": row["device"], "cache": row["cache"], "disks": row["disks"]}
+        beside = headstart.compare(GLIMPSE, policies=["demand", row["policy"]], **setting).to_dict("records")
+        demand, same = (each["elapsed_ns"] for each in beside)
+        if not row["knows_future"]:
+            assert same == row["elapsed_ns"]
+            assert row["saved_ns"] == demand - row["elapsed_ns"]
+            assert row["speedup"] == pytest.approx(demand / row["elapsed_ns"])
+            assert row["best_deployable"]
+        assert beside[0]["saved_ns"] == 0 and beside[0]["speedup"] == 1.0
+        assert row["wasted_bytes"] == row["prefetches_wasted"] * 8192
+
+
+def test_levels_are_compared_by_coordinator_and_policy(run: Run) -> None:
+    policies, coordinators = ["linux-2.6", "linux/demand"], ["none", "pfc"]
+    words = ("--policies", ",".join(policies), "--coordinators", ",".join(coordinators), "--json", "-")
+    done = run("compare", TWO_LEVELS, "--set", f"workload.trace={GLIMPSE}", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)["rows"]
+    named = [(row["coordinator"], row["policy"]) for row in rows]
+    assert named == [(coordinator, policy) for coordinator in coordinators for policy in policies]
+    # The second is the file as it is.
+    single = headstart.simulate(TWO_LEVELS, overrides=[f"workload.trace={GLIMPSE}"])
+    assert rows[2]["elapsed_ns"] == single.elapsed_ns
+    assert rows[2]["wasted_bytes"] == sum(level["wasted_bytes"] for level in single.levels)
+    assert rows[0]["elapsed_ns"] != rows[2]["elapsed_ns"]
+    assert all(row["lower_bound_ns"] is row["above_bound"] is None for row in rows)
+    bare = json.loads(run("compare", TWO_LEVELS, "--set", f"workload.trace={GLIMPSE}", "--json", "-").stdout)["rows"]
+    assert [(row["policy"], row["coordinator"], row["elapsed_ns"]) for row in bare] == [
+        ("linux-2.6", "pfc", single.elapsed_ns)
+    ]
+
+
+def test_a_scenario_says_what_is_not_given(run: Run) -> None:
+    (row,) = json.loads(run("compare", FIGURE_1, "--json", "-").stdout)["rows"]
+    assert row["elapsed_ns"] == headstart.simulate(FIGURE_1).elapsed_ns
+    assert (row["policy"], row["device"], row["disks"]) == ("aggressive", "uniform", 2)
+    frame = headstart.compare({"workload": {"references": ["A", "B"]}, "cache": {"blocks": 2}}, policies=["demand"])
+    assert list(frame["device"]) == ["nvme"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((TWO_LEVELS, "--policies", "a/b/c"), '"a/b/c" names 3, for 2 levels'),
+        ((CSCOPE_1, "--policies", "linux/ra"), '"linux/ra" names 2, for one level; allowed: one policy'),
+        ((CSCOPE_1, "--coordinators", "pfc"), "coordinators (--coordinators): given for a cache of one level"),
+        ((CSCOPE_1, "--device", "nvme,,"), "--device: "),
+        ((CSCOPE_1, "--device", "nvme,floppy"), 'unknown model "floppy"'),
+        ((CSCOPE_1, "--cache", "1MiB,huge"), "cache.size (--cache): "),
+        (("absent.toml",), "absent.toml: "),
+    ],
+)
+def test_mistakes_name_the_option(run: Run, words: tuple[str | Path, ...], said: str) -> None:
+    done = run("compare", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr and "allowed: " in done.stderr
+
+
+def on_a_terminal(columns: int, *words: str | Path) -> list[str]:
+    """The lines of a command whose output is a terminal of so many columns."""
+    child, terminal = pty.fork()
+    if child == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+        os.execve(COMMAND, [str(COMMAND), *map(str, words)], environment)
+    out = b""
+    while True:
+        try:
+            read = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not read:
+            break
+        out += read
+    assert os.waitpid(child, 0)[1] == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.decode()).replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 160])
+def test_no_terminal_is_too_narrow_for_a_figure(columns: int, run: Run) -> None:
+    policies = "demand,linux:read_ahead=1MiB:version=6.17,demand:min,forestall"
+    words = ("compare", CSCOPE_1, "--policies", policies, "--device", "sata-ssd")
+    rows = {row["policy"]: row for row in json.loads(run(*words, "--json", "-").stdout)["rows"]}
+    lines = on_a_terminal(columns, *words)
+    text = "\n".join(lines)
+    assert "…" not in text
+    for name, row in rows.items():
+        line = next(
+            line for line in lines if line[2:].startswith(name.split(":")[0]) and line[:2].strip() in ("", "+", "*")
+        )
+        if name == "demand:min":
+            line = next(line for line in lines if "demand:min" in line)
+        for figure in (f"{row[key] / 1e9:,.3f}" for key in ("elapsed_ns", "saved_ns", "stall_ns")):
+            assert figure in line.split()
+        assert line.startswith("*" if row["best"] else "+" if row["best_deployable"] else " ")
+    if columns >= 46:
+        assert max(map(len, lines)) <= columns
+    if columns <= 80:
+        assert "left out for want of room: compute" in " ".join(text.split())
+        assert "version=6.17" in text
+
+
+def test_output_to_a_pipe_is_as_wide_as_its_content(run: Run) -> None:
+    name = "linux:read_ahead=1MiB:max_request=2MiB:version=6.17:files=1000"
+    done = run("compare", CSCOPE_1, "--policies", f"demand,{name},forestall")
+    assert "left out" not in done.stdout
+    (line,) = (line for line in done.stdout.splitlines() if name in line and "x " in line and "%" in line)
+    assert len(line) > 130
+    order = [line[2:].split()[0] for line in done.stdout.splitlines()[4:8]]
+    assert order == ["demand", name, "future", "forestall"]
+
+
+def test_settings_that_differ_are_shown(run: Run) -> None:
+    policies = "demand,linux,linux:read_ahead=1MiB,forestall"
+    text = run("compare", CSCOPE_1, "--policies", policies, "--device", "nvme,seagate-exos-x20").stdout
+    assert "driver overhead: 3us (nvme); 10us (seagate-exos-x20)" in text
+    assert "requests issued: whole (demand, linux, linux:read_ahead=1MiB); blocks (forestall)" in text
+    assert "linux: version 6.12, read_ahead 128KiB" in text
+    assert "linux: version 6.12, read_ahead 1MiB" in text
+    assert "no device is named" not in text
+    assert "no device is named: nvme" in run("compare", CSCOPE_1, "--policies", "demand").stdout
+    levels = run("compare", TWO_LEVELS, "--set", f"workload.trace={GLIMPSE}", "--policies", "demand/ra").stdout
+    assert "L2: ra: degree 4" in levels

@@ -17,11 +17,14 @@ from headstart.cli.shown import SafeConsole, json_text, plain
 
 WIDE = 110
 """Columns of a table that is not shown on a terminal."""
+UNBOUNDED = 100_000
+"""Columns where a table is as wide as its content."""
 
 
-def console() -> Console:
-    """Return the console for readable output on stdout."""
-    return SafeConsole(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
+def console(*, wide: bool = False) -> Console:
+    """Return the console for readable output on stdout; `wide`: where it is no terminal, as wide as its content."""
+    columns = UNBOUNDED if wide else WIDE
+    return SafeConsole(width=None if sys.stdout.isatty() else columns, highlight=False, soft_wrap=False)
 
 
 def check_targets(*targets: str | None) -> None:

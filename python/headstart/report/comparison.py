@@ -22,11 +22,11 @@ def comparison_page(done: Comparison) -> str:
     key += '<span><i class="dashed"></i>lower bound of any policy</span>'
     body = [f"<p>{escape(what)}</p>", f'<p class="key">{key}</p>']
     longest = max(row.result.elapsed_ns for row in done.rows)
-    for disks, rows in done.blocks():
-        name = f"{disks} disk{'s' if disks > 1 else ''}"
-        body.append(f"<h2>{name}</h2>")
+    for setting, rows in done.blocks():
+        name = done.title(setting)
+        body.append(f"<h2>{escape(name)}</h2>")
         body.append(_chart(name, rows, longest))
-        body.append(_figures(rows, done.refusals(disks)))
+        body.append(_figures(rows, done.refusals(setting)))
     body.extend(f"<p>Note: {escape(note)}.</p>" for note in done.notes())
     scenario = json.dumps(done.to_dict()["scenario"], indent=2, ensure_ascii=False)
     body.append(f"<details><summary>Scenario, with every default</summary><pre>{escape(scenario)}</pre></details>")
@@ -43,7 +43,7 @@ def _chart(name: str, rows: list[Row], longest_ns: int) -> str:
         top = GAP + index * (BAR + GAP)
         middle = top + BAR - 5
         weight = ' font-weight="700"' if row.best else ""
-        shapes.append(f'<text x="{LABEL - 8}" y="{middle}" text-anchor="end"{weight}>{escape(row.policy)}</text>')
+        shapes.append(f'<text x="{LABEL - 8}" y="{middle}" text-anchor="end"{weight}>{escape(row.label)}</text>')
         left = float(LABEL)
         for part in PARTS:
             time_ns: int = getattr(row.result, f"{part}_ns")
@@ -53,10 +53,12 @@ def _chart(name: str, rows: list[Row], longest_ns: int) -> str:
             shapes.append(f'<rect x="{left:.2f}" y="{top}" width="{width:.2f}" height="{BAR}" {fill}>{hint}</rect>')
             left += width
         shapes.append(f'<text x="{left + 6:.2f}" y="{middle}"{weight}>{row.result.elapsed_ns / 1e9:,.3f} s</text>')
-    bound = LABEL + rows[0].lower_bound_ns * scale
-    line = f'x1="{bound:.2f}" x2="{bound:.2f}" y1="0" y2="{height}" stroke="var(--ink)" stroke-dasharray="4 3"'
-    shapes.append(f"<line {line}><title>lower bound: {rows[0].lower_bound_ns / 1e9:,.3f} s</title></line>")
-    label = f'role="img" aria-label="Elapsed time of each policy, {name}"'
+    bound_ns = rows[0].lower_bound_ns
+    if bound_ns is not None:
+        bound = LABEL + bound_ns * scale
+        line = f'x1="{bound:.2f}" x2="{bound:.2f}" y1="0" y2="{height}" stroke="var(--ink)" stroke-dasharray="4 3"'
+        shapes.append(f"<line {line}><title>lower bound: {bound_ns / 1e9:,.3f} s</title></line>")
+    label = f'role="img" aria-label="Elapsed time of each policy, {escape(name)}"'
     return f'<svg viewBox="0 0 {WIDTH} {height}" {label}>{"".join(shapes)}</svg>'
 
 
@@ -66,9 +68,11 @@ def _figures(rows: list[Row], refusals: list[Refusal]) -> str:
     for row in rows:
         result = row.result
         times = (result.elapsed_ns, result.compute_ns, result.driver_ns, result.stall_ns)
-        cells = [escape(row.policy), *(f"{time / 1e9:,.3f}" for time in times)]
+        cells = [escape(row.label), *(f"{time / 1e9:,.3f}" for time in times)]
         cells += [f"{result.fetches:,}", f"{result.prefetches_wasted:,}", f"{result.utilization:.0%}"]
-        lines.append(("best" if row.best else "", [*cells, f"{row.above_bound:+.1%}"]))
+        lines.append(
+            ("best" if row.best else "", [*cells, "-" if row.above_bound is None else f"{row.above_bound:+.1%}"])
+        )
     empty = [""] * (len(header) - 2)
     lines.extend(("", [escape(refusal.policy), "see note", *empty]) for refusal in refusals)
     return table(header, lines)

@@ -1,0 +1,306 @@
+"""The runs of a comparison: which there are, and running them side by side.
+
+Each case is one scenario and runs on a thread of its own (the core releases the GIL); results stand in the order
+of the cases, whichever ends first.
+"""
+
+import dataclasses
+import functools
+import itertools
+import os
+import threading
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+from headstart._core import HeadstartError, InternalError
+from headstart.compared import Comparison, Refusal, Row, Setting
+from headstart.policies import kind, knows_future, of_levels, policy_keys, policy_text
+from headstart.simulation import Result, explain, lower_bound, simulate
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+DEFAULT_DEVICE = "nvme"
+"""What stands for the device of a reader who names none."""
+DEFAULT_CACHE = "10MiB"
+BASELINE = "demand"
+"""Time is saved against this policy: no prefetching, and the default replacement."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run: a policy, and of several levels a coordinator, in a setting. `None`: as the scenario says."""
+
+    setting: Setting
+    policy: str | None
+    coordinator: str | None = None
+
+
+def in_threads(work: Callable[[T], R], items: Sequence[T], *, jobs: int | None, stop: threading.Event) -> list[R]:
+    """Return what `work` returns for each item, in order, `jobs` at a time; sets `stop` when one of them raises."""
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def cache_keys(size: str | int) -> dict[str, Any]:
+    """Return the [cache] section that "10MiB", "1280" (blocks) or "5%" (of the distinct blocks) stands for."""
+    text = str(size).strip()
+    if text.endswith("%"):
+        try:
+            return {"footprint": float(text[:-1]) / 100}
+        except ValueError:
+            raise HeadstartError(f'cache: "{text}"; allowed: a share such as 5%, a size, or a number') from None
+    try:
+        return {"blocks": int(text)}
+    except ValueError:
+        return {"size": text}
+
+
+def cache_text(section: Mapping[str, Any]) -> str:
+    """Return the size of a [cache] or [[level]] section in the form that `cache_keys` reads."""
+    if "footprint" in section:
+        return f"{float(section['footprint']) * 100:g}%"
+    return str(section.get("size", section.get("blocks", DEFAULT_CACHE)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to compare: a scenario, and the values of what differs between its cases."""
+
+    scenario: Mapping[str, Any]
+    settings: tuple[Setting, ...]
+    policies: tuple[str | None, ...]
+    coordinators: tuple[str | None, ...] = (None,)
+    overrides: tuple[str, ...] = ()
+    with_disks: bool = True
+    """The caller says how many disks; else the scenario does."""
+    default_device: bool = False
+    """The caller named no device."""
+
+    @functools.cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case, setting by setting, in the caller's order."""
+        found = itertools.product(self.settings, self.coordinators, self.policies)
+        return tuple(Case(setting=setting, policy=policy, coordinator=name) for setting, name, policy in found)
+
+    @property
+    def levels(self) -> list[dict[str, Any]]:
+        """The [[level]] sections of the scenario; empty if it has a [cache]."""
+        levels = self.scenario.get("level", [])
+        return cast("list[dict[str, Any]]", levels if isinstance(levels, list) else [levels])
+
+    def policy_name(self, case: Case) -> str:
+        """Return the policy of a case as the caller or the scenario wrote it."""
+        if case.policy is not None:
+            return case.policy
+        sections = [level.get("policy", {}) for level in self.levels] or [self.scenario.get("policy", {})]
+        names = [policy_text(section) for section in sections]
+        return names[0] if len(set(names)) == 1 else "/".join(names)
+
+    def coordinator_name(self, case: Case) -> str | None:
+        """Return the coordinator of a case, with / between those of several pairs of levels; `None` of one level."""
+        if case.coordinator is not None or len(self.levels) < 2:
+            return case.coordinator
+        names = [policy_text(level.get("coordinator", "none")) for level in self.levels[1:]]
+        return names[0] if len(set(names)) == 1 else "/".join(names)
+
+    def run_of(self, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """Return the scenario of one case, and its overrides."""
+        scenario = self._scenario(case)
+        overrides = [*self.overrides]
+        if self.with_disks:
+            overrides.append(f"device.count={case.setting.disks}")
+        if self.issue is not None and kind(self.policy_name(case)) == "demand":
+            overrides.insert(0, f"workload.issue={self.issue}")
+        return scenario, overrides
+
+    def _scenario(self, case: Case) -> dict[str, Any]:
+        device = self.scenario.get("device", {})
+        scenario = {**self.scenario, "device": {**device, "model": _model(device, case.setting.device)}}
+        size = cache_keys(case.setting.cache)
+        if not self.levels:
+            scenario["cache"] = _sized(self.scenario.get("cache", {}), size)
+            if case.policy is not None:
+                scenario["policy"] = of_levels(case.policy, 1)[0]
+            return scenario
+        levels = [dict(level) for level in self.levels]
+        levels[0] = _sized(levels[0], size)
+        if case.policy is not None:
+            for level, policy in zip(levels, of_levels(case.policy, len(levels)), strict=True):
+                level.pop("replacement", None)
+                level["policy"] = policy
+        if case.coordinator is not None:
+            for level in levels[1:]:
+                level["coordinator"] = policy_keys(case.coordinator)
+        scenario["level"] = levels
+        return scenario
+
+    def baseline(self, setting: Setting) -> Case:
+        """Return the case against which time is saved in this setting."""
+        return Case(setting=setting, policy=BASELINE, coordinator="none" if len(self.levels) > 1 else None)
+
+    @functools.cached_property
+    def issue(self) -> str | None:
+        """How requests are issued where a read-ahead is compared: as the core issues those of the read-ahead.
+
+        `None` if there is no read-ahead, or if the caller says how.
+        """
+        read_ahead = next((case for case in self.cases if kind(self.policy_name(case)) == "read-ahead"), None)
+        given = any(each.partition("=")[0].strip() == "workload.issue" for each in self.overrides)
+        if read_ahead is None or given or "issue" in self.scenario["workload"]:
+            return None
+        resolved = tomllib.loads(explain(self._scenario(read_ahead), overrides=self.overrides))
+        issue = resolved["workload"].get("issue")
+        return None if issue is None else str(issue)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes needed to read the comparison."""
+        notes = []
+        if self.default_device:
+            notes.append(f"no device is named: {DEFAULT_DEVICE} stands for a drive of today; --device names another")
+        if self.issue == "whole":
+            notes.append(
+                "a read-ahead is compared: requests are issued whole; --issue blocks issues them block by block"
+            )
+            names = dict.fromkeys(self.policy_name(case) for case in self.cases)
+            hinted = [name for name in names if kind(name) == "hinted"]
+            if hinted:
+                notes.append(f"hinted policies take requests block by block: {', '.join(hinted)}")
+        return tuple(notes)
+
+    def check(self) -> None:
+        """Find mistakes in any case before the first one runs; traces are not read."""
+        if self.coordinators != (None,) and len(self.levels) < 2:
+            problem = "coordinators: given for a cache of one level"
+            raise HeadstartError(f"{problem}; allowed: with a scenario that has several [[level]]")
+        for case in self.cases:
+            scenario, overrides = self.run_of(case)
+            explain(scenario, overrides=overrides)
+
+    def bound(self, setting: Setting) -> int | None:
+        """Return the least time that any policy of the plan could take in this setting.
+
+        `None` where no bound is known: for several levels, several processes, open arrivals.
+        """
+        # The bound is the same for every policy of a kind: any name will do. Read-aheads bring many blocks with one
+        # request, which takes less than as many requests; what nothing beats is the least of both bounds.
+        kinds = {kind(name) == "read-ahead": name for name in map(self.policy_name, self.cases)}
+        names = [name if reads_ahead else BASELINE for reads_ahead, name in kinds.items()]
+        try:
+            return min(self._bound(Case(setting=setting, policy=name)) for name in names)
+        except InternalError:
+            raise
+        except HeadstartError:
+            # The cases themselves have run.
+            return None
+
+    def _bound(self, case: Case) -> int:
+        scenario, overrides = self.run_of(case)
+        return cast("int", lower_bound(scenario, overrides=_without_policy(overrides))["elapsed_ns"])
+
+    def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
+        """Run every case, `jobs` at a time (one for each processor if `None`).
+
+        `progress(share)` is called from the threads that run; if it raises, all of them stop.
+
+        Raises:
+            HeadstartError: A mistake in a key of any case, or that no case can run: the reason of the first.
+        """
+        self.check()
+        baselines = {setting: self.baseline(setting) for setting in self.settings}
+        extra = [case for case in baselines.values() if case not in self.cases]
+        runs = [*((case, False) for case in self.cases), *((case, True) for case in extra)]
+        shares = [0.0] * len(runs)
+        stop = threading.Event()
+
+        def run_case(index: int) -> Result | HeadstartError:
+            def tell(share: float, _references: int = 0) -> None:
+                if stop.is_set():
+                    raise InterruptedError("another case has failed")
+                shares[index] = share
+                if progress is not None:
+                    progress(sum(shares) / len(shares))
+
+            tell(0.0)
+            case, only_baseline = runs[index]
+            scenario, overrides = self.run_of(case)
+            if only_baseline:
+                overrides = _without_policy(overrides)
+            result: Result | HeadstartError
+            try:
+                result = simulate(scenario, overrides=overrides, progress=tell)
+            except InternalError:
+                raise
+            except HeadstartError as error:
+                # It may be this policy's alone: the others go on.
+                result = error
+            tell(1.0)
+            return result
+
+        results = in_threads(run_case, range(len(runs)), jobs=jobs, stop=stop)
+        outcomes = results[: len(self.cases)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, HeadstartError)]
+        if len(errors) == len(outcomes):
+            raise errors[0]
+        ran = {case: result for (case, _), result in zip(runs, results, strict=True) if isinstance(result, Result)}
+        elapsed = {setting: ran[case].elapsed_ns if case in ran else None for setting, case in baselines.items()}
+        bounds = dict(zip(self.settings, in_threads(self.bound, self.settings, jobs=jobs, stop=stop), strict=True))
+        fastest = _fastest(zip(self.cases, map(self.policy_name, self.cases), outcomes, strict=True))
+
+        def compared(case: Case, outcome: Result | HeadstartError) -> Row | Refusal:
+            policy, coordinator, setting = self.policy_name(case), self.coordinator_name(case), case.setting
+            if isinstance(outcome, HeadstartError):
+                return Refusal(policy=policy, setting=setting, coordinator=coordinator, reason=str(outcome))
+            return Row(
+                policy=policy,
+                setting=setting,
+                coordinator=coordinator,
+                result=outcome,
+                lower_bound_ns=bounds[setting],
+                baseline_ns=elapsed[setting],
+                best=outcome.elapsed_ns == fastest[setting, "all"],
+                best_deployable=not knows_future(policy) and outcome.elapsed_ns == fastest[setting, "deployable"],
+            )
+
+        rows = tuple(compared(case, outcome) for case, outcome in zip(self.cases, outcomes, strict=True))
+        return Comparison(cases=rows, plan_notes=self.notes())
+
+
+def _fastest(outcomes: Iterable[tuple[Case, str, Result | HeadstartError]]) -> dict[tuple[Setting, str], int]:
+    """Return the least elapsed time of each setting, of all policies and of those that do without the future."""
+    fastest: dict[tuple[Setting, str], int] = {}
+    for case, policy, outcome in outcomes:
+        if isinstance(outcome, Result):
+            for among in ("all",) if knows_future(policy) else ("all", "deployable"):
+                key = (case.setting, among)
+                fastest[key] = min(outcome.elapsed_ns, fastest.get(key, outcome.elapsed_ns))
+    return fastest
+
+
+def _without_policy(overrides: Sequence[str]) -> list[str]:
+    return [each for each in overrides if not each.strip().startswith("policy")]
+
+
+def _sized(section: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in section.items() if key not in ("blocks", "size", "footprint")}
+    return {**rest, **size}
+
+
+def _model(device: Mapping[str, Any], name: str) -> Any:
+    """Return the model of a device: the scenario's own section where the name is its."""
+    own = device.get("model")
+    return own if isinstance(own, Mapping) and own.get("name") == name else name
+
+
+def settings(devices: Sequence[str], caches: Sequence[str | int], disks: Sequence[int]) -> Iterator[Setting]:
+    """Return every setting, in the order of the three lists."""
+    for device, cache, count in itertools.product(devices, caches, disks):
+        yield Setting(device=device, cache=str(cache), disks=count)

@@ -1,0 +1,228 @@
+"""What a comparison has found: a row for each case that ran, a refusal for each that did not."""
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from headstart._core import HeadstartError, __version__
+from headstart.policies import knows_future
+from headstart.simulation import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+"""Version of the shape of `Comparison.to_dict()`."""
+
+COPIED = (
+    *("elapsed_ns", "compute_ns", "driver_ns", "overhead_ns", "stall_ns", "requests", "references"),
+    *("hits_ready", "hits_unready", "misses", "hit_wait_ns_mean", "fetches", "demand_fetches", "prefetches"),
+    *("prefetches_used", "prefetches_late", "prefetches_wasted", "evictions", "throughput_bytes_per_s"),
+)
+"""Fields of a result that a row of a comparison repeats."""
+
+FIGURES = ("utilization", "lower_bound_ns", "above_bound", "cache_blocks", "saved_ns", "speedup", "wasted_bytes")
+"""Fields of a row that are computed from results; empty where a policy does not run."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, order=True)
+class Setting:
+    """What a table of a comparison holds fixed."""
+
+    device: str
+    """As the caller wrote it."""
+    cache: str
+    """As the caller wrote it; of several levels the first one's."""
+    disks: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One policy in one setting."""
+
+    policy: str
+    """As the caller wrote it."""
+    setting: Setting
+    coordinator: str | None
+    """Between levels; `None` of one level."""
+    result: Result
+    lower_bound_ns: int | None
+    """No policy takes less in this setting; `None` for several levels, of which no bound is known."""
+    baseline_ns: int | None
+    """Elapsed time without prefetching; `None` where that does not run."""
+    best: bool
+    """Nothing in the comparison is faster in this setting."""
+    best_deployable: bool
+    """Nothing that does without the future is faster in this setting."""
+
+    @property
+    def disks(self) -> int:
+        """Number of disks."""
+        return self.setting.disks
+
+    @property
+    def knows_future(self) -> bool:
+        """Whether the policy works from what the program is going to read."""
+        return knows_future(self.policy)
+
+    @property
+    def label(self) -> str:
+        """The policy, and the coordinator where there is one."""
+        return self.policy if self.coordinator is None else f"{self.policy}, {self.coordinator}"
+
+    @property
+    def above_bound(self) -> float | None:
+        """How far elapsed time is above the bound: 0.25 is 25 % above."""
+        if self.lower_bound_ns is None:
+            return None
+        return self.result.elapsed_ns / self.lower_bound_ns - 1 if self.lower_bound_ns else 0.0
+
+    @property
+    def saved_ns(self) -> int | None:
+        """Time saved against no prefetching; negative where the policy is slower."""
+        return None if self.baseline_ns is None else self.baseline_ns - self.result.elapsed_ns
+
+    @property
+    def speedup(self) -> float | None:
+        """Elapsed time without prefetching over that of the policy."""
+        if self.baseline_ns is None:
+            return None
+        return self.baseline_ns / self.result.elapsed_ns if self.result.elapsed_ns else 1.0
+
+    @property
+    def wasted_bytes(self) -> int:
+        """Bytes prefetched, at any level, and never used."""
+        return sum(int(level["wasted_bytes"]) for level in self.result.levels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row without the result's details."""
+        return {
+            **_named(self),
+            **{name: getattr(self.result, name) for name in COPIED},
+            "utilization": self.result.utilization,
+            "lower_bound_ns": self.lower_bound_ns,
+            "above_bound": self.above_bound,
+            "cache_blocks": int(self.result.levels[0]["blocks"]),
+            "saved_ns": self.saved_ns,
+            "speedup": self.speedup,
+            "wasted_bytes": self.wasted_bytes,
+            "knows_future": self.knows_future,
+            "best": self.best,
+            "best_deployable": self.best_deployable,
+            "error": None,
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """One policy that does not run in this setting or on this trace, while others do."""
+
+    policy: str
+    setting: Setting
+    coordinator: str | None
+    reason: str
+
+    @property
+    def disks(self) -> int:
+        """Number of disks."""
+        return self.setting.disks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a row without figures, and with the reason."""
+        return {
+            **_named(self),
+            **dict.fromkeys((*COPIED, *FIGURES)),
+            "knows_future": knows_future(self.policy),
+            "best": False,
+            "best_deployable": False,
+            "error": self.reason,
+        }
+
+
+def _named(case: Row | Refusal) -> dict[str, Any]:
+    return {
+        "policy": case.policy,
+        "coordinator": case.coordinator,
+        "device": case.setting.device,
+        "cache": case.setting.cache,
+        "disks": case.setting.disks,
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All cases, setting by setting, policies in the caller's order. At least one has run."""
+
+    cases: tuple[Row | Refusal, ...]
+    plan_notes: tuple[str, ...] = ()
+    """Remarks on the comparison itself, beside the notes of its runs."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The cases that have run."""
+        return tuple(case for case in self.cases if isinstance(case, Row))
+
+    def blocks(self) -> list[tuple[Setting, list[Row]]]:
+        """Return the rows of each setting."""
+        grouped = itertools.groupby(self.rows, key=lambda row: row.setting)
+        return [(setting, list(rows)) for setting, rows in grouped]
+
+    def refusals(self, setting: Setting) -> list[Refusal]:
+        """Return the policies that do not run in this setting."""
+        return [case for case in self.cases if isinstance(case, Refusal) and case.setting == setting]
+
+    def title(self, setting: Setting) -> str:
+        """Return the words for a setting: its disks, and before them what differs between the settings."""
+        parts = []
+        if len({case.setting.device for case in self.cases}) > 1:
+            parts.append(setting.device)
+        if len({case.setting.cache for case in self.cases}) > 1:
+            parts.append(f"cache {setting.cache}")
+        return ", ".join([*parts, f"{setting.disks} disk{'s' if setting.disks > 1 else ''}"])
+
+    def workload(self) -> str:
+        """Return the name of the workload: the trace's path or the generator's name."""
+        keys = self.rows[0].result.scenario["workload"]
+        return str(keys.get("trace") or keys.get("generator") or "inline references")
+
+    def notes(self) -> list[str]:
+        """Return the notes of the comparison, of all runs, and of policies that do not run, each once."""
+        of_runs = (note for row in self.rows for note in row.result.notes)
+        refused = (f"{case.policy} does not run: {case.reason}" for case in self.cases if isinstance(case, Refusal))
+        return list(dict.fromkeys((*self.plan_notes, *of_runs, *refused)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as `headstart compare --json` prints it."""
+        first = self.rows[0].result
+        scenario = {key: value for key, value in first.scenario.items() if key != "policy"}
+        device = {key: value for key, value in first.scenario["device"].items() if key != "count"}
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "scenario": {**scenario, "device": device},
+            "trace_sha256": first.trace_sha256,
+            "notes": self.notes(),
+            "rows": [case.to_dict() for case in self.cases],
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the rows as a data frame.
+
+        Raises:
+            HeadstartError: pandas is not installed.
+        """
+        frame: pd.DataFrame = pandas().DataFrame([case.to_dict() for case in self.cases])
+        return frame
+
+
+def pandas() -> Any:
+    """Return pandas.
+
+    Raises:
+        HeadstartError: It is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise HeadstartError("compare: a DataFrame needs pandas; allowed: pip install 'headstart[frame]'") from error
+    return pd

@@ -1,0 +1,88 @@
+"""Policies as `compare` and `advise` name them: "demand:min", "linux:read_ahead=1MiB", "linux/ra" for two levels."""
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from headstart._core import HeadstartError
+from headstart.registry import Entry, catalog
+
+
+def policy_keys(text: str) -> dict[str, Any]:
+    """Return the [policy] section that `text` stands for.
+
+    "demand:min" is demand with replacement min, "fixed-horizon:horizon=124" sets a key of the policy.
+    """
+    name, *rest = (part.strip() for part in text.split(":"))
+    keys: dict[str, Any] = {"name": name}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals:
+            key, value = "replacement", part
+        if not key.strip() or not value.strip():
+            raise HeadstartError(f'policies: "{text}"; allowed: NAME, NAME:REPLACEMENT, NAME:key=value')
+        keys[key.strip()] = toml_value(value.strip())
+    return keys
+
+
+def policy_text(keys: Mapping[str, Any] | str) -> str:
+    """Return a name for a [policy] section of a scenario: its policy, and the replacement if it names one."""
+    if isinstance(keys, str):
+        return keys
+    replacement = keys.get("replacement")
+    name = replacement.get("name") if isinstance(replacement, Mapping) else replacement
+    return str(keys.get("name", "demand")) + (f":{name}" if name else "")
+
+
+def of_levels(text: str, count: int) -> list[dict[str, Any]]:
+    """Return the [policy] section of each of `count` levels: "linux/ra" names two, "linux" the same one for all."""
+    sections = [policy_keys(part) for part in text.split("/")]
+    if len(sections) == 1:
+        return [dict(sections[0]) for _ in range(count)]
+    if len(sections) != count:
+        levels = "one level" if count == 1 else f"{count} levels"
+        allowed = "one policy" if count == 1 else f"one policy for all levels, or {count} with / between them"
+        raise HeadstartError(f'policies: "{text}" names {len(sections)}, for {levels}; allowed: {allowed}')
+    return sections
+
+
+def toml_value(text: str) -> object:
+    """Return what TOML reads in `text`; a bare word is itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+@functools.cache
+def rows() -> dict[str, Entry]:
+    """Return the registry's row of each policy."""
+    return {str(entry["name"]): entry for entry in catalog()["policies"]}
+
+
+@functools.cache
+def _hinted_replacements() -> frozenset[str]:
+    return frozenset(str(entry["name"]) for entry in catalog()["replacements"] if entry["hinted"])
+
+
+def kind(policy: str) -> str:
+    """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"; of several levels' the last."""
+    kinds = [_kind(policy_keys(part)) for part in policy.split("/")]
+    return max(kinds, key=["demand", "hinted", "parallel", "read-ahead"].index)
+
+
+def _kind(keys: Mapping[str, Any]) -> str:
+    family = str(rows().get(keys["name"], {}).get("family", "demand"))
+    return "hinted" if family == "demand" and keys.get("replacement") in _hinted_replacements() else family
+
+
+def knows_future(policy: str) -> bool:
+    """Return whether a policy works from what a program is going to read: hints, or an oracle."""
+    sections = [policy_keys(part) for part in policy.split("/")]
+    return any(
+        _kind(keys) in ("hinted", "parallel")
+        or keys.get("replacement") in _hinted_replacements()
+        or rows().get(keys["name"], {}).get("needs") == "future"
+        for keys in sections
+    )
