@@ -15,7 +15,7 @@ import pytest
 
 import headstart
 from headstart import comparison
-from headstart.report.text import bytes_text
+from headstart.sizes import bytes_text
 from tests.conftest import COMMAND, CSCOPE_1, FIGURE_1, GLIMPSE, TWO_LEVELS, Run
 
 POLICIES = ["demand:min", "fixed-horizon:horizon=10", "forestall"]

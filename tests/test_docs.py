@@ -45,7 +45,7 @@ def test_commands_of_the_readme_run(folder: Path, line: str) -> None:
 
 def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
-    assert shown == {"simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"}
+    assert shown == {"advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"}
 
 
 def test_output_shown_in_the_readme_is_real(folder: Path) -> None:

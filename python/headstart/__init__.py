@@ -2,6 +2,7 @@
 
     result = headstart.simulate("scenario.toml")
     result.elapsed_ns, result.stall_ns, result.to_dict()
+    advice = headstart.advise("trace.csv.xz", device="nvme")
     frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
 
 Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line. A fault of headstart itself
@@ -10,6 +11,7 @@ is an `InternalError`, which is one too.
 
 from headstart import model, plot, results, tuning
 from headstart._core import HeadstartError, InternalError, __version__
+from headstart.advice import Advice, advise
 from headstart.comparison import compare
 from headstart.devices import Device, device
 from headstart.emulation import emulate
@@ -21,12 +23,14 @@ from headstart.simulation import Result, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
 
 __all__ = [
+    "Advice",
     "Device",
     "HeadstartError",
     "InternalError",
     "Result",
     "Trace",
     "__version__",
+    "advise",
     "catalog",
     "compare",
     "device",

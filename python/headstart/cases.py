@@ -204,7 +204,7 @@ class Plan:
 
     def _bound(self, case: Case) -> int:
         scenario, overrides = self.run_of(case)
-        return cast("int", lower_bound(scenario, overrides=_without_policy(overrides))["elapsed_ns"])
+        return lower_bound(scenario, overrides=_without_policy(overrides))["elapsed_ns"]
 
     def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
         """Run every case, `jobs` at a time (one for each processor if `None`).

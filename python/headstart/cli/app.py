@@ -12,6 +12,7 @@ import typer
 
 from headstart._core import HeadstartError, InternalError, __version__
 from headstart.cli import (
+    advise,
     compare,
     device,
     emulate,
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
+app.command("advise")(advise.advise)
 app.add_typer(trace.app, name="trace")
 app.add_typer(device.app, name="device")
 app.add_typer(model.app, name="model")

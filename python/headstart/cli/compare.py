@@ -159,7 +159,7 @@ def compare(
     }
     with options.named(OPTIONS):
         plan = comparison.plan(
-            _source(trace, generator),
+            source(trace, generator),
             policies=_names("--policies", policies),
             disks=None if disks is None else options.numbers("--disks", disks),
             cache=_names("--cache", cache),
@@ -186,7 +186,12 @@ def _names(option: str, text: str | None) -> list[str] | None:
     return None if text is None else options.names(option, text)
 
 
-def _source(trace: str | None, generator: str | None) -> str | dict[str, str]:
+def source(trace: str | None, generator: str | None) -> str | dict[str, str]:
+    """Return the workload that the arguments name.
+
+    Raises:
+        HeadstartError: They name none, or two.
+    """
     match trace, generator:
         case str(), None:
             return trace

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from headstart._input import plain
 from headstart.compared import Comparison, Refusal, Row
-from headstart.report.text import bytes_text
+from headstart.sizes import bytes_text
 
 BAR_COLUMNS = 22
 PARTS = (("compute", "█", "green"), ("driver", "▓", "yellow"), ("overhead", "▒", "cyan"), ("stall", "░", "red"))

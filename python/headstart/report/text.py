@@ -5,24 +5,6 @@ from collections.abc import Sequence
 from headstart.studies._rows import Row, Verdict
 
 
-def bytes_text(count: int) -> str:
-    """Return a number of bytes with three digits, in the unit that fits."""
-    if abs(count) < 1024:
-        return f"{count} B" if count else "0"
-    size = float(count)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        size /= 1024
-        if abs(size) < 999.5 or unit == "TiB":
-            break
-    return (
-        f"{size:.2f} {unit}"
-        if abs(size) < 9.995
-        else f"{size:.1f} {unit}"
-        if abs(size) < 99.95
-        else f"{size:.0f} {unit}"
-    )
-
-
 def value_text(value: float | str | None) -> str:
     """Return a figure or a sentence, or a dash."""
     match value:

@@ -1,0 +1,206 @@
+"""Advice for a trace: how far to read ahead on a device, what that saves, and how large a cache is enough.
+
+The search, for each device and cache (docs/advise.md says how far to trust it):
+
+0. One run says whether the trace has streams at all. A random trace gets no read-ahead.
+1. Every policy that can be deployed runs on a sample, the beginning of the trace; so do those that know the future.
+2. No prefetching, every depth of Linux and the best of the others run on the whole trace.
+3. Of what can be set on the machine, the simplest within 1 % of the fastest is recommended.
+4. It is held against the others in each third of the trace and, where something is random, with other seeds.
+5. Ever smaller caches show which size is enough.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from headstart._core import HeadstartError
+from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
+from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
+from headstart.advice.search import SettingSearch, Trace, search_all
+from headstart.cases import Case, Plan
+from headstart.compared import Setting
+from headstart.comparison import plan as planned
+from headstart.simulation import simulate
+from headstart.sizes import bytes_text, size_bytes, size_text
+from headstart.traces import trace_info
+
+__all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Timed", "advise"]
+
+HDD = "seagate-exos-x20"
+DEVICES = ("hdd", "sata-ssd", "nvme", "object-store")
+"""What is advised on where no device is named; a hard disk is a Seagate Exos X20."""
+BLOCK_SIZE = "4KiB"
+"""A page of Linux's cache."""
+CACHE_BYTES_MIN = 64 << 20
+"""The default cache is a quarter of what the trace touches, and at least this: all of a small trace."""
+
+
+def advise(
+    trace: str | PathLike[str] | Mapping[str, Any],
+    *,
+    device: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    cache: str | int | Sequence[str | int] | None = None,
+    seconds: float = 60.0,
+    block_size: str = BLOCK_SIZE,
+    workload: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Callable[[float, str], object] | None = None,
+) -> Advice:
+    """Return what to set on each device for this trace.
+
+    Args:
+        trace: Path of a trace, or a [workload] section such as {"generator": "sequential"}.
+        device: Names of devices, or paths of profiles; hdd, sata-ssd, nvme and object-store if `None`.
+        cache: Sizes ("1GiB"), numbers of blocks, or shares of the distinct blocks ("5%"); if `None` a quarter of what
+            the trace touches, and at least 64 MiB or all of it.
+        seconds: How long to search. What is not confirmed by then is named.
+        block_size: Of the cache; "4KiB", a page, by default.
+        workload: Further keys of [workload], such as {"compute": "1ms"}.
+        seed: Seed of everything random.
+        overrides: "a.b=value", laid over every run.
+        jobs: Runs at a time; one for each processor if `None`. The advice does not depend on it.
+        progress: Called with the share done and the current step, from the threads that run.
+
+    Raises:
+        HeadstartError: A mistake in the arguments or the trace.
+    """
+    deadline = time.monotonic() + seconds
+    if not seconds > 0:
+        raise HeadstartError(f"seconds: {seconds}; allowed: a number above 0")
+    source = dict(trace) if isinstance(trace, Mapping) else {"trace": fspath(trace)}
+    section = {"block_size": block_size, **source, **(workload or {})}
+    _refuse(section, overrides)
+    names = [fspath(each) for each in _each(DEVICES if device is None else device)]
+    if not names:
+        raise HeadstartError("device: none given; allowed: names of `headstart list devices`")
+    plan = planned(
+        section,
+        policies=("demand", LINUX, "forestall"),
+        device=[HDD if name == "hdd" else name for name in names],
+        cache=1,
+        seed=seed,
+        overrides=overrides,
+    )
+    plan.check()
+    found = _look(plan, section, deadline)
+    sizes = [str(_default_cache(found))] if cache is None else [str(size) for size in _each(cache)]
+    named = [
+        (name, Setting(device=HDD if name == "hdd" else name, cache=size, disks=1))
+        for name in dict.fromkeys(names)
+        for size in dict.fromkeys(sizes)
+    ]
+    plan = dataclasses.replace(plan, settings=tuple(dict.fromkeys(setting for _, setting in named)))
+    plan.check()
+    runs = Runs(plan, deadline=deadline, jobs=jobs, told=progress)
+    searches = {
+        setting: SettingSearch(setting, found, seed=seed, cache_bytes=_cache_bytes(setting.cache, found))
+        for setting in plan.settings
+    }
+    stream_share = search_all(list(searches.values()), plan, runs)
+    first = next(iter(searches.values()))
+    return Advice(
+        workload=str(section.get("trace") or section.get("generator") or "inline references"),
+        trace_sha256=first.measured["demand"].trace_sha256,
+        seed=seed,
+        seconds=seconds,
+        block_size=str(section["block_size"]),
+        requests=found.requests,
+        footprint_blocks=found.blocks,
+        footprint_bytes=found.bytes(found.blocks),
+        sample_requests=found.sample(),
+        stream_share=stream_share,
+        notes=_notes(found, [each.sampled["demand"] for each in searches.values()], runs, defaulted=cache is None),
+        devices=tuple(
+            dataclasses.replace(searches[setting].advice(runs.given_up), device=name) for name, setting in named
+        ),
+    )
+
+
+def _each(values: Any) -> list[Any]:
+    return [values] if isinstance(values, str | int | PathLike) else list(values)
+
+
+def _refuse(section: Mapping[str, Any], overrides: Sequence[str]) -> None:
+    """Refuse what parts of a trace cannot have, and what the search sets itself."""
+    instead = {
+        "workload.compute_total": "workload.compute_scale, as parts of the trace are run",
+        "workload.limit": "--limit",
+        "workload.block_size": "--block-size",
+        "seed": "--seed",
+        "device.model": "--device",
+        "device.count": "a device that is an array, in the profile",
+        "policy.name": "`headstart compare --policies`",
+    }
+    given = {each.partition("=")[0].strip() for each in overrides}
+    given |= {"workload.compute_total"} & {f"workload.{key}" for key in section}
+    for key in sorted(given & instead.keys()):
+        raise HeadstartError(f"{key}: advice sets it; allowed: {instead[key]}")
+
+
+def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
+    """Return what has to be known of the trace."""
+
+    def in_time(_share: float, _references: int) -> None:
+        if time.monotonic() > deadline:
+            raise HeadstartError(f"seconds: {TOO_FEW}")
+
+    size = str(section["block_size"])
+    limit = section.get("limit")
+    if "trace" in section and limit is None:
+        info = trace_info(section["trace"], format=section.get("format", "auto"), block_size=size)
+        requests, references, blocks = info["requests"], info["references"], info["distinct_blocks"]
+    else:
+        setting = dataclasses.replace(plan.settings[0], cache="100%")
+        scenario, overrides = plan.run_of(Case(setting=setting, policy="demand"))
+        result = simulate(scenario, overrides=overrides, progress=in_time)
+        requests, references, blocks = result.requests, result.references, int(result.levels[0]["blocks"])
+    if not references:
+        raise HeadstartError(f"{section.get('trace', 'the workload')}: has no reads; allowed: a trace with reads")
+    block_bytes = None if size == "object" else size_bytes(size)
+    return Trace(requests=requests, references=references, blocks=blocks, block_bytes=block_bytes, limit=limit)
+
+
+def _default_cache(trace: Trace) -> int:
+    """Return the blocks of the cache where none is given."""
+    least = CACHE_BYTES_MIN // (trace.block_bytes or size_bytes(BLOCK_SIZE))
+    return max(1, min(trace.blocks, max(least, trace.blocks // 4)))
+
+
+def _cache_bytes(cache: str, trace: Trace) -> int:
+    """Return the size of a cache as the caller gives it; of blocks of unknown size as if they were pages."""
+    block_bytes = trace.block_bytes or size_bytes(BLOCK_SIZE)
+    if cache.endswith("%"):
+        return int(float(cache[:-1]) / 100 * trace.blocks) * block_bytes
+    return int(cache) * block_bytes if cache.isdigit() else size_bytes(cache)
+
+
+def _notes(trace: Trace, measured: Sequence[Measured], runs: Runs, *, defaulted: bool) -> tuple[str, ...]:
+    """Return what is needed to read the advice."""
+    notes = []
+    if defaulted:
+        size = trace.bytes(_default_cache(trace))
+        said = f"{_default_cache(trace):,} blocks" if size is None else bytes_text(size)
+        what = (
+            "all that the trace touches"
+            if _default_cache(trace) == trace.blocks
+            else "a quarter of what the trace touches, or 64 MiB"
+        )
+        notes.append(f"no cache is given: {said}, {what}")
+    block = size_text(trace.block_bytes) if trace.block_bytes else "one object"
+    notes.append(f"a page cache is simulated: blocks of {block}, empty at the start, LRU, requests issued whole")
+    if all(each.compute_ns == 0 for each in measured):
+        notes.append(
+            "the trace has no think times, as of a program that only reads: --compute 1ms sets one for each reference"
+        )
+    sample = trace.sample()
+    if sample is not None:
+        notes.append(f"screened on the first {sample:,} of {trace.requests:,} requests")
+    if runs.given_up:
+        notes.append("the time ran out: what was not confirmed is named; a larger --seconds confirms more")
+    of_runs = (note for each in measured for note in each.notes)
+    return tuple(dict.fromkeys((*notes, *of_runs)))

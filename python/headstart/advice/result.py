@@ -1,0 +1,105 @@
+"""What advice consists of."""
+
+import dataclasses
+from typing import Any
+
+from headstart._core import __version__
+
+SCHEMA = 1
+"""Version of the shape of `Advice.to_dict()`."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Timed:
+    """A policy on the whole trace, or on the sample if nothing else was possible."""
+
+    policy: str
+    elapsed_ns: int
+    saved_ns: int
+    """Against no prefetching."""
+    speedup: float
+    wasted_bytes: int
+    depth_bytes: int | None
+    """How far Linux is to read ahead; 0 for not at all, `None` for other policies."""
+    knows_future: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """How far the advice holds."""
+
+    level: str
+    """ "high", "medium" or "low"."""
+    confirmed: bool
+    """The recommended policy and no prefetching ran on the whole trace."""
+    thirds: tuple[bool, ...]
+    """Whether in the third no other policy saves 5 % more of the time without prefetching; empty if not known."""
+    seeds: tuple[bool, ...]
+    """The same with other seeds; empty if nothing is random."""
+    unconfirmed: tuple[str, ...]
+    """Policies that the time did not suffice for."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceAdvice:
+    """The advice for one device and cache."""
+
+    device: str
+    """As the caller wrote it; "hdd" is a Seagate Exos X20."""
+    profile: str
+    """The name of its model."""
+    cache_bytes: int | None
+    """`None` where the size of a block is not known."""
+    cache_blocks: int
+    verdict: str
+    """ "no benefit", "keep the default" or "change"."""
+    recommended: Timed
+    demand: Timed
+    linux_default: Timed | None
+    """Linux as it is: 128 KiB."""
+    linux: Timed
+    """The best that Linux can be set to, chosen in the same way."""
+    fastest_tried: Timed
+    """The fastest policy that does without the future, whether it can be set or not."""
+    hints: Timed | None
+    """The fastest policy that knows the future."""
+    lower_bound_ns: int | None
+    above_bound: float | None
+    cache_enough_blocks: int | None
+    cache_enough_bytes: int | None
+    """Nothing is gained beyond: a larger cache saves less than 1 %. `None` if there was no time to find out."""
+    cache_sweep: tuple[tuple[int, int], ...]
+    """Blocks and elapsed time of the recommended policy, largest cache first."""
+    confidence: Confidence
+    commands: tuple[str, ...]
+    """What to type on the machine."""
+    tried: tuple[Timed, ...]
+    """Every policy on the whole trace, fastest first."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Advice:
+    """The advice for a trace, device by device."""
+
+    workload: str
+    trace_sha256: str
+    seed: int
+    seconds: float
+    block_size: str
+    requests: int
+    footprint_blocks: int
+    footprint_bytes: int | None
+    sample_requests: int | None
+    """Requests of the sample; `None` if the whole trace is."""
+    stream_share: float
+    """Share of reads that Linux's read-ahead foresees; below 0.05 the trace counts as random."""
+    notes: tuple[str, ...]
+    devices: tuple[DeviceAdvice, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the advice as `headstart advise --json` prints it."""
+        fields = dataclasses.asdict(self)
+        sweeps = fields["devices"]
+        for each in sweeps:
+            each["cache_sweep"] = [{"blocks": blocks, "elapsed_ns": elapsed} for blocks, elapsed in each["cache_sweep"]]
+        return {"schema": SCHEMA, "version": __version__, **fields}

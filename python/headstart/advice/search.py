@@ -1,0 +1,375 @@
+"""The search: screen on a sample, confirm on the whole trace, choose, and ask how far the choice holds."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from headstart._core import HeadstartError
+from headstart.advice.commands import commands, is_remote
+from headstart.advice.result import Confidence, DeviceAdvice, Timed
+from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux_depth
+from headstart.cases import Plan, in_threads
+from headstart.compared import Setting
+from headstart.policies import knows_future
+
+SAMPLE_REFERENCES = 30_000
+"""References of the sample; a trace with up to twice as many is its own sample."""
+BENEFIT_MIN = 0.05
+"""A gain below this share of the time is no benefit."""
+NEAR = 0.01
+"""Policies this close to the fastest count as as fast."""
+OTHERS = 3
+"""Policies besides Linux and demand that run on the whole trace."""
+SWEEP_MAX = 12
+"""Cache sizes that are tried, each half of the one before."""
+BLOCKS_MIN = 64
+"""The smallest of them."""
+SMALL = 32
+"""Streams are looked for in a cache of this part of the data."""
+STREAMS_MIN = 0.05
+"""Below this share of foreseen reads a trace counts as random."""
+SEEDS = 3
+"""Seeds where the device or the workload is random."""
+THIRDS = 3
+REQUESTS_MIN = 30
+"""A shorter trace has no thirds."""
+REMOTE = ("mountpoint-s3", "fsspec-readahead")
+"""Beside Linux, what can be had for an object store."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """What has to be known of the trace before the search."""
+
+    requests: int
+    references: int
+    blocks: int
+    """Distinct."""
+    block_bytes: int | None
+    limit: int | None
+    """The caller's own limit on requests."""
+
+    def sample(self) -> int | None:
+        """Return the requests of the sample; `None` if the whole trace is it."""
+        if self.references <= 2 * SAMPLE_REFERENCES:
+            return None
+        return max(1, self.requests * SAMPLE_REFERENCES // self.references)
+
+    def bytes(self, blocks: int) -> int | None:
+        """Return the bytes of so many blocks."""
+        return None if self.block_bytes is None else blocks * self.block_bytes
+
+
+def eligible(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> list[str]:
+    """Return the policies that may be recommended: not slower than demand, and wasting no more than they use.
+
+    The caller guarantees that "demand" is measured. Without `streams` these are demand and Linux as it is.
+    """
+    demand = measured["demand"].elapsed_ns
+    plain = ("demand", LINUX)
+    return [
+        policy
+        for policy in settable
+        if policy in measured
+        and measured[policy].elapsed_ns <= demand
+        and (policy in plain or (streams and measured[policy].accurate))
+    ]
+
+
+def choose(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> str:
+    """Return the policy to recommend: of those that can be set, the simplest within 1 % of the fastest.
+
+    Where nothing gains 5 % it is Linux as it is, or demand if that is faster.
+    """
+    usable = eligible(measured, settable, streams=streams)
+    demand = measured["demand"].elapsed_ns
+    if not streams or min(measured[policy].elapsed_ns for policy in usable) > (1 - BENEFIT_MIN) * demand:
+        return LINUX if LINUX in usable else "demand"
+    fastest = min(measured[policy].elapsed_ns for policy in usable)
+    near = [policy for policy in usable if measured[policy].elapsed_ns <= (1 + NEAR) * fastest]
+    return min(near, key=lambda policy: (_complexity(policy), measured[policy].elapsed_ns, policy))
+
+
+def _complexity(policy: str) -> tuple[int, int]:
+    """Return the order in which policies of the same speed are preferred: demand, Linux by depth, others."""
+    depth = linux_depth(policy)
+    return (1, policy.count(":")) if depth is None else (0, depth)
+
+
+def ranked(measured: Mapping[str, Measured], policies: Iterable[str]) -> list[str]:
+    """Return the policies that were measured, fastest first."""
+    return sorted(
+        (policy for policy in policies if policy in measured), key=lambda policy: (measured[policy].elapsed_ns, policy)
+    )
+
+
+class SettingSearch:
+    """The search for one device and cache: each step asks for runs, the next takes their results."""
+
+    def __init__(self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int) -> None:
+        self.setting, self.trace, self.seed = setting, trace, seed
+        self.names = candidates(cache_bytes)
+        self.hinted = list(ceiling())
+        self.sampled: dict[str, Measured] = {}
+        self.whole: dict[str, Measured] = {}
+        self.wanted: list[str] = []
+        self.streams = True
+        self.recommended = "demand"
+        self.confirmed = False
+        self.bound_ns: int | None = None
+        self.sweep: list[tuple[int, int]] = []
+        self.thirds: tuple[bool, ...] = ()
+        self.seeds: tuple[bool, ...] = ()
+
+    def runs(self, policies: Iterable[str], limit: int | None, seed: int | None = None) -> list[Run]:
+        """Return runs of policies in this setting."""
+        seed = self.seed if seed is None else seed
+        return [Run(setting=self.setting, policy=policy, limit=limit, seed=seed) for policy in policies]
+
+    def to_screen(self) -> list[Run]:
+        """Return the runs on the sample."""
+        return self.runs([*self.names, *self.hinted], self.trace.sample() or self.trace.limit)
+
+    def to_confirm(self) -> list[Run]:
+        """Return the runs on the whole trace, what matters most first."""
+        of_linux = ranked(self.sampled, (name for name in self.names if linux_depth(name)))
+        others = ranked(self.sampled, (name for name in self.names if linux_depth(name) is None))
+        fastest = ranked(self.sampled, self.names)[0]
+        near = (1 + BENEFIT_MIN) * self.sampled[fastest].elapsed_ns
+        others = [name for name in others if self.sampled[name].elapsed_ns <= near or name in REMOTE][:OTHERS]
+        first = dict.fromkeys(("demand", *(of_linux[:1]), LINUX, *others, *ranked(self.sampled, self.hinted)[:1]))
+        self.wanted = [name for name in dict.fromkeys((*first, *of_linux)) if name in self.sampled]
+        return self.runs(self.wanted, self.trace.limit)
+
+    def decide(self) -> None:
+        """Choose, among what ran on the whole trace if demand and anything else did, or else on the sample."""
+        self.confirmed = "demand" in self.whole and any(linux_depth(policy) for policy in self.whole)
+        self.recommended = choose(self.measured, self.settable, streams=self.streams)
+
+    @property
+    def measured(self) -> dict[str, Measured]:
+        """The results that the choice rests on."""
+        return self.whole if self.confirmed else self.sampled
+
+    @property
+    def remote(self) -> bool:
+        """Whether the device is behind a network."""
+        return is_remote(self.sampled["demand"].device)
+
+    @property
+    def settable(self) -> list[str]:
+        """The policies that can be set on the machine today."""
+        found = [name for name in self.names if linux_depth(name) is not None]
+        if self.remote:
+            found += [name for name in self.names if name.partition(":")[0] in REMOTE]
+        return found
+
+    def finalists(self) -> list[str]:
+        """Return the policies that the recommended one is held against where the question is whether it lasts."""
+        usable = ranked(self.measured, eligible(self.measured, self.settable, streams=self.streams))
+        of_linux = [name for name in usable if linux_depth(name)]
+        named = (self.recommended, "demand", LINUX, *of_linux[:2], *usable[:1])
+        return [name for name in dict.fromkeys(named) if name in self.measured]
+
+    def parts(self) -> list[int]:
+        """Return the requests of one third of the trace, and of two."""
+        if self.trace.requests < REQUESTS_MIN:
+            return []
+        return [self.trace.requests * part // THIRDS for part in range(1, THIRDS)]
+
+    def to_divide(self) -> list[Run]:
+        """Return the runs that tell the thirds of the trace apart."""
+        if not self.confirmed:
+            return []
+        return [run for part in self.parts() for run in self.runs(self.finalists(), part)]
+
+    def divide(self, found: Mapping[Run, Measured]) -> None:
+        """Say in which third of the trace the choice holds: what a third takes is the difference of two beginnings."""
+        took: list[dict[str, int]] = []
+        before = dict.fromkeys(self.finalists(), 0)
+        for part in (*self.parts(), None):
+            until = {
+                name: self.whole[name].elapsed_ns if part is None else found[run].elapsed_ns
+                for name in self.finalists()
+                for run in self.runs([name], part)
+                if part is None or run in found
+            }
+            if until.keys() != before.keys():
+                return
+            took.append({name: until[name] - before[name] for name in until})
+            before = until
+        if self.confirmed and self.parts():
+            self.thirds = tuple(self._holds(each) for each in took)
+
+    def to_reseed(self) -> list[list[Run]]:
+        """Return the runs with each further seed."""
+        return [self.runs(self.finalists(), self.trace.limit, self.seed + more) for more in range(1, SEEDS)]
+
+    def reseed(self, found: Sequence[Mapping[Run, Measured]]) -> None:
+        """Say with which seeds the choice holds."""
+        times = [{run.policy: each.elapsed_ns for run, each in runs.items()} for runs in found]
+        self.seeds = tuple(self._holds(each) for each in times if self.recommended in each and "demand" in each)
+
+    def _holds(self, elapsed_ns: Mapping[str, int]) -> bool:
+        """Return whether no other finalist saves another 5 % of the time without prefetching."""
+        more = elapsed_ns[self.recommended] - min(elapsed_ns.values())
+        return more <= BENEFIT_MIN * elapsed_ns["demand"]
+
+    def to_sweep(self, runs: Runs) -> None:
+        """Try ever smaller caches with the recommended policy, until a larger one saves 1 %."""
+        for step in range(SWEEP_MAX):
+            blocks = self.trace.blocks >> step
+            if step and blocks < BLOCKS_MIN:
+                return
+            smaller = dataclasses.replace(self.setting, cache=str(max(blocks, 1)))
+            run = Run(setting=smaller, policy=self.recommended, limit=self.trace.limit, seed=self.seed)
+            found = runs.measure([run], step=f"cache sizes on {self.setting.device}", share=(0.9, 1.0)).get(run)
+            if found is None:
+                return
+            self.sweep.append((found.cache_blocks, found.elapsed_ns))
+            if found.elapsed_ns > (1 + NEAR) * self.sweep[0][1]:
+                return
+
+    def enough(self) -> int | None:
+        """Return the blocks of the smallest cache tried from which on a larger one saves less than 1 %."""
+        if not self.sweep:
+            return None
+        least = min(elapsed for _, elapsed in self.sweep)
+        return min(blocks for blocks, elapsed in self.sweep if elapsed <= (1 + NEAR) * least)
+
+    def timed(self, policy: str) -> Timed:
+        """Return what a policy takes, beside demand."""
+        found, demand = self.measured[policy], self.measured["demand"].elapsed_ns
+        return Timed(
+            policy=policy,
+            elapsed_ns=found.elapsed_ns,
+            saved_ns=demand - found.elapsed_ns,
+            speedup=demand / found.elapsed_ns if found.elapsed_ns else 1.0,
+            wasted_bytes=found.wasted_bytes,
+            depth_bytes=linux_depth(policy),
+            knows_future=knows_future(policy),
+        )
+
+    def advice(self, given_up: set[Run]) -> DeviceAdvice:
+        """Return what has been found."""
+        best = self.timed(self.recommended)
+        demand = self.timed("demand")
+        default = self.timed(LINUX) if LINUX in self.measured else None
+        deployable = ranked(self.measured, self.names)
+        hinted = ranked(self.measured, self.hinted)
+        model = self.measured["demand"].device
+        verdict = "change"
+        if not self.streams or best.saved_ns < BENEFIT_MIN * demand.elapsed_ns:
+            verdict = "no benefit"
+        elif self.recommended == LINUX:
+            verdict = "keep the default"
+        enough = self.enough()
+        usable = eligible(self.measured, self.settable, streams=self.streams)
+        of_linux = [policy for policy in usable if linux_depth(policy)]
+        best_linux = choose(self.measured, ["demand", *of_linux], streams=self.streams)
+        typed = commands(self.recommended, model, unchanged=self.recommended == LINUX)
+        if best_linux != self.recommended:
+            typed = (*typed, *commands(best_linux, model, unchanged=best_linux == LINUX))
+        return DeviceAdvice(
+            device=self.setting.device,
+            profile=str(model["name"]),
+            cache_blocks=self.measured["demand"].cache_blocks,
+            cache_bytes=self.trace.bytes(self.measured["demand"].cache_blocks),
+            verdict=verdict,
+            recommended=best,
+            demand=demand,
+            linux_default=default,
+            fastest_tried=self.timed(deployable[0]),
+            hints=self.timed(hinted[0]) if hinted else None,
+            lower_bound_ns=self.bound_ns if self.confirmed else None,
+            above_bound=best.elapsed_ns / self.bound_ns - 1 if self.bound_ns and self.confirmed else None,
+            cache_enough_blocks=enough,
+            cache_enough_bytes=None if enough is None else self.trace.bytes(enough),
+            cache_sweep=tuple(self.sweep),
+            confidence=self._confidence(given_up),
+            linux=self.timed(best_linux),
+            commands=typed,
+            tried=tuple(self.timed(policy) for policy in ranked(self.measured, [*self.names, *self.hinted])),
+        )
+
+    def _confidence(self, given_up: set[Run]) -> Confidence:
+        late = {run.policy for run in given_up if run.setting == self.setting and run.limit == self.trace.limit}
+        level = "low"
+        if self.confirmed and len(self.thirds) == THIRDS:
+            holds = [*self.thirds, *self.seeds]
+            if all(holds):
+                level = "high"
+            elif sum(self.thirds) >= THIRDS - 1 and all(self.seeds):
+                level = "medium"
+        return Confidence(
+            level=level,
+            confirmed=self.confirmed,
+            thirds=self.thirds,
+            seeds=self.seeds,
+            unconfirmed=tuple(name for name in self.wanted if name in late),
+        )
+
+
+def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> float:
+    """Take every search through its steps, all of them step by step, so that each gets its share of the time.
+
+    Returns the share of reads that belong to streams.
+    """
+
+    def take(
+        step: str, share: tuple[float, float], of: Callable[[SettingSearch], Sequence[Run]]
+    ) -> dict[Run, Measured]:
+        wanted = [of(each) for each in searches]
+        # In turns, so that no device is left behind when the time is up.
+        in_turns = (run for row in itertools.zip_longest(*wanted) for run in row if run is not None)
+        return runs.measure(in_turns, step=step, share=share)
+
+    stream_share = _stream_share(searches[0], runs)
+    found = take("screening", (0.0, 0.5), SettingSearch.to_screen)
+    for each in searches:
+        each.streams = stream_share >= STREAMS_MIN
+        each.sampled = {run.policy: found[run] for run in each.to_screen() if run in found}
+        if "demand" not in each.sampled:
+            raise runs.refused.get("demand") or HeadstartError(f"seconds: {TOO_FEW}")
+    found = take("confirming", (0.5, 0.75), SettingSearch.to_confirm)
+    for each in searches:
+        each.whole = {run.policy: found[run] for run in each.to_confirm() if run in found}
+        each.decide()
+    # A bound cannot be broken off.
+    if runs.time_for_one:
+        bounds = in_threads(lambda each: plan.bound(each.setting), searches, jobs=runs.jobs, stop=runs.stop)
+        for each, bound in zip(searches, bounds, strict=True):
+            each.bound_ns = bound
+    found = take("thirds of the trace", (0.75, 0.85), SettingSearch.to_divide)
+    for each in searches:
+        each.divide(found)
+    for each in searches:
+        if each.confirmed and _is_random(each, runs):
+            each.reseed([runs.measure(one, step="seeds", share=(0.85, 0.9)) for one in each.to_reseed()])
+    in_threads(lambda each: each.to_sweep(runs), searches, jobs=runs.jobs, stop=runs.stop)
+    return stream_share
+
+
+def _stream_share(each: SettingSearch, runs: Runs) -> float:
+    """Return which share of would-be misses Linux's read-ahead foresees in a cache too small for chance.
+
+    In a cache that holds much of the data, a random read often has its neighbour beside it, and what is read ahead is
+    asked for some day. That fills an empty cache sooner; it is no stream.
+    """
+    small = dataclasses.replace(each.setting, cache=str(max(BLOCKS_MIN, each.trace.blocks // SMALL)))
+    share = 0.0
+    for limit in dict.fromkeys((each.trace.sample() or each.trace.limit, each.trace.limit)):
+        run = Run(setting=small, policy=LINUX, limit=limit, seed=each.seed)
+        found = runs.measure([run], step="looking for streams", share=(0.0, 0.0)).get(run)
+        share = max(share, found.coverage if found is not None else 0.0)
+        if share >= STREAMS_MIN:
+            break
+    return share
+
+
+def _is_random(each: SettingSearch, runs: Runs) -> bool:
+    """Return whether another seed gives another time."""
+    limit = each.trace.sample() or each.trace.limit
+    (other,) = each.runs(["demand"], limit, each.seed + 1)
+    found = runs.measure([other], step="seeds", share=(0.85, 0.9)).get(other)
+    return found is not None and found.elapsed_ns != each.sampled["demand"].elapsed_ns

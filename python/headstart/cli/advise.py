@@ -1,0 +1,100 @@
+"""`headstart advise`: how far to read ahead on a device, for one trace."""
+
+from typing import Annotated
+
+import typer
+
+from headstart import advice
+from headstart.cli import options, output
+from headstart.cli.compare import MACHINE, WORKLOAD, source
+from headstart.cli.progress import watched
+from headstart.report.advice import advice_shown
+
+OPTIONS = {
+    "seed": "--seed",
+    "seconds": "--seconds",
+    "workload.trace": "TRACE",
+    "workload.generator": "--generator",
+    **{f"workload.{key}": f"--{key.replace('_', '-')}" for key in ("format", "block_size", "compute", "limit")},
+    **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint", "cache"), "--cache"),
+    "device.model": "--device",
+}
+"""The option by which a key of the scenario is set."""
+
+
+def advise(
+    trace: Annotated[str | None, typer.Argument(metavar="TRACE", help="A trace file, or use --generator.")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of `headstart list devices`, profiles' paths, or hdd, separated by commas. "
+            f"Default: {','.join(advice.DEVICES)}."
+        ),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            help="Sizes (1GiB), blocks, or shares of the distinct blocks (5%), separated by commas. Default: a quarter "
+            "of what the trace touches, at least 64 MiB or all of it."
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long to search.")] = 60.0,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            help="Generate the workload instead of reading TRACE: a name of `headstart list workloads`.",
+            rich_help_panel=WORKLOAD,
+        ),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)
+    ] = None,
+    block_size: Annotated[
+        str,
+        typer.Option(help='Size of a block, or "object" for the trace\'s own units.', rich_help_panel=WORKLOAD),
+    ] = advice.BLOCK_SIZE,
+    compute: Annotated[
+        str | None,
+        typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=WORKLOAD)] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; by default one for each processor.", rich_help_panel=MACHINE),
+    ] = None,
+    overrides: options.Set = None,
+    json: options.Json = None,
+) -> None:
+    """Say how far to read ahead on each device for this trace, what that saves, and how large a cache is enough.
+
+    It tries every read-ahead that can be deployed, confirms the best on the whole trace, and holds them against a lower
+    bound and against policies that know the future.
+
+    Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
+    """
+    output.check_targets(json)
+    given = {"format": format, "compute": compute, "limit": limit}
+    section = source(trace, generator)
+    with options.named(OPTIONS):
+        done = watched(
+            f"advising on {trace or generator}",
+            lambda tell: advice.advise(
+                section,
+                device=None if device is None else options.names("--device", device),
+                cache=None if cache is None else options.names("--cache", cache),
+                seconds=seconds,
+                block_size=block_size,
+                workload={key: value for key, value in given.items() if value is not None},
+                seed=seed,
+                overrides=overrides or [],
+                jobs=jobs,
+                progress=tell,
+            ),
+        )
+    if json != "-":
+        advice_shown(output.console(wide=True), done)
+    if json is not None:
+        output.write_json(json, output.as_json(done.to_dict()))

@@ -1,0 +1,175 @@
+"""Advice on the console: a table of the devices side by side, then a paragraph for each."""
+
+import re
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headstart._input import plain
+from headstart.advice.result import Advice, DeviceAdvice, Timed
+from headstart.advice.search import STREAMS_MIN
+from headstart.sizes import bytes_text, size_text
+
+FAR = 10.0
+"""Further above the bound than this many times, the distance is given as a factor."""
+
+
+def time_text(nanoseconds: int) -> str:
+    """Return a time with three digits or more, in the unit that fits."""
+    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        value = nanoseconds / unit
+        if abs(value) >= 1:
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:,.{digits}f} {name}"
+    return f"{nanoseconds} ns" if nanoseconds else "0 s"
+
+
+def policy_text(timed: Timed) -> str:
+    """Return a policy in words that name what is set."""
+    if timed.depth_bytes is None:
+        return timed.policy
+    return f"read ahead {depth_text(timed.depth_bytes)}" if timed.depth_bytes else "no read-ahead"
+
+
+def depth_text(depth: int) -> str:
+    """Return a depth as people say it: 1 MiB."""
+    return re.sub(r"(\d)([A-Z])", r"\1 \2", size_text(depth))
+
+
+def headline(each: DeviceAdvice) -> str:
+    """Return the advice for a device in a few words."""
+    match each.verdict:
+        case "no benefit":
+            return "no benefit: " + ("leave it as it is" if each.recommended.depth_bytes else "no read-ahead")
+        case "keep the default":
+            return f"keep the default, {depth_text(each.recommended.depth_bytes or 0)}"
+        case _:
+            return policy_text(each.recommended)
+
+
+def advice_shown(console: Console, done: Advice) -> None:
+    """Print advice for people."""
+    size = "" if done.footprint_bytes is None else f" ({bytes_text(done.footprint_bytes)})"
+    touched = f"{done.requests:,} requests, touching {done.footprint_blocks:,} blocks{size}"
+    console.print(plain(f"{done.workload}: {touched}"), markup=False)
+    console.print()
+    console.print(_table(done))
+    for each in done.devices:
+        console.print()
+        console.print(plain(f"{_name(each, done)}: {headline(each)}"), style="bold", markup=False)
+        for line in paragraph(each, done):
+            console.print(f"  {plain(line)}", markup=False)
+        console.print("  to type:" if each.commands else "  to type: nothing, Linux comes with this")
+        for line in each.commands:
+            # A line to copy is never broken.
+            console.print(f"    {plain(line)}", markup=False, soft_wrap=True)
+    console.print()
+    for note in done.notes:
+        console.print(f"note: {plain(note)}", markup=False)
+
+
+def _name(each: DeviceAdvice, done: Advice) -> str:
+    name = each.device if each.device == each.profile else f"{each.device} ({each.profile})"
+    if len({(other.cache_blocks) for other in done.devices}) == 1:
+        return name
+    return f"{name}, cache {_cache(each)}"
+
+
+def _cache(each: DeviceAdvice) -> str:
+    return f"{each.cache_blocks:,} blocks" if each.cache_bytes is None else bytes_text(each.cache_bytes)
+
+
+def _table(done: Advice) -> Table:
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
+    table.add_column("device", style="bold", no_wrap=True)
+    with_cache = len({each.cache_blocks for each in done.devices}) > 1
+    if with_cache:
+        table.add_column("cache", justify="right", no_wrap=True)
+    table.add_column("advice", no_wrap=True)
+    for name in ("demand", "advised", "speedup", "wasted", "trust"):
+        table.add_column(name, justify="left" if name == "trust" else "right", no_wrap=True)
+    for each in done.devices:
+        best = each.recommended
+        table.add_row(
+            escape(plain(each.device)),
+            *([_cache(each)] if with_cache else []),
+            escape(headline(each)),
+            time_text(each.demand.elapsed_ns),
+            time_text(best.elapsed_ns),
+            f"{best.speedup:.2f}x",
+            bytes_text(best.wasted_bytes),
+            each.confidence.level + ("" if each.confidence.confirmed else ", sample"),
+        )
+    return table
+
+
+def paragraph(each: DeviceAdvice, done: Advice) -> list[str]:
+    """Return the sentences on one device."""
+    return [*_gain(each, done), *_ceiling(each), *_cache_enough(each, done), *_trust(each)]
+
+
+def _gain(each: DeviceAdvice, done: Advice) -> list[str]:
+    best, demand = each.recommended, each.demand
+    lines = []
+    if best.policy != "demand":
+        lines.append(
+            f"saves {time_text(best.saved_ns)} of {time_text(demand.elapsed_ns)} against no prefetching"
+            f" ({best.speedup:.2f}x), wastes {bytes_text(best.wasted_bytes)}"
+        )
+    default = each.linux_default
+    if default is not None and default.policy != best.policy:
+        less = default.elapsed_ns - best.elapsed_ns
+        lines.append(f"{time_text(abs(less))} {'less' if less >= 0 else 'more'} than Linux's 128 KiB takes")
+    if each.linux.policy not in (best.policy, "linux", "demand"):
+        lines.append(f"Linux, set to {policy_text(each.linux)}, saves {time_text(each.linux.saved_ns)}")
+    other = each.fastest_tried
+    if other.elapsed_ns < 0.99 * best.elapsed_ns:
+        why = "" if done.stream_share >= STREAMS_MIN else ", as chance neighbours fill the empty cache"
+        lines.append(
+            f"fastest tried: {other.policy} would save {time_text(best.elapsed_ns - other.elapsed_ns)} more{why}"
+        )
+    return lines
+
+
+def _ceiling(each: DeviceAdvice) -> list[str]:
+    lines = []
+    if each.hints is not None:
+        more = each.recommended.elapsed_ns - each.hints.elapsed_ns
+        share = more / each.recommended.elapsed_ns if each.recommended.elapsed_ns else 0.0
+        if share >= 0.01:
+            lines.append(
+                f"hints from the program ({each.hints.policy}) would save {time_text(more)} more ({share:.0%})"
+            )
+        else:
+            lines.append("hints from the program would add nothing")
+    if each.above_bound is not None and each.lower_bound_ns is not None:
+        far = f"{each.above_bound:.0%} above" if each.above_bound < FAR else f"{each.above_bound + 1:,.0f} times"
+        lines.append(f"{far} the lower bound of any policy, {time_text(each.lower_bound_ns)}")
+    return lines
+
+
+def _cache_enough(each: DeviceAdvice, done: Advice) -> list[str]:
+    blocks, size = each.cache_enough_blocks, each.cache_enough_bytes
+    if blocks is None:
+        return []
+    said = f"{blocks:,} blocks" if size is None else bytes_text(size)
+    if blocks == done.footprint_blocks:
+        return [f"cache: a larger one gains up to all that the trace touches, {said}"]
+    return [f"cache: nothing is gained beyond {said}"]
+
+
+def _trust(each: DeviceAdvice) -> list[str]:
+    sure = each.confidence
+    if not sure.confirmed:
+        return ["trust: low: from the sample alone; the time did not suffice for the whole trace"]
+    parts = []
+    if sure.thirds:
+        parts.append(f"holds in {sum(sure.thirds)} of {len(sure.thirds)} thirds of the trace")
+    if sure.seeds:
+        parts.append(f"with {sum(sure.seeds)} of {len(sure.seeds)} other seeds")
+    said = " and ".join(parts) or "the trace was not divided"
+    lines = [f"trust: {sure.level}: {said}"]
+    if sure.unconfirmed:
+        lines.append(f"not confirmed on the whole trace: {', '.join(sure.unconfirmed)}")
+    return lines

@@ -1,0 +1,47 @@
+"""Sizes as scenarios write them: "128KiB", "10MiB"."""
+
+import re
+
+from headstart._core import HeadstartError
+
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+UNITS |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes of "128KiB".
+
+    Raises:
+        HeadstartError: It is no size.
+    """
+    found = re.fullmatch(rf"\s*([\d.]+)\s*({'|'.join(UNITS)})\s*", text)
+    try:
+        return int(float(found[1]) * UNITS[found[2]]) if found else int(text)
+    except ValueError:
+        raise HeadstartError(f'"{text}" is no size; allowed: a size with a unit, such as "8KiB" or "10MiB"') from None
+
+
+def size_text(count: int) -> str:
+    """Return a size without a loss, in the largest unit that divides it: "1MiB"."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if count and count % UNITS[unit] == 0:
+            return f"{count // UNITS[unit]}{unit}"
+    return f"{count}B"
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes with three digits, in the unit that fits."""
+    if abs(count) < 1024:
+        return f"{count} B" if count else "0"
+    size = float(count)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if abs(size) < 999.5 or unit == "TiB":
+            break
+    return (
+        f"{size:.2f} {unit}"
+        if abs(size) < 9.995
+        else f"{size:.1f} {unit}"
+        if abs(size) < 99.95
+        else f"{size:.0f} {unit}"
+    )

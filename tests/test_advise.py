@@ -1,0 +1,313 @@
+"""`headstart advise` and `headstart.advise`."""
+
+import dataclasses
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headstart
+from headstart import Advice, comparison
+from headstart.advice import DEVICES, DeviceAdvice
+from headstart.advice.commands import commands
+from headstart.advice.runs import LINUX, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
+from headstart.advice.search import choose
+from headstart.compared import Setting
+from headstart.policies import rows
+from tests.conftest import CSCOPE_1, ROOT
+from tests.conftest import Run as Command
+
+ALL_DEVICES = [entry["name"] for entry in headstart.catalog()["devices"] if entry["name"] != "uniform"]
+SEQUENTIAL = {"generator": "sequential", "blocks": 8192, "request_blocks": 16}
+SECONDS = 600.0
+"""More than any of these takes: the advice must not depend on the machine."""
+PAGE = (ROOT / "docs" / "advise.md").read_text(encoding="utf-8")
+
+
+def reads(folder: Path, offsets: list[int], size: int = 4096) -> Path:
+    """A trace of reads of one file."""
+    path = folder / "reads.csv"
+    path.write_text("offset,size\n" + "".join(f"{offset},{size}\n" for offset in offsets))
+    return path
+
+
+def test_a_sequential_trace_is_read_deep_ahead_from_an_object_store() -> None:
+    advice = headstart.advise(SEQUENTIAL, device="object-store")
+    (each,) = advice.devices
+    assert advice.stream_share > 0.9
+    assert each.verdict == "change"
+    assert each.linux.depth_bytes is not None and each.linux.depth_bytes >= 1 << 20
+    assert each.recommended.speedup > 10
+    # A request takes 0.1 s at least, and carries 1.25 MiB at most; 64 of them are under way at a time.
+    assert each.recommended.elapsed_ns > 100_000_000
+    assert each.confidence.level == "high" and len(each.confidence.seeds) == 2
+    # Half the cache is the most that a depth may take.
+    (small,) = headstart.advise(SEQUENTIAL, device="object-store", cache="1MiB").devices
+    assert small.linux.depth_bytes is not None and small.linux.depth_bytes <= 1 << 19
+
+
+@pytest.mark.parametrize("span", [1 << 28, 1 << 20])
+def test_a_random_trace_gets_no_benefit_on_any_device(span: int, tmp_path: Path) -> None:
+    """Also where all of it fits the cache, and neighbours that are fetched by chance are used some day."""
+    chance = random.Random(span)
+    trace = reads(tmp_path, [chance.randrange(span // 4096) * 4096 for _ in range(300)])
+    advice = headstart.advise(trace, device=ALL_DEVICES, seconds=SECONDS)
+    assert advice.stream_share < 0.05
+    assert [each.device for each in advice.devices] == ALL_DEVICES
+    for each in advice.devices:
+        assert each.verdict == "no benefit", each.device
+        assert each.recommended.policy in ("demand", LINUX)
+        assert not any("--depth" in line for line in each.commands)
+
+
+WORKLOADS: list[dict[str, Any]] = [
+    {"trace": str(CSCOPE_1), "limit": 800},
+    {"generator": "two-rand", "requests": 20, "files": 40, "file_size": "256KiB"},
+    {"generator": "zipf", "requests": 500, "request_blocks": 3},
+    {"generator": "loop", "blocks": 300, "requests": 1000, "compute": "100us"},
+]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda each: str(each.get("generator", "cscope")))
+def test_what_is_advised_holds_when_it_is_run(workload: dict[str, Any]) -> None:
+    devices = ["hdd", "nvme"] if "trace" in workload else ["sata-ssd", "object-store"]
+    advice = headstart.advise(workload, device=devices, cache=["256KiB", "30%"], seconds=SECONDS)
+    assert [each.device for each in advice.devices] == [device for device in devices for _ in range(2)]
+    for each in advice.devices:
+        best, demand = each.recommended, each.demand
+        assert best.elapsed_ns <= demand.elapsed_ns
+        assert best.saved_ns == demand.elapsed_ns - best.elapsed_ns
+        assert each.confidence.confirmed
+        assert (each.verdict == "no benefit") == (
+            advice.stream_share < 0.05 or best.saved_ns < 0.05 * demand.elapsed_ns
+        )
+        named = ["demand", *dict.fromkeys((LINUX, best.policy))]
+        frame = headstart.compare(
+            {"block_size": "4KiB", **workload},
+            policies=list(dict.fromkeys(named)),
+            device=each.profile,
+            cache=each.cache_blocks,
+        )
+        assert (
+            dict(zip(frame["policy"], frame["elapsed_ns"], strict=True)).items()
+            >= {
+                "demand": demand.elapsed_ns,
+                best.policy: best.elapsed_ns,
+            }.items()
+        )
+        assert each.cache_enough_blocks is not None and each.cache_enough_blocks <= advice.footprint_blocks
+        sizes = [blocks for blocks, _ in each.cache_sweep]
+        assert sizes == sorted(sizes, reverse=True) and sizes[0] == advice.footprint_blocks
+        assert each.fastest_tried.elapsed_ns <= best.elapsed_ns
+        assert each.lower_bound_ns is None or each.lower_bound_ns <= best.elapsed_ns
+        elapsed = [timed.elapsed_ns for timed in each.tried]
+        assert elapsed == sorted(elapsed)
+
+
+def test_without_a_device_four_stand_side_by_side() -> None:
+    advice = headstart.advise(SEQUENTIAL, workload={"limit": 40})
+    assert tuple(each.device for each in advice.devices) == DEVICES
+    assert [each.profile for each in advice.devices] == ["seagate-exos-x20", *DEVICES[1:]]
+    assert advice.notes[0] == "no cache is given: 2.50 MiB, all that the trace touches"
+
+
+def test_the_same_seed_gives_the_same_advice() -> None:
+    runs = [headstart.advise(WORKLOADS[1], jobs=jobs, seed=7, seconds=SECONDS).to_dict() for jobs in (1, 4)]
+    assert runs[0] == runs[1]
+
+
+def test_progress_goes_up_and_its_exception_stops_the_search() -> None:
+    told: list[tuple[float, str]] = []
+    headstart.advise(SEQUENTIAL, device="nvme", jobs=1, progress=lambda share, step: told.append((share, step)))
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
+    assert list(dict.fromkeys(step for _, step in told))[:2] == ["looking for streams", "screening"]
+
+    def stop(share: float, step: str) -> None:
+        raise RuntimeError(step)
+
+    with pytest.raises(RuntimeError, match="looking for streams"):
+        headstart.advise(SEQUENTIAL, device="nvme", progress=stop)
+
+
+def measured(policy: str, elapsed_ns: int, *, used: int = 1, wasted: int = 0) -> Measured:
+    """A measurement of which only the time and the use of prefetches matter."""
+    return Measured(
+        policy=policy,
+        elapsed_ns=elapsed_ns,
+        compute_ns=0,
+        stall_ns=0,
+        wasted_bytes=0,
+        prefetches_used=used,
+        prefetches_wasted=wasted,
+        coverage=0.0,
+        cache_blocks=1,
+        device={},
+        notes=(),
+        trace_sha256="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({"demand": 100, "linux": 96, "linux:read_ahead=1MiB": 96}, "linux"),
+        ({"demand": 100, "linux": 101, "linux:read_ahead=1MiB": 96}, "demand"),
+        ({"demand": 100, "linux": 90, "linux:read_ahead=1MiB": 90}, "linux"),
+        (
+            {"demand": 1000, "linux": 900, "linux:read_ahead=1MiB": 803, "linux:read_ahead=2MiB": 800},
+            "linux:read_ahead=1MiB",
+        ),
+        (
+            {"demand": 1000, "linux": 900, "linux:read_ahead=1MiB": 850, "linux:read_ahead=2MiB": 800},
+            "linux:read_ahead=2MiB",
+        ),
+        ({"demand": 1000, "linux": 700, "mountpoint-s3": 697}, "linux"),
+        ({"demand": 1000, "linux": 700, "mountpoint-s3": 600}, "mountpoint-s3"),
+    ],
+)
+def test_the_simplest_of_the_fastest_is_chosen(times: dict[str, int], expected: str) -> None:
+    found = {policy: measured(policy, elapsed) for policy, elapsed in times.items()}
+    assert choose(found, list(times), streams=True) == expected
+    if expected != "demand":
+        assert choose(found, list(times), streams=False) == "linux"
+
+
+def test_what_wastes_more_than_it_uses_is_not_chosen() -> None:
+    deep = linux("8MiB")
+    found = {
+        "demand": measured("demand", 100),
+        LINUX: measured(LINUX, 90),
+        deep: measured(deep, 50, used=10, wasted=11),
+    }
+    assert choose(found, list(found), streams=True) == LINUX
+    found[deep] = dataclasses.replace(found[deep], prefetches_wasted=10)
+    assert choose(found, list(found), streams=True) == deep
+
+
+@given(
+    st.dictionaries(st.sampled_from(["linux", *map(linux, ("256KiB", "1MiB", "4MiB"))]), st.integers(1, 1000)),
+    st.integers(1, 1000),
+)
+def test_the_choice_is_never_slower_than_demand(times: dict[str, int], demand: int) -> None:
+    found = {policy: measured(policy, elapsed) for policy, elapsed in (("demand", demand), *times.items())}
+    chosen = found[choose(found, list(found), streams=True)]
+    fastest = min(each.elapsed_ns for each in found.values())
+    assert chosen.elapsed_ns <= demand
+    assert chosen.elapsed_ns <= 1.01 * fastest or fastest > 0.95 * demand
+
+
+def test_candidates_are_what_the_registry_has() -> None:
+    names = candidates(64 << 20)
+    families = {entry["name"]: entry for entry in headstart.catalog()["policies"]}
+    deployable = {
+        name
+        for name, entry in families.items()
+        if entry["family"] not in ("hinted", "parallel") and entry.get("needs") != "future"
+    }
+    assert {name.partition(":")[0] for name in names} == deployable
+    assert {name.partition(":")[0] for name in ceiling()} == {
+        "demand",
+        "oracle-depth",
+        *(name for name, entry in families.items() if entry["family"] == "hinted"),
+    }
+    for name in deployable - {"demand", LINUX, "obl", "competitive", "innodb"}:
+        assert len([each for each in names if each.partition(":")[0] == name]) in (2, 3), name
+    depths = [linux_depth(name) for name in names if linux_depth(name)]
+    assert depths == [(128 << 10) << step for step in range(9)]
+    assert [linux_depth(name) for name in candidates(1 << 20) if linux_depth(name)] == [128 << 10, 256 << 10, 512 << 10]
+    assert rows()[LINUX]["keys"]["read_ahead"] == "128KiB"
+
+
+def test_when_the_time_is_up_no_run_is_started() -> None:
+    plan = comparison.plan(SEQUENTIAL, policies=["demand"], device="nvme", cache=64)
+    run = Run(setting=plan.settings[0], policy="demand", limit=None, seed=1)
+    late = Runs(plan, deadline=time.monotonic() - 1, jobs=1, told=None)
+    assert late.measure([run], step="", share=(0.0, 1.0)) == {}
+    assert late.given_up == {run}
+    early = Runs(plan, deadline=time.monotonic() + 3600, jobs=1, told=None)
+    assert early.measure([run], step="", share=(0.0, 1.0)).keys() == {run}
+    assert not early.given_up
+    refused = dataclasses.replace(run, setting=Setting(device="nvme", cache="64", disks=1), policy="competitive")
+    assert early.measure([refused], step="", share=(0.0, 1.0)) == {}
+    assert "competitive" in early.refused
+
+
+def test_commands_fit_the_device() -> None:
+    local, remote = {"name": "nvme"}, {"name": "object-store", "connections": 64}
+    assert commands(LINUX, local, unchanged=True) == ()
+    tune, sysfs, _ = commands(linux("4MiB"), local, unchanged=False)
+    assert tune == "headstart tune /dev/DEVICE --depth 4MiB --apply"
+    assert sysfs == "echo 4096 | sudo tee /sys/block/DEVICE/queue/read_ahead_kb"
+    assert commands(linux("32MiB"), local, unchanged=False)[0].endswith("--apply --force")
+    assert "POSIX_FADV_RANDOM" in commands("demand", local, unchanged=False)[0]
+    assert "/sys/class/bdi/" in commands(linux("4MiB"), remote, unchanged=False)[0]
+    assert commands("mountpoint-s3:max=8GiB", remote, unchanged=False)[0].startswith("mount-s3 ")
+
+
+def test_the_command_prints_json_and_text_of_the_same_advice(run: Command, tmp_path: Path) -> None:
+    words = ("advise", CSCOPE_1, "--limit", "300", "--device", "hdd,object-store", "--cache", "2MiB")
+    done = run(*words, "--json", "advice.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads((tmp_path / "advice.json").read_text())
+    same = headstart.advise(CSCOPE_1, workload={"limit": 300}, device=["hdd", "object-store"], cache="2MiB")
+    assert found == json.loads(json.dumps(same.to_dict()))
+    assert json.loads(run(*words, "--json", "-").stdout) == found
+    hdd, store = found["devices"]
+    assert (hdd["device"], hdd["profile"]) == ("hdd", "seagate-exos-x20")
+    assert store["cache_bytes"] == 2 << 20
+    for each in found["devices"]:
+        assert f"\n{each['device']}" in done.stdout
+        assert f"{each['recommended']['speedup']:.2f}x" in done.stdout
+        for line in each["commands"]:
+            assert line in done.stdout
+
+
+def test_every_field_is_described() -> None:
+    for kind in (Advice, DeviceAdvice):
+        for field in dataclasses.fields(kind):
+            assert f"`{field.name}`" in PAGE, field.name
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "TRACE: missing"),
+        (("absent.csv",), "absent.csv: "),
+        ((CSCOPE_1, "--device", "floppy"), "device.model (--device): "),
+        ((CSCOPE_1, "--cache", "huge"), "cache.size (--cache): "),
+        ((CSCOPE_1, "--cache", "0"), "cache.blocks (--cache): "),
+        ((CSCOPE_1, "--seconds", "0"), "seconds (--seconds): "),
+        ((CSCOPE_1, "--block-size", "3"), "workload.block_size (--block-size): "),
+        ((CSCOPE_1, "--set", "workload.compute_total=9s"), "workload.compute_total: "),
+        ((CSCOPE_1, "--set", "policy.name=ra"), "policy.name: "),
+        ((CSCOPE_1, "--set", "device.model=nvme"), "device.model (--device): "),
+    ],
+)
+def test_mistakes_are_one_line(run: Command, words: tuple[str | Path, ...], said: str) -> None:
+    done = run("advise", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr and "allowed: " in done.stderr
+
+
+def test_the_python_of_the_page_runs(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["nvme", "hdd"]
+
+
+def test_the_example_of_the_page_is_real(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    command = next(line for line in PAGE.splitlines() if line.startswith("headstart advise examples/"))
+    printed = [line.rstrip() for line in run(*command.split()[1:]).stdout.splitlines()]
+    assert [line for line in shown.splitlines() if line.rstrip() not in printed] == []
