@@ -28,6 +28,8 @@ pub struct Residents {
     next_use: Vec<Position>,
     /// Next uses of the resident blocks that have one.
     known: IndexSet,
+    /// The last of them.
+    last: Option<Position>,
     /// Resident blocks without a known next use, least recently used first.
     unknown: Lists<1>,
     /// First position not yet visible.
@@ -62,7 +64,7 @@ impl Residents {
         let mut unknown = Lists::new();
         unknown.grow(blocks);
         let known = IndexSet::new(references);
-        Self { hints, next, next_use, known, unknown, horizon, cursor: 0, early: HashSet::default() }
+        Self { hints, next, next_use, known, last: None, unknown, horizon, cursor: 0, early: HashSet::default() }
     }
 
     /// The lowest position not served.
@@ -95,14 +97,28 @@ impl Residents {
         }
     }
 
+    /// A resident block has its next use at `position`.
+    #[inline]
+    fn know(&mut self, position: Position) {
+        self.known.insert(position);
+        self.last = self.last.max(Some(position));
+    }
+
+    /// None has any more.
+    #[inline]
+    fn forget(&mut self, position: Position) {
+        self.known.remove(position);
+        if self.last == Some(position) {
+            self.last = self.known.previous(position);
+        }
+    }
+
     /// `block` has become resident.
     #[inline]
     pub fn insert(&mut self, block: Block) {
         match self.next_use[block.index()] {
             NEVER => self.unknown.push_back(0, block),
-            position => {
-                self.known.insert(position);
-            }
+            position => self.know(position),
         }
     }
 
@@ -114,9 +130,7 @@ impl Residents {
             NEVER => {
                 self.unknown.remove(block);
             }
-            _ => {
-                self.known.remove(position);
-            }
+            _ => self.forget(position),
         }
         position
     }
@@ -128,7 +142,7 @@ impl Residents {
         if at == NEVER {
             self.unknown.move_to_back(0, block);
         } else if at == position {
-            self.known.remove(position);
+            self.forget(position);
             let mut next = self.next[position as usize];
             while self.is_early(next) {
                 next = self.next[next as usize];
@@ -171,7 +185,7 @@ impl Residents {
             }
             self.next_use[block.index()] = position;
             if self.unknown.remove(block).is_some() {
-                self.known.insert(position);
+                self.know(position);
             } else {
                 absent(block, position);
             }
@@ -187,7 +201,7 @@ impl Residents {
                 return Some((block, NEVER));
             }
         }
-        let mut candidate = self.known.last();
+        let mut candidate = self.last;
         while let Some(position) = candidate {
             let block = self.hints.blocks[position as usize];
             if view.state(block).is_evictable() {
