@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tables import table
@@ -12,6 +12,8 @@ import headstart
 MARK = re.compile(r"<!-- keys: ([a-z -]+) -->\n(.*?)<!-- end of keys -->\n", re.DOTALL)
 OF_ALL = ("name", "replacement", "hints", "files")
 """Keys that the text beside a table describes."""
+OF_FIRST = ("initial", "write_delay")
+"""Keys of the first level alone."""
 
 Schema = dict[str, Any]
 
@@ -40,8 +42,24 @@ def _table(what: str, schema: Schema) -> str:
         case "coordinators":
             level = schema["level"]["items"]["properties"]
             return _of_things("coordinator", level["coordinator"], None)
+        case "level":
+            level = schema["level"]["items"]["properties"]
+            return table(
+                ("key", "default", "meaning"), _rows({key: level[key] for key in level if key not in OF_FIRST})
+            )
+        case "device":
+            models = _tables(schema["device"])
+            every = {key: keys for key, keys in models["hp97560"].items() if all(key in of for of in models.values())}
+            return table(("key", "default", "meaning"), _rows(every))
+        case "schedulers" | "arrays":
+            device = _tables(schema["device"])["hp97560"]
+            return _of_things(which.removesuffix("s"), device[which.removesuffix("s")], None)
+        case "generators":
+            given = schema["workload"]["anyOf"][0]["properties"]
+            return _of_things("generator", schema["workload"], None, skipped={"generator", *given} - {"compute"})
         case _:
-            raise headstart.HeadstartError(f"keys: there is no table of {what}; allowed: workload, host, policies")
+            allowed = "workload, level, device, host, policies, replacements, coordinators, schedulers, arrays, generators"
+            raise headstart.HeadstartError(f"keys: there is no table of {what}; allowed: {allowed}")
 
 
 def _tables(schema: Schema) -> dict[str, Schema]:
@@ -49,11 +67,11 @@ def _tables(schema: Schema) -> dict[str, Schema]:
     return {choice["title"]: choice["properties"] for choice in schema["anyOf"] if "title" in choice}
 
 
-def _of_things(kind: str, schema: Schema, names: set[str] | None) -> str:
+def _of_things(kind: str, schema: Schema, names: set[str] | None, skipped: Collection[str] = OF_ALL) -> str:
     rows = []
     for name, keys in _tables(schema).items():
-        if names is None or name in names:
-            own = {key: value for key, value in keys.items() if key not in OF_ALL}
+        if name != "trace" and (names is None or name in names):
+            own = {key: value for key, value in keys.items() if key not in skipped}
             shown = iter([f"`{name}`"])
             rows += [(next(shown, ""), *row) for row in _rows(own)] or [(f"`{name}`", "", "", "no keys of its own")]
     return table((kind, "key", "default", "meaning"), rows)

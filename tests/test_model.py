@@ -101,7 +101,7 @@ def test_a_reader_that_computes_waits_less() -> None:
     [
         ({"drive": "object-store"}, r"drive: its times are random, .*; allowed: a drive with an arm, flash"),
         ({"drive": "seagate-cheeta-9lp"}, r'drive\.model: unknown .*did you mean "seagate-cheetah-9lp"'),
-        ({"drive": "uniform"}, r"drive\.fetch_time: missing"),
+        ({"drive": "uniform"}, r"drive\.fetch_time: is missing"),
         ({**SLOW, "keys": {"a": 1}}, r"keys: there is no device .*; allowed: "),
         ({**SLOW, "streams": 0}, r"streams: 0 is out of range; allowed: 1 to 65536"),
         ({**SLOW, "streams": 1.5}, r"streams: 1\.5 is not whole; allowed: "),

@@ -9,9 +9,30 @@
 
 use std::collections::BTreeMap;
 
-use headstart_types::{Bytes, Disk, KeyError};
+use headstart_types::{Bytes, Disk, KeyError, KeyTable};
 
 use crate::device::sectors_of;
+use crate::row::{ArrayKind, ArrayRow};
+
+/// The row of `stripe` in the registry.
+pub(crate) const STRIPE: ArrayRow = ArrayRow {
+    name: "stripe",
+    summary: "independent disks, units in turn",
+    source: "kimbrel96 section 3.2",
+    keys: KeyTable::NONE,
+    kind: ArrayKind::Independent(|disks, unit, block, _| Ok(Layout::Stripe(Stripe::try_new(disks, unit, block)?))),
+};
+
+/// The row of `concat`.
+pub(crate) const CONCAT: ArrayRow = ArrayRow {
+    name: "concat",
+    summary: "independent disks, one after another",
+    source: "folklore",
+    keys: KeyTable::NONE,
+    kind: ArrayKind::Independent(|disks, _, block, capacity| {
+        Ok(Layout::Concat(Concat::try_new(disks, block, capacity)?))
+    }),
+};
 
 /// A volume that does not fit on its disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -6,8 +6,8 @@
 //!
 //! [`replay()`] sends requests that were timed on a real drive, and [`rms_demerit`] says how far the model is off.
 //!
-//! Adding a device is a new file under `models/` (or only a TOML profile of the mechanical model) and a row in
-//! [`MODELS`]; adding a scheduler is a file under `schedulers/` and a row in [`SCHEDULERS`].
+//! A device is a file under `models/` (or only a TOML profile of the mechanical model) with its row, which stands in
+//! [`MODELS`]; a scheduler is a file under `schedulers/` whose row stands in [`SCHEDULERS`].
 //!
 //! Everything here is integer arithmetic on [`Nanos`](headstart_types::Nanos): same requests, same times, on
 //! every machine.
@@ -18,17 +18,19 @@ mod commands;
 mod device;
 mod drive;
 mod driver_cost;
-mod keys;
+pub mod limits;
 mod models;
 mod probe;
 mod registry;
 mod replay;
+mod row;
 mod schedulers;
 mod sequential;
 mod statistics;
+mod time;
 
 pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
-pub use arrays::{array, build_array, build_layout, ArrayKind, ArrayRow, JoinDisks, LayDisks, ARRAYS};
+pub use arrays::{array, build_array, build_layout, ARRAYS};
 pub use commands::CommandQueue;
 pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
 pub use drive::{Drive, Finished, Started};
@@ -36,13 +38,12 @@ pub use driver_cost::DriverCost;
 pub use models::flash::Flash;
 pub use models::mechanical::Mechanical;
 pub use models::object_store::ObjectStore;
-pub use models::profile::{overlay, NO_ARM, PROFILE_BYTES_MAX, PROFILE_KEYS, ZONES_MAX};
+pub use models::profile::{overlay, ProfileKeys, NO_ARM};
 pub use models::uniform::Uniform;
 pub use probe::{probe, Load, Pattern, Probed};
-pub use registry::{
-    build_device, build_scheduler, driver_cost, model, scheduler, DeviceError, Model, SchedulerRow, MODELS, SCHEDULERS,
-};
+pub use registry::{build_device, build_scheduler, driver_cost, model, scheduler, DeviceError, MODELS, SCHEDULERS};
 pub use replay::{replay, rms_demerit, Timed};
+pub use row::{ArrayKind, ArrayRow, JoinDisks, LayDisks, Model, SchedulerRow};
 pub use schedulers::anticipatory::Anticipatory;
 pub use schedulers::cscan::Cscan;
 pub use schedulers::deadline::Deadline;

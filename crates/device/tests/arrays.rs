@@ -384,10 +384,10 @@ fn mistakes_name_their_key() {
     assert_eq!(fail("mirror", 0, 8, ""), "count: no disk; allowed: a whole number from 1");
     assert_eq!(fail("raid5", 2, 8, ""), "count: 2 disks for raid5; allowed: a whole number from 3");
     assert_eq!(fail("raid0", 2, 0, ""), "stripe_unit: must be above zero; allowed: a size of at least a sector");
-    assert_eq!(fail("raid5", 3, 8, "failed = 3"), "failed: 3 is outside; allowed: a whole number from 0 to 2");
+    assert_eq!(fail("raid5", 3, 8, "failed = 3"), "failed: 3 is out of range; allowed: a whole number from 0 to 2");
     assert_eq!(fail("raid0", 3, 8, "failed = 1"), "failed: unknown key; allowed: queue_depth");
     assert_eq!(
         fail("mirror", 3, 8, "queue_depth = 0"),
-        "queue_depth: 0 is outside; allowed: a whole number from 1 to 65536"
+        "queue_depth: 0 is out of range; allowed: a whole number from 1 to 65536"
     );
 }

@@ -262,15 +262,15 @@ fn shipped_drives_do_what_their_data_sheets_say() {
 #[test]
 fn mistakes_name_their_key() {
     for (keys, begins) in [
-        ("channels = 0", "channels: 0 is outside; allowed: a whole number from 1 to 65536"),
-        ("page_size = '1000B'", "page_size: 1000B is not a whole number of sectors"),
+        ("channels = 0", "channels: 0 is out of range; allowed: a whole number from 1 to 65536"),
+        ("page_size = '1000B'", "page_size: 1kB is not a whole number of sectors"),
         ("page_size = '0B'", "page_size: 0B is not"),
-        ("capacity = '511B'", "capacity: is less than a sector"),
-        ("capacity = '2000TiB'", "capacity: 2000TiB is too much; allowed: at most 1024TiB"),
-        ("read_time = '2s'", "read_time: 2s is too long; allowed: at most 1s"),
-        ("read_time = 40", "read_time: 40 is no time"),
-        ("queue_depth = 0", "queue_depth: 0 is outside"),
-        ("duplex = 'no'", "duplex: \"no\" is neither"),
+        ("capacity = '511B'", "capacity: 511B is out of range; allowed: a size from 512B"),
+        ("capacity = '2000TiB'", "capacity: 2000TiB is too large; allowed: a size from 512B to 1024TiB"),
+        ("read_time = '2s'", "read_time: 2s is too long; allowed: a time of at most 1s"),
+        ("read_time = 40", "read_time: 40 is a number"),
+        ("queue_depth = 0", "queue_depth: 0 is out of range"),
+        ("duplex = 'no'", "duplex: \"no\" is a text; allowed: true or false"),
         ("write_buffer = '1TiB'", "write_buffer: 67108864 pages are too many; allowed: at most 1048576"),
         ("rpm = 7200", "rpm: unknown key; allowed: capacity, page_size"),
     ] {

@@ -127,16 +127,16 @@ fn error_of(model: &str, keys: &str) -> String {
 #[test]
 fn rows_build_from_their_defaults_and_have_unlike_names() {
     for row in MODELS {
-        let mut keys = (row.defaults)();
+        let mut keys = row.keys.defaults();
         if row.name == "uniform" {
             keys.insert("fetch_time".into(), "2ms".into());
         }
-        let device = (row.build)(keys).unwrap();
+        let device = row.build(keys).unwrap();
         assert!(device.least_service(16) <= device.nominal_service());
         assert!(!row.summary.is_empty() && !row.source.is_empty());
     }
     for row in SCHEDULERS {
-        assert!((row.build)((row.defaults)()).unwrap().is_empty());
+        assert!((row.build)(row.keys.defaults()).unwrap().is_empty());
     }
     let names: BTreeSet<_> = MODELS.iter().map(|row| row.name).chain(SCHEDULERS.iter().map(|row| row.name)).collect();
     assert_eq!(names.len(), MODELS.len() + SCHEDULERS.len());
@@ -146,21 +146,29 @@ fn rows_build_from_their_defaults_and_have_unlike_names() {
 fn mistakes_in_a_scenario_name_their_key() {
     for (model, keys, begins) in [
         ("hp97561", "", "model: unknown model \"hp97561\" (did you mean \"hp97560\"?); allowed: uniform, hp97560"),
-        ("uniform", "", "fetch_time: missing"),
-        ("uniform", "fetch_time = '0ms'", "fetch_time: must be above zero"),
+        ("uniform", "", "fetch_time: is missing; allowed: a time from 1ns to 1h"),
+        ("uniform", "fetch_time = '0ms'", "fetch_time: 0s is out of range; allowed: a time from 1ns to 1h"),
         ("uniform", "fetch_time = '-1ms'", "fetch_time: \"-1ms\" is negative"),
-        ("uniform", "fetch_time = 2", "fetch_time: 2 is no time"),
-        ("uniform", "fetch_time = '2h'", "fetch_time: 7200s is too long; allowed: at most 1h"),
+        ("uniform", "fetch_time = 2", "fetch_time: 2 is a number; allowed: a time with a unit"),
+        ("uniform", "fetch_time = '2h'", "fetch_time: 7200s is too long; allowed: a time from 1ns to 1h"),
         ("uniform", "fetch_time = '2ms'\nrpm = 4", "rpm: unknown key; allowed: fetch_time"),
         ("hp97560", "fetch_time = '2ms'", "fetch_time: unknown key; allowed: name, rpm"),
-        ("hp97560", "rpm = 0", "rpm: 0 is outside; allowed: a whole number from 1"),
-        ("hp97560", "rpm = 1.5", "rpm: 1.5 is outside"),
+        ("hp97560", "rpm = 0", "rpm: 0 is out of range; allowed: a whole number from 1 to 1000000"),
+        ("hp97560", "rpm = 1.5", "rpm: 1.5 is a number; allowed: a whole number"),
         ("hp97560", "zones = []", "zones: is empty"),
-        ("hp97560", "zones = [{cylinders = 1, sectors_per_track = 4, track_skew = 4}]", "zones[0].track_skew: 4 is"),
-        ("hp97560", "seek = {form = 'spline'}", "seek.form: unknown form \"spline\""),
+        (
+            "hp97560",
+            "zones = [{cylinders = 1, sectors_per_track = 4, track_skew = 4, cylinder_skew = 0}]",
+            "zones[0].track_skew: 4 is",
+        ),
+        (
+            "hp97560",
+            "seek = {form = 'spline'}",
+            "seek.form: \"spline\" is unknown (did you mean \"line\"?); allowed: \"root-linear\", \"table\"",
+        ),
         ("hp97560", "seek = {root = ['1ms', 'x']}", "seek.root[1]: \"x\" has an unknown unit"),
         ("hp97560", "buffer = {size = '128K'}", "buffer.size: \"128K\" has an unknown unit"),
-        ("hp97560", "buffer = {segments = 2}", "buffer.segment_sectors: missing"),
+        ("hp97560", "buffer = {segments = 2}", "buffer.segment_sectors: is missing; allowed: a whole number from 1 to"),
         ("hp97560", "buffer = {streams = 2}", "buffer.streams: unknown key; allowed: size, read_ahead"),
         ("hp97560", "bus = {sector_time = '1us', bytes_per_second = 9}", "bus.bytes_per_second: beside sector_time"),
         (
@@ -168,21 +176,21 @@ fn mistakes_in_a_scenario_name_their_key() {
             "controller = {overhead = '1ms', read_hit_after_read = '1ms'}",
             "controller.overhead: beside overheads of each kind; allowed: one of the two",
         ),
-        ("hp97560", "bus = {write_sector_time = '1us'}", "bus.write_sector_time: unknown key"),
-        ("seagate-cheetah-9lp", "buffer = {size = '1MiB'}", "buffer.read_ahead: missing; allowed: true or false"),
+        ("hp97560", "bus = {write_sector_time = '1us'}", "bus.write_sector_time: there is no sector_time"),
+        ("seagate-cheetah-9lp", "buffer = {size = '1MiB'}", "buffer.read_ahead: is missing; allowed: true or false"),
         ("hp97560", "controller = {overheads = '1ms'}", "controller.overheads: unknown key"),
-        ("hp97560", "controller = {read_hit_after_read = '1ms'}", "controller.read_hit_after_write: missing"),
-        ("hp97560", "sparing = 'range'", "sparing_range: missing"),
+        ("hp97560", "controller = {read_hit_after_read = '1ms'}", "controller.read_hit_after_write: is missing"),
+        ("hp97560", "sparing = 'range'", "sparing_range: is missing"),
         ("hp97560", "write_settle = '-x'", "write_settle: \"x\" has"),
         ("seagate-cheetah-9lp", "seek = {times_ms = [1.0]}", "seek.times_ms: 1 times for 106 distances"),
-        ("seagate-cheetah-9lp", "buffer = {segments = 0}", "buffer.segments: 0 is outside"),
+        ("seagate-cheetah-9lp", "buffer = {segments = 0}", "buffer.segments: 0 is out of range"),
         (
             "seagate-cheetah-9lp",
             "buffer = {read_ahead = 'far'}",
-            "buffer.read_ahead: unknown \"far\"; allowed: \"none\"",
+            "buffer.read_ahead: \"far\" is unknown; allowed: \"none\"",
         ),
         ("hp97560", "controller = {overhead = '1'}", "controller.overhead: \"1\" has no unit"),
-        ("hp97560", "bus = {bytes_per_second = 0}", "bus.bytes_per_second: 0 is outside"),
+        ("hp97560", "bus = {bytes_per_second = 0}", "bus.bytes_per_second: 0 is out of range"),
     ] {
         let error = error_of(model, keys);
         assert!(error.starts_with(begins), "{error:?} should begin with {begins:?}");
@@ -199,7 +207,7 @@ fn mistakes_in_a_scenario_name_their_key() {
 /// Of keys that exclude each other those laid over the profile win; what they do not exclude stays.
 #[test]
 fn keys_of_another_form_replace_the_table() {
-    let shipped = |name| headstart_device::model(name).map(|row| (row.defaults)()).unwrap();
+    let shipped = |name| headstart_device::model(name).map(|row| row.keys.defaults()).unwrap();
     let over = |name, keys: &str| headstart_device::overlay(shipped(name), keys.parse().unwrap());
     for (name, keys, table) in [
         ("seagate-cheetah-4lp", "overhead = '1.2ms'", "controller"),
@@ -238,7 +246,7 @@ fn mistakes_in_a_profile_name_its_file() {
 
     std::fs::write(&path, shipped.replace("rpm = 4002", "rpm = 'fast'")).unwrap();
     let error = error_of(&shown, "");
-    assert!(error.starts_with(&format!("{shown}: rpm: \"fast\" is outside")), "{error}");
+    assert!(error.starts_with(&format!("{shown}: rpm: \"fast\" is a text")), "{error}");
 
     std::fs::write(&path, shipped.replace("surfaces = 19", "surfaces = = 19")).unwrap();
     let line = 1 + shipped.lines().position(|line| line.starts_with("surfaces")).unwrap();

@@ -50,11 +50,11 @@ const GOLDEN: [u64; 4] = [142_161_539, 121_471_106, 105_972_670, 134_614_587];
 #[test]
 fn mistakes_name_their_key() {
     for (keys, begins) in [
-        ("latency = '0s'", "latency: must be above zero"),
+        ("latency = '0s'", "latency: 0s is out of range; allowed: a time from 1ns to 1h"),
         ("latency_p99 = '99ms'", "latency_p99: 99ms is below the median; allowed: a time from 100ms"),
-        ("latency = 30", "latency: 30 is no time"),
-        ("connections = 0", "connections: 0 is outside; allowed: a whole number from 1 to 65536"),
-        ("reads_per_second = -1", "reads_per_second: -1 is outside; allowed: a whole number from 0"),
+        ("latency = 30", "latency: 30 is a number"),
+        ("connections = 0", "connections: 0 is out of range; allowed: a whole number from 1 to 65536"),
+        ("reads_per_second = -1", "reads_per_second: -1 is out of range; allowed: a whole number from 0 to"),
         ("bandwidth = 3", "bandwidth: unknown key; allowed: latency, latency_p99"),
     ] {
         let error = build_device("object-store", keys.parse().unwrap()).err().unwrap().to_string();

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use headstart_device::{build_device, Mechanical, PROFILE_BYTES_MAX};
+use headstart_device::limits::PROFILE_BYTES_MAX;
+use headstart_device::{build_device, Mechanical};
 use toml::{Table, Value};
 
 const PROFILE: &str = "rpm = 6000\nsurfaces = 1\nhead_switch = '0.1ms'\nnominal_service = '8ms'
@@ -51,7 +52,7 @@ fn a_profile_has_a_bounded_size_and_a_bounded_number_of_zones() {
     std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(1_000))).unwrap();
     assert!(build_device(path.to_str().unwrap(), Table::new()).is_ok());
     std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(1_001))).unwrap();
-    assert!(error_of(&path).ends_with("zones.toml: zones: 1001 zones; allowed: at most 1000"));
+    assert!(error_of(&path).ends_with("zones.toml: zones: a list of 1001; allowed: a list of 1 to 1000"));
     // 200,000 zones are 15 MB: no more than the bound of it is read.
     std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(200_000))).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() > PROFILE_BYTES_MAX);

@@ -205,7 +205,7 @@ proptest! {
 
 /// A full stroke is the drive's own matter: with a command queue the host's is not made.
 fn full_strokes(row: &SchedulerRow) -> bool {
-    (row.defaults)().get("full_stroke").and_then(toml::Value::as_bool) == Some(true)
+    row.keys.defaults().get("full_stroke").and_then(toml::Value::as_bool) == Some(true)
 }
 
 #[test]

@@ -18,7 +18,7 @@ struct Drive {
 }
 
 fn drives() -> Vec<Drive> {
-    let drive = |row: &headstart_device::Model| match (row.defaults)().remove("buffer") {
+    let drive = |row: &headstart_device::Model| match row.keys.defaults().remove("buffer") {
         Some(Value::Table(buffer)) => {
             let device = build_device(row.name, Table::new()).unwrap();
             device.mechanics().unwrap().reads_ahead.then_some(Drive { name: row.name, device, buffer })

@@ -149,12 +149,12 @@ fn demand_first_passes_prefetches_over_unless_they_touch() {
 #[test]
 fn wrong_keys_are_refused() {
     for (keys, begins) in [
-        ("batch = 0", "batch: 0 is outside; allowed: a whole number from 1"),
-        ("writes_starved = -1", "writes_starved: -1 is outside; allowed: a whole number from 0"),
-        ("read_expire = 5", "read_expire: 5 is no time"),
-        ("merge = 'yes'", "merge: \"yes\" is neither; allowed: true or false"),
-        ("priority = 'high'", "priority: \"high\" is neither; allowed: \"none\" or \"demand-first\""),
-        ("max_sectors = 0", "max_sectors: 0 is outside"),
+        ("batch = 0", "batch: 0 is out of range; allowed: a whole number from 1"),
+        ("writes_starved = -1", "writes_starved: -1 is out of range; allowed: a whole number from 0"),
+        ("read_expire = 5", "read_expire: 5 is a number"),
+        ("merge = 'yes'", "merge: \"yes\" is a text; allowed: true or false"),
+        ("priority = 'high'", "priority: \"high\" is unknown; allowed: \"none\", \"demand-first\""),
+        ("max_sectors = 0", "max_sectors: 0 is out of range"),
         ("fifo_batch = 16", "fifo_batch: unknown key; allowed: read_expire, write_expire, batch, writes_starved"),
     ] {
         let error = build_scheduler("deadline", keys.parse().unwrap()).err().unwrap().to_string();

@@ -130,11 +130,11 @@ fn sptf_takes_what_comes_under_the_head_first_and_age_counts() {
 #[test]
 fn wrong_keys_are_refused() {
     for (name, keys, begins) in [
-        ("sptf", "age_weight = -1", "age_weight: -1 is outside; allowed: a number from 0 to 1000"),
-        ("sptf", "age_weight = nan", "age_weight: nan is outside"),
-        ("sptf", "age_weight = '1ms'", "age_weight: \"1ms\" is outside"),
+        ("sptf", "age_weight = -1", "age_weight: -1 is out of range; allowed: a number from 0 to 1000"),
+        ("sptf", "age_weight = nan", "age_weight: nan is out of range"),
+        ("sptf", "age_weight = '1ms'", "age_weight: \"1ms\" is a text; allowed: a number"),
         ("sptf", "weight = 1", "weight: unknown key; allowed: age_weight"),
-        ("scan", "full_stroke = 1", "full_stroke: 1 is neither; allowed: true or false"),
+        ("scan", "full_stroke = 1", "full_stroke: 1 is a number; allowed: true or false"),
         ("cscan", "merge = true", "merge: unknown key; allowed: full_stroke"),
         ("look", "full_stroke = true", "full_stroke: unknown key; allowed: no keys here"),
         ("clook", "full_stroke = true", "full_stroke: unknown key; allowed: no keys here"),
@@ -260,7 +260,7 @@ proptest! {
 #[test]
 fn every_key_of_the_registry_has_a_default_that_builds() {
     for row in headstart_device::SCHEDULERS {
-        let defaults = (row.defaults)();
+        let defaults = row.keys.defaults();
         assert!((row.build)(defaults.clone()).unwrap().is_empty(), "{}", row.name);
         for (key, value) in &defaults {
             let alone = Table::from_iter([(key.clone(), value.clone())]);

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use headstart_device::ZONES_MAX;
+use headstart_device::limits::{self, ZONES_MAX};
 
 use crate::error::{ImportError, Place};
 use crate::params::{leftover, naturals, write_list, Notes, Params};
@@ -33,9 +33,9 @@ const END: i64 = 7;
 const RANGE: i64 = 8;
 
 /// Limits of profiles, so that what we write can be read.
-const CYLINDERS_MAX: i64 = 10_000_000;
-const SECTORS_PER_MINUTE_MAX: i64 = 300_000_000;
-const SECTORS_PER_TRACK_MAX: i64 = 1_000_000;
+const CYLINDERS_MAX: i64 = limits::CYLINDERS_MAX as i64;
+const SECTORS_PER_MINUTE_MAX: i64 = limits::SECTORS_PER_MINUTE_MAX as i64;
+const SECTORS_PER_TRACK_MAX: i64 = limits::SECTORS_PER_TRACK_MAX as i64;
 
 /// The layout of a drive.
 pub(crate) struct Layout {

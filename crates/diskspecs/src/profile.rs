@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use headstart_device::limits::{CYLINDERS_MAX, NAME_CHARACTERS_MAX, RPM_MAX, SURFACES_MAX};
 use headstart_types::Nanos;
 
 use crate::choose::{choose, Chosen};
@@ -13,9 +14,6 @@ use crate::layout::Layout;
 use crate::params::{leftover, shown, time, Notes, Params};
 use crate::parser::{parse, Block, Document};
 use crate::seek::{curve, nominal, Curve};
-
-/// Characters of a profile's name at most: what the device crate reads.
-const NAME_CHARACTERS_MAX: usize = 200;
 
 /// Seek parameters that belong to other seek types than the one in use.
 const OTHER_SEEKS: [&str; 8] = [
@@ -88,8 +86,8 @@ fn assemble(
     if model.base() != "dm_disk" {
         return Err(ImportError::at(model.at(), format!("a model of type {}", model.base()), "dm_disk"));
     }
-    let surfaces = model.need_whole("Number of data surfaces", 1, 1_000)?;
-    let cylinders = model.whole("Number of cylinders", 1, 10_000_000)?;
+    let surfaces = model.need_whole("Number of data surfaces", 1, SURFACES_MAX.into())?;
+    let cylinders = model.whole("Number of cylinders", 1, CYLINDERS_MAX.into())?;
     let block_count = model.whole("Block count", 0, i64::MAX)?;
     let mechanics_block = model.block("Mechanical Model")?.ok_or_else(|| model.missing("Mechanical Model"))?;
     let layout_block = model.block("Layout Model")?.ok_or_else(|| model.missing("Layout Model"))?;
@@ -152,7 +150,7 @@ fn mechanics(params: &mut Params, notes: &mut Notes) -> Result<Mechanics, Import
     crate::choose::not_zero(params, &["Percent error in rpms"], notes)?;
     let write_settle = params.real("Add. write settling delay", -1_000.0, 3_600_000.0)?.unwrap_or(0.0);
     Ok(Mechanics {
-        rpm: params.need_whole("Rotation speed (in rpms)", 1, 1_000_000)?,
+        rpm: params.need_whole("Rotation speed (in rpms)", 1, RPM_MAX.into())?,
         head_switch: params.need_millis("Head switch time")?,
         write_settle,
         from: format!("{}:{}", params.at().file_name(), params.at().line),

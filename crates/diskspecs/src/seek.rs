@@ -9,6 +9,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use headstart_device::limits::DISTANCE_MAX;
 use headstart_types::Nanos;
 
 use crate::error::{file_name, ImportError, Place};
@@ -104,9 +105,6 @@ fn hpl_single(params: &mut Params) -> Result<Vec<f64>, ImportError> {
     let v6 = numbers(params, HPL, 6)?[5];
     Ok(if v6 < 0.0 { Vec::new() } else { vec![v6] })
 }
-
-/// The longest seek, in cylinders, that the device crate reads from a profile.
-const DISTANCE_MAX: u64 = 100_000_000;
 
 /// The file of measured times: a line "Seek distances measured: N", then "distance, ms" (and a deviation).
 fn table(params: &mut Params, files: (&dyn Files, &Path), notes: &mut Notes) -> Result<Curve, ImportError> {

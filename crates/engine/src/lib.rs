@@ -6,6 +6,7 @@
 //! simulator drives it with a calendar and simulated drives, a live host with threads, a real clock and real reads.
 
 mod backend;
+pub mod conformance;
 mod counts;
 mod devices;
 mod level;

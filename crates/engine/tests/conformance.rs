@@ -4,70 +4,11 @@
 mod host;
 
 use headstart_policy::registry::{PolicyRow, ReplacementRow};
-use headstart_policy::Disclosure;
-use host::{build, disclosures, is_hinted, rows, run, Outcomes, System};
+use headstart_policy::{Disclosure, Event, Fetch, View};
+use headstart_types::{Block, Nanos};
+use host::{build, check, disclosures, is_hinted, odd_systems, rows, run, Outcomes, System};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-/// A system of `refs` with everything else plain.
-fn plain(refs: Vec<u32>, frames: u32, disks: usize) -> System {
-    let blocks = refs.iter().max().map_or(1, |most| most + 1);
-    System {
-        think_ns: vec![1_000; refs.len()],
-        initial: vec![],
-        frames,
-        disk_of: (0..blocks).map(|block| block % disks as u32).collect(),
-        disks,
-        service_ns_max: 9_000,
-        uniform: false,
-        seed: 1,
-        refs,
-    }
-}
-
-/// Systems of every odd kind, by name.
-fn odd_systems() -> Vec<(&'static str, System)> {
-    let scan = |blocks: u32, passes: usize| (0..passes).flat_map(move |_| 0..blocks).collect::<Vec<_>>();
-    let idle = |system: System| System { think_ns: vec![0; system.refs.len()], ..system };
-    let full = |system: System| System { initial: (0..system.frames).collect(), ..system };
-    vec![
-        ("one reference", plain(vec![0], 1, 1)),
-        ("one block, many times", plain(vec![0; 60], 3, 2)),
-        ("one frame", plain(scan(7, 9), 1, 1)),
-        ("one frame, many disks", plain(scan(20, 3), 1, 16)),
-        ("a cache larger than all", plain(scan(30, 3), 5_000, 4)),
-        ("a loop one larger than the cache", plain(scan(11, 8), 10, 2)),
-        ("no think time", idle(plain(scan(25, 4), 10, 3))),
-        ("no think time, one frame", idle(plain(scan(5, 5), 1, 2))),
-        ("all there from the start", full(plain(scan(12, 4), 12, 2))),
-        ("full of the wrong blocks", {
-            let system = plain(scan(20, 2), 6, 3);
-            System { initial: (14..20).collect(), ..system }
-        }),
-        ("more disks than blocks", plain(scan(3, 9), 2, 64)),
-        ("all on one of many disks", {
-            let system = plain(scan(30, 4), 9, 8);
-            System { disk_of: vec![5; 30], ..system }
-        }),
-        ("slow disks", System { service_ns_max: 5_000_000, ..plain(scan(40, 3), 15, 3) }),
-    ]
-}
-
-fn check(what: &str, system: &System, outcomes: &Outcomes) {
-    let counts = &outcomes.counts;
-    assert_eq!(outcomes.served, system.refs.len() as u64, "{what}");
-    assert_eq!(counts.references, outcomes.served, "{what}");
-    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "{what}");
-    assert_eq!(counts.fetches(), outcomes.decisions.len() as u64, "{what}");
-    assert!(counts.prefetches_late <= counts.prefetches_used && counts.prefetches_used <= counts.prefetches, "{what}");
-    let evicting = outcomes.decisions.iter().filter(|decision| decision.3.is_some()).count() as u64;
-    assert_eq!(counts.evictions, evicting, "{what}");
-    let mut absent: Vec<u32> = system.refs.iter().filter(|block| !system.initial.contains(block)).copied().collect();
-    absent.sort_unstable();
-    absent.dedup();
-    assert!(counts.fetches() >= absent.len() as u64, "{what}: each block must come once");
-    assert!(outcomes.elapsed_ns >= system.think_ns.iter().sum(), "{what}");
-}
 
 /// Runs a row twice; decisions must be the same.
 fn twice(
@@ -219,4 +160,37 @@ fn nothing_undisclosed_is_acted_on() {
         }
     }
     assert!(compared > 100_000, "{compared} decisions compared");
+}
+
+/// A policy that breaks a promise in one way.
+#[derive(Clone, Copy)]
+enum Broken {
+    /// Evicts before frames are used up.
+    Hasty,
+    /// Fetches what is there.
+    Again,
+    /// Never fetches.
+    Idle,
+}
+
+impl headstart_policy::Policy for Broken {
+    fn on(&mut self, _: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let Event::Asked { .. } = event else { return };
+        let block = view.asked[0];
+        match self {
+            Broken::Hasty => fetches.push(Fetch { block, victim: Some(Block(0)) }),
+            Broken::Again => fetches.extend([Fetch { block, victim: None }; 2]),
+            Broken::Idle => {}
+        }
+    }
+
+    fn grow(&mut self, _: usize) {}
+}
+
+#[test]
+fn what_breaks_a_promise_is_found() {
+    for broken in [Broken::Hasty, Broken::Again, Broken::Idle] {
+        let made = || headstart_engine::conformance::policy(|_| Box::new(broken));
+        assert!(std::panic::catch_unwind(made).is_err());
+    }
 }

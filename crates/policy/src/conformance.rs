@@ -29,7 +29,7 @@
 //! conformance::replacement(|system| Box::new(Lowest(system.initial.iter().copied().collect())));
 //! ```
 //!
-//! A read-ahead is checked in the same way:
+//! A whole [`Policy`](crate::Policy) is run on a level: `headstart_engine::conformance`. A read-ahead is checked in the same way:
 //!
 //! ```
 //! use headstart_policy::conformance;
@@ -57,10 +57,18 @@ pub struct System {
 }
 
 /// Numbers from a seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
-struct Draws(u64);
+#[derive(Debug, Clone)]
+pub struct Draws(u64);
 
 impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
+    /// Those of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `bound`; 0 where there is none.
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,7 +91,7 @@ pub fn replacement(make: impl Fn(&System) -> Box<dyn Replacement>) {
 
 /// Runs a system of one seed; the victims in order.
 fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Block> {
-    let mut draws = Draws(seed);
+    let mut draws = Draws::new(seed);
     let blocks = 1 + draws.below(40) as usize;
     let frames = 1 + draws.below(12) as u32;
     let held = draws.below(u64::from(frames.min(blocks as u32)) + 1) as u32;
@@ -208,7 +216,7 @@ impl Level {
 
 /// Runs the requests of one seed; the runs that each gave.
 fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64) -> Vec<Vec<Run>> {
-    let mut draws = Draws(seed);
+    let mut draws = Draws::new(seed);
     let frames = 1 + draws.below(200) as u32;
     let context = ReadAheadContext { block_bytes: 4096, frames, drive: None, future: None };
     let mut read_ahead = make(&context);
@@ -250,27 +258,13 @@ mod tests {
     use std::panic::catch_unwind;
     use std::sync::Arc;
 
-    fn context(system: &System, row: &'static crate::registry::ReplacementRow) -> Context {
-        Context {
-            frames: system.frames,
-            initial: system.initial.clone(),
-            disks: 1,
-            disk_of: vec![headstart_types::Disk(0); system.blocks].into(),
-            replacement: row,
-            replacement_keys: row.keys.defaults(),
-            hints: None,
-            program: None,
-            nominal_service: Nanos(1),
-            uniform: true,
-            mean_compute: Nanos(1),
-            constant_compute: true,
-        }
-    }
-
     #[test]
     fn every_replacement_without_hints_conforms() {
         for row in REPLACEMENTS.iter().copied().filter(|row| !row.hinted) {
-            replacement(|system| (row.build)(row.keys.defaults(), &context(system, row)).expect(row.name));
+            replacement(|system| {
+                let context = Context::plain(row, system.frames, system.initial.clone(), system.blocks);
+                (row.build)(row.keys.defaults(), &context).expect(row.name)
+            });
         }
     }
 

@@ -69,6 +69,25 @@ pub struct Context {
 }
 
 impl Context {
+    /// A level of one disk and one process that says nothing, with a replacement of default keys.
+    #[must_use]
+    pub fn plain(replacement: &'static ReplacementRow, frames: u32, initial: Vec<Block>, blocks: usize) -> Self {
+        Self {
+            frames,
+            initial,
+            disks: 1,
+            disk_of: vec![Disk(0); blocks].into(),
+            replacement,
+            replacement_keys: replacement.keys.defaults(),
+            hints: None,
+            program: None,
+            nominal_service: Nanos(1),
+            uniform: true,
+            mean_compute: Nanos(1),
+            constant_compute: true,
+        }
+    }
+
     /// The disclosed references, for a row that is [hinted](PolicyRow::is_hinted).
     ///
     /// # Panics

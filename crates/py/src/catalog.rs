@@ -53,9 +53,9 @@ fn registries() -> String {
         })
         .collect();
     let devices: Vec<Value> =
-        MODELS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+        MODELS.iter().map(|each| row(each.name, each.summary, each.source, &each.keys.defaults())).collect();
     let schedulers: Vec<Value> =
-        SCHEDULERS.iter().map(|each| row(each.name, each.summary, "", &(each.defaults)())).collect();
+        SCHEDULERS.iter().map(|each| row(each.name, each.summary, "", &each.keys.defaults())).collect();
     let arrays: Vec<Value> = ARRAYS
         .iter()
         .map(|each| {
@@ -73,7 +73,7 @@ fn registries() -> String {
         })
         .collect();
     let workloads: Vec<Value> =
-        WORKLOADS.iter().map(|each| row(each.name, each.summary, each.source, &(each.defaults)())).collect();
+        WORKLOADS.iter().map(|each| row(each.name, each.summary, each.source, &each.keys.defaults())).collect();
     json!({
         "policies": policies,
         "replacements": replacements,

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use headstart_device::limits::PROFILE_BYTES_MAX;
 use headstart_device::{
     build_device, build_scheduler, model, overlay, probe, sequential_read, Band, Device, DeviceError, Load, Mechanics,
-    Pattern, Probed, PROFILE_BYTES_MAX,
+    Pattern, Probed,
 };
 use headstart_diskspecs::Imported;
 use headstart_types::{read_text, KeyError, Nanos};
@@ -53,7 +54,7 @@ pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
     let row = model(name);
     // A profile that made a device is there and is TOML.
     let base = match row {
-        Some(row) => (row.defaults)(),
+        Some(row) => row.keys.defaults(),
         None => {
             read_text(Path::new(name), PROFILE_BYTES_MAX).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
         }

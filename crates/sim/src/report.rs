@@ -40,55 +40,60 @@ pub struct Report {
     pub intervals: Vec<IntervalReport>,
 }
 
-/// The counts of a level.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
-pub struct CountsReport {
-    pub references: u64,
-    pub hits_ready: u64,
-    pub hits_unready: u64,
-    pub misses: u64,
-    pub hit_wait_ns_mean: u64,
-    pub fetches: u64,
-    pub demand_fetches: u64,
-    pub prefetches: u64,
-    pub prefetches_used: u64,
-    pub prefetches_late: u64,
-    pub prefetches_wasted: u64,
-    pub evictions: u64,
-    /// The part of `references` that wrote, where writes reach the devices.
-    pub writes: u64,
-    /// The part of `misses` that wrote: no fetch was needed.
-    pub write_misses: u64,
-    /// Blocks written to devices.
-    pub blocks_written: u64,
-}
-
 /// The mean of `count` times whose sum is `sum_ns`; 0 of none. Each is shorter than a run, so that the mean fits.
 pub fn mean_ns(sum_ns: u128, count: u64) -> u64 {
     sum_ns.checked_div(u128::from(count)).unwrap_or(0) as u64
 }
 
-impl From<&Counts> for CountsReport {
-    fn from(counts: &Counts) -> Self {
-        Self {
-            references: counts.references,
-            hits_ready: counts.hits_ready,
-            hits_unready: counts.hits_unready,
-            misses: counts.misses,
-            hit_wait_ns_mean: mean_ns(counts.hit_wait_ns, counts.hits_unready),
-            fetches: counts.fetches(),
-            demand_fetches: counts.demand_fetches,
-            prefetches: counts.prefetches,
-            prefetches_used: counts.prefetches_used,
-            prefetches_late: counts.prefetches_late,
-            prefetches_wasted: counts.prefetches_wasted(),
-            evictions: counts.evictions,
-            writes: counts.writes,
-            write_misses: counts.write_misses,
-            blocks_written: counts.blocks_written,
+/// Makes the report of a level's counts of their lines: a line is a field of the JSON, and what it is.
+macro_rules! counts_report {
+    ($($(#[$doc:meta])* $name:ident: $value:expr,)*) => {
+        /// The counts of a level.
+        #[derive(Debug, Clone, Serialize)]
+        pub struct CountsReport {
+            $($(#[$doc])* pub $name: u64,)*
         }
-    }
+
+        impl From<&Counts> for CountsReport {
+            fn from(counts: &Counts) -> Self {
+                $(let $name: fn(&Counts) -> u64 = $value;)*
+                Self { $($name: $name(counts),)* }
+            }
+        }
+    };
+}
+
+counts_report! {
+    /// Blocks asked for.
+    references: |counts| counts.references,
+    /// Found resident.
+    hits_ready: |counts| counts.hits_ready,
+    /// Found in flight.
+    hits_unready: |counts| counts.hits_unready,
+    /// Found neither.
+    misses: |counts| counts.misses,
+    /// Of those found in flight, until they arrived.
+    hit_wait_ns_mean: |counts| mean_ns(counts.hit_wait_ns, counts.hits_unready),
+    /// Of both kinds.
+    fetches: |counts| counts.fetches(),
+    /// Of blocks that a process waited for.
+    demand_fetches: |counts| counts.demand_fetches,
+    /// Of other blocks.
+    prefetches: |counts| counts.prefetches,
+    /// The part of `prefetches` whose block was referenced.
+    prefetches_used: |counts| counts.prefetches_used,
+    /// The part of `prefetches_used` that was still in flight when referenced.
+    prefetches_late: |counts| counts.prefetches_late,
+    /// The part of `prefetches` whose block was not referenced.
+    prefetches_wasted: |counts| counts.prefetches_wasted(),
+    /// Blocks evicted.
+    evictions: |counts| counts.evictions,
+    /// The part of `references` that wrote, where writes reach the devices.
+    writes: |counts| counts.writes,
+    /// The part of `misses` that wrote: no fetch was needed.
+    write_misses: |counts| counts.write_misses,
+    /// Blocks written to devices.
+    blocks_written: |counts| counts.blocks_written,
 }
 
 /// One level.

@@ -91,8 +91,11 @@ fn streams_are_the_processes() {
 fn what_is_refused_names_the_key() {
     let trace = trace("segments-refused", 2);
     for (device, expected) in [
-        (", cache_segments = 0", "device.cache_segments: 0 is no number of segments; allowed: a whole number from 1"),
-        (", cache_segments = \"many\"", "device.cache_segments: \"many\" is no number of segments"),
+        (", cache_segments = 0", "device.cache_segments: 0 is out of range; allowed: a whole number from 1"),
+        (
+            ", cache_segments = \"many\"",
+            "device.cache_segments: \"many\" is a text; allowed: a whole number from 1, or",
+        ),
         (", cache_segments = 847", "device.cache_segments: 847 segments of a buffer of 846 sectors; allowed: a whole"),
         (", cache_segments = 847, array = \"raid0\", count = 2", "device.cache_segments: 847 segments of a buffer"),
     ] {

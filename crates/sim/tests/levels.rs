@@ -361,13 +361,13 @@ fn contradictions_are_refused() {
     };
     refused(&lower("blocks = 1\nreplacement = \"min\""), "level[1].policy: the future of a lower level is not known");
     refused(&lower("blocks = 1\npolicy = \"aggressive\""), "level[1].policy");
-    refused(&lower("policy = \"ra\""), "level[1].size: missing");
+    refused(&lower("policy = \"ra\""), "level[1].size: is missing");
     refused(&lower("blocks = 1\nlink = {gamma = \"1ms\"}"), "level[1].link.gamma: unknown key");
     refused(&lower("blocks = 1\nname = \"L1\""), "level[1].name");
     refused(&lower("blocks = 1\ncoordinator = \"boss\""), "unknown coordinator \"boss\"");
     refused(
         &lower("blocks = 1\nseparate_prefetch = 1"),
-        "level[1].separate_prefetch: 1 is neither true nor false; allowed: true or false",
+        "level[1].separate_prefetch: 1 is a number; allowed: true or false",
     );
     refused(&lower("blocks = 1\nclients = 3"), "workload.processes: several first levels");
     refused(&lower("size = {level = \"L9\", ratio = 0.5}"), "level[1].size.level: unknown level above \"L9\"");

@@ -73,26 +73,9 @@ fn misses_equal_those_of_the_plainest_models() {
     }
 }
 
-/// What `row` is built from.
-fn context(row: &'static ReplacementRow, frames: usize, initial: &[usize], blocks: usize) -> Context {
-    Context {
-        frames: frames as u32,
-        initial: initial.iter().map(|block| Block(*block as u32)).collect(),
-        disks: 1,
-        disk_of: vec![Disk(0); blocks].into(),
-        replacement: row,
-        replacement_keys: row.keys.defaults(),
-        hints: None,
-        program: None,
-        nominal_service: Nanos(1),
-        uniform: true,
-        mean_compute: Nanos(1),
-        constant_compute: true,
-    }
-}
-
 fn build(row: &'static ReplacementRow, frames: usize, initial: &[usize], blocks: usize) -> Box<dyn Replacement> {
-    let context = context(row, frames, initial, blocks);
+    let initial = initial.iter().map(|block| Block(*block as u32)).collect();
+    let context = Context::plain(row, frames as u32, initial, blocks);
     (row.build)(context.replacement_keys.clone(), &context).unwrap_or_else(|error| panic!("{error}"))
 }
 

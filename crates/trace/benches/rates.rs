@@ -97,8 +97,8 @@ fn main() {
             let count = match row.name {
                 "synth" | "sequential" => format!("blocks = 1000000\npasses = {}", RECORDS / 1_000_000),
                 // Their requests are of many records each.
-                _ if !(row.defaults)().contains_key("blocks") => String::new(),
-                _ if (row.defaults)().contains_key("reads") => format!("blocks = 1000000\nreads = {RECORDS}"),
+                _ if !row.keys.defaults().contains_key("blocks") => String::new(),
+                _ if row.keys.defaults().contains_key("reads") => format!("blocks = 1000000\nreads = {RECORDS}"),
                 _ => format!("blocks = 1000000\nrequests = {RECORDS}"),
             };
             let text = format!("{count}\ncompute = \"{compute}\"");

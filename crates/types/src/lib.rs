@@ -24,7 +24,7 @@ pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::{
     absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, property_names, read_keys, read_table,
-    schema_of, toml_problem, KeyTable, Keys, NoKeys,
+    schema_of, take_key, toml_problem, within_range, KeySchema, KeyTable, Keys, NoKeys,
 };
 pub use printable::{printable, printable_path};
 pub use program::Program;
@@ -32,3 +32,4 @@ pub use reference::{Chunk, Outcome, Think};
 pub use seed::stream_seed;
 pub use size::Bytes;
 pub use time::Nanos;
+pub use units::from_text;

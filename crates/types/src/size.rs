@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::{parse_scaled, schema, FromText};
+use crate::units::{from_text, parse_scaled, schema};
 
 /// A number of bytes. Written by users with a unit ("8KiB", "10MiB", "1MB"); serialized as a plain integer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -34,13 +33,22 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Exact, in the largest binary unit that divides it: "8KiB", "1000B".
+    /// Exact, in the unit that needs the fewest digits, a binary one if several do: "8KiB", "18.5GB".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        match units.iter().find(|(_, shift)| self.0 != 0 && self.0.trailing_zeros() >= *shift) {
-            Some((unit, shift)) => write!(f, "{}{unit}", self.0 >> shift),
-            None => write!(f, "{}B", self.0),
-        }
+        let tenths = Self::UNITS.iter().filter(|(_, scale)| scale % 10 == 0 && self.0 >= *scale);
+        let decimal = tenths.filter(|(_, scale)| self.0 % (scale / 10) == 0).map(|(unit, scale)| {
+            let (whole, tenth) = (self.0 / scale, self.0 % scale / (scale / 10));
+            if tenth == 0 {
+                format!("{whole}{unit}")
+            } else {
+                format!("{whole}.{tenth}{unit}")
+            }
+        });
+        let whole = Self::UNITS.iter().filter(|(_, scale)| scale % 10 != 0 && self.0 % scale == 0);
+        let binary = whole.filter(|(_, scale)| self.0 >= *scale || *scale == 1);
+        let binary = binary.map(|(unit, scale)| format!("{}{unit}", self.0 / scale));
+        let digits = |text: &String| text.chars().filter(char::is_ascii_digit).count();
+        f.write_str(&binary.chain(decimal).min_by_key(digits).unwrap_or_default())
     }
 }
 
@@ -56,7 +64,7 @@ impl FromStr for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
+        from_text(deserializer, Self::ALLOWED)
     }
 }
 
@@ -83,6 +91,13 @@ mod tests {
         }
         for text in ["8", "8K", "-8KiB", "0.3B", "KiB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shows_what_users_would_write() {
+        for text in ["0B", "1B", "512B", "1536B", "8KiB", "1TiB", "1kB", "152kB", "2GB", "20.4GB", "18.5GB", "4MiB"] {
+            assert_eq!(text.parse::<Bytes>().map(|size| size.to_string()), Ok(text.to_owned()));
         }
     }
 

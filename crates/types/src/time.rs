@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::iter::Sum;
-use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::{parse_scaled, schema, FromText};
+use crate::units::{from_text, parse_scaled, schema};
 
 /// Nanoseconds: an instant since the start of the run, or a duration. 584 years fit.
 ///
@@ -154,7 +153,7 @@ impl FromStr for Nanos {
 
 impl<'de> Deserialize<'de> for Nanos {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(FromText(Self::ALLOWED, PhantomData))
+        from_text(deserializer, Self::ALLOWED)
     }
 }
 

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::{json_schema, Schema};
-use serde::de::{Error, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// Reads a `T` from a string; holds what is allowed, for the error of anything else.
-pub(crate) struct FromText<T>(pub &'static str, pub PhantomData<T>);
+struct FromText<T>(&'static str, PhantomData<T>);
 
 impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
     type Value = T;
@@ -20,6 +20,17 @@ impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(|problem: String| E::invalid_value(Unexpected::Other(&problem), &self))
     }
+}
+
+/// Reads what is written as a text; `allowed`, for the error of anything else.
+///
+/// # Errors
+/// What the type refuses, and those of the deserializer.
+pub fn from_text<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+    deserializer: D,
+    allowed: &'static str,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_str(FromText(allowed, PhantomData))
 }
 
 /// The schema of a number with one of `units`: a `unit` is a "time" or a "size".

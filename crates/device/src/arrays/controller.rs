@@ -4,7 +4,7 @@
 //! affair (`raid0.rs`, `raid5.rs`, `mirror.rs`). The controller itself costs no time and has no cache, and the way to
 //! it has no limit of rate. A request reports the parts of the piece that ends last, with its wait for its disk.
 
-use headstart_types::{stream_seed, DriveFacts, KeyError, Nanos};
+use headstart_types::{keys, stream_seed, DriveFacts, KeyError, Nanos};
 
 use super::members::Members;
 use crate::{Device, Mechanics, Request, Service};
@@ -30,6 +30,16 @@ pub trait Scheme: Clone + Send + 'static {
     fn positioning(&self, members: &Members, now: Nanos, request: &Request) -> Nanos {
         let (member, sector) = self.place(request.sector);
         members.positioning(member, now, &Request { sector, ..*request })
+    }
+}
+
+keys! {
+    /// Keys of disks behind one controller.
+    pub struct JoinedKeys {
+        /// Commands that the controller has under way at once.
+        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve at once"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub queue_depth: Option<u32> = None,
     }
 }
 

@@ -7,11 +7,24 @@
 //!
 //! Cost: a look at each disk for each request.
 
-use headstart_types::Nanos;
+use headstart_types::{read_keys, KeyTable, Nanos};
 
-use super::controller::Scheme;
+use super::controller::{Controller, JoinedKeys, Scheme};
 use super::members::{Members, Pieces};
+use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
+
+/// Its row in the registry.
+pub const ROW: ArrayRow = ArrayRow {
+    name: "mirror",
+    summary: "one queue; every disk holds all: a read goes to the nearest free one, a write to all",
+    source: "Patterson, Gibson and Katz, RAID, SIGMOD 1988 (level 1)",
+    keys: KeyTable::of::<JoinedKeys>(),
+    kind: ArrayKind::Joined(|count, member, _, keys| {
+        let keys: JoinedKeys = read_keys(keys)?;
+        Ok(Box::new(Controller::try_new(Mirror, count, member, keys.queue_depth)?))
+    }),
+};
 
 /// The scheme.
 #[derive(Debug, Clone)]

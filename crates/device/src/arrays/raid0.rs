@@ -6,11 +6,24 @@
 //!
 //! Cost: a step for each disk that a request touches, with three divisions.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{read_keys, KeyError, KeyTable, Nanos};
 
-use super::controller::{units_at_most, whole_unit, Scheme};
+use super::controller::{units_at_most, whole_unit, Controller, JoinedKeys, Scheme};
 use super::members::{Members, Pieces};
+use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
+
+/// Its row in the registry.
+pub const ROW: ArrayRow = ArrayRow {
+    name: "raid0",
+    summary: "one queue; requests are cut at stripe units",
+    source: "Chen et al., RAID, ACM Computing Surveys 26(2), 1994 (level 0)",
+    keys: KeyTable::of::<JoinedKeys>(),
+    kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
+        let keys: JoinedKeys = read_keys(keys)?;
+        Ok(Box::new(Controller::try_new(Raid0::try_new(count, unit_sectors)?, count, member, keys.queue_depth)?))
+    }),
+};
 
 /// The scheme.
 #[derive(Debug, Clone)]

@@ -17,11 +17,43 @@
 //!
 //! Cost: a step for each unit, of a degraded one for each disk; one for each disk at the end.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
-use super::controller::{units_at_most, whole_unit, Scheme};
+use super::controller::{units_at_most, whole_unit, Controller, Scheme};
 use super::members::{then, Members, Pieces};
+use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
+
+/// Its row in the registry.
+pub const ROW: ArrayRow = ArrayRow {
+    name: "raid5",
+    summary: "one queue; units and their parity in turn (left-symmetric), with one disk failed if need be",
+    source: "Lee and Katz, parity placements, ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994 (level 5)",
+    keys: KeyTable::of::<Raid5Keys>(),
+    kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
+        let Raid5Keys { queue_depth, failed } = read_keys(keys)?;
+        if let Some(disk) = failed.filter(|disk| *disk >= count) {
+            let allowed = format!("a whole number from 0 to {}", count.max(1) - 1);
+            return Err(KeyError::new("failed", format!("{disk} is out of range"), allowed));
+        }
+        let raid5 = Raid5::try_new(count, unit_sectors, failed.map(|disk| disk as usize))?;
+        Ok(Box::new(Controller::try_new(raid5, count, member, queue_depth)?))
+    }),
+};
+
+keys! {
+    /// Keys of `raid5`.
+    pub struct Raid5Keys {
+        /// Commands that the controller has under way at once.
+        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve at once"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub queue_depth: Option<u32> = None,
+        /// The disk that is missing, from 0.
+        #[schemars(extend("x-absent" = "none: no disk is missing"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub failed: Option<u32> = None,
+    }
+}
 
 /// The scheme.
 #[derive(Debug, Clone)]

@@ -3,11 +3,14 @@
 //! A drive that was measured over a slower bus than its own has the measured time beside the rate of its maker's data
 //! sheet, `data_sheet_bytes_per_second`; `rate` selects one of the two.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, KeyError, Nanos};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Table;
 
 use super::geometry::{Access, Zone};
 use super::rotation::Tick;
-use crate::keys::Keys;
+use crate::time::Time;
 use crate::SECTOR_BYTES;
 
 /// Time of a sector at a byte a second.
@@ -16,8 +19,33 @@ const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 /// Bytes a second at most: keeps [`Bus::time`] within its arithmetic.
 const RATE_MAX: u64 = u64::MAX >> 20;
 
-/// The key of the maker's rate.
-const SHEET: &str = "data_sheet_bytes_per_second";
+/// Which of two rates holds.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum RateOf {
+    #[default]
+    Measured,
+    DataSheet,
+}
+
+keys! {
+    /// The bus to the host; one of bytes_per_second and sector_time says how fast it is.
+    pub(super) struct BusKeys {
+        /// Its rate.
+        #[schemars(range(min = 1, max = RATE_MAX))]
+        bytes_per_second: Option<u64>,
+        /// Of one sector.
+        sector_time: Option<Time>,
+        /// Of one sector that is written; as sector_time if absent.
+        write_sector_time: Option<Time>,
+        /// Its maker's rate, where it was measured over a slower bus.
+        #[schemars(range(min = 1, max = RATE_MAX))]
+        data_sheet_bytes_per_second: Option<u64>,
+        /// Which of two rates holds.
+        #[serde(default)]
+        rate: RateOf
+    }
+}
 
 /// How fast data cross the bus.
 #[derive(Debug, Clone, Copy)]
@@ -33,29 +61,24 @@ impl Bus {
     ///
     /// # Errors
     /// The key at fault.
-    pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        let measured = if keys.has("sector_time") {
-            if keys.has("bytes_per_second") {
-                return Err(KeyError::new("bytes_per_second", "beside sector_time", "one of the two"));
-            }
-            let read = keys.time_or_zero("sector_time")?;
-            Bus::Sector([read, keys.or("write_sector_time", read, Keys::time_or_zero)?])
-        } else {
-            Self::of_rate(keys.whole("bytes_per_second", 1, RATE_MAX)?)
-        };
-        let sheet = keys.whole_if(SHEET, 1, RATE_MAX)?;
-        let from_sheet =
-            keys.or("rate", false, |keys, key| keys.choice(key, &[("measured", false), ("data-sheet", true)]))?;
-        let bus = match (from_sheet, sheet) {
-            (false, _) => measured,
-            (true, Some(rate)) => Self::of_rate(rate),
-            (true, None) => {
+    pub fn read(table: Table) -> Result<Self, KeyError> {
+        let keys: BusKeys = read_keys(table)?;
+        match (keys.rate, keys.data_sheet_bytes_per_second, keys.sector_time, keys.bytes_per_second) {
+            (_, _, Some(_), Some(_)) => Err(KeyError::new("bytes_per_second", "beside sector_time", "one of the two")),
+            (RateOf::DataSheet, Some(rate), ..) => Ok(Self::of_rate(rate)),
+            (RateOf::DataSheet, None, ..) => {
                 let allowed = "bus.data_sheet_bytes_per_second beside it";
-                return Err(KeyError::new("rate", "is data-sheet, and the profile has no such rate", allowed));
+                Err(KeyError::new("rate", "is data-sheet, and the profile has no such rate", allowed))
             }
-        };
-        keys.finish(&["bytes_per_second", "sector_time", "write_sector_time", SHEET, "rate"])?;
-        Ok(bus)
+            (_, _, Some(read), _) => Ok(Bus::Sector([read.0, keys.write_sector_time.unwrap_or(read).0])),
+            (_, _, None, Some(rate)) if keys.write_sector_time.is_none() => Ok(Self::of_rate(rate)),
+            (_, _, None, Some(_)) => {
+                Err(KeyError::new("write_sector_time", "there is no sector_time", "sector_time beside it"))
+            }
+            (_, _, None, None) => {
+                Err(KeyError::new("bytes_per_second", "is missing", "one of bytes_per_second, sector_time"))
+            }
+        }
     }
 
     fn of_rate(rate: u64) -> Self {

@@ -19,26 +19,49 @@
 //! Cost: a read within a page two or three divisions; others a step for each page, of reads at most one for each
 //! channel. No allocation after building, integers only. Memory: 8 bytes a channel and a page of the buffer.
 
-use headstart_types::Nanos;
+use headstart_types::{read_keys, KeyTable, Nanos};
 
+use super::flash_keys::{self, FlashKeys};
+use crate::driver_cost;
+use crate::row::Model;
 use crate::{Device, Request, Service, SECTOR_BYTES};
+
+/// The row of `nvme` in the registry.
+pub const NVME: Model = Model {
+    name: "nvme",
+    driver_cost: driver_cost::NVME,
+    summary: "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
+    source: "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
+    keys: KeyTable::with_text::<FlashKeys>(flash_keys::NVME),
+    make: |keys| Ok(Box::new(Flash::new(&read_keys(keys)?))),
+};
+
+/// The row of `sata-ssd`.
+pub const SATA_SSD: Model = Model {
+    name: "sata-ssd",
+    driver_cost: driver_cost::SCSI,
+    summary: "SATA solid-state drive, 1 TB: as nvme, with command queueing 32 deep and a link of 550 MB/s",
+    source: "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
+    keys: KeyTable::with_text::<FlashKeys>(flash_keys::SATA_SSD),
+    make: |keys| Ok(Box::new(Flash::new(&read_keys(keys)?))),
+};
 
 /// The fixed numbers of a drive, as `flash_keys.rs` has checked them.
 #[derive(Debug, Clone)]
-pub(crate) struct Parameters {
-    pub capacity_sectors: u64,
-    pub page_sectors: u64,
-    pub channels: u64,
-    pub read_time: Nanos,
-    pub program_time: Nanos,
-    pub read_overhead: Nanos,
-    pub write_overhead: Nanos,
-    pub link_bytes_per_second: u64,
-    pub link_command: Nanos,
-    pub duplex: bool,
-    pub queue_depth: u32,
+struct Parameters {
+    capacity_sectors: u64,
+    page_sectors: u64,
+    channels: u64,
+    read_time: Nanos,
+    program_time: Nanos,
+    read_overhead: Nanos,
+    write_overhead: Nanos,
+    link_bytes_per_second: u64,
+    link_command: Nanos,
+    duplex: bool,
+    queue_depth: u32,
     /// Pages of the write buffer; 0 for none.
-    pub buffer_pages: u64,
+    buffer_pages: u64,
 }
 
 /// A solid-state drive.
@@ -82,7 +105,21 @@ struct Passage {
 }
 
 impl Flash {
-    pub(crate) fn new(parameters: Parameters) -> Self {
+    pub(crate) fn new(keys: &FlashKeys) -> Self {
+        let parameters = Parameters {
+            capacity_sectors: keys.capacity.0 / SECTOR_BYTES,
+            page_sectors: keys.page_size.0 / SECTOR_BYTES,
+            channels: keys.channels,
+            read_time: keys.read_time,
+            program_time: keys.program_time,
+            read_overhead: keys.read_overhead,
+            write_overhead: keys.write_overhead,
+            link_bytes_per_second: keys.link_bytes_per_second,
+            link_command: keys.link_command,
+            duplex: keys.duplex,
+            queue_depth: keys.queue_depth,
+            buffer_pages: keys.write_buffer.0.div_ceil(keys.page_size.0),
+        };
         let buffer = WriteBuffer {
             leaves: vec![Nanos::ZERO; parameters.buffer_pages as usize],
             left: Nanos::ZERO,

@@ -14,15 +14,20 @@
 //! they have; a profile's spares of a track or cylinder are few. A passage breaks at a sector that was remapped in the
 //! field, which lies elsewhere, and behind a slipped track, over which the head moves: see [`Zone::run_end`].
 
-use headstart_types::Nanos;
+use headstart_types::{keys, Nanos};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::rotation::Rotation;
 use super::sparing::{Extent, Scheme, Sparing};
+use crate::limits::{CYLINDERS_MAX, SECTORS_PER_TRACK_MAX};
 
 /// The order of surfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mapping {
     /// The same on every cylinder.
+    #[default]
     Forward,
     /// Backward on odd cylinders, counted from the zone's first.
     Serpentine,
@@ -30,29 +35,52 @@ pub enum Mapping {
     SerpentineCylinder,
 }
 
-/// A zone as the profile describes it.
-#[derive(Debug, Clone)]
-pub struct ZoneShape {
-    /// First cylinder.
-    pub first_cylinder: u32,
-    /// Cylinders of the zone.
-    pub cylinders: u32,
-    /// Sectors of a track.
-    pub sectors_per_track: u32,
-    /// Offset of a track's first sector against the track before, in sectors.
-    pub track_skew: u32,
-    /// The same from the last track of a cylinder to the first of the next.
-    pub cylinder_skew: u32,
-    /// Angle of the first sector, in sectors.
-    pub offset: u32,
-    /// Sectors at the front without data.
-    pub reserved: u64,
-    /// Spares of each region, and sectors slipped and remapped: see `sparing.rs`.
-    pub spares: u64,
-    /// Physical sectors passed over, sorted.
-    pub slips: Vec<u64>,
-    /// Physical sectors remapped in the field: (bad, replacement).
-    pub defects: Vec<(u64, u64)>,
+/// Most sectors that a zone may say something of.
+const SECTORS_MAX: u64 = 1 << 40;
+
+keys! {
+    /// A zone as the profile describes it.
+    pub(crate) struct ZoneShape {
+        /// Cylinders of the zone.
+        #[schemars(range(min = 1, max = CYLINDERS_MAX))]
+        pub cylinders: u32,
+        /// Sectors of a track.
+        #[schemars(range(min = 1, max = SECTORS_PER_TRACK_MAX))]
+        pub sectors_per_track: u32,
+        /// Offset of a track's first sector against the track before, in sectors.
+        pub track_skew: u32,
+        /// The same from the last track of a cylinder to the first of the next.
+        pub cylinder_skew: u32,
+        /// First cylinder; the one behind the zone before if absent.
+        #[schemars(range(max = CYLINDERS_MAX))]
+        pub first_cylinder: Option<u32>,
+        /// Angle of the first sector, in sectors.
+        #[serde(default)]
+        pub offset: u32,
+        /// Sectors at the front without data.
+        #[serde(default)]
+        #[schemars(range(max = SECTORS_MAX))]
+        pub reserved: u64,
+        /// Spares of each region.
+        #[serde(default)]
+        #[schemars(range(max = SECTORS_MAX))]
+        pub spares: u64,
+        /// Physical sectors passed over.
+        #[serde(default)]
+        #[schemars(inner(range(max = SECTORS_MAX)))]
+        pub slips: Vec<u64>,
+        /// Physical sectors remapped in the field: bad, replacement.
+        #[serde(default)]
+        #[schemars(inner(inner(range(max = SECTORS_MAX))))]
+        pub defects: Vec<[u64; 2]>
+    }
+}
+
+impl ZoneShape {
+    /// The cylinder behind it, once it has its first.
+    pub fn end(&self) -> u32 {
+        self.first_cylinder.unwrap_or(0).saturating_add(self.cylinders)
+    }
 }
 
 /// What all zones of a drive share.
@@ -160,7 +188,7 @@ impl Zone {
         let mut zone = Self {
             first,
             end,
-            first_cylinder: shape.first_cylinder,
+            first_cylinder: shape.first_cylinder.unwrap_or(0),
             cylinders: shape.cylinders,
             rotation,
             track_sectors,
@@ -186,8 +214,8 @@ impl Zone {
         Some(zone)
     }
 
-    fn remap(&mut self, defects: &[(u64, u64)], unit: u64) {
-        for (bad, replacement) in defects {
+    fn remap(&mut self, defects: &[[u64; 2]], unit: u64) {
+        for [bad, replacement] in defects {
             for index in 0..unit {
                 let (bad, replacement) = (bad * unit + index, replacement * unit + index);
                 let sector = self.sparing.rank(bad);

@@ -3,7 +3,7 @@
 mod arm;
 mod bus;
 pub mod flash;
-pub mod flash_keys;
+mod flash_keys;
 pub mod geometry;
 pub mod mechanical;
 pub mod object_store;
@@ -14,6 +14,7 @@ pub mod rotation;
 pub mod seek;
 mod segmented;
 mod segments;
+pub mod shipped;
 mod single;
 mod sparing;
 pub mod stream;

@@ -13,15 +13,14 @@
 //! Cost: for every other request two random words, a logarithm and a sine; for each an exponential. Constant
 //! latency: none of it. Memory: a few hundred bytes.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toml::Table;
 
-use crate::keys::Keys;
+use crate::driver_cost;
+use crate::limits::TIME_MAX;
+use crate::row::Model;
 use crate::{Device, Request, Service, SECTOR_BYTES};
-
-const OBJECT_STORE: &str = include_str!("../../profiles/remote/object-store.toml");
 
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
@@ -29,15 +28,47 @@ const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
 /// No normal number that 53 random bits give is further from zero: sqrt(2 * 53 ln 2) = 8.571...
 const NORMAL_MAX: f64 = 8.58;
 
-/// No request waits longer for its first byte.
-const LATENCY_MAX: Nanos = Nanos(3_600_000_000_000);
-
 const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// The shipped numbers of `object-store`.
-#[must_use]
-pub fn object_store() -> Table {
-    OBJECT_STORE.parse().expect("the shipped profile is TOML")
+/// Its row in the registry.
+pub const ROW: Model = Model {
+    name: "object-store",
+    driver_cost: driver_cost::HTTP,
+    summary: "object store over the network: random time to the first byte, then a rate, on parallel connections",
+    source: "Amazon S3 User Guide, performance; guesses named in profiles/remote/object-store.toml",
+    keys: KeyTable::with_text::<ObjectStoreKeys>(include_str!("../../profiles/remote/object-store.toml")),
+    make: |keys| Ok(Box::new(ObjectStore::new(&read_keys(keys)?))),
+};
+
+keys! {
+    /// Keys of `object-store`.
+    pub(crate) struct ObjectStoreKeys {
+        /// To the first byte: the median.
+        #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
+        latency: Nanos,
+        /// To the first byte: the 99th percentile.
+        #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
+        latency_p99: Nanos,
+        /// Rate of one connection.
+        #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
+        connection_bytes_per_second: u64,
+        /// Requests at once.
+        #[schemars(range(min = 1, max = 65_536))]
+        connections: u32,
+        /// Reads admitted a second; 0 for any number.
+        #[schemars(range(max = 1_000_000_000))]
+        reads_per_second: u64,
+        /// Writes admitted a second; 0 for any number.
+        #[schemars(range(max = 1_000_000_000))]
+        writes_per_second: u64
+    }
+    impl check = |keys| match keys.latency_p99 < keys.latency {
+        true => {
+            let problem = format!("{} is below the median", keys.latency_p99);
+            Err(KeyError::new("latency_p99", problem, format!("a time from {}", keys.latency)))
+        }
+        false => Ok(()),
+    };
 }
 
 /// An object store.
@@ -52,38 +83,14 @@ pub struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// The store of a complete set of keys.
-    ///
-    /// # Errors
-    /// The key that is missing, unknown, or has a value that no store can have.
-    pub fn from_table(table: Table) -> Result<Self, KeyError> {
-        const KNOWN: [&str; 6] = [
-            "latency",
-            "latency_p99",
-            "connection_bytes_per_second",
-            "connections",
-            "reads_per_second",
-            "writes_per_second",
-        ];
-        let mut keys = Keys::new(table);
-        let median = keys.time("latency")?;
-        let p99 = keys.time("latency_p99")?;
-        if p99 < median {
-            let problem = format!("{p99} is below the median");
-            return Err(KeyError::new("latency_p99", problem, format!("a time from {median}")));
-        }
-        let store = Self {
-            latency: Latency::new(median, p99),
-            bytes_per_second: keys.whole("connection_bytes_per_second", 1_000, 1_000_000_000_000)?,
-            connections: keys.whole("connections", 1, 65_536)? as u32,
-            limits: [
-                Limit::new(keys.whole("reads_per_second", 0, SECOND.0)?),
-                Limit::new(keys.whole("writes_per_second", 0, SECOND.0)?),
-            ],
+    pub(crate) fn new(keys: &ObjectStoreKeys) -> Self {
+        Self {
+            latency: Latency::new(keys.latency, keys.latency_p99),
+            bytes_per_second: keys.connection_bytes_per_second,
+            connections: keys.connections,
+            limits: [Limit::new(keys.reads_per_second), Limit::new(keys.writes_per_second)],
             head_sector: 0,
-        };
-        keys.finish(&KNOWN)?;
-        Ok(store)
+        }
     }
 
     /// Time of `sectors` sectors on a connection, rounded up.
@@ -172,7 +179,7 @@ impl Latency {
         let normal = self.normal();
         let drawn = self.median.0 as f64 * libm::exp(self.sigma * normal);
         // The conversion saturates.
-        Nanos((drawn + 0.5) as u64).min(LATENCY_MAX)
+        Nanos((drawn + 0.5) as u64).min(TIME_MAX)
     }
 
     /// A standard normal number, after Box and Muller, Annals of Mathematical Statistics 29(2), 1958.
@@ -270,8 +277,8 @@ mod tests {
         let radius = (-2.0 * libm::log(1.0 / (1u64 << 53) as f64)).sqrt();
         assert!(radius < NORMAL_MAX, "{radius}");
         // As wide as can be asked for: no draw overflows.
-        let mut widest = Latency::new(Nanos(1), LATENCY_MAX);
-        assert!((0..10_000).all(|_| widest.draw() <= LATENCY_MAX));
+        let mut widest = Latency::new(Nanos(1), TIME_MAX);
+        assert!((0..10_000).all(|_| widest.draw() <= TIME_MAX));
         assert_eq!(widest.least(), Nanos::ZERO);
     }
 

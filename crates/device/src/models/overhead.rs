@@ -4,9 +4,11 @@
 //! Patt measured them ("On-line extraction of SCSI disk drive parameters", SIGMETRICS 1995, section 5), and what
 //! older drives add for leaving the bus and coming back to it. A profile may give one time for all instead.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, property_names, read_keys, KeyError, Keys, Nanos};
+use schemars::JsonSchema;
+use toml::Table;
 
-use crate::keys::Keys;
+use crate::time::Time;
 
 /// What a command costs beside media and bus. The pairs: after a read, after a write.
 #[derive(Debug, Clone, Default)]
@@ -33,88 +35,139 @@ pub(crate) struct Overheads {
     pub extra: Option<ExtraDisconnect>,
 }
 
-/// A write that leaves the bus between command and data, when it follows a write elsewhere.
-#[derive(Debug, Clone)]
-pub(crate) struct ExtraDisconnect {
-    pub command: Nanos,
-    pub disconnect: Nanos,
-    pub pause: Nanos,
-    pub second_disconnect: Nanos,
-    pub seek_delta: Nanos,
+keys! {
+    /// A write that leaves the bus between command and data, when it follows a write elsewhere.
+    pub(crate) struct ExtraDisconnect {
+        /// In place of the command's overhead.
+        pub command: Time,
+        /// Leaving the bus.
+        pub disconnect: Time,
+        /// Away from the bus.
+        pub pause: Time,
+        /// Leaving it again.
+        pub second_disconnect: Time,
+        /// What the arm has moved before.
+        #[serde(default)]
+        pub seek_delta: Time
+    }
 }
 
-const EIGHT: [&str; 8] = [
-    "read_hit_after_read",
-    "read_hit_after_write",
-    "read_miss_after_read",
-    "read_miss_after_write",
-    "write_hit_after_read",
-    "write_hit_after_write",
-    "write_miss_after_read",
-    "write_miss_after_write",
-];
+keys! {
+    /// One overhead for all.
+    pub(super) struct OneOverhead {
+        /// Of every command.
+        overhead: Time
+    }
+}
 
-const REST: [&str; 10] = [
-    "per_request",
-    "read_completion",
-    "write_completion",
-    "data_preparation",
-    "first_reselect",
-    "other_reselect",
-    "read_disconnect_after_read",
-    "read_disconnect_after_write",
-    "write_disconnect",
-    "minimum_seek",
-];
+keys! {
+    /// An overhead for each kind of command, by what was before it.
+    pub(super) struct EachOverhead {
+        /// Of a read in the buffer, after a read.
+        read_hit_after_read: Time,
+        /// Of a read in the buffer, after a write.
+        read_hit_after_write: Time,
+        /// Of a read not in the buffer, after a read.
+        read_miss_after_read: Time,
+        /// Of a read not in the buffer, after a write.
+        read_miss_after_write: Time,
+        /// Of a write in the buffer, after a read.
+        write_hit_after_read: Time,
+        /// Of a write in the buffer, after a write.
+        write_hit_after_write: Time,
+        /// Of a write not in the buffer, after a read.
+        write_miss_after_read: Time,
+        /// Of a write not in the buffer, after a write.
+        write_miss_after_write: Time,
+        /// Of every request, beside these.
+        #[serde(default)]
+        per_request: Time,
+        /// After the last sector of a read crossed the bus.
+        #[serde(default)]
+        read_completion: Time,
+        /// After the last sector of a write crossed the bus.
+        #[serde(default)]
+        write_completion: Time,
+        /// Before the first sector crosses the bus.
+        #[serde(default)]
+        data_preparation: Time,
+        /// Coming back to the bus, the first time.
+        #[serde(default)]
+        first_reselect: Time,
+        /// Coming back to the bus, later.
+        #[serde(default)]
+        other_reselect: Time,
+        /// Leaving the bus.
+        #[serde(default)]
+        read_disconnect_after_read: Time,
+        /// Leaving the bus.
+        #[serde(default)]
+        read_disconnect_after_write: Time,
+        /// Leaving the bus.
+        #[serde(default)]
+        write_disconnect: Time,
+        /// No write's arm movement counts less than this.
+        #[serde(default)]
+        minimum_seek: Time,
+        /// A write that leaves the bus between command and data.
+        extra_write_disconnect: Option<ExtraDisconnect>
+    }
+}
+
+impl From<OneOverhead> for Overheads {
+    fn from(keys: OneOverhead) -> Self {
+        let one = [keys.overhead.0; 2];
+        Self { read_hit: one, read_miss: one, write_hit: one, write_miss: one, ..Self::default() }
+    }
+}
+
+impl From<EachOverhead> for Overheads {
+    fn from(keys: EachOverhead) -> Self {
+        let pair =
+            |after_read: Time, after_write: Time| [after_read, after_write].map(|time| time.0 + keys.per_request.0);
+        Self {
+            read_hit: pair(keys.read_hit_after_read, keys.read_hit_after_write),
+            read_miss: pair(keys.read_miss_after_read, keys.read_miss_after_write),
+            write_hit: pair(keys.write_hit_after_read, keys.write_hit_after_write),
+            write_miss: pair(keys.write_miss_after_read, keys.write_miss_after_write),
+            read_completion: keys.read_completion.0,
+            write_completion: keys.write_completion.0,
+            data_preparation: keys.data_preparation.0,
+            first_reselect: keys.first_reselect.0,
+            other_reselect: keys.other_reselect.0,
+            read_disconnect: [keys.read_disconnect_after_read.0, keys.read_disconnect_after_write.0],
+            write_disconnect: keys.write_disconnect.0,
+            minimum_seek: keys.minimum_seek.0,
+            extra: keys.extra_write_disconnect,
+        }
+    }
+}
+
+/// The two forms.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code)]
+pub(super) enum Forms {
+    One(OneOverhead),
+    Each(EachOverhead),
+}
+
+/// The keys that exclude `overhead`.
+pub(super) fn has_each(table: &Table) -> bool {
+    property_names(EachOverhead::schema()).into_iter().any(|key| table.contains_key(key))
+}
 
 impl Overheads {
-    /// The keys that exclude `overhead`.
-    pub const EACH: [&[&str]; 3] = [&EIGHT, &REST, &["extra_write_disconnect"]];
-
     /// From the `controller` table of a profile.
     ///
     /// # Errors
     /// The key at fault.
-    pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        if !Self::EACH.concat().iter().any(|key| keys.has(key)) {
-            let one = [keys.time_or_zero("overhead")?; 2];
-            keys.finish(&["overhead"])?;
-            return Ok(Self { read_hit: one, read_miss: one, write_hit: one, write_miss: one, ..Self::default() });
+    pub fn read(table: Table) -> Result<Self, KeyError> {
+        match (has_each(&table), table.contains_key("overhead")) {
+            (true, true) => Err(KeyError::new("overhead", "beside overheads of each kind", "one of the two")),
+            (true, false) => Ok(read_keys::<EachOverhead>(table)?.into()),
+            (false, _) => Ok(read_keys::<OneOverhead>(table)?.into()),
         }
-        if keys.has("overhead") {
-            return Err(KeyError::new("overhead", "beside overheads of each kind", "one of the two"));
-        }
-        let mut eight = [Nanos::ZERO; 8];
-        for (time, key) in eight.iter_mut().zip(EIGHT) {
-            *time = keys.time_or_zero(key)?;
-        }
-        let mut rest = [Nanos::ZERO; 10];
-        for (time, key) in rest.iter_mut().zip(REST) {
-            *time = keys.or(key, Nanos::ZERO, Keys::time_or_zero)?;
-        }
-        let extra = if keys.has("extra_write_disconnect") {
-            let table = keys.table("extra_write_disconnect")?;
-            Some(ExtraDisconnect::from_keys(table).map_err(|error| error.within("extra_write_disconnect"))?)
-        } else {
-            None
-        };
-        keys.finish(&Self::EACH.concat())?;
-        let pair = |index: usize| [eight[index] + rest[0], eight[index + 1] + rest[0]];
-        Ok(Self {
-            read_hit: pair(0),
-            read_miss: pair(2),
-            write_hit: pair(4),
-            write_miss: pair(6),
-            read_completion: rest[1],
-            write_completion: rest[2],
-            data_preparation: rest[3],
-            first_reselect: rest[4],
-            other_reselect: rest[5],
-            read_disconnect: [rest[6], rest[7]],
-            write_disconnect: rest[8],
-            minimum_seek: rest[9],
-            extra,
-        })
     }
 
     /// All that the controller takes for a read whose command takes so long.
@@ -138,20 +191,6 @@ impl Overheads {
     pub fn least(&self) -> Nanos {
         let all = [self.read_hit, self.read_miss, self.write_hit, self.write_miss];
         let least = all.into_iter().flatten().min().unwrap_or_default();
-        self.extra.as_ref().map_or(least, |extra| least.min(extra.command))
-    }
-}
-
-impl ExtraDisconnect {
-    fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        let extra = Self {
-            command: keys.time_or_zero("command")?,
-            disconnect: keys.time_or_zero("disconnect")?,
-            pause: keys.time_or_zero("pause")?,
-            second_disconnect: keys.time_or_zero("second_disconnect")?,
-            seek_delta: keys.or("seek_delta", Nanos::ZERO, Keys::time_or_zero)?,
-        };
-        keys.finish(&["command", "disconnect", "pause", "second_disconnect", "seek_delta"])?;
-        Ok(extra)
+        self.extra.as_ref().map_or(least, |extra| least.min(extra.command.0))
     }
 }

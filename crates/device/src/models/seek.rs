@@ -15,9 +15,128 @@
 
 use std::sync::Arc;
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, take_key, KeyError, Nanos};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Table;
 
-use crate::keys::{Keys, TIME_MAX};
+use crate::limits::{DISTANCE_MAX, TIME_MAX};
+use crate::time::Time;
+
+/// What is known of a drive's curve.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Form {
+    RootLinear,
+    Table,
+    MinAverageMax,
+    Line,
+    Sum,
+    Constant,
+}
+
+/// The forms with their keys.
+#[derive(JsonSchema)]
+#[schemars(tag = "form", rename_all = "kebab-case")]
+#[allow(dead_code)]
+pub(super) enum Forms {
+    RootLinear(RootLinear),
+    Table(Measured),
+    MinAverageMax(ThreePoints),
+    Line(ThreePoints),
+    Sum(Sum),
+    Constant(Constant),
+}
+
+keys! {
+    /// a + b sqrt(d) up to the boundary, c + e d beyond.
+    pub(super) struct RootLinear {
+        /// Where the arm begins to coast, in cylinders.
+        boundary: u32,
+        /// a and b.
+        root: [Time; 2],
+        /// c and e.
+        linear: [Time; 2],
+        /// The first distances one by one, in milliseconds.
+        #[serde(default)]
+        #[schemars(inner(range(min = 0.0, max = 3_600_000.0)))]
+        first_ms: Vec<f64>
+    }
+}
+
+keys! {
+    /// Measured times, straight lines between them.
+    pub(super) struct Measured {
+        /// Rising, in cylinders.
+        #[schemars(inner(range(min = 1, max = DISTANCE_MAX)), length(min = 2))]
+        distances: Vec<u64>,
+        /// One for each distance.
+        #[schemars(inner(range(min = 0.0, max = 3_600_000.0)))]
+        times_ms: Vec<f64>
+    }
+    impl check = |keys| {
+        let Measured { distances, times_ms } = keys;
+        if distances.len() != times_ms.len() {
+            let problem = format!("{} times for {} distances", times_ms.len(), distances.len());
+            return Err(KeyError::new("times_ms", problem, "one time for each distance"));
+        }
+        match distances.windows(2).find(|pair| pair[0] >= pair[1]) {
+            Some(pair) => {
+                Err(KeyError::new("distances", format!("{} after {}", pair[1], pair[0]), "rising distances"))
+            }
+            None => Ok(()),
+        }
+    };
+}
+
+keys! {
+    /// What a data sheet says.
+    pub(super) struct ThreePoints {
+        /// To the next cylinder.
+        minimum: Time,
+        /// Of all pairs of cylinders.
+        average: Time,
+        /// Over all cylinders.
+        maximum: Time
+    }
+    impl check = |keys| {
+        let [minimum, average, maximum] = keys.times();
+        let rising = "minimum <= average <= maximum";
+        if average < minimum {
+            return Err(KeyError::new("average", format!("{average} is below minimum"), rising));
+        }
+        match maximum < average {
+            true => Err(KeyError::new("maximum", format!("{maximum} is below average"), rising)),
+            false => Ok(()),
+        }
+    };
+}
+
+impl ThreePoints {
+    fn times(&self) -> [Nanos; 3] {
+        [self.minimum.0, self.average.0, self.maximum.0]
+    }
+}
+
+keys! {
+    /// constant + linear d + root sqrt(d).
+    pub(super) struct Sum {
+        /// Of any distance.
+        constant: Time,
+        /// Of each cylinder.
+        linear: Time,
+        /// Of the root of the distance.
+        root: Time
+    }
+}
+
+keys! {
+    /// One time for all distances.
+    pub(super) struct Constant {
+        /// Of any distance.
+        time: Time
+    }
+}
 
 /// Seek time of each distance; distance 0 takes none.
 #[derive(Debug, Clone)]
@@ -28,48 +147,34 @@ impl SeekTable {
     ///
     /// # Errors
     /// The key at fault.
-    pub(crate) fn from_keys(mut keys: Keys, cylinders: u32) -> Result<Self, KeyError> {
-        const FORMS: &str = "\"root-linear\", \"table\", \"min-average-max\", \"line\", \"sum\" or \"constant\"";
-        let form = keys.text("form", FORMS)?;
-        match form.as_str() {
-            "root-linear" => Self::read_root_linear(keys, cylinders),
-            "table" => Self::read_table(keys, cylinders),
-            "min-average-max" => {
-                let [minimum, average, maximum] = three_points(keys)?;
-                Ok(Self::min_average_max(cylinders, minimum, average, maximum))
+    pub(crate) fn read(mut table: Table, cylinders: u32) -> Result<Self, KeyError> {
+        Ok(match take_key(&mut table, "form")? {
+            Form::RootLinear => {
+                let RootLinear { boundary, root, linear, first_ms } = read_keys(table)?;
+                let first: Vec<Nanos> = first_ms.into_iter().map(Nanos::from_millis_f64).collect();
+                Self::root_linear(cylinders, boundary, root.map(|time| time.0), linear.map(|time| time.0), &first)
             }
-            "line" => {
-                let [minimum, average, maximum] = three_points(keys)?;
-                Ok(Self::line(cylinders, minimum, average, maximum))
+            Form::Table => {
+                let Measured { distances, times_ms } = read_keys(table)?;
+                let points = distances.into_iter().zip(times_ms.into_iter().map(Nanos::from_millis_f64));
+                Self::interpolate(cylinders, &points.collect::<Vec<_>>())
             }
-            "sum" => {
-                let (constant, linear, root) =
-                    (keys.time_or_zero("constant")?, keys.time_or_zero("linear")?, keys.time_or_zero("root")?);
-                keys.finish(&["form", "constant", "linear", "root"])?;
-                let time = |d: u32| constant + scaled(linear, d) + scaled_root(root, d);
-                Ok(Self::tabulate(cylinders, time))
+            Form::MinAverageMax => Self::min_average_max(cylinders, read_keys::<ThreePoints>(table)?.times()),
+            Form::Line => Self::line(cylinders, read_keys::<ThreePoints>(table)?.times()),
+            Form::Sum => {
+                let Sum { constant, linear, root } = read_keys(table)?;
+                Self::tabulate(cylinders, |d| constant.0 + scaled(linear.0, d) + scaled_root(root.0, d))
             }
-            "constant" => {
-                let time = keys.time_or_zero("time")?;
-                keys.finish(&["form", "time"])?;
-                Ok(Self::tabulate(cylinders, |_| time))
+            Form::Constant => {
+                let Constant { time } = read_keys(table)?;
+                Self::tabulate(cylinders, |_| time.0)
             }
-            _ => Err(KeyError::new("form", format!("unknown form \"{form}\""), FORMS)),
-        }
+        })
     }
 
     /// No seek takes longer than [`TIME_MAX`], however steep the curve.
     fn tabulate(cylinders: u32, time: impl Fn(u32) -> Nanos) -> Self {
         Self((0..cylinders).map(|d| if d == 0 { Nanos::ZERO } else { time(d).min(TIME_MAX) }).collect())
-    }
-
-    fn read_root_linear(mut keys: Keys, cylinders: u32) -> Result<Self, KeyError> {
-        let boundary = keys.whole("boundary", 0, u64::from(u32::MAX))? as u32;
-        let root = keys.two_times("root")?;
-        let linear = keys.two_times("linear")?;
-        let first = if keys.has("first_ms") { keys.milliseconds("first_ms")? } else { Vec::new() };
-        keys.finish(&["form", "boundary", "root", "linear", "first_ms"])?;
-        Ok(Self::root_linear(cylinders, boundary, root, linear, &first))
     }
 
     /// `first` one by one, then `root[0] + root[1] sqrt(d)` up to `boundary`, `linear[0] + linear[1] d` beyond.
@@ -79,25 +184,6 @@ impl SeekTable {
             None if d <= boundary => root[0] + scaled_root(root[1], d),
             None => linear[0] + scaled(linear[1], d),
         })
-    }
-
-    fn read_table(mut keys: Keys, cylinders: u32) -> Result<Self, KeyError> {
-        let distances = keys.wholes("distances", 1, 100_000_000)?;
-        let times = keys.milliseconds("times_ms")?;
-        keys.finish(&["form", "distances", "times_ms"])?;
-        if distances.len() != times.len() {
-            let problem = format!("{} times for {} distances", times.len(), distances.len());
-            return Err(KeyError::new("times_ms", problem, "one time for each distance"));
-        }
-        if let Some(index) = distances.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let problem = format!("{} after {}", distances[index + 1], distances[index]);
-            return Err(KeyError::new("distances", problem, "rising distances"));
-        }
-        if distances.len() < 2 {
-            return Err(KeyError::new("distances", "too few", "at least two"));
-        }
-        let points: Vec<(u64, Nanos)> = distances.into_iter().zip(times).collect();
-        Ok(Self::interpolate(cylinders, &points))
     }
 
     /// Straight lines between `points` and on beyond the last two; the first time below the first distance. The
@@ -124,8 +210,8 @@ impl SeekTable {
     }
 
     /// Lee and Katz: a = (-10 min + 15 avg - 5 max) / (3 sqrt(C)), b = (7 min - 15 avg + 8 max) / (3 C).
-    fn min_average_max(cylinders: u32, minimum: Nanos, average: Nanos, maximum: Nanos) -> Self {
-        let [min, avg, max] = [minimum, average, maximum].map(|time| time.0 as f64);
+    fn min_average_max(cylinders: u32, times: [Nanos; 3]) -> Self {
+        let [min, avg, max] = times.map(|time| time.0 as f64);
         let all = f64::from(cylinders);
         let root = (15.0 * avg - 10.0 * min - 5.0 * max) / (3.0 * all.sqrt());
         let linear = (7.0 * min - 15.0 * avg + 8.0 * max) / (3.0 * all);
@@ -135,7 +221,7 @@ impl SeekTable {
         })
     }
 
-    fn line(cylinders: u32, minimum: Nanos, average: Nanos, maximum: Nanos) -> Self {
+    fn line(cylinders: u32, [minimum, average, maximum]: [Nanos; 3]) -> Self {
         let third = u64::from(cylinders / 3).max(2);
         let last = u64::from(cylinders.saturating_sub(1)).max(third + 1);
         Self::interpolate(cylinders, &[(1, minimum), (third, average), (last, maximum)])
@@ -162,22 +248,6 @@ fn scaled(scale: Nanos, distance: u32) -> Nanos {
 
 fn scaled_root(scale: Nanos, distance: u32) -> Nanos {
     Nanos((scale.0 as f64 * f64::from(distance).sqrt()).round() as u64)
-}
-
-fn three_points(mut keys: Keys) -> Result<[Nanos; 3], KeyError> {
-    const KEYS: [&str; 3] = ["minimum", "average", "maximum"];
-    let mut times = [Nanos::ZERO; 3];
-    for (time, key) in times.iter_mut().zip(KEYS) {
-        *time = keys.time_or_zero(key)?;
-    }
-    keys.finish(&["form", "minimum", "average", "maximum"])?;
-    for index in 1..3 {
-        if times[index] < times[index - 1] {
-            let problem = format!("{} is below {}", times[index], KEYS[index - 1]);
-            return Err(KeyError::new(KEYS[index], problem, "minimum <= average <= maximum"));
-        }
-    }
-    Ok(times)
 }
 
 #[cfg(test)]
@@ -229,8 +299,7 @@ mod tests {
             "form = 'table'\ndistances = [1, 2]\ntimes_ms = [1, 3_600_000]",
             "form = 'min-average-max'\nminimum = '1ms'\naverage = '2ms'\nmaximum = '1h'",
         ] {
-            let keys = Keys::new(seek.parse().expect("TOML"));
-            let table = SeekTable::from_keys(keys, 10_000_000).expect("a curve");
+            let table = SeekTable::read(seek.parse().expect("TOML"), 10_000_000).expect("a curve");
             assert!(table.time(9_999_999) * 2 > hour && table.times().iter().all(|time| *time <= hour), "{seek}");
             assert!(seek.contains("min") || table.times().is_sorted(), "{seek}");
         }
@@ -239,13 +308,13 @@ mod tests {
     #[test]
     fn three_numbers_of_a_data_sheet() {
         // C = 900, min 2, avg 10, max 18: a = (-20 + 150 - 90) / 90 = 4/9, b = (14 - 150 + 144) / 2700 = 8/2700.
-        let table = SeekTable::min_average_max(900, ms(2.0), ms(10.0), ms(18.0));
+        let table = SeekTable::min_average_max(900, [ms(2.0), ms(10.0), ms(18.0)]);
         assert_eq!(table.time(1), ms(2.0));
         assert_eq!(table.time(101), Nanos(6_740_741)); // 2 + 4/9 * 10 + 8/2700 * 100 = 2 + 4.444444 + 0.296296
         let pairs = |d: usize| 2.0 * (900 - d) as f64;
         let mean = (1..900).map(|d| pairs(d) * table.time(d as u32).0 as f64).sum::<f64>() / (900.0 * 900.0);
         assert!((mean / 1e6 - 10.0).abs() < 0.1, "{mean}");
-        let lines = SeekTable::line(900, ms(2.0), ms(10.0), ms(18.0));
+        let lines = SeekTable::line(900, [ms(2.0), ms(10.0), ms(18.0)]);
         assert_eq!([lines.time(1), lines.time(300), lines.time(899)], [ms(2.0), ms(10.0), ms(18.0)]);
     }
 }

@@ -111,7 +111,7 @@ impl Segmented {
         Self {
             segments: Segments::new(&buffer),
             reading: None,
-            pending: Vec::with_capacity(buffer.write_segments),
+            pending: Vec::with_capacity(buffer.write_segments()),
             written: Nanos::ZERO,
             rest: Place { cylinder: 0, surface: 0 },
             after_write: false,

@@ -1,14 +1,17 @@
 //! The segments of a drive's buffer: what each holds, and which is given up next.
 
-use headstart_types::KeyError;
+use headstart_types::{keys, within_range, KeyError};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::arm::Arm;
-use crate::keys::Keys;
 use crate::Request;
 
 /// How far the head reads ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadAhead {
+    /// Not at all.
     None,
     /// To the end of the track.
     Track,
@@ -21,7 +24,8 @@ pub(crate) enum ReadAhead {
 }
 
 /// When a write is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Reporting {
     /// When it is on the media.
     Media,
@@ -31,131 +35,120 @@ pub(crate) enum Reporting {
     Buffer,
 }
 
-/// The numbers of a segmented buffer.
-#[derive(Debug, Clone)]
-pub(crate) struct Buffer {
-    pub segments: usize,
-    /// Sectors of a segment.
-    pub size: u64,
-    pub write_segments: usize,
-    /// The last segment takes all writes, and nothing else.
-    pub write_apart: bool,
-    pub read_ahead: ReadAhead,
-    /// Sectors read ahead before another request may break it off.
-    pub minimum: u64,
-    pub maximum: Option<u64>,
-    pub keep_requested: bool,
-    pub drop_requested: bool,
-    pub read_ahead_on_hit: bool,
-    pub read_before: bool,
-    /// Reads, writes: sectors are taken in the order in which they pass.
-    pub zero_latency: [bool; 2],
-    pub reporting: Reporting,
-    pub combine: bool,
-    pub hit_on_written: bool,
-    pub hit_under_way: bool,
-    /// A read that starts ahead of the stream is served by reading on where that is sooner: see `segmented.rs`.
-    pub hit_ahead: bool,
-    pub partial_hit: bool,
-    pub caching: bool,
-    pub stop_within_sector: bool,
-    /// The head goes on reading ahead while the controller takes in the next read: see `segmented.rs`.
-    pub read_during_overhead: bool,
-    /// Part of the request (or of the segment) that must be in before it starts to cross the bus.
-    pub read_watermark: f64,
-    pub watermark_of_segment: bool,
+/// What a watermark is a part of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WatermarkOf {
+    #[default]
+    Request,
+    Segment,
 }
 
 /// Segments at most: a hit is looked for in all of them.
 const SEGMENTS_MAX: u64 = 1_000;
 
-const KEYS: [&str; 23] = [
-    "segments",
-    "segment_sectors",
-    "write_segments",
-    "write_segment_apart",
-    "read_ahead",
-    "read_ahead_minimum",
-    "read_ahead_maximum",
-    "keep_requested",
-    "drop_requested",
-    "read_ahead_on_hit",
-    "read_before",
-    "zero_latency_read",
-    "zero_latency_write",
-    "write_reporting",
-    "combine_writes",
-    "hit_on_written",
-    "hit_under_way",
-    "hit_ahead",
-    "partial_hit",
-    "caching",
-    "stop_within_sector",
-    "read_during_overhead",
-    "read_watermark",
-];
+/// Sectors of a segment at most.
+const SECTORS_MAX: u64 = 1 << 31;
 
-impl Buffer {
-    /// From the `buffer` table of a profile.
-    ///
-    /// # Errors
-    /// The key at fault.
-    pub fn from_keys(mut keys: Keys) -> Result<Self, KeyError> {
-        const SECTORS_MAX: u64 = 1 << 31;
-        let segments = keys.whole("segments", 1, SEGMENTS_MAX)?;
-        let size = keys.whole("segment_sectors", 1, SECTORS_MAX)?;
-        let write_apart = keys.or("write_segment_apart", false, Keys::boolean)?;
-        if write_apart && segments < 2 {
+fn yes() -> bool {
+    true
+}
+
+keys! {
+    /// A buffer of several segments.
+    pub(crate) struct Buffer {
+        /// Segments.
+        #[schemars(range(min = 1, max = SEGMENTS_MAX))]
+        pub segments: usize,
+        /// Sectors of a segment.
+        #[serde(rename = "segment_sectors")]
+        #[schemars(range(min = 1, max = SECTORS_MAX))]
+        pub size: u64,
+        /// Segments that writes may take; all if absent.
+        #[serde(default)]
+        #[schemars(range(min = 1))]
+        pub write_segments: Option<usize>,
+        /// The last segment takes all writes, and nothing else.
+        #[serde(default, rename = "write_segment_apart")]
+        pub write_apart: bool,
+        /// How far the head reads ahead.
+        pub read_ahead: ReadAhead,
+        /// Sectors read ahead before another request may break it off.
+        #[serde(default, rename = "read_ahead_minimum")]
+        pub minimum: u64,
+        /// Sectors read ahead at most.
+        #[serde(rename = "read_ahead_maximum")]
+        pub maximum: Option<u64>,
+        /// What was requested stays in the segment while the head reads ahead.
+        #[serde(default)]
+        pub keep_requested: bool,
+        /// What has been requested is given up.
+        #[serde(default)]
+        pub drop_requested: bool,
+        /// A hit lets the head read on.
+        #[serde(default)]
+        pub read_ahead_on_hit: bool,
+        /// What passes the head before the request's first sector is read too.
+        #[serde(default)]
+        pub read_before: bool,
+        /// Sectors of a read are taken in the order in which they pass.
+        #[serde(default)]
+        pub zero_latency_read: bool,
+        /// The same of a write.
+        #[serde(default)]
+        pub zero_latency_write: bool,
+        /// When a write is done.
+        #[serde(rename = "write_reporting")]
+        pub reporting: Reporting,
+        /// Writes that follow each other are one run.
+        #[serde(default = "yes", rename = "combine_writes")]
+        pub combine: bool,
+        /// Reads are served from written data.
+        #[serde(default = "yes")]
+        pub hit_on_written: bool,
+        /// A read of what is under way waits for it.
+        #[serde(default)]
+        pub hit_under_way: bool,
+        /// A read that starts ahead of the stream is served by reading on where that is sooner: see `segmented.rs`.
+        #[serde(default)]
+        pub hit_ahead: bool,
+        /// A read whose first part is in the buffer is served from it.
+        #[serde(default = "yes")]
+        pub partial_hit: bool,
+        /// Whether anything stays in the buffer.
+        #[serde(default = "yes")]
+        pub caching: bool,
+        /// Reading ahead stops within a sector.
+        #[serde(default)]
+        pub stop_within_sector: bool,
+        /// The head goes on reading ahead while the controller takes in the next read: see `segmented.rs`.
+        #[serde(default)]
+        pub read_during_overhead: bool,
+        /// Part of the request (or of the segment) that must be in before it starts to cross the bus.
+        #[serde(default)]
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub read_watermark: f64,
+        /// What read_watermark is a part of.
+        #[serde(default)]
+        pub watermark_of: WatermarkOf
+    }
+    impl check = |keys| {
+        if keys.write_apart && keys.segments < 2 {
             return Err(KeyError::new("write_segment_apart", "leaves no segment for reads", "at least two segments"));
         }
-        let write_segments = keys.or("write_segments", segments, |keys, key| keys.whole(key, 1, segments))?;
-        let read_ahead = keys.choice(
-            "read_ahead",
-            &[
-                ("none", ReadAhead::None),
-                ("track", ReadAhead::Track),
-                ("cylinder", ReadAhead::Cylinder),
-                ("segment", ReadAhead::Segment),
-                ("next-track", ReadAhead::NextTrack),
-            ],
-        )?;
-        let minimum = keys.or("read_ahead_minimum", 0, |keys, key| keys.whole(key, 0, size))?;
-        let maximum =
-            if keys.has("read_ahead_maximum") { Some(keys.whole("read_ahead_maximum", 0, size)?) } else { None };
-        let reporting = keys.choice(
-            "write_reporting",
-            &[("media", Reporting::Media), ("append", Reporting::Append), ("buffer", Reporting::Buffer)],
-        )?;
-        let of = [("request", false), ("segment", true)];
-        let watermark_of_segment = keys.or("watermark_of", false, |keys, key| keys.choice(key, &of))?;
-        let mut flag = |key: &str, default: bool| keys.or(key, default, Keys::boolean);
-        let buffer = Self {
-            segments: segments as usize,
-            size,
-            write_segments: if write_apart { 1 } else { write_segments as usize },
-            write_apart,
-            read_ahead,
-            minimum,
-            maximum,
-            keep_requested: flag("keep_requested", false)?,
-            drop_requested: flag("drop_requested", false)?,
-            read_ahead_on_hit: flag("read_ahead_on_hit", false)?,
-            read_before: flag("read_before", false)?,
-            zero_latency: [flag("zero_latency_read", false)?, flag("zero_latency_write", false)?],
-            reporting,
-            combine: flag("combine_writes", true)?,
-            hit_on_written: flag("hit_on_written", true)?,
-            hit_under_way: flag("hit_under_way", false)?,
-            hit_ahead: flag("hit_ahead", false)?,
-            partial_hit: flag("partial_hit", true)?,
-            caching: flag("caching", true)?,
-            stop_within_sector: flag("stop_within_sector", false)?,
-            read_during_overhead: flag("read_during_overhead", false)?,
-            read_watermark: keys.or("read_watermark", 0.0, Keys::fraction)?,
-            watermark_of_segment,
-        };
-        keys.finish(&[&KEYS[..], &["watermark_of"]].concat())?;
-        Ok(buffer)
+        within_range("write_segments", keys.write_segments() as u64, 1..=keys.segments as u64)?;
+        within_range("read_ahead_minimum", keys.minimum, 0..=keys.size)?;
+        within_range("read_ahead_maximum", keys.maximum.unwrap_or(0), 0..=keys.size)
+    };
+}
+
+impl Buffer {
+    /// How many segments writes may take.
+    pub fn write_segments(&self) -> usize {
+        match self.write_apart {
+            true => 1,
+            false => self.write_segments.unwrap_or(self.segments),
+        }
     }
 
     /// See [`crate::Device::divide_buffer`].
@@ -170,7 +163,7 @@ impl Buffer {
         Ok(Self {
             segments: segments as usize,
             size,
-            write_segments: self.write_segments.min(segments as usize),
+            write_segments: Some(self.write_segments().min(segments as usize)),
             minimum: self.minimum.min(size),
             maximum: self.maximum.map(|maximum| maximum.min(size)),
             ..self.clone()
@@ -194,7 +187,7 @@ impl Buffer {
         if self.read_watermark == 0.0 {
             return 1;
         }
-        let of = if self.watermark_of_segment { self.size } else { self.size.min(u64::from(sectors)) };
+        let of = if self.watermark_of == WatermarkOf::Segment { self.size } else { self.size.min(u64::from(sectors)) };
         (of as f64 * self.read_watermark) as u64
     }
 

@@ -10,6 +10,28 @@
 //! extracted drives come with them. Differences: spares at a cylinder's front are counted in both directions,
 //! and a region with more slips than spares spills into the next one instead of failing.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The names of the schemes in a profile.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Named {
+    #[default]
+    None,
+    Tracks,
+    Track,
+    Cylinder,
+    CylinderSlipToEnd,
+    CylinderFront,
+    CylinderFrontSlipToEnd,
+    End,
+    /// Completed by its length, `sparing_range`.
+    Range,
+    Zone,
+    ZoneSlipToEnd,
+}
+
 /// Where a drive keeps its spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
@@ -38,20 +60,22 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The schemes by their names in a profile; "range" is completed by its length.
-    pub const NAMES: [(&'static str, Scheme); 11] = [
-        ("none", Scheme::None),
-        ("tracks", Scheme::Tracks),
-        ("track", Scheme::Track),
-        ("cylinder", Scheme::Cylinder { front: false, slip_to_end: false }),
-        ("cylinder-slip-to-end", Scheme::Cylinder { front: false, slip_to_end: true }),
-        ("cylinder-front", Scheme::Cylinder { front: true, slip_to_end: false }),
-        ("cylinder-front-slip-to-end", Scheme::Cylinder { front: true, slip_to_end: true }),
-        ("end", Scheme::End),
-        ("range", Scheme::Range(1)),
-        ("zone", Scheme::Zone { slip_to_end: false }),
-        ("zone-slip-to-end", Scheme::Zone { slip_to_end: true }),
-    ];
+    /// The scheme of a name; `range` cylinders, where it has ranges.
+    pub(crate) fn of(name: Named, range: u32) -> Self {
+        match name {
+            Named::None => Scheme::None,
+            Named::Tracks => Scheme::Tracks,
+            Named::Track => Scheme::Track,
+            Named::Cylinder => Scheme::Cylinder { front: false, slip_to_end: false },
+            Named::CylinderSlipToEnd => Scheme::Cylinder { front: false, slip_to_end: true },
+            Named::CylinderFront => Scheme::Cylinder { front: true, slip_to_end: false },
+            Named::CylinderFrontSlipToEnd => Scheme::Cylinder { front: true, slip_to_end: true },
+            Named::End => Scheme::End,
+            Named::Range => Scheme::Range(range),
+            Named::Zone => Scheme::Zone { slip_to_end: false },
+            Named::ZoneSlipToEnd => Scheme::Zone { slip_to_end: true },
+        }
+    }
 
     fn slips_to_end(self) -> bool {
         matches!(

@@ -1,10 +1,30 @@
 //! Every request takes the same time: the fetch time F of kimbrel96's theory (section 2.1), or a device that
 //! is known by one number only. Whatever the size, place and order of requests.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
-use crate::keys::Keys;
+use crate::driver_cost;
+use crate::row::Model;
 use crate::{Device, Request, Service};
+
+/// Its row in the registry.
+pub const ROW: Model = Model {
+    name: "uniform",
+    driver_cost: driver_cost::THEORETICAL,
+    summary: "every request takes the same time: key fetch_time",
+    source: "kimbrel96 section 2.1, the theoretical model",
+    keys: KeyTable::with_text::<UniformKeys>(""),
+    make: |keys| Ok(Box::new(Uniform::new(read_keys::<UniformKeys>(keys)?.fetch_time))),
+};
+
+keys! {
+    /// Keys of `uniform`.
+    struct UniformKeys {
+        /// What any request takes.
+        #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
+        fetch_time: Nanos
+    }
+}
 
 /// A device with one service time.
 #[derive(Debug, Clone)]
@@ -18,17 +38,6 @@ impl Uniform {
     #[must_use]
     pub fn new(fetch_time: Nanos) -> Self {
         Self { fetch_time, head: 0 }
-    }
-
-    /// From the keys of a scenario: `fetch_time`.
-    ///
-    /// # Errors
-    /// The key that is missing, malformed or unknown.
-    pub fn from_keys(table: toml::Table) -> Result<Self, KeyError> {
-        let mut keys = Keys::new(table);
-        let fetch_time = keys.time("fetch_time")?;
-        keys.finish(&["fetch_time"])?;
-        Ok(Self::new(fetch_time))
     }
 }
 

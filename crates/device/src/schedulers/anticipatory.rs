@@ -23,15 +23,52 @@
 //! No promise: a stream of near reads holds the device for a batch, and expiry lets one request through at a time.
 //! O(log n) for each request, O(log processes) more.
 
-use headstart_types::{KeyError, Nanos};
-use toml::Table;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::batches::Batches;
 use super::history::History;
 use super::merging::{Handle, MergeQueue, Pushed, Rules, READS, WRITES};
 use super::{Next, Queued, Scheduler};
-use crate::keys::Keys;
+use crate::row::SchedulerRow;
+use crate::time::Time;
 use crate::{Device, Request};
+
+/// The row of `anticipatory` in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "anticipatory",
+    summary: "Linux 2.6's anticipatory: waits a moment for the next read of a process, where that is known",
+    keys: KeyTable::of::<AnticipatoryKeys>(),
+    build: |keys| Ok(Box::new(Anticipatory::new(&read_keys(keys)?, false))),
+};
+
+/// The row of `anticipatory-blind`.
+pub const BLIND: SchedulerRow = SchedulerRow {
+    name: "anticipatory-blind",
+    summary: "as anticipatory, taking all requests for one process's, as below virtual machines and file servers",
+    keys: KeyTable::of::<AnticipatoryKeys>(),
+    build: |keys| Ok(Box::new(Anticipatory::new(&read_keys(keys)?, true))),
+};
+
+keys! {
+    /// Keys of `anticipatory` and `anticipatory-blind`. The defaults are Linux's.
+    pub struct AnticipatoryKeys {
+        /// How long the device is kept idle for a process's next read.
+        pub wait: Time = Time::from_millis(6),
+        /// A read that has waited for this long comes first.
+        pub read_expire: Time = Time::from_millis(125),
+        /// The same of a write.
+        pub write_expire: Time = Time::from_millis(250),
+        /// How long reads are served before writes that wait.
+        pub read_batch: Time = Time::from_millis(500),
+        /// How long writes are served before reads that wait.
+        pub write_batch: Time = Time::from_millis(125),
+        /// Merge requests that touch.
+        pub merge: bool = true,
+        /// Most sectors of a merged request.
+        #[schemars(range(min = 1))]
+        pub max_sectors: u32 = 1024,
+    }
+}
 
 /// Sectors behind which a request is not near.
 const BACK_MAX: u64 = 1 << 20;
@@ -80,49 +117,22 @@ struct Settings {
 }
 
 impl Anticipatory {
-    /// Linux's defaults.
+    /// An empty queue; `blind` to processes.
     #[must_use]
-    pub fn defaults() -> Table {
-        let mut table = Table::new();
-        let times = [("read_expire", "125ms"), ("write_expire", "250ms"), ("read_batch", "500ms")];
-        for (key, value) in [("wait", "6ms")].into_iter().chain(times).chain([("write_batch", "125ms")]) {
-            table.insert(key.into(), value.into());
-        }
-        table.insert("merge".into(), true.into());
-        table.insert("max_sectors".into(), 1024.into());
-        table
-    }
-
-    /// An empty queue from `keys` laid over the defaults; `blind` to processes.
-    ///
-    /// # Errors
-    /// The key that is malformed or unknown.
-    pub fn from_keys(keys: Table, blind: bool) -> Result<Self, KeyError> {
-        let defaults = Self::defaults();
-        let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
-        let mut table = defaults.clone();
-        table.extend(keys);
-        let mut keys = Keys::new(table);
-        let reads = keys.time_or_zero("read_expire")?;
-        let expire = [reads, reads, keys.time_or_zero("write_expire")?];
-        let wait = keys.time_or_zero("wait")?;
-        let (read_batch, write_batch) = (keys.time_or_zero("read_batch")?, keys.time_or_zero("write_batch")?);
-        let merge = keys.boolean("merge")?;
-        let sectors_max = keys.whole("max_sectors", 1, u32::MAX.into())? as u32;
-        keys.finish(&known)?;
-        let settings = Settings { wait, expire, blind };
-        let rules = Rules { back_merges: merge, front_merges: merge, sectors_max, classes: false };
-        Ok(Self {
-            queue: MergeQueue::new(rules),
+    pub fn new(keys: &AnticipatoryKeys, blind: bool) -> Self {
+        let expire = [keys.read_expire.0, keys.read_expire.0, keys.write_expire.0];
+        let &AnticipatoryKeys { merge, max_sectors: sectors_max, .. } = keys;
+        Self {
+            queue: MergeQueue::new(Rules { back_merges: merge, front_merges: merge, sectors_max, classes: false }),
             history: History::default(),
-            settings,
+            settings: Settings { wait: keys.wait.0, expire, blind },
             status: Status::Off,
             process: None,
             ended: None,
             last_end: [0; 3],
             checked: [Nanos::ZERO; 3],
-            batches: Batches::new(read_batch, write_batch),
-        })
+            batches: Batches::new(keys.read_batch.0, keys.write_batch.0),
+        }
     }
 
     fn process_of(&self, request: &Request) -> Option<u32> {

@@ -20,11 +20,39 @@
 
 use std::mem;
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::sweep::Sweep;
-use super::{Next, Promise, Queued, Scheduler, Stroke};
+use super::{without_keys, Next, Promise, Queued, Scheduler, Stroke};
+use crate::row::SchedulerRow;
 use crate::{Device, Request};
+
+/// The row of `cscan` in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "cscan",
+    summary: "upward by sector number, then again from the lowest; full_stroke = true goes over the whole disk",
+    keys: KeyTable::of::<CscanKeys>(),
+    build: |keys| Ok(Box::new(Cscan::new(read_keys::<CscanKeys>(keys)?.full_stroke))),
+};
+
+/// The row of `clook`.
+pub const CLOOK: SchedulerRow = SchedulerRow {
+    name: "clook",
+    summary: "as cscan, never beyond the last request",
+    keys: KeyTable::NONE,
+    build: |keys| without_keys(keys, Cscan::new(false)),
+};
+
+keys! {
+    /// Keys of `cscan`.
+    pub struct CscanKeys {
+        /// The arm goes to the end of the disk and to its first sector before it starts again.
+        // Not written into resolved scenarios: the golden results are older than the key.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[schemars(extend("default" = false))]
+        pub full_stroke: bool = false,
+    }
+}
 
 /// The circular sweep.
 #[derive(Debug, Clone, Default)]

@@ -19,13 +19,58 @@
 //! Expiry is no deadline: an expired request waits for its elders, a batch or more each (see [`Promise`]).
 //! O(log n) for each request; nothing is allocated once warm.
 
-use headstart_types::{KeyError, Nanos};
-use toml::Table;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::merging::{Handle, MergeQueue, Rules, PREFETCHES, READS, WRITES};
 use super::{Next, Promise, Queued, Scheduler};
-use crate::keys::Keys;
+use crate::row::SchedulerRow;
+use crate::time::Time;
 use crate::{Device, Request};
+
+/// Its row in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "deadline",
+    summary: "Linux 2.6's deadline: batches by sector with merging, reads first, expiries",
+    keys: KeyTable::of::<DeadlineKeys>(),
+    build: |keys| Ok(Box::new(Deadline::new(&read_keys(keys)?))),
+};
+
+/// Which requests give way to demand reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// None: prefetches are reads like others, as in Linux.
+    None,
+    /// Prefetches, while a demand read waits; they may starve.
+    DemandFirst,
+}
+
+keys! {
+    /// Keys of `deadline`. The defaults are Linux's, with our priorities off.
+    pub struct DeadlineKeys {
+        /// A read that has waited for this long comes first in the next batch of reads.
+        pub read_expire: Time = Time::from_millis(500),
+        /// The same of a write.
+        pub write_expire: Time = Time::from_millis(5000),
+        /// Most requests of a batch (`fifo_batch`).
+        #[schemars(range(min = 1, max = 1_000_000))]
+        pub batch: u32 = 16,
+        /// How often reads are preferred to writes that wait.
+        #[schemars(range(max = 1_000_000))]
+        pub writes_starved: u32 = 2,
+        /// Most sectors of a merged request; 512 KiB as `BLK_DEF_MAX_SECTORS`.
+        #[schemars(range(min = 1))]
+        pub max_sectors: u32 = 1024,
+        /// Merge requests that touch.
+        pub merge: bool = true,
+        /// Merge also what ends where a queued request begins.
+        pub front_merges: bool = true,
+        /// Which requests give way to demand reads.
+        pub priority: Priority = Priority::None,
+    }
+}
 
 /// Linux's deadline scheduler.
 #[derive(Debug, Clone)]
@@ -45,52 +90,19 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Linux's defaults, with our priorities off.
+    /// An empty queue.
     #[must_use]
-    pub fn defaults() -> Table {
-        let mut table = Table::new();
-        for (key, value) in [("read_expire", "500ms"), ("write_expire", "5s")] {
-            table.insert(key.into(), value.into());
-        }
-        // fifo_batch; BLK_DEF_MAX_SECTORS, 512 KiB.
-        for (key, value) in [("batch", 16), ("writes_starved", 2), ("max_sectors", 1024)] {
-            table.insert(key.into(), value.into());
-        }
-        for key in ["merge", "front_merges"] {
-            table.insert(key.into(), true.into());
-        }
-        table.insert("priority".into(), "none".into());
-        table
-    }
-
-    /// An empty queue from `keys` laid over the defaults.
-    ///
-    /// # Errors
-    /// The key that is malformed or unknown.
-    pub fn from_keys(keys: Table) -> Result<Self, KeyError> {
-        let defaults = Self::defaults();
-        let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
-        let mut table = defaults.clone();
-        table.extend(keys);
-        let mut keys = Keys::new(table);
-        let reads = keys.time_or_zero("read_expire")?;
-        let writes = keys.time_or_zero("write_expire")?;
-        let batch = keys.whole("batch", 1, 1_000_000)? as u32;
-        let writes_starved = keys.whole("writes_starved", 0, 1_000_000)? as u32;
-        let sectors_max = keys.whole("max_sectors", 1, u32::MAX.into())? as u32;
-        let merge = keys.boolean("merge")?;
-        let front_merges = keys.boolean("front_merges")? && merge;
-        const PRIORITIES: &str = "\"none\" or \"demand-first\"";
-        let demand_first = match keys.text("priority", PRIORITIES)?.as_str() {
-            "none" => false,
-            "demand-first" => true,
-            other => return Err(KeyError::new("priority", format!("\"{other}\" is neither"), PRIORITIES)),
-        };
-        keys.finish(&known)?;
-        let rules = Rules { back_merges: merge, front_merges, sectors_max, classes: demand_first };
-        let queue = MergeQueue::new(rules);
-        let expire = [reads, reads, writes];
-        Ok(Self { queue, expire, batch, writes_starved, demand_first, batching: 0, starved: 0, last_end: 0 })
+    pub fn new(keys: &DeadlineKeys) -> Self {
+        let demand_first = keys.priority == Priority::DemandFirst;
+        let queue = MergeQueue::new(Rules {
+            back_merges: keys.merge,
+            front_merges: keys.front_merges && keys.merge,
+            sectors_max: keys.max_sectors,
+            classes: demand_first,
+        });
+        let expire = [keys.read_expire.0, keys.read_expire.0, keys.write_expire.0];
+        let &DeadlineKeys { batch, writes_starved, .. } = keys;
+        Self { queue, expire, batch, writes_starved, demand_first, batching: 0, starved: 0, last_end: 0 }
     }
 
     /// The lane of reads to serve from: what is waited for comes first.

@@ -2,10 +2,19 @@
 
 use std::collections::VecDeque;
 
-use headstart_types::Nanos;
+use headstart_types::{KeyTable, Nanos};
 
-use super::{Next, Promise, Queued, Scheduler};
+use super::{without_keys, Next, Promise, Queued, Scheduler};
+use crate::row::SchedulerRow;
 use crate::{Device, Request};
+
+/// Its row in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "fcfs",
+    summary: "first come, first served",
+    keys: KeyTable::NONE,
+    build: |keys| without_keys(keys, Fcfs::default()),
+};
 
 /// The queue in order of arrival.
 #[derive(Debug, Clone, Default)]

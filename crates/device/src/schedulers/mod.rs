@@ -13,9 +13,16 @@ pub mod sptf;
 pub mod sstf;
 mod sweep;
 
-use headstart_types::Nanos;
+use headstart_types::{read_keys, KeyError, Nanos, NoKeys};
+use toml::Table;
 
 use crate::{Device, Request};
+
+/// A scheduler that has no keys.
+fn without_keys(keys: Table, scheduler: impl Scheduler + 'static) -> Result<Box<dyn Scheduler>, KeyError> {
+    read_keys::<NoKeys>(keys)?;
+    Ok(Box::new(scheduler))
+}
 
 /// A request that waits for its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,36 @@
 //! than with CSCAN. A request is served in this sweep or the next, except behind an endless run of requests for
 //! one sector. Constant cost for arrivals in the sweep's order, O(log n) for others; no allocation once warm.
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::sweep::Sweep;
-use super::{Next, Promise, Queued, Scheduler, Stroke};
+use super::{without_keys, Next, Promise, Queued, Scheduler, Stroke};
+use crate::row::SchedulerRow;
 use crate::{Device, Request};
+
+/// The row of `scan` in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "scan",
+    summary: "the elevator: up and down by sector number, to the edges of the disk",
+    keys: KeyTable::of::<ScanKeys>(),
+    build: |keys| Ok(Box::new(Scan::new(read_keys::<ScanKeys>(keys)?.full_stroke))),
+};
+
+/// The row of `look`.
+pub const LOOK: SchedulerRow = SchedulerRow {
+    name: "look",
+    summary: "the elevator that turns at the last request",
+    keys: KeyTable::NONE,
+    build: |keys| without_keys(keys, Scan::new(false)),
+};
+
+keys! {
+    /// Keys of `scan`.
+    pub struct ScanKeys {
+        /// The arm goes on to the edge of the disk before it turns.
+        pub full_stroke: bool = true,
+    }
+}
 
 /// The elevator.
 #[derive(Debug, Clone, Default)]

@@ -17,10 +17,31 @@
 
 use std::collections::VecDeque;
 
-use headstart_types::Nanos;
+use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 use super::{Next, Queued, Scheduler};
+use crate::row::SchedulerRow;
 use crate::Device;
+
+/// Its row in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "sptf",
+    summary: "shortest positioning time first, as the device reckons it; age_weight favours those that wait",
+    keys: KeyTable::of::<SptfKeys>(),
+    build: |keys| {
+        let keys: SptfKeys = read_keys(keys)?;
+        Ok(Box::new(Sptf::new((keys.age_weight * ONE as f64).round() as u64)))
+    },
+};
+
+keys! {
+    /// Keys of `sptf`.
+    pub struct SptfKeys {
+        /// A wait of t counts as this times t less of positioning; 0 lets requests wait without end.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub age_weight: f64 = 0.0,
+    }
+}
 
 /// Millionths in 1.
 const ONE: i128 = 1_000_000;

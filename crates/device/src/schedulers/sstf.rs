@@ -6,11 +6,20 @@
 //!
 //! O(log n) for each request; no allocation once warm; about 90 bytes a queued request.
 
-use headstart_types::Nanos;
+use headstart_types::{KeyTable, Nanos};
 
 use super::sorted::{Key, Sorted};
-use super::{Next, Queued, Scheduler};
+use super::{without_keys, Next, Queued, Scheduler};
+use crate::row::SchedulerRow;
 use crate::{Device, Request};
+
+/// Its row in the registry.
+pub const ROW: SchedulerRow = SchedulerRow {
+    name: "sstf",
+    summary: "shortest seek first: the sector nearest to the head",
+    keys: KeyTable::NONE,
+    build: |keys| without_keys(keys, Sstf::default()),
+};
 
 /// The queue by place.
 #[derive(Debug, Clone, Default)]

@@ -42,11 +42,11 @@ pub fn load(most: usize) -> impl Strategy<Value = Vec<Load>> {
 /// Every row of the registry with its defaults.
 pub fn every_model() -> Vec<(String, Box<dyn Device>)> {
     let build = |row: &headstart_device::Model| {
-        let mut keys = (row.defaults)();
+        let mut keys = row.keys.defaults();
         if row.name == "uniform" {
             keys.insert("fetch_time".into(), "2ms".into());
         }
-        (row.name.to_owned(), (row.build)(keys).unwrap())
+        (row.name.to_owned(), row.build(keys).unwrap())
     };
     MODELS.iter().map(build).collect()
 }

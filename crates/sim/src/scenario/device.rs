@@ -1,9 +1,16 @@
 //! Section `[device]`.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use headstart_device::ArrayRow;
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{as_text_if_any, keys, property_names, read_keys, within_range, Bytes, KeyError, Keys};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
 
+use super::named::Named;
 use super::{Input, WorkloadKeys};
 
 /// The disks.
@@ -45,8 +52,8 @@ impl DeviceKeys {
     }
 }
 
-impl std::fmt::Debug for DeviceKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for DeviceKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, count, scheduler, .. } = self;
         write!(f, "{count} {model} ({}), {scheduler}", self.array.name)
     }
@@ -72,166 +79,228 @@ pub enum CacheSegments {
     Streams,
 }
 
+impl Serialize for CacheSegments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            CacheSegments::Count(count) => serializer.serialize_u64(*count),
+            CacheSegments::Streams => serializer.serialize_str("streams"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CacheSegments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountOrName;
+
+        impl Visitor<'_> for CountOrName {
+            type Value = CacheSegments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number from 1, or \"streams\"")
+            }
+
+            fn visit_i64<E: Error>(self, count: i64) -> Result<CacheSegments, E> {
+                match count {
+                    1.. => Ok(CacheSegments::Count(count.unsigned_abs())),
+                    _ => Err(E::invalid_value(Unexpected::Signed(count), &self)),
+                }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<CacheSegments, E> {
+                match text {
+                    "streams" => Ok(CacheSegments::Streams),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(CountOrName)
+    }
+}
+
+impl JsonSchema for CacheSegments {
+    fn schema_name() -> Cow<'static, str> {
+        "CacheSegments".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "streams"}]})
+    }
+}
+
 /// Commands of the deepest queue: NVMe's limit.
-pub(super) const QUEUE_DEPTH_MAX: u32 = 65_536;
+const QUEUE_DEPTH_MAX: u32 = 65_536;
 
 /// More disks than anybody has; keeps a slip of the finger from filling the memory.
-pub(super) const DISKS_MAX: i64 = 100_000;
+const DISKS_MAX: u32 = 100_000;
+
+keys! {
+    /// The disks.
+    pub struct DeviceSection {
+        /// A name of `headstart list devices`, or the path of a profile; with keys: `{name = "uniform", fetch_time = "2ms"}`.
+        /// They may also stand in `[device]` itself.
+        model: Named = Named::bare("hp97560"),
+        /// Disks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = DISKS_MAX), extend("x-absent" = "1, or as many as layout has lists"))]
+        count: Option<u32> = None,
+        /// How the disks form one volume: independent disks (`"stripe"`, `"concat"`), each with a queue of its own, or disks
+        /// behind one controller, which policies and scheduler see as one. An array's own keys stand in a table with its
+        /// name, or in `[device]` itself.
+        array: Named = Named::bare("stripe"),
+        /// Unit of striping.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        #[schemars(extend("x-absent" = "a block"))]
+        stripe_unit: Option<Bytes> = None,
+        /// A name of `headstart list schedulers`, the host's order of a disk's queue; with keys:
+        /// `{name = "deadline", merge = false}`.
+        scheduler: Named = Named::bare("cscan"),
+        /// Commands that the drive accepts and orders itself, including the one in service. Of an array behind one
+        /// controller: commands that the controller has under way.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = QUEUE_DEPTH_MAX))]
+        #[schemars(extend("x-absent" = "none: a disk takes one command at a time"))]
+        queue_depth: Option<u32> = None,
+        /// The drive's order of its commands, where there is a queue_depth.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "\"sptf\" beside a queue_depth"))]
+        drive_scheduler: Option<Named> = None,
+        /// Segments among which the sectors of a disk's buffer are divided, evenly and rounded down: a whole number, or
+        /// `"streams"`, as many as there are processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`,
+        /// else 1). Reading ahead and segments for writes are cut to what there is then. Shriver, Small and Smith (USENIX
+        /// 1999, section 6) propose it, with 1 to 16 segments; drives whose buffer is one stream have none to divide.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "none: segments as the profile has them"))]
+        cache_segments: Option<CacheSegments> = None,
+        /// Explicit placement: names of the blocks of each disk, for inline references.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "none: blocks lie as array says"))]
+        layout: Option<Vec<Vec<String>>> = None,
+    }
+}
 
 /// Reads the section; returns it with all defaults as a table too.
-pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
-    let (model, mut model_keys) = named(&mut table, "model", "name", "hp97560")?;
-    let (scheduler, scheduler_keys) = named(&mut table, "scheduler", "name", "cscan")?;
-    let (array, mut array_keys) = named(&mut table, "array", "name", "stripe")?;
-    let array = headstart_device::array(&array)?;
-    let layout = table.remove("layout").map(read_layout).transpose()?;
-    if layout.is_some() && !matches!(workload.input, Input::References(_)) {
-        let problem = "names blocks, which only inline references have";
-        return Err(KeyError::new("layout", problem, "workload.references, or no layout"));
+pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
+    let array = headstart_device::array(name_of(&table, "array").unwrap_or("stripe"))?;
+    let row = name_of(&table, "model").and_then(headstart_device::model);
+    let has_queue = row.is_some_and(|row| row.keys.has("queue_depth"));
+    // What stands beside the model's name belongs to the array, where its queue is the controller's, or to the model.
+    let (mut own, mut array_keys, mut model_keys) = (Table::new(), Table::new(), Table::new());
+    for (key, value) in table {
+        let of_section = property_names(DeviceSection::schema()).contains(&key.as_str());
+        let of = match array.is_independent() {
+            false if array.keys.has(&key) => &mut array_keys,
+            true if has_queue && key == "queue_depth" => &mut model_keys,
+            _ if of_section => &mut own,
+            _ => &mut model_keys,
+        };
+        of.insert(key, value);
     }
-    let disks = layout.as_ref().map(Vec::len);
-    let count = match table.remove("count") {
-        None => disks.unwrap_or(1) as i64,
-        Some(Value::Integer(count)) => count,
-        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
-    };
-    if !(1..=DISKS_MAX).contains(&count) {
-        return Err(KeyError::new("count", format!("{count} disks"), format!("a whole number from 1 to {DISKS_MAX}")));
-    }
-    if disks.is_some_and(|disks| disks as i64 != count) {
-        return Err(KeyError::new("count", "differs from the disks of layout", "one list in layout for each disk"));
-    }
-    let stripe_unit = match table.remove("stripe_unit") {
-        None => Bytes(workload.block_bytes()),
-        Some(Value::String(text)) => {
-            text.parse().map_err(|problem: String| KeyError::new("stripe_unit", problem, Bytes::ALLOWED))?
-        }
-        Some(other) => return Err(KeyError::new("stripe_unit", format!("{other} has no unit"), Bytes::ALLOWED)),
-    };
-    if layout.is_some() && array.name != "stripe" {
-        let problem = "says where blocks lie, as the array does";
-        return Err(KeyError::new("layout", problem, "array = \"stripe\", or no layout"));
-    }
-    let commands = if array.is_independent() {
-        read_commands(&mut table, &model)?
-    } else {
-        // Behind one controller the queue in the middle is the controller's.
-        if table.contains_key("drive_scheduler") {
-            let problem = format!("the disks of \"{}\" have no queues of their own", array.name);
-            return Err(KeyError::new("drive_scheduler", problem, "scheduler, or an array of independent disks"));
-        }
-        let own = ["queue_depth", "failed"].into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
-        array_keys.extend(own);
-        None
-    };
-    let cache_segments = table.remove("cache_segments").map(read_cache_segments).transpose()?;
-    // What is left beside the model's name belongs to the model.
-    model_keys.extend(table);
-    let mut resolved = Table::new();
-    let defaults = headstart_device::model(&model).map_or_else(Table::new, |row| (row.defaults)());
-    let mut model_table = headstart_device::overlay(defaults, model_keys.clone());
-    model_table.insert("name".into(), model.clone().into());
-    resolved.insert("model".into(), model_table.into());
-    resolved.insert("count".into(), count.into());
-    let mut array_table = array_keys.clone();
-    array_table.insert("name".into(), array.name.into());
-    resolved.insert("array".into(), if array_keys.is_empty() { array.name.into() } else { array_table.into() });
-    resolved.insert("stripe_unit".into(), stripe_unit.to_string().into());
-    resolved.insert("scheduler".into(), scheduler_table(&scheduler, &scheduler_keys).into());
-    if let Some(commands) = &commands {
-        resolved.insert("queue_depth".into(), i64::from(commands.depth).into());
-        resolved
-            .insert("drive_scheduler".into(), scheduler_table(&commands.scheduler, &commands.scheduler_keys).into());
-    }
-    match cache_segments {
-        None => {}
-        Some(CacheSegments::Count(count)) => _ = resolved.insert("cache_segments".into(), (count as i64).into()),
-        Some(CacheSegments::Streams) => _ = resolved.insert("cache_segments".into(), "streams".into()),
-    }
-    if let Some(layout) = &layout {
-        let lists: Vec<Value> = layout.iter().map(|list| Value::from(list.clone())).collect();
-        resolved.insert("layout".into(), Value::Array(lists));
-    }
-    let count = count as u32;
+    let raw: DeviceSection = read_keys(own)?;
+    array_keys.extend(raw.array.keys.clone());
+    let model_keys: Table = raw.model.keys.clone().into_iter().chain(model_keys).collect();
+    let disks = raw.layout.as_ref().map(|lists| lists.len() as u32);
+    let count = raw.count.or(disks).unwrap_or(1);
+    raw.fits(workload, array, has_queue)?;
+    let model = raw.model.name;
+    let scheduler = raw.scheduler;
+    let drive_scheduler = raw.drive_scheduler.unwrap_or_else(|| Named::bare("sptf"));
     let keys = DeviceKeys {
-        model,
-        model_keys,
         count,
         array,
+        stripe_unit: raw.stripe_unit.unwrap_or(Bytes(workload.block_bytes())),
+        commands: raw.queue_depth.map(|depth| CommandKeys {
+            depth,
+            scheduler: drive_scheduler.name,
+            scheduler_keys: drive_scheduler.keys,
+        }),
+        cache_segments: raw.cache_segments,
+        layout: raw.layout,
+        model,
+        model_keys,
         array_keys,
-        stripe_unit,
-        scheduler,
-        scheduler_keys,
-        commands,
-        cache_segments,
-        layout,
+        scheduler: scheduler.name,
+        scheduler_keys: scheduler.keys,
     };
+    let resolved = keys.resolved();
     Ok((keys, resolved))
+}
+
+/// The name at `key`, if there is one.
+fn name_of<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
+    let value = table.get(key)?;
+    value.as_str().or_else(|| value.get("name")?.as_str())
+}
+
+impl DeviceSection {
+    /// Refuses what its keys say together.
+    fn fits(&self, workload: &WorkloadKeys, array: &ArrayRow, has_queue: bool) -> Result<(), KeyError> {
+        if let Some(lists) = &self.layout {
+            if !matches!(workload.input, Input::References(_)) {
+                let problem = "names blocks, which only inline references have";
+                return Err(KeyError::new("layout", problem, "workload.references, or no layout"));
+            }
+            let disks = lists.len() as u64;
+            if disks != u64::from(self.count.unwrap_or(disks as u32)) {
+                let allowed = "one list in layout for each disk";
+                return Err(KeyError::new("count", "differs from the disks of layout", allowed));
+            }
+            within_range("layout", disks, 1..=DISKS_MAX.into())?;
+            if array.name != "stripe" {
+                let problem = "says where blocks lie, as the array does";
+                return Err(KeyError::new("layout", problem, "array = \"stripe\", or no layout"));
+            }
+        }
+        if self.drive_scheduler.is_none() || self.queue_depth.is_some() {
+            return Ok(());
+        }
+        let (problem, allowed) = match (array.is_independent(), has_queue) {
+            (false, _) => (
+                format!("the disks of \"{}\" have no queues of their own", array.name),
+                "scheduler, or an array of independent disks",
+            ),
+            (true, true) => ("the model orders its own queue".to_owned(), "scheduler"),
+            (true, false) => ("there is no queue in the drive".to_owned(), "a queue_depth beside it"),
+        };
+        Err(KeyError::new("drive_scheduler", problem, allowed))
+    }
+}
+
+impl DeviceKeys {
+    /// The section with all defaults.
+    fn resolved(&self) -> Table {
+        let row = headstart_device::model(&self.model);
+        let defaults = row.map_or_else(Table::new, |row| row.keys.defaults());
+        let mut model = headstart_device::overlay(defaults, self.model_keys.clone());
+        model.insert("name".into(), self.model.clone().into());
+        let mut array = self.array_keys.clone();
+        array.insert("name".into(), self.array.name.into());
+        let mut resolved = Table::new();
+        resolved.insert("model".into(), model.into());
+        resolved.insert("count".into(), i64::from(self.count).into());
+        let bare = self.array_keys.is_empty();
+        resolved.insert("array".into(), if bare { self.array.name.into() } else { array.into() });
+        resolved.insert("stripe_unit".into(), self.stripe_unit.to_string().into());
+        resolved.insert("scheduler".into(), scheduler_table(&self.scheduler, &self.scheduler_keys).into());
+        if let Some(commands) = &self.commands {
+            let scheduler = scheduler_table(&commands.scheduler, &commands.scheduler_keys);
+            resolved.insert("queue_depth".into(), i64::from(commands.depth).into());
+            resolved.insert("drive_scheduler".into(), scheduler.into());
+        }
+        if let Some(segments) = self.cache_segments {
+            resolved.insert("cache_segments".into(), Value::try_from(segments).expect("a number or a name"));
+        }
+        if let Some(layout) = &self.layout {
+            resolved.insert("layout".into(), layout.clone().into());
+        }
+        resolved
+    }
 }
 
 /// A scheduler with all its keys.
 fn scheduler_table(name: &str, keys: &Table) -> Table {
     let mut table = Table::from_iter([("name".to_owned(), Value::from(name))]);
-    let row = headstart_device::scheduler(name);
-    table.extend(row.map_or_else(Table::new, |row| (row.defaults)()));
+    table.extend(headstart_device::scheduler(name).map_or_else(Table::new, |row| row.keys.defaults()));
     table.extend(keys.clone());
     table
-}
-
-/// Takes `queue_depth` and `drive_scheduler`, unless the model has a queue of its own under that name.
-fn read_commands(table: &mut Table, model: &str) -> Result<Option<CommandKeys>, KeyError> {
-    const DEPTH: &str = "a whole number from 1 to 65536";
-    let row = headstart_device::model(model);
-    if row.is_some_and(|row| (row.defaults)().contains_key("queue_depth")) {
-        return Ok(None);
-    }
-    let Some(depth) = table.remove("queue_depth") else {
-        return match table.contains_key("drive_scheduler") {
-            true => Err(KeyError::new("drive_scheduler", "there is no queue in the drive", "a queue_depth beside it")),
-            false => Ok(None),
-        };
-    };
-    let within = |depth: &u32| (1..=QUEUE_DEPTH_MAX).contains(depth);
-    let depth = match depth.as_integer().and_then(|depth| u32::try_from(depth).ok()).filter(within) {
-        Some(depth) => depth,
-        None => return Err(KeyError::new("queue_depth", format!("{depth} is outside"), DEPTH)),
-    };
-    let (scheduler, scheduler_keys) = named(table, "drive_scheduler", "name", "sptf")?;
-    Ok(Some(CommandKeys { depth, scheduler, scheduler_keys }))
-}
-
-fn read_cache_segments(value: Value) -> Result<CacheSegments, KeyError> {
-    match value {
-        Value::Integer(count) if count > 0 => Ok(CacheSegments::Count(count.unsigned_abs())),
-        Value::String(text) if text == "streams" => Ok(CacheSegments::Streams),
-        other => {
-            let allowed = "a whole number from 1, or \"streams\"";
-            Err(KeyError::new("cache_segments", format!("{other} is no number of segments"), allowed))
-        }
-    }
-}
-
-/// A thing with a name and keys, or its bare name.
-fn named(table: &mut Table, key: &str, name: &str, default: &str) -> Result<(String, Table), KeyError> {
-    match table.remove(key) {
-        None => Ok((default.to_owned(), Table::new())),
-        Some(Value::String(text)) => Ok((text, Table::new())),
-        Some(Value::Table(mut keys)) => match keys.remove(name) {
-            Some(Value::String(text)) => Ok((text, keys)),
-            _ => Err(KeyError::new(format!("{key}.{name}"), "missing", "a name")),
-        },
-        Some(other) => Err(KeyError::new(key, format!("{other} is no name"), "a name, or a table with a name")),
-    }
-}
-
-fn read_layout(value: Value) -> Result<Vec<Vec<String>>, KeyError> {
-    let refused = || KeyError::new("layout", "is no list of lists", "one list of block names for each disk");
-    let Value::Array(lists) = value else { return Err(refused()) };
-    let read = |list: Value| match list {
-        Value::Array(names) => {
-            names.into_iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(refused)).collect()
-        }
-        _ => Err(refused()),
-    };
-    lists.into_iter().map(read).collect()
 }

@@ -1,15 +1,27 @@
 //! Levels below the first: `[[level]]` from the second on.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use headstart_policy::coordinator::registry as coordinators;
 use headstart_policy::readahead::Needs;
-use headstart_types::{Bytes, KeyError, Nanos};
+use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, Nanos};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
-use super::cache::{default_name, CacheSize, SIZES};
-use super::policy::{self, named_table, text, PolicyKeys};
+use super::cache::{default_name, CacheSize};
+use super::policy::{self, named_value, PolicyKeys};
 use super::workload::WorkloadKeys;
-use crate::limits::COST_MAX;
 use headstart_engine::Link;
+
+/// The most blocks of a level.
+const BLOCKS_MAX: u32 = u32::MAX - 1;
+
+/// Ways to say how large a level is.
+const SIZES: &str = "one of blocks, size, footprint";
 
 /// A level below the first.
 #[derive(Debug, Clone)]
@@ -40,21 +52,122 @@ pub enum LowerSize {
 }
 
 /// Levels of one tier at most.
-pub(super) const CLIENTS_MAX: i64 = 10_000;
+const CLIENTS_MAX: u32 = 10_000;
 
-/// Keys of a level.
-const KEYS: [&str; 10] = [
-    "name",
-    "clients",
-    "blocks",
-    "size",
-    "footprint",
-    "policy",
-    "replacement",
-    "separate_prefetch",
-    "link",
-    "coordinator",
-];
+keys! {
+    /// A level below the first. One of blocks, size and footprint says how large it is.
+    pub struct LevelSection {
+        /// In the result, and for the sizes of levels below.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "\"L2\", \"L3\", ..."))]
+        name: Option<String> = None,
+        /// How many levels of the tier above share one; more than one needs `workload.processes = "per-pid"` or `"dealt"`.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        clients: u32 = 1,
+        /// Its size in blocks; 0: the level passes everything on. One of blocks, size and footprint is needed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(max = BLOCKS_MAX))]
+        blocks: Option<u32> = None,
+        /// `"10MiB"`, or `{level = "L1", ratio = 2}`: of the blocks of a level above.
+        #[serde(skip_serializing)]
+        size: Option<SizeKey> = None,
+        /// Its size as a share of the distinct blocks, such as 0.05.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0))]
+        footprint: Option<f64> = None,
+        /// A policy without hints, with its keys: the future of a lower level is not known.
+        #[serde(skip_serializing)]
+        #[schemars(with = "serde_json::Value")]
+        policy: Option<Value> = None,
+        /// Beside `policy`, or in it.
+        #[serde(skip_serializing)]
+        #[schemars(with = "serde_json::Value")]
+        replacement: Option<Value> = None,
+        /// Prefetches leave in requests of their own; otherwise a prefetch that follows a demanded block joins its request,
+        /// and the demand waits for both.
+        separate_prefetch: bool = false,
+        /// `{alpha = "6ms", beta = "30us"}`, to the level above: `alpha` for each request, `beta` for each page of 4 KiB.
+        link: LinkKeys = LinkKeys::default(),
+        /// A name of `headstart list coordinators`, or `{name = "pfc", queue = 0.1}` with its keys.
+        #[serde(skip_serializing)]
+        #[schemars(with = "serde_json::Value")]
+        coordinator: Option<Value> = None,
+    }
+}
+
+keys! {
+    /// To the level above.
+    pub struct LinkKeys {
+        /// For each request.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        alpha: Nanos = Nanos::ZERO,
+        /// For each page of 4 KiB.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        beta: Nanos = Nanos::ZERO,
+    }
+}
+
+keys! {
+    /// A share of the blocks of a level above.
+    pub struct RatioKeys {
+        /// A level above; the one above if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        level: Option<String> = None,
+        /// Of its blocks.
+        #[schemars(range(min = 0.0))]
+        ratio: f64 = 1.0,
+    }
+}
+
+/// The key `size` of a level.
+#[derive(Debug, Clone)]
+pub enum SizeKey {
+    /// In bytes.
+    Own(Bytes),
+    /// As a share.
+    Ratio(RatioKeys),
+}
+
+impl<'de> Deserialize<'de> for SizeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SizeOrTable;
+
+        impl<'de> Visitor<'de> for SizeOrTable {
+            type Value = SizeKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size such as \"10MiB\", or {level = \"L1\", ratio = 0.1}")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<SizeKey, E> {
+                Bytes::deserialize(text.into_deserializer()).map(SizeKey::Own)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SizeKey, A::Error> {
+                let keys = RatioKeys::deserialize(MapAccessDeserializer::new(map))?;
+                match keys.ratio >= 0.0 && keys.ratio.is_finite() {
+                    true => Ok(SizeKey::Ratio(keys)),
+                    false => Err(A::Error::invalid_value(Unexpected::Float(keys.ratio), &"a ratio from 0")),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(SizeOrTable)
+    }
+}
+
+impl JsonSchema for SizeKey {
+    fn schema_name() -> Cow<'static, str> {
+        "SizeKey".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (own, ratio) = (generator.subschema_for::<Bytes>(), generator.subschema_for::<RatioKeys>());
+        json_schema!({"anyOf": [own, ratio]})
+    }
+}
 
 /// Reads the levels below the first, whose name is `first`; returns them with all defaults as tables too.
 pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
@@ -73,69 +186,55 @@ pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<
 }
 
 fn read_one(
-    mut table: Table,
+    table: Table,
     index: usize,
     above: &[String],
     workload: &WorkloadKeys,
 ) -> Result<(LowerKeys, Table), KeyError> {
-    let name = text(&mut table, "name", &default_name(index))?;
+    let raw: LevelSection = read_keys(table)?;
+    let name = raw.name.clone().unwrap_or_else(|| default_name(index));
     if above.contains(&name) {
         return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a name of its own"));
     }
-    let clients = match table.remove("clients") {
-        None => 1,
-        Some(Value::Integer(clients)) if (1..=CLIENTS_MAX).contains(&clients) => clients as u32,
-        Some(other) => {
-            return Err(KeyError::new("clients", format!("{other} levels"), "a whole number from 1 to 10000"))
-        }
-    };
-    let (size, size_keys) = read_size(&mut table, above, workload.block_bytes())?;
-    let (policy, policy_table) = policy::read(take_policy(&mut table)?).map_err(|error| error.within("policy"))?;
+    let (size, (size_key, size_value)) = raw.size(above, workload.block_bytes())?;
+    let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
+    let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
     if policy.needs_hints() || policy.needs() == Needs::Future {
         let problem = "the future of a lower level is not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }
-    let separate_prefetch = match table.remove("separate_prefetch") {
-        None => false,
-        Some(Value::Boolean(separate)) => separate,
-        Some(other) => {
-            return Err(KeyError::new(
-                "separate_prefetch",
-                format!("{other} is neither true nor false"),
-                "true or false",
-            ))
-        }
-    };
-    let (link, link_table) = read_link(table.remove("link"))?;
-    let coordinator = named_table(&mut table, "coordinator", "none")?;
-    let row = coordinators::coordinator(&coordinator.0).map_err(|error| error.within("coordinator"))?;
-    let mut coordinator_keys = row.keys.defaults();
-    coordinator_keys.extend(coordinator.1);
-    if let Some((key, _)) = table.iter().next() {
-        return Err(KeyError::unknown_key(key, KEYS.into_iter()));
-    }
+    let (coordinator, given) = named_value(raw.coordinator.clone(), "coordinator", "none")?;
+    let row = coordinators::coordinator(&coordinator).map_err(|error| error.within("coordinator"))?;
+    let coordinator: Table = row.keys.defaults().into_iter().chain(given).collect();
     let mut resolved = Table::from_iter([("name".to_owned(), Value::from(name.clone()))]);
-    resolved.insert("clients".into(), i64::from(clients).into());
-    resolved.extend(size_keys);
+    resolved.insert("clients".into(), i64::from(raw.clients).into());
+    resolved.insert(size_key.into(), size_value);
     resolved.insert("policy".into(), policy_table.into());
-    resolved.insert("separate_prefetch".into(), separate_prefetch.into());
-    resolved.insert("link".into(), link_table.into());
-    let mut coordinator_table = Table::from_iter([("name".to_owned(), Value::from(row.name))]);
-    coordinator_table.extend(coordinator_keys.clone());
-    resolved.insert("coordinator".into(), coordinator_table.into());
-    let coordinator = (row.name, coordinator_keys);
-    Ok((LowerKeys { name, clients, size, policy, separate_prefetch, link, coordinator }, resolved))
+    resolved.insert("separate_prefetch".into(), raw.separate_prefetch.into());
+    resolved.insert("link".into(), Value::try_from(&raw.link).expect("two times"));
+    let named = [("name".to_owned(), Value::from(row.name))].into_iter().chain(coordinator.clone());
+    resolved.insert("coordinator".into(), Table::from_iter(named).into());
+    let keys = LowerKeys {
+        name,
+        clients: raw.clients,
+        size,
+        policy,
+        separate_prefetch: raw.separate_prefetch,
+        link: Link { alpha: raw.link.alpha, beta: raw.link.beta },
+        coordinator: (row.name, coordinator),
+    };
+    Ok((keys, resolved))
 }
 
-/// Takes the policy of a level, with the replacement that may stand beside it.
-pub fn take_policy(level: &mut Table) -> Result<Table, KeyError> {
-    let mut policy = match level.remove("policy") {
+/// The keys of a level's policy, with the replacement that may stand beside it.
+pub fn policy_of(policy: Option<Value>, replacement: Option<Value>) -> Result<Table, KeyError> {
+    let mut policy = match policy {
         None => Table::new(),
         Some(Value::String(name)) => Table::from_iter([("name".to_owned(), Value::String(name))]),
         Some(Value::Table(policy)) => policy,
         Some(_) => return Err(KeyError::new("policy", "is neither a name nor a table", "a policy")),
     };
-    if let Some(replacement) = level.remove("replacement") {
+    if let Some(replacement) = replacement {
         if policy.insert("replacement".into(), replacement).is_some() {
             return Err(KeyError::new("replacement", "given beside policy.replacement", "one of the two"));
         }
@@ -143,81 +242,40 @@ pub fn take_policy(level: &mut Table) -> Result<Table, KeyError> {
     Ok(policy)
 }
 
-fn read_size(table: &mut Table, above: &[String], block_bytes: u64) -> Result<(LowerSize, Table), KeyError> {
-    const ALLOWED: &str = "one of blocks, size, footprint";
-    let keys: Vec<&str> = SIZES.into_iter().filter(|key| table.contains_key(*key)).collect();
-    let [key] = keys[..] else {
-        let key = keys.get(1).copied().unwrap_or("size");
-        let problem = if keys.is_empty() { "missing" } else { "given beside another size" };
-        return Err(KeyError::new(key, problem, ALLOWED));
-    };
-    let value = table.remove(key).expect("it is there");
-    let mut resolved = value.clone();
-    let blocks = |blocks: u64| match u32::try_from(blocks) {
-        Ok(blocks) if blocks < u32::MAX => Ok(LowerSize::Own(CacheSize::Blocks(blocks))),
-        _ => Err(KeyError::new(key, format!("a cache of {blocks} blocks"), "fewer than 4294967295 blocks")),
-    };
-    let size = match (key, value) {
-        ("blocks", Value::Integer(count)) if count >= 0 => blocks(count as u64)?,
-        ("size", Value::String(text)) => {
-            let bytes: Bytes = text.parse().map_err(|problem: String| KeyError::new(key, problem, Bytes::ALLOWED))?;
-            blocks(bytes.0 / block_bytes)?
+impl LevelSection {
+    /// How large the level is, and the key that says so with its defaults.
+    fn size(&self, above: &[String], block_bytes: u64) -> Result<(LowerSize, (&'static str, Value)), KeyError> {
+        let blocks = |blocks: u64| match u32::try_from(blocks) {
+            Ok(blocks) if blocks <= BLOCKS_MAX => Ok(LowerSize::Own(CacheSize::Blocks(blocks))),
+            _ => Err(KeyError::new("size", format!("a cache of {blocks} blocks"), "fewer than 4294967295 blocks")),
+        };
+        match (self.blocks, &self.size, self.footprint) {
+            (Some(count), None, None) => Ok((blocks(count.into())?, ("blocks", i64::from(count).into()))),
+            (None, Some(SizeKey::Own(size)), None) => {
+                Ok((blocks(size.0 / block_bytes)?, ("size", size.to_string().into())))
+            }
+            (None, Some(SizeKey::Ratio(RatioKeys { level, ratio })), None) => {
+                let level = level.as_ref().unwrap_or(&above[above.len() - 1]);
+                if !above.contains(level) {
+                    let names = above.iter().map(String::as_str);
+                    return Err(KeyError::unknown("level", "level above", level, names).within("size"));
+                }
+                let resolved = RatioKeys { level: Some(level.clone()), ratio: *ratio };
+                let resolved = Value::try_from(resolved).expect("a name and a number");
+                Ok((LowerSize::Ratio(level.clone(), *ratio), ("size", resolved)))
+            }
+            (None, None, Some(share)) if share.is_finite() => {
+                Ok((LowerSize::Own(CacheSize::Footprint(share)), ("footprint", share.into())))
+            }
+            (None, None, Some(share)) => {
+                Err(KeyError::new("footprint", format!("{share} is out of range"), "a number above 0"))
+            }
+            (None, None, None) => Err(KeyError::new("size", "is missing", SIZES)),
+            _ => {
+                let given = [("size", self.size.is_some()), ("footprint", self.footprint.is_some())];
+                let key = given.iter().rfind(|(_, given)| *given).map_or("size", |(key, _)| key);
+                Err(KeyError::new(key, "given beside another size", SIZES))
+            }
         }
-        ("size", Value::Table(ratio)) => read_ratio(ratio, above).map_err(|error| error.within("size"))?,
-        ("footprint", value) => match number(&value).filter(|share| *share > 0.0 && share.is_finite()) {
-            Some(share) => LowerSize::Own(CacheSize::Footprint(share)),
-            None => return Err(KeyError::new(key, format!("{value} is out of range"), "a number above 0")),
-        },
-        (_, value) => {
-            let allowed = "blocks = a whole number from 0, size = \"10MiB\" or {level = \"L1\", ratio = 0.1}";
-            return Err(KeyError::new(key, format!("{value} is no size"), allowed));
-        }
-    };
-    if let (LowerSize::Ratio(level, ratio), Some(keys)) = (&size, resolved.as_table_mut()) {
-        keys.entry("level").or_insert_with(|| level.clone().into());
-        keys.entry("ratio").or_insert_with(|| (*ratio).into());
     }
-    Ok((size, Table::from_iter([(key.to_owned(), resolved)])))
-}
-
-fn read_ratio(mut table: Table, above: &[String]) -> Result<LowerSize, KeyError> {
-    let level = text(&mut table, "level", &above[above.len() - 1])?;
-    if !above.contains(&level) {
-        return Err(KeyError::unknown("level", "level above", &level, above.iter().map(String::as_str)));
-    }
-    let value = table.remove("ratio").unwrap_or(Value::Float(1.0));
-    if let Some((key, _)) = table.iter().next() {
-        return Err(KeyError::unknown_key(key, ["level", "ratio"].into_iter()));
-    }
-    match number(&value).filter(|ratio| *ratio >= 0.0 && ratio.is_finite()) {
-        Some(ratio) => Ok(LowerSize::Ratio(level, ratio)),
-        None => Err(KeyError::new("ratio", format!("{value} is out of range"), "a number from 0")),
-    }
-}
-
-fn number(value: &Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
-}
-
-fn read_link(value: Option<Value>) -> Result<(Link, Table), KeyError> {
-    const ALLOWED: &str = "{alpha = \"6ms\", beta = \"30us\"}";
-    let mut table = match value {
-        None => Table::new(),
-        Some(Value::Table(table)) => table,
-        Some(other) => return Err(KeyError::new("link", format!("{other} is no link"), ALLOWED)),
-    };
-    let mut cost = |key: &str| {
-        let value = text(&mut table, key, "0ns").map_err(|error| error.within("link"))?;
-        let time = value.parse::<Nanos>();
-        match time.map_err(|problem| KeyError::new(format!("link.{key}"), problem, Nanos::ALLOWED))? {
-            time if time > COST_MAX => Err(KeyError::new(format!("link.{key}"), "is too long", "at most 1h")),
-            time => Ok(time),
-        }
-    };
-    let link = Link { alpha: cost("alpha")?, beta: cost("beta")? };
-    if let Some((key, _)) = table.iter().next() {
-        return Err(KeyError::unknown_key(key, ["alpha", "beta"].into_iter()).within("link"));
-    }
-    let rows = [("alpha", link.alpha), ("beta", link.beta)];
-    Ok((link, rows.into_iter().map(|(key, time)| (key.to_owned(), Value::from(time.to_string()))).collect()))
 }

@@ -11,6 +11,7 @@ mod device;
 mod ffs;
 mod host;
 mod level;
+mod named;
 mod normal;
 mod overrides;
 mod placement;

@@ -4,7 +4,7 @@
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
-use super::level::take_policy;
+use super::level::policy_of;
 
 /// Keys of the first level.
 const FIRST_KEYS: [&str; 8] =
@@ -49,7 +49,8 @@ fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
     if let Some(key) = level.keys().find(|key| !FIRST_KEYS.contains(&key.as_str())) {
         return Err(KeyError::unknown_key(key, FIRST_KEYS.into_iter()).within("level[0]"));
     }
-    let policy = take_policy(&mut level).map_err(|error| error.within("level[0]"))?;
+    let policy = policy_of(level.remove("policy"), level.remove("replacement"));
+    let policy = policy.map_err(|error| error.within("level[0]"))?;
     table.insert("cache".into(), level.into());
     table.insert("policy".into(), policy.into());
     if !rest.is_empty() {

@@ -170,9 +170,9 @@ fn read_replacement(value: Option<Value>, default: &str) -> Result<(&'static Rep
     Ok((row, keys))
 }
 
-/// A thing with a name and keys, or its bare name, taken out of a table.
-pub fn named_table(table: &mut Table, key: &str, default: &str) -> Result<(String, Table), KeyError> {
-    match table.remove(key) {
+/// A thing with a name and keys, or its bare name.
+pub fn named_value(value: Option<Value>, key: &str, default: &str) -> Result<(String, Table), KeyError> {
+    match value {
         None => Ok((default.to_owned(), Table::new())),
         Some(Value::String(name)) => Ok((name, Table::new())),
         Some(Value::Table(mut keys)) => {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::policy::{named_table, text};
+use super::policy::{named_value, text};
 use crate::action::{ActionIssues, ActionTime};
 use crate::limits::COST_MAX;
 
@@ -207,9 +207,9 @@ fn read_count(count: Option<Value>) -> Result<Option<u32>, KeyError> {
 }
 
 fn read_pattern(table: &mut Table, count: u32) -> Result<PatternKeys, KeyError> {
-    let (name, given) = named_table(table, "pattern", "")?;
+    let (name, given) = named_value(table.remove("pattern"), "pattern", "")?;
     let row = patterns::pattern(&name)?;
-    let mut keys = (row.defaults)();
+    let mut keys = row.keys.defaults();
     keys.extend(given);
     Ok(PatternKeys { name: row.name, keys, count })
 }

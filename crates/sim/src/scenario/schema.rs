@@ -3,18 +3,17 @@
 //! Draft 7, which editors of TOML read, and without references: every table is described where it stands. What only a
 //! run can know (a trace's processes, a device's size) is not in it, nor is what sections say together.
 
-use headstart_device::{ARRAYS, MODELS, PROFILE_KEYS, SCHEDULERS};
+use headstart_device::{ProfileKeys, ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
 use headstart_trace::{patterns::PATTERNS, WORKLOADS};
-use headstart_types::{defaults_of, one_of, optional, schema_of, Bytes, KeyTable, Nanos};
+use headstart_types::{defaults_of, one_of, optional, schema_of, KeyTable, Keys};
 use serde_json::{json, Map, Value as Json};
-use toml::{Table, Value};
 
 use super::cache::CacheSection;
-use super::device::{DISKS_MAX, QUEUE_DEPTH_MAX};
+use super::device::DeviceSection;
 use super::host::HostKeys;
-use super::level::CLIENTS_MAX;
+use super::level::LevelSection;
 use super::policy::RawHints;
 use super::process::{ProcessSection, COUNT, COUNT_MAX};
 use super::workload::WorkloadSection;
@@ -52,21 +51,6 @@ fn properties(schema: &Json) -> Map<String, Json> {
     schema.get("properties").and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
-/// Keys whose types are those of their defaults; the keys of tables in it are open.
-fn inferred(defaults: &Table) -> Map<String, Json> {
-    let kind = |value: &Value| {
-        let default = serde_json::to_value(value).unwrap_or_default();
-        match value {
-            Value::Integer(_) | Value::Float(_) => json!({"type": "number", "default": default}),
-            Value::Boolean(_) => json!({"type": "boolean", "default": default}),
-            Value::String(_) | Value::Datetime(_) => json!({"type": "string", "default": default}),
-            Value::Array(_) => json!({"type": "array"}),
-            Value::Table(table) => json!({"type": "object", "properties": inferred(table)}),
-        }
-    };
-    defaults.iter().map(|(key, value)| (key.clone(), kind(value))).collect()
-}
-
 fn of_keys(keys: Map<String, Json>) -> Json {
     json!({"properties": keys})
 }
@@ -82,9 +66,13 @@ fn workload() -> Json {
     common.values_mut().filter_map(Json::as_object_mut).for_each(|property| drop(property.shift_remove("x-of-input")));
     let generated = WORKLOADS.iter().map(|row| {
         let mut keys = common.clone();
-        keys.extend(inferred(&(row.defaults)()));
+        keys.extend(properties(&row.keys.schema()));
         // A trace's think times may be asked for beside a generator of its own.
-        keys.insert("compute".into(), common["compute"].clone());
+        let mut compute = common["compute"].clone();
+        if let Some(own) = keys.get("compute").and_then(|own| own.get("default")) {
+            compute["default"] = own.clone();
+        }
+        keys.insert("compute".into(), compute);
         keys.insert("generator".into(), json!({"const": row.name, "description": row.summary}));
         for other in ["trace", "references"] {
             keys.shift_remove(other);
@@ -120,54 +108,22 @@ fn policy() -> Json {
 
 fn levels(policy: &Json) -> Json {
     let mut keys = properties(&KeyTable::of::<CacheSection>().schema());
-    let size = json!({"anyOf": [schema_of::<Bytes>(), {
-        "type": "object", "additionalProperties": false,
-        "properties": {
-            "level": {"type": "string", "description": "A level above; the one above if absent."},
-            "ratio": {"type": "number", "minimum": 0, "default": 1.0, "description": "Of its blocks."},
-        },
-    }]});
-    keys.insert("size".into(), optional(size, "In bytes, or a share of the blocks of a level above.", None));
-    keys.shift_remove("name");
-    let of_all = [
-        (
-            "name",
-            json!({"type": "string", "description": "In the result, and for the sizes of levels below; L1, L2, ... if absent."}),
-        ),
-        (
-            "clients",
-            json!({
-                "type": "integer", "minimum": 1, "maximum": CLIENTS_MAX, "default": 1,
-                "description": "How many levels of the tier above share one; more than one needs several processes.",
-            }),
-        ),
-        ("policy", policy.clone()),
-        ("replacement", replacement(Some("lru"))),
-        (
-            "separate_prefetch",
-            json!({
-                "type": "boolean", "default": false,
-                "description": "What the level prefetches leaves in requests of its own; else what follows a demanded block is \
-                                one request with it, for which the demand waits.",
-            }),
-        ),
-        ("link", link()),
-        ("coordinator", coordinator()),
-    ];
-    keys.extend(of_all.map(|(key, schema)| (key.to_owned(), schema)));
+    keys.extend(properties(&KeyTable::of::<LevelSection>().schema()));
+    let of_all =
+        [("policy", policy.clone()), ("replacement", replacement(Some("lru"))), ("coordinator", coordinator())];
+    of_all.into_iter().for_each(|(key, schema)| describe(&mut keys, key, schema));
     let level = object(keys, "level", &[]);
     json!({"type": "array", "items": level, "description": "Several levels: nearest the application first."})
 }
 
-fn link() -> Json {
-    let cost = |words: &str| {
-        let mut schema = optional(schema_of::<Nanos>(), words, Some("0s".into()));
-        schema["x-max"] = "1h".into();
-        schema
-    };
-    let keys = [("alpha", cost("For each request.")), ("beta", cost("For each page of 4 KiB."))];
-    let keys = keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)).collect();
-    optional(object(keys, "link", &[]), "To the level above.", None)
+/// Gives a key of a section the schema of what it names; its documentation is the section's.
+fn describe(keys: &mut Map<String, Json>, key: &str, schema: Json) {
+    let words = keys.get(key).and_then(|own| own.get("description")).cloned();
+    let mut schema = schema;
+    if let (Some(words), Some(object)) = (words, schema.as_object_mut()) {
+        object.insert("description".into(), words);
+    }
+    keys.insert(key.to_owned(), schema);
 }
 
 fn coordinator() -> Json {
@@ -175,107 +131,53 @@ fn coordinator() -> Json {
     optional(one_of(&rows, &Map::new(), Some("none")), "Between this level and those above.", Some("none".into()))
 }
 
-fn scheduler(words: &str, default: &str) -> Json {
-    let keys = |defaults: Table| {
-        let mut keys = inferred(&defaults);
-        keys.entry("full_stroke").or_insert_with(|| json!({"type": "boolean"}));
-        of_keys(keys)
-    };
-    let rows: Vec<_> = SCHEDULERS
-        .iter()
-        .map(|row| match row.name {
-            // Its key is not written into resolved scenarios.
-            "cscan" => (row.name, row.summary, keys((row.defaults)())),
-            _ => (row.name, row.summary, of_keys(inferred(&(row.defaults)()))),
-        })
-        .collect();
-    optional(one_of(&rows, &Map::new(), None), words, Some(default.into()))
+fn scheduler(default: &str) -> Json {
+    let rows: Vec<_> = SCHEDULERS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
+    optional(one_of(&rows, &Map::new(), None), "", Some(default.into()))
+}
+
+fn array() -> Json {
+    let rows: Vec<_> = ARRAYS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
+    optional(one_of(&rows, &Map::new(), None), "", Some("stripe".into()))
 }
 
 fn device() -> Json {
-    let depth =
-        |words: &str| json!({"type": "integer", "minimum": 1, "maximum": QUEUE_DEPTH_MAX, "description": words});
-    let arrays: Vec<_> = ARRAYS
-        .iter()
-        .map(|row| {
-            let keys = row
-                .computed
-                .iter()
-                .map(|(key, words)| ((*key).to_owned(), json!({"type": "integer", "description": words})));
-            (row.name, row.summary, of_keys(keys.collect()))
-        })
-        .collect();
-    let array = optional(one_of(&arrays, &Map::new(), None), "How the disks are one volume.", Some("stripe".into()));
-    let common = [
-        (
-            "count",
-            json!({"type": "integer", "minimum": 1, "maximum": DISKS_MAX, "default": 1, "description": "Disks."}),
-        ),
-        ("array", array),
-        ("stripe_unit", optional(schema_of::<Bytes>(), "Unit of striping; a block if absent.", None)),
-        ("scheduler", scheduler("The host's order of a disk's queue.", "cscan")),
-        (
-            "queue_depth",
-            depth("Commands that the drive takes from the host and orders itself; one at a time if absent."),
-        ),
-        (
-            "failed",
-            json!({"type": "integer", "minimum": 0, "description": "Of raid5: the disk that is missing, from 0."}),
-        ),
-        ("drive_scheduler", scheduler("The drive's order of its commands, where there is a queue_depth.", "sptf")),
-        (
-            "cache_segments",
-            json!({
-                "anyOf": [{"type": "integer", "minimum": 1}, {"const": "streams"}],
-                "description": "Segments among which a disk's buffer is divided; as the profile has it if absent.",
-            }),
-        ),
-        (
-            "layout",
-            json!({
-                "type": "array", "items": {"type": "array", "items": {"type": "string"}},
-                "description": "Explicit placement: names of the blocks of each disk, for inline references.",
-            }),
-        ),
-    ];
-    let common = Map::from_iter(common.map(|(key, schema)| (key.to_owned(), schema)));
-    let profile = |defaults: &Table| {
-        let mut keys: Map<String, Json> = PROFILE_KEYS.iter().map(|key| ((*key).to_owned(), json!({}))).collect();
-        keys.extend(inferred(defaults));
-        keys.shift_remove("name");
-        keys
-    };
-    let models = MODELS.iter().map(|row| {
-        let defaults = (row.defaults)();
-        let own = match row.name {
-            "uniform" => Map::from_iter([("fetch_time".to_owned(), schema_of::<Nanos>())]),
-            _ if defaults.contains_key("zones") => profile(&defaults),
-            _ => inferred(&defaults),
-        };
-        let named = Map::from_iter([("name".to_owned(), json!({"const": row.name, "description": row.summary}))]);
-        let table = object(named.into_iter().chain(own.clone()).collect(), row.name, &["name"]);
-        let model = json!({"anyOf": [{"const": row.name, "description": row.summary}, table]});
+    let section = KeyTable::of::<DeviceSection>().schema();
+    let mut common = properties(&section);
+    let named = [("array", array()), ("scheduler", scheduler("cscan")), ("drive_scheduler", scheduler("sptf"))];
+    named.into_iter().for_each(|(key, schema)| describe(&mut common, key, schema));
+    // The keys of an array behind one controller may stand beside it.
+    for row in ARRAYS {
+        properties(&row.keys.schema()).into_iter().for_each(|(key, schema)| _ = common.entry(key).or_insert(schema));
+    }
+    // The keys of a model, or of a profile, stand beside its name or in a table with it.
+    let of_model = |name: &Json, title: &str, mut own: Map<String, Json>, required: &[&str]| {
+        own.shift_remove("name");
+        let named = Map::from_iter([("name".to_owned(), name.clone())]);
+        let table = object(named.into_iter().chain(own.clone()).collect(), title, &["name"]);
         let mut keys = common.clone();
         keys.extend(own);
-        keys.insert("model".into(), model);
-        object(keys, row.name, if row.name == "hp97560" { &[] } else { &["model"] })
+        let default = (title == "hp97560").then(|| title.into());
+        describe(&mut keys, "model", optional(json!({"anyOf": [name, table]}), "", default));
+        object(keys, title, required)
+    };
+    let models = MODELS.iter().map(|row| {
+        let required: &[&str] = if row.name == "hp97560" { &[] } else { &["model"] };
+        let name = json!({"const": row.name, "description": row.summary});
+        of_model(&name, row.name, properties(&row.keys.schema()), required)
     });
-    let mut own = common.clone();
-    own.extend(profile(&Table::new()));
-    let path = json!({"type": "string", "not": {"enum": MODELS.iter().map(|row| row.name).collect::<Vec<_>>()}});
-    let named = Map::from_iter([("name".to_owned(), path.clone())]);
-    let table = object(named.into_iter().chain(profile(&Table::new())).collect(), "profile", &["name"]);
-    own.insert("model".into(), optional(json!({"anyOf": [path, table]}), "The path of a profile.", None));
-    let choices: Vec<Json> = models.chain([object(own, "profile", &["model"])]).collect();
+    let names: Vec<_> = MODELS.iter().map(|row| row.name).collect();
+    let path = json!({"type": "string", "not": {"enum": names}, "description": "The path of a profile."});
+    let profile = of_model(&path, "profile", properties(ProfileKeys::schema()), &["model"]);
     let short =
         json!({"type": "string", "description": "A name of `headstart list devices`, or the path of a profile."});
-    json!({"description": "The disks.", "anyOf": std::iter::once(short).chain(choices).collect::<Vec<_>>()})
+    let choices: Vec<Json> = std::iter::once(short).chain(models).chain([profile]).collect();
+    json!({"description": section["description"], "anyOf": choices})
 }
 
 fn process() -> Json {
     let mut keys = properties(&KeyTable::of::<ProcessSection>().schema());
-    let patterns: Vec<_> =
-        PATTERNS.iter().map(|row| (row.name, row.summary, of_keys(inferred(&(row.defaults)())))).collect();
+    let patterns: Vec<_> = PATTERNS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
     let scopes = ["process", "all", "portion", "none"];
     let barrier = json!({"anyOf": [{"enum": scopes}, {
         "type": "object", "additionalProperties": false,

@@ -1,10 +1,11 @@
 //! Keys that a scenario leaves out and that have no value to show in their place: their default depends on the run or on
 //! another key, or there is none. What holds instead, in words.
 
-use headstart_types::{absent_in_words, schema_of};
+use headstart_types::{absent_in_words, Keys};
 use toml::{Table, Value};
 
 use super::cache::CacheSection;
+use super::device::DeviceSection;
 use super::workload::WorkloadSection;
 use super::{Input, Scenario, Writes};
 
@@ -32,7 +33,7 @@ impl Scenario {
         let Some(given) = self.resolved.get("workload").and_then(Value::as_table) else { return Vec::new() };
         let mut found = match self.workload.input {
             Input::Pattern => Vec::new(),
-            _ => absent_in_words(&schema_of::<WorkloadSection>(), given),
+            _ => absent_in_words(WorkloadSection::schema(), given),
         };
         found.retain(|(key, _)| key != "placement" || !self.is_inline());
         found
@@ -43,7 +44,7 @@ impl Scenario {
         if self.workload.writes == Writes::Back {
             given.insert("write_delay".to_owned(), true.into());
         }
-        absent_in_words(&schema_of::<CacheSection>(), &given)
+        absent_in_words(CacheSection::schema(), &given)
     }
 
     fn unset_of_policy(&self) -> Vec<(String, String)> {
@@ -62,22 +63,22 @@ impl Scenario {
         if model.is_none() {
             found.push(absent("model", "its other keys are those of the profile"));
         }
-        let unset = device.array.computed.iter().filter(|(key, _)| !device.array_keys.contains_key(*key));
-        found.extend(unset.map(|(key, words)| (format!("array.{key}"), (*words).to_owned())));
+        let unset = device.array.keys.absent(&device.array_keys).into_iter();
+        found.extend(unset.map(|(key, words)| (format!("array.{key}"), words)));
         // Some models have a queue under that name themselves.
-        let own_queue = model.is_some_and(|row| (row.defaults)().contains_key("queue_depth"));
-        if device.array.is_independent() && device.commands.is_none() && !own_queue {
-            found.push(absent("queue_depth", "none: a disk takes one command at a time"));
-            found.push(absent("drive_scheduler", "\"sptf\" beside a queue_depth"));
-        }
-        let keys = self.resolved.get("device").and_then(|device| device.get("model"));
-        let segments = keys.and_then(|keys| keys.get("buffer")?.get("segments"));
-        if device.cache_segments.is_none() && (model.is_none() || segments.is_some()) {
-            found.push(absent("cache_segments", "none: segments as the profile has them"));
-        }
-        if self.is_inline() && device.layout.is_none() {
-            found.push(absent("layout", "none: blocks lie as array says"));
-        }
+        let own_queue = model.is_some_and(|row| row.keys.has("queue_depth"));
+        let keys = self.resolved.get("device").and_then(Value::as_table);
+        let buffer = keys.and_then(|keys| keys.get("model")?.get("buffer"));
+        let segments = buffer.is_some_and(|buffer| buffer.get("segments").is_some());
+        let means_something = |key: &str| match key {
+            "queue_depth" | "drive_scheduler" => device.array.is_independent() && !own_queue,
+            "cache_segments" => model.is_none() || segments,
+            "layout" => self.is_inline(),
+            _ => true,
+        };
+        let given = keys.cloned().unwrap_or_default();
+        let unset = absent_in_words(DeviceSection::schema(), &given).into_iter();
+        found.extend(unset.filter(|(key, _)| means_something(key)));
         found
     }
 

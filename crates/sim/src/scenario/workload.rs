@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use headstart_trace::WORKLOADS;
-use headstart_types::{
-    as_text_if_any, defaults_of, keys, property_names, read_keys, schema_of, Bytes, KeyError, Nanos,
-};
+use headstart_types::{as_text_if_any, defaults_of, keys, property_names, read_keys, Bytes, KeyError, Keys, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -274,8 +272,8 @@ pub enum Issue {
 
 /// Keys that are of an input: a pattern's reads have none of them.
 fn of_input() -> Vec<String> {
-    let schema = schema_of::<WorkloadSection>();
-    let names = property_names(&schema).into_iter();
+    let schema = WorkloadSection::schema();
+    let names = property_names(schema).into_iter();
     names.filter(|key| schema["properties"][*key].get("x-of-input").is_some()).map(str::to_owned).collect()
 }
 
@@ -305,8 +303,7 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         })
         .collect();
     let (mut common, mut own) = (defaults, Table::new());
-    let known = schema_of::<WorkloadSection>();
-    let known = property_names(&known);
+    let known = property_names(WorkloadSection::schema());
     let placement =
         user.get("placement").and_then(|placement| placement.as_str().or_else(|| placement.get("name")?.as_str()));
     let by_clock = user.get("arrival").and_then(Value::as_str) == Some("open");
@@ -326,8 +323,10 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
     let raw: WorkloadSection = read_keys(common.clone())?;
     if let (Some(name), Some(compute)) = (&generator, given_compute) {
         // A generator makes its own think times; the key says which.
-        let knows =
-            WORKLOADS.iter().find(|row| row.name == *name).is_some_and(|row| (row.defaults)().contains_key("compute"));
+        let knows = WORKLOADS
+            .iter()
+            .find(|row| row.name == *name)
+            .is_some_and(|row| row.keys.defaults().contains_key("compute"));
         if knows && raw.compute != "trace" {
             own.insert("compute".into(), compute);
             common.insert("compute".into(), "trace".into());
@@ -342,7 +341,7 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         });
     }
     if let Some(row) = generator.as_ref().and_then(|name| WORKLOADS.iter().find(|row| row.name == *name)) {
-        let mut keys = (row.defaults)();
+        let mut keys = row.keys.defaults();
         keys.extend(own.clone());
         resolved.extend(keys);
     }

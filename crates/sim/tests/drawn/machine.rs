@@ -148,7 +148,7 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
     let mut keys = Table::new();
     if plan.pattern {
         let row = &PATTERNS[draw.upto(PATTERNS.len() as i64 - 1) as usize];
-        let mut pattern = draw.some_keys(&(row.defaults)());
+        let mut pattern = draw.some_keys(&row.keys.defaults());
         let count = draw.count(6);
         pattern.insert("reads".into(), (count + draw.upto(60)).into());
         pattern.insert("blocks".into(), draw.count(60).into());
@@ -206,7 +206,7 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
     };
     keys.insert("model".into(), model.into());
     if let Some(row) = MODELS.iter().find(|row| row.name == model).filter(|_| draw.chance(8)) {
-        keys.extend(draw.some_keys(&(row.defaults)()));
+        keys.extend(draw.some_keys(&row.keys.defaults()));
     }
     if model == "uniform" && draw.chance(99) {
         keys.insert("fetch_time".into(), format!("{}us", draw.count(20_000)).into());
@@ -227,7 +227,7 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
     }
     let scheduler = |draw: &mut Draw| {
         let row = &SCHEDULERS[draw.upto(SCHEDULERS.len() as i64 - 1) as usize];
-        named(draw.some_keys(&(row.defaults)()), row.name)
+        named(draw.some_keys(&row.keys.defaults()), row.name)
     };
     if draw.chance(60) {
         keys.insert("scheduler".into(), scheduler(draw));

@@ -41,7 +41,7 @@ pub fn workload(draw: &mut Draw, plan: &Plan, path: &str) -> (Table, Option<Stri
 /// Any generator; what would be long is made short.
 fn generator(draw: &mut Draw, table: &mut Table) {
     let row = &WORKLOADS[draw.upto(WORKLOADS.len() as i64 - 1) as usize];
-    let defaults = (row.defaults)();
+    let defaults = row.keys.defaults();
     table.extend(draw.some_keys(&defaults));
     let mut least = |key: &str, most| {
         if defaults.contains_key(key) {

@@ -9,22 +9,19 @@
 //! default, stands for an even share of the file and one block more (a guess): with an even share alone all of 20
 //! processes would begin on the same one of 20 disks.
 
-use headstart_types::KeyError;
+use headstart_types::{keys, read_keys, KeyTable};
 
-use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
-use crate::workloads::keys::Keys;
-
-const PORTION: (&str, i64) = ("portion", 10);
-const STRIDE: (&str, i64) = ("stride", 21);
+use super::strings::{Builder, Pattern, PatternContext, Strings, BLOCKS_MAX, LENGTH_MAX, READS_MAX, SOURCE};
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lfp",
     summary: "each process reads portions of its own, of fixed length and spacing (lengths and places are guesses)",
     source: SOURCE,
-    defaults: || defaults([PORTION, STRIDE, ("apart", 0)]),
+    keys: KeyTable::of::<LfpKeys>(),
     build: |keys, context| {
-        let apart = keys.count("apart", 0..=LENGTH_MAX)?;
-        build(keys, context, false, apart)
+        let LfpKeys { blocks, reads, portion, stride, apart } = read_keys(keys)?;
+        let builder = Builder::new((blocks, reads), context, false, true)?;
+        Ok(build(builder, context, portion, stride, apart))
     },
 };
 
@@ -32,19 +29,59 @@ pub(super) const GLOBAL: Pattern = Pattern {
     name: "gfp",
     summary: "the processes read portions together, of fixed length and spacing (lengths are guesses)",
     source: SOURCE,
-    defaults: || defaults([PORTION, STRIDE]),
-    build: |keys, context| build(keys, context, true, 0),
+    keys: KeyTable::of::<GfpKeys>(),
+    build: |keys, context| {
+        let GfpKeys { blocks, reads, portion, stride } = read_keys(keys)?;
+        Ok(build(Builder::new((blocks, reads), context, true, true)?, context, portion, stride, 0))
+    },
 };
 
-fn build(keys: &Keys, context: &PatternContext, shared: bool, apart: u64) -> Result<Strings, KeyError> {
-    let builder = Builder::new(keys, context, shared, true)?;
-    let length = keys.count("portion", 1..=LENGTH_MAX)?;
-    let spacing = length + keys.count("stride", 1..=LENGTH_MAX)? - 1;
+keys! {
+    /// Keys of `lfp`.
+    struct LfpKeys {
+        /// Size of the file.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u32 = 2000,
+        /// Reads of all processes together.
+        #[schemars(range(min = 1, max = READS_MAX))]
+        reads: u32 = 2000,
+        /// Blocks of a portion.
+        #[schemars(range(min = 1, max = LENGTH_MAX))]
+        portion: u64 = 10,
+        /// From a portion's last block to the first of the next.
+        #[schemars(range(min = 1, max = LENGTH_MAX))]
+        stride: u64 = 21,
+        /// Process i begins i times so many blocks into the file; 0: an even share of it and one more.
+        #[schemars(range(max = LENGTH_MAX))]
+        apart: u64 = 0,
+    }
+}
+
+keys! {
+    /// Keys of `gfp`.
+    struct GfpKeys {
+        /// Size of the file.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u32 = 2000,
+        /// Reads of all processes together.
+        #[schemars(range(min = 1, max = READS_MAX))]
+        reads: u32 = 2000,
+        /// Blocks of a portion.
+        #[schemars(range(min = 1, max = LENGTH_MAX))]
+        portion: u64 = 10,
+        /// From a portion's last block to the first of the next.
+        #[schemars(range(min = 1, max = LENGTH_MAX))]
+        stride: u64 = 21,
+    }
+}
+
+fn build(builder: Builder, context: &PatternContext, length: u64, stride: u64, apart: u64) -> Strings {
+    let spacing = length + stride - 1;
     let share = u64::from(builder.strings.file_blocks / context.processes) + 1;
     let apart = if apart == 0 { share } else { apart };
-    Ok(builder.build(|string| {
+    builder.build(|string| {
         let firsts = (u64::from(string) * apart..).step_by(spacing as usize);
         let mut portions = firsts.map(move |first| (first, length));
         move || portions.next().expect("without end")
-    }))
+    })
 }

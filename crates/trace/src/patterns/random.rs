@@ -5,20 +5,19 @@
 //! 2 * `gap_mean`; both means are 10. Each string has a stream of random numbers of its own, so that it stays what it
 //! is when others are added.
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
-use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, LENGTH_MAX, SOURCE};
+use super::strings::{Builder, Pattern, PatternContext, Strings, BLOCKS_MAX, LENGTH_MAX, READS_MAX, SOURCE};
 use crate::workloads::draw::below;
-use crate::workloads::keys::Keys;
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lrp",
     summary: "each process reads portions of its own, of random length and spacing (distributions are guesses)",
     source: SOURCE,
-    defaults: own_defaults,
+    keys: KeyTable::of::<RandomKeys>(),
     build: |keys, context| build(keys, context, false),
 };
 
@@ -26,18 +25,31 @@ pub(super) const GLOBAL: Pattern = Pattern {
     name: "grp",
     summary: "the processes read portions together, of random length and spacing (distributions are guesses)",
     source: SOURCE,
-    defaults: own_defaults,
+    keys: KeyTable::of::<RandomKeys>(),
     build: |keys, context| build(keys, context, true),
 };
 
-fn own_defaults() -> Table {
-    defaults([("portion_mean", 10), ("gap_mean", 10)])
+keys! {
+    /// Keys of `lrp` and `grp`.
+    struct RandomKeys {
+        /// Size of the file.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u32 = 2000,
+        /// Reads of all processes together.
+        #[schemars(range(min = 1, max = READS_MAX))]
+        reads: u32 = 2000,
+        /// Mean length of a portion.
+        #[schemars(range(min = 1, max = LENGTH_MAX))]
+        portion_mean: u64 = 10,
+        /// Mean of the blocks left out between two.
+        #[schemars(range(max = LENGTH_MAX))]
+        gap_mean: u64 = 10,
+    }
 }
 
-fn build(keys: &Keys, context: &PatternContext, shared: bool) -> Result<Strings, KeyError> {
-    let builder = Builder::new(keys, context, shared, false)?;
-    let length_mean = keys.count("portion_mean", 1..=LENGTH_MAX)?;
-    let gap_mean = keys.count("gap_mean", 0..=LENGTH_MAX)?;
+fn build(keys: Table, context: &PatternContext, shared: bool) -> Result<Strings, KeyError> {
+    let RandomKeys { blocks, reads, portion_mean: length_mean, gap_mean } = read_keys(keys)?;
+    let builder = Builder::new((blocks, reads), context, shared, false)?;
     let file_blocks = u64::from(builder.strings.file_blocks);
     Ok(builder.build(|string| {
         let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "portions", string.into()));

@@ -1,9 +1,7 @@
 //! What the patterns share: what one needs, the strings that it makes, and how they are put together.
 
-use headstart_types::{KeyError, Position};
-use toml::{Table, Value};
-
-use crate::workloads::keys::Keys;
+use headstart_types::{within_range, KeyError, KeyTable, Position};
+use toml::Table;
 
 /// What a pattern needs beside its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +41,8 @@ pub struct Pattern {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// Every key with its default.
-    pub defaults: fn() -> Table,
+    /// Its keys.
+    pub keys: KeyTable,
     /// Makes the strings.
     pub(super) build: Build,
 }
@@ -58,24 +56,20 @@ impl Pattern {
         if context.processes == 0 {
             return Err(KeyError::new("count", "0 is out of range", "a whole number from 1"));
         }
-        (self.build)(&Keys::new(given, (self.defaults)())?, context)
+        (self.build)(given, context)
     }
 }
 
-type Build = fn(&Keys, &PatternContext) -> Result<Strings, KeyError>;
+type Build = fn(Table, &PatternContext) -> Result<Strings, KeyError>;
 
 pub(super) const SOURCE: &str = "Kotz and Ellis, RAPID Transit, section 5.2";
 
+/// The most blocks of the file.
+pub(super) const BLOCKS_MAX: u32 = u32::MAX - 1;
 /// The most reads: bounds the memory.
 pub(super) const READS_MAX: u64 = 1 << 28;
 /// The greatest length of a portion or distance between two.
 pub(super) const LENGTH_MAX: u64 = 1 << 31;
-
-/// The defaults that all patterns have, before `own` ones.
-pub(super) fn defaults(own: impl IntoIterator<Item = (&'static str, i64)>) -> Table {
-    let common = [("blocks", 2000), ("reads", 2000)];
-    common.into_iter().chain(own).map(|(key, value)| (key.to_owned(), Value::Integer(value))).collect()
-}
 
 /// Strings under construction: one after another, portion after portion.
 pub(super) struct Builder {
@@ -86,13 +80,17 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Reads the keys `blocks` and `reads`.
-    pub(super) fn new(keys: &Keys, context: &PatternContext, shared: bool, regular: bool) -> Result<Self, KeyError> {
+    /// Of the keys `blocks` and `reads`.
+    pub(super) fn new(
+        (file_blocks, reads): (u32, u32),
+        context: &PatternContext,
+        shared: bool,
+        regular: bool,
+    ) -> Result<Self, KeyError> {
         let processes = context.processes;
         // A process that reads nothing has no string.
         let reads_min = if shared { 1 } else { u64::from(processes) };
-        let file_blocks = keys.count("blocks", 1..=u64::from(u32::MAX) - 1)? as u32;
-        let reads = keys.count("reads", reads_min..=READS_MAX)? as u32;
+        within_range("reads", reads.into(), reads_min..=READS_MAX)?;
         let string_of = if shared { vec![0; processes as usize] } else { (0..processes).collect() };
         let strings = Strings {
             blocks: Vec::with_capacity(reads as usize),

@@ -5,16 +5,16 @@
 //! portion that overlaps entirely. Where there are more reads than blocks the file is read over again; each time is a
 //! portion.
 
-use headstart_types::KeyError;
+use headstart_types::{keys, read_keys, KeyError, KeyTable};
+use toml::Table;
 
-use super::strings::{defaults, Builder, Pattern, PatternContext, Strings, SOURCE};
-use crate::workloads::keys::Keys;
+use super::strings::{Builder, Pattern, PatternContext, Strings, BLOCKS_MAX, READS_MAX, SOURCE};
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lw",
     summary: "each process reads the file from its beginning, all the same blocks",
     source: SOURCE,
-    defaults: || defaults([]),
+    keys: KeyTable::of::<WholeKeys>(),
     build: |keys, context| build(keys, context, false),
 };
 
@@ -22,12 +22,25 @@ pub(super) const GLOBAL: Pattern = Pattern {
     name: "gw",
     summary: "the processes read the file together from beginning to end, each block once",
     source: SOURCE,
-    defaults: || defaults([]),
+    keys: KeyTable::of::<WholeKeys>(),
     build: |keys, context| build(keys, context, true),
 };
 
-fn build(keys: &Keys, context: &PatternContext, shared: bool) -> Result<Strings, KeyError> {
-    let builder = Builder::new(keys, context, shared, true)?;
+keys! {
+    /// Keys of `lw` and `gw`.
+    struct WholeKeys {
+        /// Size of the file.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u32 = 2000,
+        /// Reads of all processes together.
+        #[schemars(range(min = 1, max = READS_MAX))]
+        reads: u32 = 2000,
+    }
+}
+
+fn build(keys: Table, context: &PatternContext, shared: bool) -> Result<Strings, KeyError> {
+    let WholeKeys { blocks, reads } = read_keys(keys)?;
+    let builder = Builder::new((blocks, reads), context, shared, true)?;
     let file_blocks = u64::from(builder.strings.file_blocks);
     Ok(builder.build(|_| move || (0, file_blocks)))
 }

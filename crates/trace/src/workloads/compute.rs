@@ -1,10 +1,14 @@
 //! Think times as users write them: "0s", "1ms" (constant) or "exp:1ms" (exponential of that mean).
 
+use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
-use headstart_types::{stream_seed, Nanos};
+use headstart_types::{from_text, stream_seed, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A distribution of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,10 +24,44 @@ impl Compute {
     pub const ALLOWED: &'static str =
         "a time such as \"0s\" or \"1ms\", or \"exp:1ms\" for exponential times of that mean, at most 1000h";
 
+    /// No think time.
+    pub const NONE: Self = Compute::Constant(Nanos::ZERO);
+
     /// The think times of one process, in the run of `seed`: each process has a stream of its own.
     #[must_use]
     pub fn sampler(self, seed: u64, process: u64) -> ComputeSampler {
         ComputeSampler { compute: self, rng: ChaCha8Rng::seed_from_u64(stream_seed(seed, "think", process)) }
+    }
+}
+
+impl fmt::Display for Compute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compute::Constant(think) => write!(f, "{think}"),
+            Compute::Exponential(mean) => write!(f, "exp:{mean}"),
+        }
+    }
+}
+
+impl Serialize for Compute {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Compute {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer, Self::ALLOWED)
+    }
+}
+
+impl JsonSchema for Compute {
+    fn schema_name() -> Cow<'static, str> {
+        "Compute".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "x-allowed": Self::ALLOWED})
     }
 }
 

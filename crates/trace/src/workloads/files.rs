@@ -4,44 +4,44 @@
 //! appendix A: sequential requests of one size, the last one cut off at the end of the file, and a think time after each
 //! (section 5). Records come file by file; who wants the files read side by side asks for `processes = "per-pid"`.
 
-use headstart_types::KeyError;
-use toml::{Table, Value};
+use headstart_types::{keys, read_keys, Bytes, KeyError, KeyTable};
+use toml::Table;
 
-use super::keys::Keys;
-use super::{ComputeSampler, GeneratorContext, Workload};
+use super::generator::Size;
+use super::{Compute, ComputeSampler, GeneratorContext, Workload};
 use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "files",
     summary: "files of one size, each read from start to end by its own process",
     source: "Shriver, Small and Smith, USENIX 1999, appendix A",
-    defaults,
-    open,
+    keys: KeyTable::of::<FilesKeys>(),
+    make: open,
 };
 
 /// More files than this would fill the memory with their table.
 const FILES_MAX: u64 = 1 << 24;
-/// Files larger than any file system of its time held; keeps the sum of all below 2^64.
-const FILE_MAX: u64 = 1 << 39;
-
-fn defaults() -> Table {
-    let keys = [
-        ("files", Value::Integer(1)),
-        ("file_size", Value::from("64KiB")),
-        ("request", Value::from("8KiB")),
-        ("compute", Value::from("0s")),
-    ];
-    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+keys! {
+    /// Keys of `files`.
+    struct FilesKeys {
+        /// Files, each read by a process of its own.
+        #[schemars(range(min = 1, max = FILES_MAX))]
+        files: u32 = 1,
+        /// Of each.
+        file_size: Size = Size::bytes(64 << 10),
+        /// Of each request.
+        request: Size = Size::bytes(8 << 10),
+        /// The think time after each request.
+        compute: Compute = Compute::NONE,
+    }
 }
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, defaults())?;
-    let count = keys.count("files", 1..=FILES_MAX)? as u32;
-    let file_bytes = keys.bytes("file_size", FILE_MAX)?;
-    let request_bytes = keys.bytes("request", FILE_MAX)?;
-    let compute = keys.compute()?.sampler(context.seed, 0);
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let FilesKeys { files, file_size: Size(Bytes(file_bytes)), request: Size(Bytes(request_bytes)), compute } =
+        read_keys(keys)?;
+    let compute = compute.sampler(context.seed, 0);
     let entry = |file| FileEntry { file, size_bytes: file_bytes, path: format!("file{file}") };
-    let files = (0..count).map(entry).collect();
+    let files = (0..files).map(entry).collect();
     Ok(Box::new(Files { files, file_bytes, request_bytes, compute, done: 0 }))
 }
 

@@ -1,8 +1,61 @@
 //! What every generator is: a row of the registry, and what it needs beside its keys.
 
-use headstart_types::KeyError;
+use headstart_types::{as_text, property_names, within_range, Bytes, KeyError, KeyTable, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use crate::RecordReader;
+
+/// Blocks and counts of blocks fit in 32 bits everywhere in headstart.
+pub(super) const BLOCKS_MAX: u64 = u32::MAX as u64 - 1;
+/// More requests than this would take weeks.
+pub(super) const REQUESTS_MAX: u64 = 1_000_000_000_000;
+/// More passes than this would take weeks.
+pub(super) const PASSES_MAX: u64 = 1_000_000_000;
+
+/// The size of a file, or of a part of one, from 1 byte. Files are no larger than any file system of its time held: that keeps
+/// the sum of all below 2^64.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("x-min" = "1B", "x-max" = "512GiB"))]
+pub(super) struct Size(#[serde(serialize_with = "as_text")] pub Bytes);
+
+impl Size {
+    pub const fn bytes(bytes: u64) -> Self {
+        Self(Bytes(bytes))
+    }
+}
+
+/// A time of up to 1000 hours: longer ones would overflow when added up.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("x-max" = "1000h"))]
+pub(super) struct Pause(#[serde(serialize_with = "as_text")] pub Nanos);
+
+/// The blocks that a generator's requests lie in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Space {
+    /// How many there are.
+    pub(super) blocks: u64,
+    /// Blocks of a request, at most `blocks`.
+    pub(super) request_blocks: u64,
+    pub(super) block_bytes: u64,
+}
+
+impl Space {
+    /// The keys `blocks` and `request_blocks`, which must fit together and into addresses.
+    pub(super) fn new(blocks: u64, request_blocks: u64, context: &GeneratorContext) -> Result<Self, KeyError> {
+        within_range("request_blocks", request_blocks, 1..=blocks)?;
+        context.fits(blocks)?;
+        Ok(Self { blocks, request_blocks, block_bytes: context.block_bytes })
+    }
+
+    /// How many blocks a request can start at and still lie within the space.
+    pub(super) fn starts(&self) -> u64 {
+        self.blocks - self.request_blocks + 1
+    }
+}
 
 /// What a generator needs beside its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +77,8 @@ impl GeneratorContext {
     }
 }
 
-/// Starts a generator.
-type Open = fn(keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError>;
+/// Starts a generator, from a complete set of keys.
+type Make = fn(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError>;
 
 /// A workload generator.
 pub struct Workload {
@@ -35,8 +88,24 @@ pub struct Workload {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// Every key with its default.
-    pub defaults: fn() -> toml::Table,
-    /// Starts generating.
-    pub open: Open,
+    /// Its keys.
+    pub keys: KeyTable,
+    pub(super) make: Make,
+}
+
+impl Workload {
+    /// Starts generating. Keys that are not given have their defaults.
+    ///
+    /// # Errors
+    /// A key that it does not have, or a value out of its range.
+    pub fn open(&self, given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+        let schema = self.keys.schema();
+        let known = property_names(&schema);
+        if let Some(key) = given.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(KeyError::unknown_key(key, known.into_iter()));
+        }
+        let mut keys = self.keys.defaults();
+        keys.extend(given);
+        (self.make)(keys, context)
+    }
 }

@@ -10,7 +10,6 @@ mod compute;
 pub(crate) mod draw;
 mod files;
 mod generator;
-pub(crate) mod keys;
 mod loop_;
 mod pattern;
 mod random;
@@ -63,5 +62,5 @@ pub fn generate(name: &str, keys: toml::Table, context: &GeneratorContext) -> Re
     }
     let unknown = || KeyError::unknown("generator", "generator", name, WORKLOADS.iter().map(|row| row.name));
     let row = WORKLOADS.iter().find(|row| row.name == name).ok_or_else(unknown)?;
-    (row.open)(keys, context)
+    row.open(keys, context)
 }

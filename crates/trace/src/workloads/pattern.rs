@@ -5,11 +5,10 @@
 //! Requests are of one block (section 5.4 of the patterns' source), as are the think times' defaults: exponential, of
 //! mean 30 ms.
 
-use headstart_types::KeyError;
-use toml::{Table, Value};
+use headstart_types::{keys, property_names, read_keys, KeyError, Keys, Nanos};
+use toml::Table;
 
-use super::keys::Keys;
-use super::{ComputeSampler, GeneratorContext, Workload};
+use super::{Compute, ComputeSampler, GeneratorContext, Workload};
 use crate::patterns::{PatternContext, Strings, ROWS};
 use crate::{Carries, Record, RecordReader, TraceError, BATCH};
 
@@ -20,33 +19,30 @@ pub(super) const fn workload<const ROW: usize>() -> Workload {
         name: pattern.name,
         summary: pattern.summary,
         source: pattern.source,
-        defaults: defaults::<ROW>,
-        open: open::<ROW>,
+        keys: pattern.keys.beside::<DealtKeys>(),
+        make: open::<ROW>,
     }
 }
 
 /// The most processes.
-const COUNT_MAX: u64 = 1 << 20;
-/// What the generators add to the patterns' keys.
-const OWN: [&str; 2] = ["count", "compute"];
+const COUNT_MAX: u32 = 1 << 20;
 
-fn own_defaults() -> Table {
-    let values = [Value::Integer(20), Value::String("exp:30ms".to_owned())];
-    OWN.into_iter().map(str::to_owned).zip(values).collect()
+keys! {
+    /// What the generators add to the patterns' keys.
+    struct DealtKeys {
+        /// Processes.
+        #[schemars(range(min = 1, max = COUNT_MAX))]
+        count: u32 = 20,
+        /// The think time after each read.
+        compute: Compute = Compute::Exponential(Nanos::from_millis(30)),
+    }
 }
 
-fn defaults<const ROW: usize>() -> Table {
-    let mut keys = (ROWS[ROW].defaults)();
-    keys.extend(own_defaults());
-    keys
-}
-
-fn open<const ROW: usize>(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    Keys::new(given.clone(), defaults::<ROW>())?;
-    let (own, of_pattern) = given.into_iter().partition(|(key, _)| OWN.contains(&key.as_str()));
-    let own = Keys::new(own, own_defaults())?;
-    let processes = own.count("count", 1..=COUNT_MAX)? as u32;
-    let compute = own.compute()?.sampler(context.seed, 0);
+fn open<const ROW: usize>(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let own = property_names(DealtKeys::schema());
+    let (own, of_pattern) = keys.into_iter().partition(|(key, _)| own.contains(&key.as_str()));
+    let DealtKeys { count: processes, compute } = read_keys(own)?;
+    let compute = compute.sampler(context.seed, 0);
     let strings = ROWS[ROW].strings(of_pattern, &PatternContext { processes, seed: context.seed })?;
     context.fits(u64::from(strings.file_blocks))?;
     Ok(Box::new(Dealt { strings, processes, compute, block_bytes: context.block_bytes, done: 0 }))

@@ -1,30 +1,46 @@
 //! `random`: requests at places drawn uniformly and independently, wholly within the blocks.
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
-use super::keys::{defaults, Keys, Space};
+use super::generator::{Space, BLOCKS_MAX, REQUESTS_MAX};
 use super::stream::{Pattern, Stream};
-use super::{GeneratorContext, Workload};
+use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "random",
     summary: "uniform random places",
     source: "headstart",
-    defaults: || defaults([("requests", Value::Integer(100_000)), ("blocks", Value::Integer(10_000))], "0s"),
-    open,
+    keys: KeyTable::of::<RandomKeys>(),
+    make: open,
 };
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, (WORKLOAD.defaults)())?;
-    let space = keys.space(u64::MAX, context)?;
-    let compute = keys.compute()?.sampler(context.seed, 0);
+keys! {
+    /// Keys of `random`.
+    struct RandomKeys {
+        /// Requests in all.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = 100_000,
+        /// Size of the address space in blocks.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u64 = 10_000,
+        /// Blocks of a request, at most blocks.
+        #[schemars(range(min = 1))]
+        request_blocks: u64 = 1,
+        /// The think time after each request.
+        compute: Compute = Compute::NONE,
+    }
+}
+
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: RandomKeys = read_keys(keys)?;
+    let space = Space::new(keys.blocks, keys.request_blocks, context)?;
+    let compute = keys.compute.sampler(context.seed, 0);
     let rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
-    let pattern = Random { space, rng };
-    Ok(Stream::boxed(pattern, compute, space, keys.requests()?))
+    Ok(Stream::boxed(Random { space, rng }, compute, space, keys.requests))
 }
 
 struct Random {

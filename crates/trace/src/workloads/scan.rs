@@ -1,6 +1,6 @@
 //! Scans from the first block to the last, over and over: the pattern of `synth`, `sequential` and `loop`.
 
-use super::keys::Space;
+use super::generator::Space;
 use super::stream::Pattern;
 
 /// Consecutive requests; the last one of a pass is shorter where the request size does not divide the blocks.

@@ -1,29 +1,43 @@
 //! `sequential`: all blocks in order, once or several times.
 
-use headstart_types::KeyError;
-use toml::{Table, Value};
+use headstart_types::{keys, read_keys, KeyError, KeyTable};
+use toml::Table;
 
-use super::keys::{defaults, Keys};
+use super::generator::{Space, BLOCKS_MAX, PASSES_MAX};
 use super::scan::Scan;
 use super::stream::Stream;
-use super::{GeneratorContext, Workload};
+use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "sequential",
     summary: "all blocks in order, `passes` times",
     source: "headstart",
-    defaults: || defaults([("blocks", Value::Integer(10_000)), ("passes", Value::Integer(1))], "0s"),
-    open,
+    keys: KeyTable::of::<SequentialKeys>(),
+    make: open,
 };
 
-/// More passes than this would take weeks.
-const PASSES_MAX: u64 = 1_000_000_000;
+keys! {
+    /// Keys of `sequential`.
+    struct SequentialKeys {
+        /// Size of the address space in blocks.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u64 = 10_000,
+        /// Times that all blocks are read.
+        #[schemars(range(min = 1, max = PASSES_MAX))]
+        passes: u64 = 1,
+        /// Blocks of a request, at most blocks.
+        #[schemars(range(min = 1))]
+        request_blocks: u64 = 1,
+        /// The think time after each request.
+        compute: Compute = Compute::NONE,
+    }
+}
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, (WORKLOAD.defaults)())?;
-    let space = keys.space(u64::MAX, context)?;
-    let requests = keys.count("passes", 1..=PASSES_MAX)? * Scan::pass_requests(space);
-    let compute = keys.compute()?.sampler(context.seed, 0);
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: SequentialKeys = read_keys(keys)?;
+    let space = Space::new(keys.blocks, keys.request_blocks, context)?;
+    let compute = keys.compute.sampler(context.seed, 0);
+    let requests = keys.passes * Scan::pass_requests(space);
     Ok(Stream::boxed(Scan::new(space), compute, space, requests))
 }

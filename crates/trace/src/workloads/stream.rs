@@ -2,7 +2,7 @@
 
 use headstart_types::Nanos;
 
-use super::keys::Space;
+use super::generator::Space;
 use super::ComputeSampler;
 use crate::{Carries, Record, RecordReader, TraceError, BATCH};
 

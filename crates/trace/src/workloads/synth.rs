@@ -5,30 +5,44 @@
 //! 8 KB, 50 times, think times of mean 1 ms. The paper calls these Poisson, which we read as the gaps of a Poisson
 //! process: exponential. Table 3 sums them to 99.9 s; a scenario scales to that with `compute_total`.
 
-use headstart_types::KeyError;
-use toml::{Table, Value};
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use toml::Table;
 
-use super::keys::{defaults, Keys};
+use super::generator::{Space, BLOCKS_MAX, PASSES_MAX};
 use super::scan::Scan;
 use super::stream::Stream;
-use super::{GeneratorContext, Workload};
+use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "synth",
     summary: "50 sequential passes over 2000 blocks, exponential think times of mean 1 ms",
     source: "Kimbrel et al., OSDI 1996, Table 3",
-    defaults: || defaults([("blocks", Value::Integer(2000)), ("passes", Value::Integer(50))], "exp:1ms"),
-    open,
+    keys: KeyTable::of::<SynthKeys>(),
+    make: open,
 };
 
-/// More passes than this would take weeks.
-const PASSES_MAX: u64 = 1_000_000_000;
+keys! {
+    /// Keys of `synth`.
+    struct SynthKeys {
+        /// Size of the address space in blocks.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u64 = 2000,
+        /// Times that all blocks are read.
+        #[schemars(range(min = 1, max = PASSES_MAX))]
+        passes: u64 = 50,
+        /// Blocks of a request, at most blocks.
+        #[schemars(range(min = 1))]
+        request_blocks: u64 = 1,
+        /// The think time after each request.
+        compute: Compute = Compute::Exponential(Nanos::from_millis(1)),
+    }
+}
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, (WORKLOAD.defaults)())?;
-    let space = keys.space(u64::MAX, context)?;
-    let requests = keys.count("passes", 1..=PASSES_MAX)? * Scan::pass_requests(space);
-    let compute = keys.compute()?.sampler(context.seed, 0);
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: SynthKeys = read_keys(keys)?;
+    let space = Space::new(keys.blocks, keys.request_blocks, context)?;
+    let compute = keys.compute.sampler(context.seed, 0);
+    let requests = keys.passes * Scan::pass_requests(space);
     Ok(Stream::boxed(Scan::new(space), compute, space, requests))
 }

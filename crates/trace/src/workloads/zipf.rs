@@ -8,26 +8,22 @@
 //! Cost: one random word, one multiplication and one look into the table a request. Memory: 12 bytes a block, twice
 //! that while the table is built; hence the limit of 2^28 blocks.
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
-use super::keys::{defaults, Keys, Space};
+use super::generator::{Space, REQUESTS_MAX};
 use super::stream::{Pattern, Stream};
-use super::{GeneratorContext, Workload};
+use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "zipf",
     summary: "independent requests, popularity 1 / rank^alpha, ranks scattered at random",
     source: "Breslau et al., INFOCOM 1999",
-    defaults: || {
-        let own =
-            [("requests", Value::Integer(100_000)), ("blocks", Value::Integer(10_000)), ("alpha", Value::Float(1.0))];
-        defaults(own, "0s")
-    },
-    open,
+    keys: KeyTable::of::<ZipfKeys>(),
+    make: open,
 };
 
 /// Bounds the memory of the table.
@@ -35,15 +31,33 @@ const BLOCKS_MAX: u64 = 1 << 28;
 /// Beyond this all but the first rank would be rarer than once in 10^30 requests.
 pub(super) const ALPHA_MAX: f64 = 100.0;
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, (WORKLOAD.defaults)())?;
-    let space = keys.space(BLOCKS_MAX, context)?;
-    let alpha = keys.number("alpha", ALPHA_MAX)?;
-    let requests = keys.requests()?;
-    let compute = keys.compute()?.sampler(context.seed, 0);
+keys! {
+    /// Keys of `zipf`.
+    struct ZipfKeys {
+        /// Requests in all.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = 100_000,
+        /// Size of the address space in blocks.
+        #[schemars(range(min = 1, max = BLOCKS_MAX))]
+        blocks: u64 = 10_000,
+        /// The exponent of Zipf's law.
+        #[schemars(range(min = 0.0, max = ALPHA_MAX))]
+        alpha: f64 = 1.0,
+        /// Blocks of a request, at most blocks.
+        #[schemars(range(min = 1))]
+        request_blocks: u64 = 1,
+        /// The think time after each request.
+        compute: Compute = Compute::NONE,
+    }
+}
+
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: ZipfKeys = read_keys(keys)?;
+    let space = Space::new(keys.blocks, keys.request_blocks, context)?;
+    let compute = keys.compute.sampler(context.seed, 0);
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
-    let ranks = Ranks::new(space.starts() as usize, alpha, &mut rng);
-    Ok(Stream::boxed(Zipf { space, rng, ranks }, compute, space, requests))
+    let ranks = Ranks::new(space.starts() as usize, keys.alpha, &mut rng);
+    Ok(Stream::boxed(Zipf { space, rng, ranks }, compute, space, keys.requests))
 }
 
 /// One column of the alias table.

@@ -23,8 +23,11 @@ use crate::KeyError;
 pub use schema::{absent_in_words, one_of, optional, property_names, schema_of};
 pub use toml_text::toml_problem;
 
-/// The keys of one thing. Made by [`keys!`](crate::keys), or derived where a struct has no defaults.
+/// The keys of one thing. Made by [`keys!`](crate::keys).
 pub trait Keys: DeserializeOwned + JsonSchema {
+    /// The JSON Schema of a table of them, made once.
+    fn schema() -> &'static KeySchema;
+
     /// Refuses what no single key's type and range refuse.
     ///
     /// # Errors
@@ -34,14 +37,17 @@ pub trait Keys: DeserializeOwned + JsonSchema {
     }
 }
 
+/// The JSON Schema of keys.
+pub type KeySchema = Json;
+
 /// Reads a table into its struct.
 ///
 /// # Errors
 /// The first key that is unknown, missing, of the wrong type or out of range.
 pub fn read_keys<K: Keys>(table: Table) -> Result<K, KeyError> {
     let value = Value::Table(table);
-    ranges::check(&schema_of::<K>(), &value, "")?;
-    let keys: K = reader::read(&value, &schema::allowed_of::<K>)?;
+    ranges::check(K::schema(), &value, ranges::Path::Top)?;
+    let keys: K = reader::read(&value, &|path, key| schema::allowed_of(K::schema(), path, key))?;
     keys.check()?;
     Ok(keys)
 }
@@ -54,11 +60,37 @@ pub fn read_table<T: DeserializeOwned>(table: Table) -> Result<T, KeyError> {
     reader::read(&Value::Table(table), &|_, _| "a value".to_owned())
 }
 
+/// Takes one key out of a table, such as the name of a form that says which keys the rest of the table has.
+///
+/// # Errors
+/// The key is missing, or its value of the wrong type.
+pub fn take_key<T: DeserializeOwned + JsonSchema>(table: &mut Table, key: &str) -> Result<T, KeyError> {
+    let missing = || KeyError::new(key, "is missing", schema::allowed(&schema_of::<T>()));
+    let value = table.remove(key).ok_or_else(missing)?;
+    reader::read(&value, &|_, _| String::new()).map_err(|error| error.within(key))
+}
+
+/// Refuses a value whose bounds depend on other keys.
+///
+/// # Errors
+/// It is not in `range`.
+pub fn within_range(key: &str, value: u64, range: std::ops::RangeInclusive<u64>) -> Result<(), KeyError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+    Err(KeyError::new(key, format!("{value} is out of range"), allowed))
+}
+
 /// The keys of a registry's row: their defaults and their schema.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTable {
     defaults: fn() -> Table,
-    schema: fn() -> Json,
+    /// Laid over them, in TOML.
+    over: &'static str,
+    schema: fn() -> &'static Json,
+    /// Defaults and schema of keys that stand beside them.
+    beside: Option<(fn() -> Table, fn() -> &'static Json)>,
 }
 
 impl KeyTable {
@@ -68,19 +100,43 @@ impl KeyTable {
     /// The keys of a struct that has defaults.
     #[must_use]
     pub const fn of<K: Keys + Default + Serialize>() -> Self {
-        Self { defaults: defaults_of::<K>, schema: schema_of::<K> }
+        Self { defaults: defaults_of::<K>, over: "", schema: K::schema, beside: None }
     }
 
-    /// The keys of a struct whose defaults stand elsewhere, such as in a shipped profile.
+    /// The keys of a struct whose defaults are a text in TOML, such as a shipped profile.
     #[must_use]
-    pub const fn with_defaults<K: Keys>(defaults: fn() -> Table) -> Self {
-        Self { defaults, schema: schema_of::<K> }
+    pub const fn with_text<K: Keys>(defaults: &'static str) -> Self {
+        Self { defaults: Table::new, over: defaults, schema: K::schema, beside: None }
+    }
+
+    /// The same keys with other defaults, a text in TOML: of a row that shares its struct with others.
+    #[must_use]
+    pub const fn with(self, over: &'static str) -> Self {
+        Self { over, ..self }
+    }
+
+    /// The same keys with those of a second struct beside them.
+    #[must_use]
+    pub const fn beside<K: Keys + Default + Serialize>(self) -> Self {
+        Self { beside: Some((defaults_of::<K>, K::schema)), ..self }
     }
 
     /// Every key that has a default, with it.
+    ///
+    /// # Panics
+    /// The text of the defaults is no TOML.
     #[must_use]
     pub fn defaults(&self) -> Table {
-        (self.defaults)()
+        let mut defaults = (self.defaults)();
+        defaults.extend(self.over.parse::<Table>().expect("defaults are TOML"));
+        defaults.extend(self.beside.map_or_else(Table::new, |(defaults, _)| defaults()));
+        defaults
+    }
+
+    /// Whether there is a key of that name.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        property_names(&self.schema()).contains(&key)
     }
 
     /// The JSON Schema of a table of these keys.
@@ -89,19 +145,36 @@ impl KeyTable {
     /// A default is no plain value.
     #[must_use]
     pub fn schema(&self) -> Json {
-        let mut schema = (self.schema)();
-        for (key, value) in self.defaults() {
-            if let Some(property) = schema.pointer_mut(&format!("/properties/{key}")).and_then(Json::as_object_mut) {
-                property.insert("default".into(), serde_json::to_value(value).expect("a plain value"));
-            }
+        let mut schema = (self.schema)().clone();
+        let beside = self.beside.and_then(|(_, schema)| schema().get("properties")?.as_object());
+        if let (Some(keys), Some(more)) = (schema.get_mut("properties").and_then(Json::as_object_mut), beside) {
+            keys.extend(more.clone());
         }
+        with_defaults(&mut schema, self.defaults());
         schema
     }
 
     /// The keys that are not in `given` and whose default depends on the run, and what it is, in words.
     #[must_use]
     pub fn absent(&self, given: &Table) -> Vec<(String, String)> {
-        absent_in_words(&(self.schema)(), given)
+        absent_in_words((self.schema)(), given)
+    }
+}
+
+/// Puts defaults into a schema, those of tables key by key; lists of tables are too long to be shown.
+fn with_defaults(schema: &mut Json, defaults: Table) {
+    for (key, value) in defaults {
+        let property = schema.pointer_mut(&format!("/properties/{key}"));
+        match (property, value) {
+            (Some(property), Value::Table(table)) if property.get("properties").is_some() => {
+                with_defaults(property, table);
+            }
+            (_, Value::Array(list)) if list.iter().any(Value::is_table) => {}
+            (Some(Json::Object(property)), value) => {
+                property.insert("default".into(), serde_json::to_value(value).expect("a plain value"));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -135,6 +208,7 @@ pub fn defaults_of<K: Default + Serialize>() -> Table {
 /// assert_eq!(error.to_string(), "degree: 65 is out of range; allowed: a whole number from 1 to 64");
 /// ```
 ///
+/// A struct whose fields have no defaults has keys that must be given, but for those with `#[serde(default)]`.
 /// `impl check = function;` after the struct names a function that refuses what keys say together.
 #[macro_export]
 macro_rules! keys {
@@ -159,6 +233,37 @@ macro_rules! keys {
         }
 
         impl $crate::Keys for $name {
+            fn schema() -> &'static $crate::KeySchema {
+                static SCHEMA: std::sync::OnceLock<$crate::KeySchema> = std::sync::OnceLock::new();
+                SCHEMA.get_or_init($crate::schema_of::<Self>)
+            }
+
+            $(fn check(&self) -> Result<(), $crate::KeyError> {
+                let check: fn(&Self) -> Result<(), $crate::KeyError> = $check;
+                check(self)
+            })?
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty),+ $(,)?
+        }
+        $(impl check = $check:expr;)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        $vis struct $name {
+            $($(#[$field_meta])* $field_vis $field: $type,)*
+        }
+
+        impl $crate::Keys for $name {
+            fn schema() -> &'static $crate::KeySchema {
+                static SCHEMA: std::sync::OnceLock<$crate::KeySchema> = std::sync::OnceLock::new();
+                SCHEMA.get_or_init($crate::schema_of::<Self>)
+            }
+
             $(fn check(&self) -> Result<(), $crate::KeyError> {
                 let check: fn(&Self) -> Result<(), $crate::KeyError> = $check;
                 check(self)
@@ -293,14 +398,13 @@ mod tests {
 
     #[test]
     fn a_struct_that_requires_keys_says_which_is_missing() {
-        #[derive(Debug, serde::Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        #[allow(dead_code)]
-        struct Required {
-            /// What a fetch takes.
-            fetch_time: Nanos,
+        keys! {
+            #[allow(dead_code)]
+            struct Required {
+                /// What a fetch takes.
+                fetch_time: Nanos,
+            }
         }
-        impl Keys for Required {}
         let error = read_keys::<Required>(Table::new()).expect_err("missing").to_string();
         assert!(error.starts_with("fetch_time: is missing; allowed: a time with a unit"), "{error}");
     }

@@ -1,19 +1,39 @@
 //! Ranges: the bounds that a struct's schema sets on its values are held against a table before it is read.
 
+use std::fmt;
+
 use serde_json::Value as Json;
 use toml::Value;
 
 use super::schema::{allowed, number_of, Bounds};
 use crate::{Bytes, KeyError, Nanos};
 
+/// Where a value stands; written out for an error only.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'a> {
+    Top,
+    Key(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Top => Ok(()),
+            Path::Key(Path::Top, key) => f.write_str(key),
+            Path::Key(table, key) => write!(f, "{table}.{key}"),
+            Path::Item(list, index) => write!(f, "{list}[{index}]"),
+        }
+    }
+}
+
 /// Refuses the first value of `value`, at `path`, that is out of range; values of a wrong type are passed over.
-pub(super) fn check(schema: &Json, value: &Value, path: &str) -> Result<(), KeyError> {
+pub(super) fn check(schema: &Json, value: &Value, path: Path<'_>) -> Result<(), KeyError> {
     match value {
         Value::Table(table) => {
             let Some(properties) = schema.get("properties") else { return Ok(()) };
             let known = |(key, value): (&String, &Value)| match properties.get(key) {
-                Some(property) if path.is_empty() => check(property, value, key),
-                Some(property) => check(property, value, &format!("{path}.{key}")),
+                Some(property) => check(property, value, Path::Key(&path, key)),
                 None => Ok(()),
             };
             table.iter().try_for_each(known)
@@ -24,10 +44,10 @@ pub(super) fn check(schema: &Json, value: &Value, path: &str) -> Result<(), KeyE
                 || bound("maxItems").is_some_and(|most| list.len() as u64 > most);
             if outside {
                 let problem = if list.is_empty() { "is empty".to_owned() } else { format!("a list of {}", list.len()) };
-                return Err(KeyError::new(path, problem, allowed(schema)));
+                return Err(KeyError::new(path.to_string(), problem, allowed(schema)));
             }
             let Some(items) = schema.get("items") else { return Ok(()) };
-            list.iter().enumerate().try_for_each(|(index, item)| check(items, item, &format!("{path}[{index}]")))
+            list.iter().enumerate().try_for_each(|(index, item)| check(items, item, Path::Item(&path, index)))
         }
         Value::String(text) => {
             let bounds = Bounds::of(schema);
@@ -43,14 +63,14 @@ pub(super) fn check(schema: &Json, value: &Value, path: &str) -> Result<(), KeyE
                         _ if number > bounds.most => "too large",
                         _ => "out of range",
                     };
-                    Err(KeyError::new(path, format!("{shown} is {problem}"), allowed(schema)))
+                    Err(KeyError::new(path.to_string(), format!("{shown} is {problem}"), allowed(schema)))
                 }
                 _ => Ok(()),
             }
         }
         _ => match number_of(value) {
             Some(number) if takes_numbers(schema, value) && !Bounds::of(schema).hold(number) => {
-                Err(KeyError::new(path, format!("{value} is out of range"), allowed(schema)))
+                Err(KeyError::new(path.to_string(), format!("{value} is out of range"), allowed(schema)))
             }
             _ => Ok(()),
         },

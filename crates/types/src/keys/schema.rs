@@ -118,9 +118,12 @@ pub(super) fn allowed(schema: &Json) -> String {
             None => "a text in quotes".to_owned(),
         },
         (_, Some("boolean")) => "true or false".to_owned(),
-        (_, Some("array")) => match schema.get("minItems").and_then(Json::as_u64) {
-            Some(least) => format!("a list of at least {least}"),
-            None => "a list".to_owned(),
+        (_, Some("array")) => match (number("minItems"), number("maxItems")) {
+            (Some(least), Some(most)) if least == most => format!("a list of {least}"),
+            (Some(least), Some(most)) => format!("a list of {least} to {most}"),
+            (Some(least), None) => format!("a list of at least {least}"),
+            (None, Some(most)) => format!("a list of at most {most}"),
+            (None, None) => "a list".to_owned(),
         },
         (_, Some("object")) => "a table of keys".to_owned(),
         _ => names(schema).unwrap_or_else(|| "see `headstart simulate --explain`".to_owned()),
@@ -145,10 +148,9 @@ fn plain(number: &Json) -> String {
 }
 
 /// What the key `key` of the table at `path` allows.
-pub(super) fn allowed_of<K: JsonSchema>(path: &str, key: &str) -> String {
-    let schema = schema_of::<K>();
+pub(super) fn allowed_of(schema: &Json, path: &str, key: &str) -> String {
     let mut steps = path.split(['.', '[']).filter(|step| !step.is_empty());
-    let inner = steps.try_fold(&schema, |at, step| match step.strip_suffix(']') {
+    let inner = steps.try_fold(schema, |at, step| match step.strip_suffix(']') {
         Some(_) => at.get("items"),
         None => at.get("properties")?.get(step),
     });

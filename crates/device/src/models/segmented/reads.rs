@@ -218,7 +218,10 @@ impl Segmented {
         passage: &Passage,
         access: Access,
     ) -> Around {
-        let zero_latency = self.buffer.zero_latency[access as usize];
+        let zero_latency = match access {
+            Access::Read => self.buffer.zero_latency_read,
+            Access::Write => self.buffer.zero_latency_write,
+        };
         if !zero_latency && !self.buffer.read_before {
             return Around { done: passage.done, kept: None };
         }

@@ -82,7 +82,7 @@ impl Segmented {
 
     /// From when on a write segment is free.
     pub(super) fn room(&self, now: Nanos) -> Nanos {
-        let most = if self.buffer.reporting == Reporting::Append { 1 } else { self.buffer.write_segments };
+        let most = if self.buffer.reporting == Reporting::Append { 1 } else { self.buffer.write_segments() };
         // They are out in their order: so many must be before there is room for one more.
         let over = (self.pending.iter().filter(|pending| pending.done > now).count() + 1).saturating_sub(most);
         match over {
@@ -141,9 +141,9 @@ impl Segmented {
         let extra = overheads.extra.as_ref().filter(|_| self.after_write && !follows);
         let (command, crossing, leaving, back) = match extra {
             Some(extra) => (
-                extra.command + extra.seek_delta,
-                extra.command + extra.disconnect + extra.pause + overheads.first_reselect,
-                extra.second_disconnect,
+                extra.command.0 + extra.seek_delta.0,
+                extra.command.0 + extra.disconnect.0 + extra.pause.0 + overheads.first_reselect,
+                extra.second_disconnect.0,
                 overheads.other_reselect,
             ),
             None => {

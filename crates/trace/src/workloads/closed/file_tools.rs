@@ -10,21 +10,21 @@
 //! the buffer segments of our IBM drive bridge most of the way. The 1 GiB was found by scanning: from 128 to 392 KiB
 //! `2diff50` then takes some 30 % less time, as the paper has it, with 0 B 6 %, with 4 GiB 40 %.
 
-use headstart_types::KeyError;
+use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, KeyTable};
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
-use super::super::keys::Keys;
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, spread, Run, Server, Stage, System, FILE_MAX, SOURCE};
+use super::super::generator::Size;
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, spread, Run, Server, Stage, System, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const CP: Workload = Workload {
     name: "cp",
     summary: "file utilities: copies of files, chunk by chunk, each by a process of its own; diffs beside them",
     source: SOURCE,
-    defaults: || own_defaults(2, 0),
-    open: |given, context| open(given, own_defaults(2, 0), context),
+    keys: KeyTable::of::<ToolKeys>().with("copies = 2"),
+    make: open,
 };
 
 pub(in super::super) const DIFF: Workload = Workload {
@@ -32,38 +32,46 @@ pub(in super::super) const DIFF: Workload = Workload {
     summary:
         "file utilities: comparisons of two files, read in turns, each by a process of its own; copies beside them",
     source: SOURCE,
-    defaults: || own_defaults(0, 2),
-    open: |given, context| open(given, own_defaults(0, 2), context),
+    keys: KeyTable::of::<ToolKeys>().with("diffs = 2"),
+    make: open,
 };
 
 /// More processes of one kind than any experiment has.
 const TOOLS_MAX: u64 = 1 << 16;
 
-fn own_defaults(copies: i64, diffs: i64) -> Table {
-    let own = [
-        ("copies", Value::Integer(copies)),
-        ("diffs", Value::Integer(diffs)),
-        ("size", Value::from("50MiB")),
-        ("chunk", Value::from("4KiB")),
-        ("apart", Value::from("1GiB")),
-    ];
-    let mut keys = defaults(0, own);
-    // Each process is one request.
-    keys.retain(|key, _| key != "concurrency" && key != "requests");
-    keys
+keys! {
+    /// Keys of `cp` and `diff`, whose numbers of processes differ.
+    struct ToolKeys {
+        /// Copies, each by a process of its own.
+        #[schemars(range(max = TOOLS_MAX))]
+        copies: u64 = 0,
+        /// Comparisons of two files, each by a process of its own.
+        #[schemars(range(max = TOOLS_MAX))]
+        diffs: u64 = 0,
+        /// Of each file.
+        size: Size = Size::bytes(50 << 20),
+        /// Of each read and write.
+        chunk: Size = Size::bytes(4 << 10),
+        /// Bytes of other files between two.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "512GiB"))]
+        apart: Bytes = Bytes(1 << 30),
+        /// The think time after each read or write.
+        compute: Compute = Compute::NONE,
+    }
+    impl check = |keys| match keys.copies + keys.diffs {
+        0 => Err(KeyError::new("copies", "is 0 beside diffs = 0", "one of the two above 0")),
+        _ => Ok(()),
+    };
 }
 
-fn open(given: Table, defaults: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, defaults)?;
-    let (copies, diffs) = (keys.count("copies", 0..=TOOLS_MAX)?, keys.count("diffs", 0..=TOOLS_MAX)?);
-    if copies + diffs == 0 {
-        return Err(KeyError::new("copies", "is 0 beside diffs = 0", "one of the two above 0"));
-    }
-    let (size, chunk) = (keys.bytes("size", FILE_MAX)?, keys.bytes("chunk", FILE_MAX)?);
-    let apart = keys.bytes_or_none("apart", FILE_MAX)?;
-    let tools = Tools { copies, diffs, size, chunk, apart };
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: ToolKeys = read_keys(keys)?;
+    let ToolKeys { copies, diffs, size: Size(size), chunk: Size(chunk), apart, compute } = keys;
+    // Each process is one request.
     let requests = copies + diffs;
-    Ok(System { seed: context.seed, concurrency: requests, requests, compute: keys.compute()? }.boxed(tools))
+    let tools = Tools { copies, diffs, size: size.0, chunk: chunk.0, apart: apart.0 };
+    Ok(System { seed: context.seed, concurrency: requests, requests, compute }.boxed(tools))
 }
 
 struct Tools {
@@ -111,7 +119,7 @@ mod tests {
     use super::*;
 
     fn opened(row: &Workload, keys: &str) -> Result<Box<dyn RecordReader>, KeyError> {
-        (row.open)(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
+        row.open(keys.parse().expect("TOML"), &GeneratorContext { seed: 1, block_bytes: 4096 })
     }
 
     #[test]
@@ -146,7 +154,9 @@ mod tests {
         assert!(!opened(&DIFF, "").expect("keys").carries().writes);
         let error = |row, keys: &str| opened(row, keys).err().expect("refused").to_string();
         assert_eq!(error(&CP, "copies = 0"), "copies: is 0 beside diffs = 0; allowed: one of the two above 0");
-        assert!(error(&DIFF, "size = \"0B\"").starts_with("size: \"0B\" is out of range"));
+        assert!(
+            error(&DIFF, "size = \"0B\"").starts_with("size: 0B is out of range; allowed: a size from 1B to 512GiB")
+        );
         assert!(error(&DIFF, "requests = 3").starts_with("requests: unknown key"));
         assert!(error(&DIFF, "apart = \"1\"").starts_with("apart: \"1\" has no unit"));
     }

@@ -13,16 +13,16 @@
 //! 3000 to 20,000: with the read-ahead `linux` and 1 to 64 clients, 392 KiB in place of 128 bring 14 to 22 % more of 3000
 //! lists (the paper has 10 to 28 % of its policy), 800 KiB 9 to 17 %; of 20,000 lists 2 % at most, and a loss.
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{keys, read_keys, stream_seed, within_range, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::super::draw::{below, even, share};
-use super::super::keys::Keys;
+use super::super::generator::{Size, REQUESTS_MAX};
 use super::super::zipf::{Ranks, ALPHA_MAX};
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -30,49 +30,67 @@ pub(in super::super) const WORKLOAD: Workload = Workload {
     summary:
         "closed system, a search engine: index look-ups, then alternating reads of the lists (lengths are guesses)",
     source: SOURCE,
-    defaults: own_defaults,
-    open,
+    keys: KeyTable::of::<SearchKeys>(),
+    make: open,
 };
 
 /// More words than anybody searches for.
 const WORDS_MAX: u64 = 1 << 10;
 
-fn own_defaults() -> Table {
-    let own = [
-        ("size", Value::from("18.5GB")),
-        ("index_size", Value::from("522MB")),
-        ("lists", Value::Integer(3000)),
-        ("words", Value::Integer(4)),
-        ("alpha", Value::Float(0.7)),
-        ("portion", Value::Float(1.0)),
-        ("lookup", Value::from("4KiB")),
-        ("read", Value::from("64KiB")),
-    ];
-    defaults(400, own)
+keys! {
+    /// Keys of `index-search`.
+    struct SearchKeys {
+        /// Clients.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        concurrency: u64 = 1,
+        /// Of all clients together, dealt out in turn.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = 400,
+        /// Of the index and all lists.
+        size: Size = Size::bytes(18_500_000_000),
+        /// Of the index.
+        index_size: Size = Size::bytes(522_000_000),
+        /// Lists that people ask for.
+        #[schemars(range(min = 1, max = FILES_MAX - 1))]
+        lists: u64 = 3000,
+        /// Words of a query, at most.
+        #[schemars(range(min = 1, max = WORDS_MAX))]
+        words: u64 = 4,
+        /// The exponent of Zipf's law.
+        #[schemars(range(min = 0.0, max = ALPHA_MAX))]
+        alpha: f64 = 0.7,
+        /// Of a list, read at most.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        portion: f64 = 1.0,
+        /// Of a look-up in the index.
+        lookup: Size = Size::bytes(4 << 10),
+        /// Of each read of a list.
+        read: Size = Size::bytes(64 << 10),
+        /// The think time after each read or write.
+        compute: Compute = Compute::NONE,
+    }
 }
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, own_defaults())?;
-    let size = keys.bytes("size", FILE_MAX)?;
-    let index = keys.bytes("index_size", FILE_MAX)?;
-    let lists = keys.count("lists", 1..=FILES_MAX - 1)?;
-    let of_lists = size.checked_sub(index).filter(|rest| *rest >= lists).ok_or_else(|| {
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: SearchKeys = read_keys(keys)?;
+    let (index, lists) = (keys.index_size.0 .0, keys.lists);
+    let of_lists = keys.size.0 .0.checked_sub(index).filter(|rest| *rest >= lists).ok_or_else(|| {
         let problem = format!("leaves less than a byte for each of {lists} lists beside the index");
         KeyError::new("size", problem, "index_size and lists, or more")
     })?;
+    within_range("words", keys.words, 1..=WORDS_MAX.min(lists))?;
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
-    let ranks = Ranks::new(lists as usize, keys.number("alpha", ALPHA_MAX)?, &mut rng);
     let search = Search {
         index,
         lists,
         mean: of_lists as f64 / lists as f64,
-        words: keys.count("words", 1..=WORDS_MAX.min(lists))?,
-        ranks,
-        portion: keys.number("portion", 1.0)?,
-        lookup: keys.bytes("lookup", FILE_MAX)?,
-        read: keys.bytes("read", FILE_MAX)?,
+        words: keys.words,
+        ranks: Ranks::new(lists as usize, keys.alpha, &mut rng),
+        portion: keys.portion,
+        lookup: keys.lookup.0 .0,
+        read: keys.read.0 .0,
     };
-    Ok(System::from_keys(&keys, context)?.boxed(search))
+    Ok(System::new(keys.concurrency, keys.requests, keys.compute, context)?.boxed(search))
 }
 
 struct Search {

@@ -7,65 +7,83 @@
 //! the objects that it has made: reads them all and writes one file as large as their sum. Sizes are spread evenly
 //! from 1 byte to twice their mean. Sources lie before headers, objects behind them, the results last.
 
-use headstart_types::{stream_seed, KeyError, Nanos};
+use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::super::draw::size_about;
-use super::super::keys::Keys;
+use super::super::generator::{Pause, Size};
 use super::super::zipf::{Ranks, ALPHA_MAX};
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
     name: "kernel-build",
     summary: "compilation of many small files: sources and headers are read, objects written and linked (all guessed)",
     source: SOURCE,
-    defaults: own_defaults,
-    open,
+    keys: KeyTable::of::<BuildKeys>(),
+    make: open,
 };
 
 /// More headers than any unit includes; bounds the memory of a client.
 const INCLUDES_MAX: u64 = 1 << 16;
 /// Units and headers at most: with objects and results no more than files may be.
 const UNITS_MAX: u64 = FILES_MAX / 4;
-/// Sources and headers are not as large as that; sums of objects stay below 2^64.
-const SIZE_MAX: u64 = FILE_MAX >> 8;
 
-fn own_defaults() -> Table {
-    let own = [
-        ("headers", Value::Integer(5000)),
-        ("includes", Value::Integer(30)),
-        ("alpha", Value::Float(1.0)),
-        ("source_size", Value::from("16KiB")),
-        ("header_size", Value::from("6KiB")),
-        ("object_size", Value::from("24KiB")),
-        ("compile", Value::from("400ms")),
-        ("read", Value::from("64KiB")),
-    ];
-    defaults(1000, own)
+// No source or header is as large as 2 GiB: sums of objects stay below 2^64.
+keys! {
+    /// Keys of `kernel-build`.
+    struct BuildKeys {
+        /// Clients.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        concurrency: u64 = 1,
+        /// Units of all clients together.
+        #[schemars(range(min = 1, max = UNITS_MAX))]
+        requests: u64 = 1000,
+        /// Headers that are there.
+        #[schemars(range(min = 1, max = UNITS_MAX))]
+        headers: u64 = 5000,
+        /// Headers that a unit includes.
+        #[schemars(range(max = INCLUDES_MAX))]
+        includes: u64 = 30,
+        /// The exponent of Zipf's law.
+        #[schemars(range(min = 0.0, max = ALPHA_MAX))]
+        alpha: f64 = 1.0,
+        /// Of a source, on average.
+        #[schemars(extend("x-max" = "2GiB"))]
+        source_size: Size = Size::bytes(16 << 10),
+        /// Of a header, on average.
+        #[schemars(extend("x-max" = "2GiB"))]
+        header_size: Size = Size::bytes(6 << 10),
+        /// Of an object, on average.
+        #[schemars(extend("x-max" = "2GiB"))]
+        object_size: Size = Size::bytes(24 << 10),
+        /// Time of a compilation.
+        compile: Pause = Pause(Nanos::from_millis(400)),
+        /// Of each read.
+        read: Size = Size::bytes(64 << 10),
+        /// The think time after each read or write.
+        compute: Compute = Compute::NONE,
+    }
 }
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, own_defaults())?;
-    let units = keys.count("requests", 1..=UNITS_MAX)?;
-    let headers = keys.count("headers", 1..=UNITS_MAX)?;
-    let alpha = keys.number("alpha", ALPHA_MAX)?;
-    let system = System::from_keys(&keys, context)?;
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: BuildKeys = read_keys(keys)?;
+    let system = System::new(keys.concurrency, keys.requests, keys.compute, context)?;
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
     let build = Build {
         system,
-        units,
-        headers,
-        includes: keys.count("includes", 0..=INCLUDES_MAX)?,
-        ranks: Ranks::new(headers as usize, alpha, &mut rng),
-        source_mean: keys.bytes("source_size", SIZE_MAX)?,
-        header_mean: keys.bytes("header_size", SIZE_MAX)?,
-        object_mean: keys.bytes("object_size", SIZE_MAX)?,
-        compile: keys.time("compile")?,
-        read: keys.bytes("read", FILE_MAX)?,
+        units: keys.requests,
+        headers: keys.headers,
+        includes: keys.includes,
+        ranks: Ranks::new(keys.headers as usize, keys.alpha, &mut rng),
+        source_mean: keys.source_size.0 .0,
+        header_mean: keys.header_size.0 .0,
+        object_mean: keys.object_size.0 .0,
+        compile: keys.compile.0,
+        read: keys.read.0 .0,
     };
     Ok(system.boxed(build))
 }
@@ -194,6 +212,6 @@ mod tests {
         let error = |keys: &str| opened(keys).err().expect("refused").to_string();
         assert!(error("requests = 5000000").starts_with("requests: 5000000 is out of range; allowed: a whole number"));
         assert!(error("includes = -1").starts_with("includes: -1 is out of range"));
-        assert!(error("compile = 3").starts_with("compile: 3 is not a text; allowed: a time"));
+        assert!(error("compile = 3").starts_with("compile: 3 is a number; allowed: a time"));
     }
 }

@@ -9,48 +9,68 @@
 //! default); large and small ones lie mixed; popularity has nothing to do with size, and its exponent is 1; the server
 //! reads 64 KiB at a time.
 
-use headstart_types::{stream_seed, Bytes, KeyError};
+use headstart_types::{keys, read_keys, stream_seed, Bytes, KeyError, KeyTable};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::super::draw::{even, share};
-use super::super::keys::Keys;
+use super::super::generator::{Size, REQUESTS_MAX};
 use super::super::zipf::{Ranks, ALPHA_MAX};
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
     name: "media-server",
     summary: "closed system, a web server of media clips: whole files, popular by Zipf's law",
     source: SOURCE,
-    defaults: own_defaults,
-    open,
+    keys: KeyTable::of::<MediaKeys>(),
+    make: open,
 };
 
-fn own_defaults() -> Table {
-    let own = [
-        ("size", Value::from("20.4GB")),
-        ("smallest", Value::from("24kB")),
-        ("mean", Value::from("152kB")),
-        ("largest", Value::from("1418kB")),
-        ("video", Value::Float(0.09)),
-        ("video_min", Value::from("400kB")),
-        ("alpha", Value::Float(1.0)),
-        ("read", Value::from("64KiB")),
-    ];
-    defaults(1000, own)
+keys! {
+    /// Keys of `media-server`.
+    struct MediaKeys {
+        /// Clients.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        concurrency: u64 = 1,
+        /// Of all clients together, dealt out in turn.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = 1000,
+        /// Of all clips.
+        size: Size = Size::bytes(20_400_000_000),
+        /// Clip.
+        smallest: Size = Size::bytes(24_000),
+        /// Of a clip, on average.
+        mean: Size = Size::bytes(152_000),
+        /// Clip.
+        largest: Size = Size::bytes(1_418_000),
+        /// Share of video clips.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        video: f64 = 0.09,
+        /// The smallest video clip.
+        video_min: Size = Size::bytes(400_000),
+        /// The exponent of Zipf's law.
+        #[schemars(range(min = 0.0, max = ALPHA_MAX))]
+        alpha: f64 = 1.0,
+        /// Of each read.
+        read: Size = Size::bytes(64 << 10),
+        /// The think time after each read or write.
+        compute: Compute = Compute::NONE,
+    }
 }
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, own_defaults())?;
-    let clips = Clips::from_keys(&keys)?;
-    let alpha = keys.number("alpha", ALPHA_MAX)?;
-    let read = keys.bytes("read", FILE_MAX)?;
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: MediaKeys = read_keys(keys)?;
+    let clips = Clips::new(&keys)?;
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "ranks", 0));
-    let ranks = Ranks::new(clips.count as usize, alpha, &mut rng);
-    Ok(System::from_keys(&keys, context)?.boxed(Media { clips, ranks, read }))
+    let ranks = Ranks::new(clips.count as usize, keys.alpha, &mut rng);
+    Ok(System::new(keys.concurrency, keys.requests, keys.compute, context)?.boxed(Media {
+        clips,
+        ranks,
+        read: keys.read.0 .0,
+    }))
 }
 
 /// How large the clips are.
@@ -65,10 +85,9 @@ struct Clips {
 }
 
 impl Clips {
-    fn from_keys(keys: &Keys) -> Result<Self, KeyError> {
-        let (size, mean) = (keys.bytes("size", FILE_MAX)?, keys.bytes("mean", FILE_MAX)?);
-        let (smallest, largest) = (keys.bytes("smallest", FILE_MAX)?, keys.bytes("largest", FILE_MAX)?);
-        let (video, video_min) = (keys.number("video", 1.0)?, keys.bytes("video_min", FILE_MAX)?);
+    fn new(keys: &MediaKeys) -> Result<Self, KeyError> {
+        let sizes = [keys.size, keys.mean, keys.smallest, keys.largest, keys.video_min];
+        let ([size, mean, smallest, largest, video_min], video) = (sizes.map(|Size(size)| size.0), keys.video);
         if !(smallest..=largest).contains(&video_min) {
             let problem = format!("{} is out of range", Bytes(video_min));
             let allowed = format!("smallest to largest, {} to {}", Bytes(smallest), Bytes(largest));
@@ -173,10 +192,10 @@ mod tests {
     #[test]
     fn only_sizes_that_can_be_are_taken() {
         let error = |keys: &str| opened(keys).err().expect("refused").to_string();
-        assert!(error("mean = \"60kB\"").starts_with("mean: 60000B would need audio clips of up to -7"));
-        assert!(error("mean = \"500kB\"").starts_with("mean: 500000B would need audio clips of up to 8"));
-        assert!(error("size = \"100kB\"").starts_with("size: 100000B of 152000B each on average are 0 clips"));
-        assert!(error("video_min = \"2MB\"").starts_with("video_min: 2000000B is out of range; allowed: smallest to"));
+        assert!(error("mean = \"60kB\"").starts_with("mean: 60kB would need audio clips of up to -7"));
+        assert!(error("mean = \"500kB\"").starts_with("mean: 500kB would need audio clips of up to 8"));
+        assert!(error("size = \"100kB\"").starts_with("size: 100kB of 152kB each on average are 0 clips"));
+        assert!(error("video_min = \"2MB\"").starts_with("video_min: 2MB is out of range; allowed: smallest to"));
         assert!(error("video = 1.5").starts_with("video: 1.5 is out of range"));
         let all_video = opened("video = 1.0\nmean = \"909kB\"").expect("keys");
         assert!(all_video.files().iter().all(|entry| entry.size_bytes >= 400_000));

@@ -10,14 +10,14 @@
 //! always delays four times 10 ms); two or four files are different ones; the random block lies at a multiple of its
 //! size; there is no time between a client's requests. `delay` and `delays` are keys of all four, "0s" but in one-rand.
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, read_keys, within_range, KeyError, KeyTable, Nanos};
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::super::draw::below;
-use super::super::keys::Keys;
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, Run, Server, Stage, System, FILES_MAX, FILE_MAX, SOURCE};
+use super::super::generator::{Pause, Size, REQUESTS_MAX};
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 /// What is read of each file.
@@ -37,7 +37,8 @@ struct Kind {
     /// Different files that a request reads in turns.
     streams: u64,
     part: Part,
-    delay: &'static str,
+    /// What differs from the defaults.
+    defaults: &'static str,
 }
 
 static KINDS: [Kind; 4] = [
@@ -46,61 +47,82 @@ static KINDS: [Kind; 4] = [
         summary: "closed system, One-Whole-0: each request reads a random file whole",
         streams: 1,
         part: Part::Whole,
-        delay: "0s",
+        defaults: "",
     },
     Kind {
         name: "one-rand",
         summary: "closed system, One-Rand-10: a portion of a random file from its start, four delays of 10 ms",
         streams: 1,
         part: Part::Portion,
-        delay: "10ms",
+        defaults: "delay = '10ms'",
     },
     Kind {
         name: "two-rand",
         summary: "closed system, Two-Rand-0: alternating reads of portions of two random files",
         streams: 2,
         part: Part::Portion,
-        delay: "0s",
+        defaults: "",
     },
     Kind {
         name: "four-64kb",
         summary: "closed system, Four-64KB-0: a random block of 64 KiB of each of four random files",
         streams: 4,
         part: Part::Block,
-        delay: "0s",
+        defaults: "",
     },
 ];
 
 /// Requests that take a moment to simulate. Our choice.
-const REQUESTS: i64 = 256;
+const REQUESTS: u64 = 256;
 /// More delays than any request has reads; bounds the memory of a client.
 const DELAYS_MAX: u64 = 1 << 16;
 
 /// The generator of microbenchmark `KIND`.
 pub(in super::super) const fn workload<const KIND: usize>() -> Workload {
-    let Kind { name, summary, .. } = &KINDS[KIND];
-    Workload { name, summary, source: SOURCE, defaults: own_defaults::<KIND>, open: open::<KIND> }
+    let Kind { name, summary, defaults, .. } = &KINDS[KIND];
+    Workload { name, summary, source: SOURCE, keys: KeyTable::of::<MicroKeys>().with(defaults), make: open::<KIND> }
 }
 
-fn own_defaults<const KIND: usize>() -> Table {
-    let own = [
-        ("files", Value::Integer(6000)),
-        ("file_size", Value::from("4MiB")),
-        ("read", Value::from("64KiB")),
-        ("delay", Value::from(KINDS[KIND].delay)),
-        ("delays", Value::Integer(4)),
-    ];
-    defaults(REQUESTS, own)
+keys! {
+    /// Keys of the four; `delay` differs.
+    struct MicroKeys {
+        /// Clients.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        concurrency: u64 = 1,
+        /// Of all clients together, dealt out in turn.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = REQUESTS,
+        /// Files that are there.
+        #[schemars(range(min = 1, max = FILES_MAX))]
+        files: u64 = 6000,
+        /// Of each.
+        file_size: Size = Size::bytes(4 << 20),
+        /// Of each read.
+        read: Size = Size::bytes(64 << 10),
+        /// Of each of the delays of a request.
+        delay: Pause = Pause(Nanos::ZERO),
+        /// Delays of a request, each after a random read.
+        #[schemars(range(max = DELAYS_MAX))]
+        delays: u64 = 4,
+        /// The think time after each read or write.
+        compute: Compute = Compute::NONE,
+    }
 }
 
-fn open<const KIND: usize>(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, own_defaults::<KIND>())?;
+fn open<const KIND: usize>(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: MicroKeys = read_keys(keys)?;
     let Kind { streams, part, .. } = KINDS[KIND];
-    let files = keys.count("files", streams..=FILES_MAX)?;
-    let (file_bytes, read_bytes) = (keys.bytes("file_size", FILE_MAX)?, keys.bytes("read", FILE_MAX)?);
-    let (delay, delays) = (keys.time("delay")?, keys.count("delays", 0..=DELAYS_MAX)?);
-    let handler = Handler { streams, part, files, file_bytes, read_bytes, delay, delays };
-    Ok(System::from_keys(&keys, context)?.boxed(handler))
+    within_range("files", keys.files, streams..=FILES_MAX)?;
+    let handler = Handler {
+        streams,
+        part,
+        files: keys.files,
+        file_bytes: keys.file_size.0 .0,
+        read_bytes: keys.read.0 .0,
+        delay: keys.delay.0,
+        delays: keys.delays,
+    };
+    Ok(System::new(keys.concurrency, keys.requests, keys.compute, context)?.boxed(handler))
 }
 
 struct Handler {

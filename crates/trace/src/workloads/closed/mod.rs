@@ -33,13 +33,11 @@ pub(super) use tpc_h::WORKLOAD as TPC_H;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{stream_seed, within_range, KeyError};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use stage::{Run, Stage};
-use toml::{Table, Value};
 
-use super::keys::Keys;
 use super::{Compute, ComputeSampler, GeneratorContext};
 use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
 
@@ -47,8 +45,6 @@ use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
 const SOURCE: &str = "Li, Shen and Papathanasiou, EuroSys 2007, section 6.1";
 /// More files than this would fill the memory with their table.
 const FILES_MAX: u64 = 1 << 24;
-/// Files larger than any file system of its time held; keeps the sum of all below 2^64.
-const FILE_MAX: u64 = 1 << 39;
 /// As many processes as the patterns of parallel programs have at most.
 const CLIENTS_MAX: u64 = 1 << 20;
 
@@ -82,10 +78,9 @@ struct System {
 }
 
 impl System {
-    /// From the keys that all have.
-    fn from_keys(keys: &Keys, context: &GeneratorContext) -> Result<Self, KeyError> {
-        let (requests, compute) = (keys.requests()?, keys.compute()?);
-        let concurrency = keys.count("concurrency", 1..=CLIENTS_MAX.min(requests))?;
+    /// Of the keys that all have.
+    fn new(concurrency: u64, requests: u64, compute: Compute, context: &GeneratorContext) -> Result<Self, KeyError> {
+        within_range("concurrency", concurrency, 1..=CLIENTS_MAX.min(requests))?;
         Ok(Self { seed: context.seed, concurrency, requests, compute })
     }
 
@@ -112,13 +107,6 @@ impl System {
         let order = (0..self.concurrency as u32).collect();
         Box::new(Closed { server, system: self, files: OnceLock::new(), clients, order, done: 0 })
     }
-}
-
-/// Defaults of the keys that all have, before `own` ones.
-fn defaults(requests: i64, own: impl IntoIterator<Item = (&'static str, Value)>) -> Table {
-    let system = [("concurrency", Value::Integer(1)), ("requests", Value::Integer(requests))];
-    let common = system.into_iter().chain(own).chain([("compute", Value::from("0s"))]);
-    common.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// A client and what is left of its request.

@@ -12,23 +12,23 @@
 //! takes for them; indexes fill up to 2 GB), the shares, the 16 KiB of a read, the time between reads (`compute`) and the
 //! `apart` bytes of other files between two files.
 
-use headstart_types::KeyError;
+use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::RngCore;
 use rand_chacha::ChaCha8Rng;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::super::draw::{below, happens, share};
-use super::super::keys::Keys;
-use super::super::{GeneratorContext, Workload};
-use super::{defaults, entries, spread, Run, Server, Stage, System, FILE_MAX, SOURCE};
+use super::super::generator::{Size, REQUESTS_MAX};
+use super::super::{Compute, GeneratorContext, Workload};
+use super::{entries, spread, Run, Server, Stage, System, CLIENTS_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
     name: "tpc-h",
     summary: "stand-ins for TPC-H queries: alternating (Q2), mixed with random reads (Q16), scans",
     source: SOURCE,
-    defaults: own_defaults,
-    open,
+    keys: KeyTable::of::<TpcHKeys>(),
+    make: open,
 };
 
 /// Names and bytes at 2 GB. The largest and the smallest are printed, as is the sum; the rest is a guess.
@@ -58,37 +58,55 @@ const PART: u32 = 6;
 /// More random reads for each sequential one would leave nothing of the mix.
 const RANDOM_MAX: u64 = 1 << 10;
 
-fn own_defaults() -> Table {
-    let own = [
-        ("size", Value::from("2GB")),
-        ("alternating", Value::Float(0.1)),
-        ("mixed", Value::Float(0.3)),
-        ("random", Value::Integer(1)),
-        ("read", Value::from("16KiB")),
-        ("apart", Value::from("1GiB")),
-    ];
-    let mut keys = defaults(21, own);
-    keys.insert("compute".to_owned(), Value::from("200us"));
-    keys
+keys! {
+    /// Keys of `tpc-h`.
+    struct TpcHKeys {
+        /// Clients.
+        #[schemars(range(min = 1, max = CLIENTS_MAX))]
+        concurrency: u64 = 1,
+        /// Of all clients together, dealt out in turn.
+        #[schemars(range(min = 1, max = REQUESTS_MAX))]
+        requests: u64 = 21,
+        /// Of the database.
+        size: Size = Size::bytes(TOTAL),
+        /// Share of alternating queries.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        alternating: f64 = 0.1,
+        /// Share of mixed queries; the rest are scans.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        mixed: f64 = 0.3,
+        /// Random reads of each of two files for each sequential one, of mixed queries.
+        #[schemars(range(max = RANDOM_MAX))]
+        random: u64 = 1,
+        /// Of each read.
+        read: Size = Size::bytes(16 << 10),
+        /// Bytes of other files between two.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "512GiB"))]
+        apart: Bytes = Bytes(1 << 30),
+        /// The think time after each read or write.
+        compute: Compute = Compute::Constant(Nanos(200_000)),
+    }
+    impl check = |keys| match keys.alternating + keys.mixed > 1.0 {
+        true => {
+            let problem = format!("{} and alternating = {} are more than all", keys.mixed, keys.alternating);
+            Err(KeyError::new("mixed", problem, "shares that add up to 1 at most"))
+        }
+        false => Ok(()),
+    };
 }
 
-fn open(given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
-    let keys = Keys::new(given, own_defaults())?;
-    let alternating = keys.number("alternating", 1.0)?;
-    let mixed = keys.number("mixed", 1.0)?;
-    if alternating + mixed > 1.0 {
-        let problem = format!("{mixed} and alternating = {alternating} are more than all");
-        return Err(KeyError::new("mixed", problem, "shares that add up to 1 at most"));
-    }
+fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
+    let keys: TpcHKeys = read_keys(keys)?;
     let database = Database {
-        size: keys.bytes("size", FILE_MAX)?,
-        alternating,
-        mixed,
-        random: keys.count("random", 0..=RANDOM_MAX)?,
-        read: keys.bytes("read", FILE_MAX)?,
-        apart: keys.bytes_or_none("apart", FILE_MAX)?,
+        size: keys.size.0 .0,
+        alternating: keys.alternating,
+        mixed: keys.mixed,
+        random: keys.random,
+        read: keys.read.0 .0,
+        apart: keys.apart.0,
     };
-    Ok(System::from_keys(&keys, context)?.boxed(database))
+    Ok(System::new(keys.concurrency, keys.requests, keys.compute, context)?.boxed(database))
 }
 
 struct Database {
