@@ -58,7 +58,9 @@ def _table(what: str, schema: Schema) -> str:
             given = schema["workload"]["anyOf"][0]["properties"]
             return _of_things("generator", schema["workload"], None, skipped={"generator", *given} - {"compute"})
         case _:
-            allowed = "workload, level, device, host, policies, replacements, coordinators, schedulers, arrays, generators"
+            allowed = (
+                "workload, level, device, host, policies, replacements, coordinators, schedulers, arrays, generators"
+            )
             raise headstart.HeadstartError(f"keys: there is no table of {what}; allowed: {allowed}")
 
 

@@ -16,7 +16,7 @@ const BUFFER_PAGES_MAX: u64 = 1 << 20;
 keys! {
     /// Keys of a solid-state drive.
     pub(crate) struct FlashKeys {
-        /// Of the drive.
+        /// Capacity of the drive.
         #[schemars(extend("x-min" = "512B", "x-max" = "1024TiB"))]
         pub capacity: Bytes,
         /// What an operation reads or programs; a whole number of sectors.
@@ -25,22 +25,22 @@ keys! {
         /// Operations at once: pages lie on them in turn.
         #[schemars(range(min = 1, max = 65_536))]
         pub channels: u64,
-        /// Of a page, in its channel.
+        /// How long a channel reads a page.
         #[schemars(extend("x-max" = "1s"))]
         pub read_time: Nanos,
-        /// Of a page, in its channel.
+        /// How long a channel programs a page.
         #[schemars(extend("x-max" = "1s"))]
         pub program_time: Nanos,
-        /// Of a read, in the controller.
+        /// What the controller takes for a read.
         #[schemars(extend("x-max" = "1s"))]
         pub read_overhead: Nanos,
-        /// Of a write, in the controller.
+        /// What the controller takes for a write.
         #[schemars(extend("x-max" = "1s"))]
         pub write_overhead: Nanos,
         /// Rate of the link to the host.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         pub link_bytes_per_second: u64,
-        /// Of each command, on the link.
+        /// What each command takes of the link.
         #[schemars(extend("x-max" = "1s"))]
         pub link_command: Nanos,
         /// Whether the link carries data both ways at once.

@@ -1,5 +1,5 @@
 //! The public conformance host, [`headstart_engine::conformance`], with every row of the registry and processes that share.
-#![allow(dead_code)] // each test program uses a part
+#![allow(dead_code, unused_imports)] // each test program uses a part
 
 use std::sync::{Arc, Mutex};
 

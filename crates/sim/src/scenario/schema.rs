@@ -69,8 +69,10 @@ fn workload() -> Json {
         keys.extend(properties(&row.keys.schema()));
         // A trace's think times may be asked for beside a generator of its own.
         let mut compute = common["compute"].clone();
-        if let Some(own) = keys.get("compute").and_then(|own| own.get("default")) {
-            compute["default"] = own.clone();
+        for word in ["default", "description"] {
+            if let Some(own) = keys.get("compute").and_then(|own| own.get(word)) {
+                compute[word] = own.clone();
+            }
         }
         keys.insert("compute".into(), compute);
         keys.insert("generator".into(), json!({"const": row.name, "description": row.summary}));

@@ -27,9 +27,9 @@ keys! {
         /// Files, each read by a process of its own.
         #[schemars(range(min = 1, max = FILES_MAX))]
         files: u32 = 1,
-        /// Of each.
+        /// Size of each file.
         file_size: Size = Size::bytes(64 << 10),
-        /// Of each request.
+        /// Size of each request.
         request: Size = Size::bytes(8 << 10),
         /// The think time after each request.
         compute: Compute = Compute::NONE,

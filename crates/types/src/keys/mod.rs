@@ -82,6 +82,8 @@ pub fn within_range(key: &str, value: u64, range: std::ops::RangeInclusive<u64>)
     Err(KeyError::new(key, format!("{value} is out of range"), allowed))
 }
 
+type Beside = (fn() -> Table, fn() -> &'static Json);
+
 /// The keys of a registry's row: their defaults and their schema.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTable {
@@ -90,7 +92,7 @@ pub struct KeyTable {
     over: &'static str,
     schema: fn() -> &'static Json,
     /// Defaults and schema of keys that stand beside them.
-    beside: Option<(fn() -> Table, fn() -> &'static Json)>,
+    beside: Option<Beside>,
 }
 
 impl KeyTable {

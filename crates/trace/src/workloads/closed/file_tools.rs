@@ -48,9 +48,9 @@ keys! {
         /// Comparisons of two files, each by a process of its own.
         #[schemars(range(max = TOOLS_MAX))]
         diffs: u64 = 0,
-        /// Of each file.
+        /// Size of each file.
         size: Size = Size::bytes(50 << 20),
-        /// Of each read and write.
+        /// Size of each read and write.
         chunk: Size = Size::bytes(4 << 10),
         /// Bytes of other files between two.
         #[serde(serialize_with = "as_text")]

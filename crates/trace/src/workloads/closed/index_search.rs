@@ -43,28 +43,28 @@ keys! {
         /// Clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Of all clients together, dealt out in turn.
+        /// Requests of all clients together, dealt out in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 400,
-        /// Of the index and all lists.
+        /// Size of the index and all lists together.
         size: Size = Size::bytes(18_500_000_000),
-        /// Of the index.
+        /// Size of the index.
         index_size: Size = Size::bytes(522_000_000),
-        /// Lists that people ask for.
+        /// Lists that queries read.
         #[schemars(range(min = 1, max = FILES_MAX - 1))]
         lists: u64 = 3000,
-        /// Words of a query, at most.
+        /// Most words of a query.
         #[schemars(range(min = 1, max = WORDS_MAX))]
         words: u64 = 4,
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 0.7,
-        /// Of a list, read at most.
+        /// Largest share of a list that is read.
         #[schemars(range(min = 0.0, max = 1.0))]
         portion: f64 = 1.0,
-        /// Of a look-up in the index.
+        /// Size of a look-up in the index.
         lookup: Size = Size::bytes(4 << 10),
-        /// Of each read of a list.
+        /// Size of each read of a list.
         read: Size = Size::bytes(64 << 10),
         /// The think time after each read or write.
         compute: Compute = Compute::NONE,

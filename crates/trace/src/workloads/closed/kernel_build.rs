@@ -42,7 +42,7 @@ keys! {
         /// Units of all clients together.
         #[schemars(range(min = 1, max = UNITS_MAX))]
         requests: u64 = 1000,
-        /// Headers that are there.
+        /// Headers in all.
         #[schemars(range(min = 1, max = UNITS_MAX))]
         headers: u64 = 5000,
         /// Headers that a unit includes.
@@ -51,18 +51,18 @@ keys! {
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 1.0,
-        /// Of a source, on average.
+        /// Mean size of a source.
         #[schemars(extend("x-max" = "2GiB"))]
         source_size: Size = Size::bytes(16 << 10),
-        /// Of a header, on average.
+        /// Mean size of a header.
         #[schemars(extend("x-max" = "2GiB"))]
         header_size: Size = Size::bytes(6 << 10),
-        /// Of an object, on average.
+        /// Mean size of an object.
         #[schemars(extend("x-max" = "2GiB"))]
         object_size: Size = Size::bytes(24 << 10),
-        /// Time of a compilation.
+        /// How long a unit compiles.
         compile: Pause = Pause(Nanos::from_millis(400)),
-        /// Of each read.
+        /// Size of each read.
         read: Size = Size::bytes(64 << 10),
         /// The think time after each read or write.
         compute: Compute = Compute::NONE,

@@ -35,26 +35,26 @@ keys! {
         /// Clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Of all clients together, dealt out in turn.
+        /// Requests of all clients together, dealt out in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 1000,
-        /// Of all clips.
+        /// Size of all clips together.
         size: Size = Size::bytes(20_400_000_000),
-        /// Clip.
+        /// Size of the smallest clip.
         smallest: Size = Size::bytes(24_000),
-        /// Of a clip, on average.
+        /// Mean size of a clip.
         mean: Size = Size::bytes(152_000),
-        /// Clip.
+        /// Size of the largest clip.
         largest: Size = Size::bytes(1_418_000),
         /// Share of video clips.
         #[schemars(range(min = 0.0, max = 1.0))]
         video: f64 = 0.09,
-        /// The smallest video clip.
+        /// Size of the smallest video clip.
         video_min: Size = Size::bytes(400_000),
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 1.0,
-        /// Of each read.
+        /// Size of each read.
         read: Size = Size::bytes(64 << 10),
         /// The think time after each read or write.
         compute: Compute = Compute::NONE,

@@ -89,17 +89,17 @@ keys! {
         /// Clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Of all clients together, dealt out in turn.
+        /// Requests of all clients together, dealt out in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = REQUESTS,
-        /// Files that are there.
+        /// Files on the server.
         #[schemars(range(min = 1, max = FILES_MAX))]
         files: u64 = 6000,
-        /// Of each.
+        /// Size of each file.
         file_size: Size = Size::bytes(4 << 20),
-        /// Of each read.
+        /// Size of each read.
         read: Size = Size::bytes(64 << 10),
-        /// Of each of the delays of a request.
+        /// How long each delay lasts.
         delay: Pause = Pause(Nanos::ZERO),
         /// Delays of a request, each after a random read.
         #[schemars(range(max = DELAYS_MAX))]

@@ -64,10 +64,10 @@ keys! {
         /// Clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Of all clients together, dealt out in turn.
+        /// Requests of all clients together, dealt out in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 21,
-        /// Of the database.
+        /// Size of the database.
         size: Size = Size::bytes(TOTAL),
         /// Share of alternating queries.
         #[schemars(range(min = 0.0, max = 1.0))]
@@ -78,7 +78,7 @@ keys! {
         /// Random reads of each of two files for each sequential one, of mixed queries.
         #[schemars(range(max = RANDOM_MAX))]
         random: u64 = 1,
-        /// Of each read.
+        /// Size of each read.
         read: Size = Size::bytes(16 << 10),
         /// Bytes of other files between two.
         #[serde(serialize_with = "as_text")]
