@@ -11,7 +11,7 @@ use bridge::report;
 use headstart_policy::registry::{Context, ReplacementRow, REPLACEMENTS};
 use headstart_policy::{BlockState, NoSpace, Replacement, View};
 use headstart_sim::Report;
-use headstart_types::{Block, Disk, Nanos, Outcome};
+use headstart_types::{Block, Outcome};
 use naive::random::Random;
 use naive::replacement::Model;
 use naive::Instance;
