@@ -73,7 +73,9 @@ def explain(*, path: str | PathLike[str] | None = None, json: str | None = None,
 def lower_bound(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return a lower bound on the elapsed time under any policy."""
 
-def trace_info(path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB") -> str:
+def trace_info(
+    path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
+) -> str:
     """Return what a trace holds."""
 
 def trace_convert(
@@ -83,6 +85,7 @@ def trace_convert(
     to: str,
     format: str = "auto",
     block_size: str = "8KiB",
+    request_size: str | None = None,
 ) -> str:
     """Write a trace in another format; return what was written."""
 

@@ -10,12 +10,15 @@ from headstart import _core
 Info = dict[str, Any]
 
 
-def trace_info(trace: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB") -> Info:
+def trace_info(
+    trace: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
+) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
 
-    With block size "object" the trace's own units are the blocks.
+    With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request size.
     """
-    return cast("Info", json.loads(_core.trace_info(trace, format=format, block_size=block_size)))
+    found = _core.trace_info(trace, format=format, block_size=block_size, request_size=request_size)
+    return cast("Info", json.loads(found))
 
 
 def trace_convert(
@@ -25,9 +28,13 @@ def trace_convert(
     to: str,
     format: str = "auto",
     block_size: str = "8KiB",
+    request_size: str | None = None,
 ) -> Info:
     """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
-    return cast("Info", json.loads(_core.trace_convert(trace, target, to=to, format=format, block_size=block_size)))
+    written = _core.trace_convert(
+        trace, target, to=to, format=format, block_size=block_size, request_size=request_size
+    )
+    return cast("Info", json.loads(written))
 
 
 def trace_generate(

@@ -2,33 +2,52 @@
 
 use std::path::PathBuf;
 
-use headstart_trace::{convert, generate, info, open, GeneratorContext};
+use headstart_trace::{convert, generate, info, open_with, GeneratorContext};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
 
 use crate::devices::table;
 use crate::errors::{guarded, outside, to_python};
 
-fn block_bytes(text: &str) -> PyResult<u64> {
+fn bytes(key: &str, text: &str) -> PyResult<u64> {
     match text.parse::<Bytes>() {
         Ok(Bytes(bytes)) if bytes > 0 => Ok(bytes),
-        Ok(_) => Err(to_python(KeyError::new("block_size", "must be above zero", Bytes::ALLOWED))),
-        Err(problem) => Err(to_python(KeyError::new("block_size", problem, Bytes::ALLOWED))),
+        Ok(_) => Err(to_python(KeyError::new(key, "must be above zero", Bytes::ALLOWED))),
+        Err(problem) => Err(to_python(KeyError::new(key, problem, Bytes::ALLOWED))),
     }
+}
+
+fn block_bytes(text: &str) -> PyResult<u64> {
+    bytes("block_size", text)
+}
+
+fn request_bytes(text: Option<&str>) -> PyResult<Option<u64>> {
+    text.map(|text| bytes("request_size", text)).transpose()
 }
 
 /// What a trace holds, as JSON. With block size "object" the trace's own units are the blocks.
 #[pyfunction]
-#[pyo3(signature = (path, *, format="auto", block_size="8KiB"))]
-pub fn trace_info(py: Python<'_>, path: PathBuf, format: &str, block_size: &str) -> PyResult<String> {
+#[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None))]
+pub fn trace_info(
+    py: Python<'_>,
+    path: PathBuf,
+    format: &str,
+    block_size: &str,
+    request_size: Option<&str>,
+) -> PyResult<String> {
     let block_bytes = if block_size == "object" { None } else { Some(block_bytes(block_size)?) };
-    let found = outside(py, || format!("trace {}", path.display()), || info(&mut *open(&path, format)?, block_bytes))?;
+    let request_bytes = request_bytes(request_size)?;
+    let found = outside(
+        py,
+        || format!("trace {}", path.display()),
+        || info(&mut *open_with(&path, format, request_bytes)?, block_bytes),
+    )?;
     serde_json::to_string(&found.map_err(to_python)?).map_err(to_python)
 }
 
 /// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB"))]
+#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None))]
 pub fn trace_convert(
     py: Python<'_>,
     path: PathBuf,
@@ -36,12 +55,13 @@ pub fn trace_convert(
     to: &str,
     format: &str,
     block_size: &str,
+    request_size: Option<&str>,
 ) -> PyResult<String> {
-    let block_bytes = block_bytes(block_size)?;
+    let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
     let done = outside(
         py,
         || format!("trace {} to {to}", path.display()),
-        || convert(&mut *open(&path, format)?, to, &target, block_bytes),
+        || convert(&mut *open_with(&path, format, request_bytes)?, to, &target, block_bytes),
     )?;
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
 }

@@ -24,7 +24,8 @@ pub fn fuzz_parse(format: &str, content: &[u8]) -> Result<u64, TraceError> {
         return crate::formats::read_table(source).map(|files| files.len() as u64);
     }
     let row = FORMATS.iter().find(|row| row.name == format).expect("a row of the registry");
-    let mut reader = (row.open)(source)?;
+    let request_bytes = (format == "offsets").then_some(512);
+    let mut reader = (row.open)(source.with_request_bytes(request_bytes))?;
     let objects = reader.carries().objects;
     assert!(reader.unit_bytes() > 0);
     let (mut batch, mut count, mut last) = (Vec::new(), 0, None);

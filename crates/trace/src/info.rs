@@ -50,7 +50,7 @@ pub struct Info {
     /// What the trace carries.
     pub carries: Carries,
     /// What a user must know.
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
 }
 
 /// The blocks of `block_bytes` that a request touches: the first one, and how many.

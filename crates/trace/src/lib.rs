@@ -11,6 +11,7 @@
 //! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.
 
 mod checks;
+mod clock;
 mod convert;
 mod error;
 mod formats;
@@ -35,6 +36,6 @@ pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
-pub use registry::{open, Fit, Format, FORMATS};
+pub use registry::{open, open_with, Fit, Format, FORMATS};
 pub use source::{sha256_file, Source};
 pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

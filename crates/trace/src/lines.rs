@@ -113,7 +113,7 @@ pub(crate) trait LineParser: Send {
         &[]
     }
     /// As [`RecordReader::note`].
-    fn note(&self) -> Option<&'static str> {
+    fn note(&self) -> Option<String> {
         None
     }
     /// As [`RecordReader::skipped`].
@@ -123,6 +123,10 @@ pub(crate) trait LineParser: Send {
     /// Whether records may stand out of order and are to be put in order of issue.
     fn reorders(&self) -> bool {
         false
+    }
+    /// The problem of a trace without records.
+    fn empty(&self) -> &'static str {
+        EMPTY
     }
     /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
     /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words.
@@ -178,7 +182,7 @@ impl<P: LineParser> LineReader<P> {
             into.push(record);
         }
         if self.checks.is_empty() {
-            return Err(self.lines.source.bad(Place::File, EMPTY.to_owned()));
+            return Err(self.lines.source.bad(Place::File, self.parser.empty().to_owned()));
         }
         Ok(())
     }
@@ -201,9 +205,10 @@ impl<P: LineParser> RecordReader for LineReader<P> {
         self.parser.files()
     }
 
-    fn note(&self) -> Option<&'static str> {
+    fn note(&self) -> Option<String> {
         let reordered = self.order.as_ref().is_some_and(Order::reordered);
-        self.parser.note().or(reordered.then_some("some records stood out of order and were put in order of issue"))
+        let out_of_order = || "some records stood out of order and were put in order of issue".to_owned();
+        self.parser.note().or_else(|| reordered.then(out_of_order))
     }
 
     fn skipped(&self) -> u64 {

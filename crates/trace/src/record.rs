@@ -97,8 +97,8 @@ pub trait RecordReader: Send {
         &[]
     }
 
-    /// What a user of the trace must know, if anything.
-    fn note(&self) -> Option<&'static str> {
+    /// What a user of the trace must know, if anything; counts in it are of what was read so far.
+    fn note(&self) -> Option<String> {
         None
     }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use headstart_types::KeyError;
 
 use crate::formats::{
-    alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, oracle_general, replayer, spc,
+    alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, offsets, oracle_general,
+    replayer, spc,
+    syscalls::{perf, strace},
     systor, tencent, u32_blocks, vscsi,
 };
 use crate::source::other_compression;
@@ -60,6 +62,8 @@ pub static FORMATS: &[Format] = &[
     systor::FORMAT,
     dbench::FORMAT,
     csv::FORMAT,
+    strace::FORMAT,
+    perf::FORMAT,
     fio::FORMAT,
     blkparse::FORMAT,
     spc::FORMAT,
@@ -68,6 +72,7 @@ pub static FORMATS: &[Format] = &[
     measured::FORMAT,
     lis::FORMAT,
     lirs::FORMAT,
+    offsets::FORMAT,
     vscsi::FORMAT,
     oracle_general::FORMAT,
     u32_blocks::FORMAT,
@@ -78,34 +83,57 @@ pub static FORMATS: &[Format] = &[
 /// # Errors
 /// The file cannot be read, its format is unknown or not recognised, or its header is wrong.
 pub fn open(path: &Path, format: &str) -> Result<Box<dyn RecordReader>, TraceError> {
+    open_with(path, format, None)
+}
+
+/// As [`open`]; `request_bytes` is the size of requests, for traces that carry offsets without sizes.
+///
+/// # Errors
+/// As [`open`]; also a size that is 0, or given for a trace that carries sizes.
+pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Result<Box<dyn RecordReader>, TraceError> {
     let names = || std::iter::once("auto").chain(FORMATS.iter().map(|format| format.name));
     let unknown = |error: KeyError| {
         let KeyError { problem, allowed, .. } = error;
         TraceError::UnknownFormat { file: path.to_owned(), problem, allowed }
     };
-    if format != "auto" {
-        let row = FORMATS.iter().find(|row| row.name == format);
-        let row = row.ok_or_else(|| unknown(KeyError::unknown("format", "trace format", format, names())))?;
-        return (row.open)(Source::open(path)?);
+    let named = FORMATS.iter().find(|row| row.name == format);
+    if named.is_none() && format != "auto" {
+        return Err(unknown(KeyError::unknown("format", "trace format", format, names())));
     }
-    let source = Source::open(path)?;
-    if source.head().is_empty() {
-        return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned()));
+    if request_bytes == Some(0) {
+        return Err(KeyError::new("request_size", "is 0", "1 byte or more").into());
     }
-    let row = detect(&source).ok_or_else(|| {
-        if let Some(packed) = other_compression(source.head()) {
-            let problem =
-                format!("is compressed by {packed}; allowed: plain, or compressed by gzip, bzip2, xz or zstd");
-            return source.bad(Place::File, problem);
-        }
-        let problem = "the format is not recognised; name it";
-        unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
-    })?;
+    let source = Source::open(path)?.with_request_bytes(request_bytes);
+    let row = match named {
+        Some(row) => row,
+        None if source.head().is_empty() => return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned())),
+        None => detect(&source).ok_or_else(|| match other_compression(source.head()) {
+            Some(packed) => {
+                let allowed = "plain, or compressed by gzip, bzip2, xz or zstd";
+                source.bad(Place::File, format!("is compressed by {packed}; allowed: {allowed}"))
+            }
+            None => {
+                let problem = "the format is not recognised; name it";
+                unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
+            }
+        })?,
+    };
+    if request_bytes.is_some() && !SIZED_BY_USER.contains(&row.name) {
+        let problem = format!("the trace is of format {}, which has sizes", row.name);
+        let allowed = format!("no request_size, or one of the formats {}", SIZED_BY_USER.join(", "));
+        return Err(KeyError::new("request_size", problem, allowed).into());
+    }
     (row.open)(source)
 }
 
+/// Formats whose traces may lack sizes.
+const SIZED_BY_USER: [&str; 2] = [offsets::FORMAT.name, csv::FORMAT.name];
+
 /// The format that fits best, if any fits.
 fn detect(source: &Source) -> Option<&'static Format> {
+    if source.request_bytes().is_some() && offsets::may_be(source.head()) {
+        return Some(&offsets::FORMAT);
+    }
     let name = source.plain_name();
     let fits = FORMATS.iter().map(|row| ((row.detect)(&name, source.head()), row));
     // `max_by_key` takes the last of equals, and the first is wanted.

@@ -88,6 +88,8 @@ pub struct Source {
     head: Vec<u8>,
     /// How much of `head` was handed out.
     head_used: usize,
+    /// The size of requests that the user gives, for traces without sizes.
+    request_bytes: Option<u64>,
     done: Arc<AtomicU64>,
     total_bytes: u64,
 }
@@ -131,6 +133,7 @@ impl Source {
             reader,
             head: Vec::new(),
             head_used: 0,
+            request_bytes: None,
             done,
             total_bytes,
         };
@@ -183,6 +186,16 @@ impl Source {
         into[..count].copy_from_slice(&waiting[..count]);
         self.head_used += count;
         Ok(count)
+    }
+
+    /// The same with the size of requests, for traces without sizes.
+    pub(crate) fn with_request_bytes(self, request_bytes: Option<u64>) -> Self {
+        Self { request_bytes, ..self }
+    }
+
+    /// The size of requests that the user gives.
+    pub(crate) fn request_bytes(&self) -> Option<u64> {
+        self.request_bytes
     }
 
     /// The first bytes of the content.

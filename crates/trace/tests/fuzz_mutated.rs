@@ -23,7 +23,18 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
         "tencent" => &["1538323200,12910952,128,0,1063\n1538323199,0,8,1,1063\n"],
         "systor17" => &["Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.001,R,4,8192,4096\n"],
         "dbench" => &["NTCreateX \"\\f\" 0x0 1 7 NT_STATUS_OK\nReadX 7 0 4096 4096 NT_STATUS_OK\nClose 7 NT_STATUS_OK\n", "seq,op,pid,file,offset,size\n1,R,0,2,0,4\n"],
-        "csv" => &["lba,nsect,time_us\n1,2,3\n2,2,4\n", "id,size\n1,4096\n2,7\n", "\u{feff}\"Offset\", size,op\n\"0\",1,28\n"],
+        "csv" => &["lba,nsect,time_us\n1,2,3\n2,2,4\n", "id,size\n1,4096\n2,7\n", "\u{feff}\"Offset\", size,op\n\"0\",1,28\n",
+            "timestamp;syscall;path;pos;len;lat (us)\n2024-05-01 12:34:56.5;pread64;/a b;0x10;4096;7\n2024-05-01T12:34:57+02:00;close;/a b;;;\n",
+            "# ts off bytes\n1714566896123 0 512\n1714566896124 512 0\n",
+        ],
+        "offsets" => &["0\n0x1000\n# x\n4096\n"],
+        "strace" => &[
+            "7 04:12:13.484606 openat(AT_FDCWD, \"/a\", O_RDWR|O_APPEND) = 3 <0.000010>\n7 04:12:13.5 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>\n8 04:12:13.6 read(3, \"x\\\"(\"..., 99) = 99 <0.000020>\n7 04:12:13.7 <... clone resumed>) = 8 <0.2>\n8 04:12:13.8 lseek(3, -9, SEEK_END) = 90 <0.1>\n8 04:12:13.9 pread64(3, \"\", 5, 0x10) = 5 <0.1>\n7 04:12:14.0 fstat(3, {st_mode=S_IFREG|0644, st_size=100, ...}) = 0 <0.1>\n7 04:12:14.1 write(3, \"\", 9) = 9 <0.1>\n8 04:12:14.2 +++ exited with 0 +++\n",
+            "     0.000000 read(3</f>, \"\", 4) = 4\n     0.000100 sendfile(1<pipe:[5]>, 3</f>, [0] => [5], 5) = 5\nstrace: Process 9 attached\n[pid     9]      0.000100 fcntl(3</f>, F_DUPFD, 0) = 4</f>\n[pid     9]      0.1 dup2(4, 5) = 5\n[pid     9]      0.1 close(4) = 0\n",
+        ],
+        "perf-trace" => &[
+            "     0.028 ( 0.003 ms): cat/12 openat(dfd: CWD, filename: 0x21f906f0, flags: RDONLY|APPEND) = 3</a>\n     0.1 (         ): c d/12 read(fd: 3, buf: 0x1, count: 7) ...\n     0.2 ( 0.1 ms): c d/13 pread64(fd: 3</b>, count: 7, pos: 64) = 7\n     0.1 ( 0.3 ms): c d/12  ... [continued]: read())  = 7\n         ? (         ): x/9  ... [continued]: clone3()) = 0\n",
+        ],
         "fio" => &[
             "fio version 2 iolog\n/f add\n/f open\n/f read 0 4096\n/f wait 100 0\n/f write 4096 512\n/f trim 0 1\n/f close\n",
             "fio version 3 iolog\n2 f open\n10 f read 0 4096\n11 f sync 0 0\n12 f write 9 1\n",

@@ -74,7 +74,7 @@ fn seen(record: &Record) -> Seen {
 fn block_trace(name: &str, format: &str, counts: (u64, u64, u128), first: Seen, last: Seen) -> Option<Info> {
     let info = info_of(&format!("third-party/{name}"), format, 4096)?;
     assert_eq!((info.requests, info.reads, info.bytes), counts, "{name}");
-    assert_eq!((info.writes, info.skipped, info.note), (counts.0 - counts.1, 0, None), "{name}");
+    assert_eq!((info.writes, info.skipped, info.note.as_ref()), (counts.0 - counts.1, 0, None), "{name}");
     let records = records(&sample(&format!("third-party/{name}"))?, "auto").unwrap();
     let ends = [records.first(), records.last()].map(|record| record.map(seen));
     assert_eq!(ends, [Some(first), Some(last)], "{name}");

@@ -18,7 +18,7 @@ OPTIONS = {
     "workload.generator": "--generator",
     **{
         f"workload.{key}": f"--{key.replace('_', '-')}"
-        for key in ("format", "block_size", "compute", "compute_total", "placement", "addresses", "writes", "limit")
+        for key in ("format", "block_size", "request_size", "compute", "compute_total", "placement", "addresses", "writes", "limit")
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint"), "--cache"),
     **dict.fromkeys(("policy.name", "policy.replacement", "policies"), "--policies"),
@@ -81,6 +81,13 @@ def compare(
         str | None,
         typer.Option(
             help='Size of a block, or "object" for the trace\'s own units. Default: 8KiB.', rich_help_panel=WORKLOAD
+        ),
+    ] = None,
+    request_size: Annotated[
+        str | None,
+        typer.Option(
+            help="Size of a request, for a trace that carries offsets without sizes: 4KiB.",
+            rich_help_panel=WORKLOAD,
         ),
     ] = None,
     compute: Annotated[
@@ -150,6 +157,7 @@ def compare(
     given = {
         "format": format,
         "block_size": block_size,
+        "request_size": request_size,
         "compute": compute,
         "compute_total": compute_total,
         "placement": placement,

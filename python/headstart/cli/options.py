@@ -21,6 +21,10 @@ Html = Annotated[
     str | None,
     typer.Option("--html", metavar="FILE", help="Write a page that needs nothing but a browser."),
 ]
+RequestSize = Annotated[
+    str | None,
+    typer.Option("--request-size", help="Size of a request, for a trace that carries offsets without sizes: 4KiB."),
+]
 Format = Annotated[str, typer.Option("--format", help="The trace's format: a name of `headstart list formats`.")]
 BlockSize = Annotated[
     str, typer.Option("--block-size", help='Size of a block, or "object" for the trace\'s own units.')

@@ -38,6 +38,7 @@ def info(
     trace: Trace,
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
+    request_size: options.RequestSize = None,
     json: options.Json = None,
 ) -> None:
     """Summarize a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
@@ -45,7 +46,10 @@ def info(
     Example: headstart trace info examples/traces/cscope1.csv.xz --json -
     """
     output.check_targets(json)
-    found = watched(f"reading {trace}", lambda _: traces.trace_info(trace, format=format, block_size=block_size))
+    found = watched(
+        f"reading {trace}",
+        lambda _: traces.trace_info(trace, format=format, block_size=block_size, request_size=request_size),
+    )
     _give(found, json)
 
 
@@ -56,6 +60,7 @@ def convert(
     to: To = "csv",
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
+    request_size: options.RequestSize = None,
     json: options.Json = None,
 ) -> None:
     """Write a trace in another format.
@@ -66,7 +71,9 @@ def convert(
     output.check_file(str(target))
     written = watched(
         f"converting {trace}",
-        lambda _: traces.trace_convert(trace, target, to=to, format=format, block_size=block_size),
+        lambda _: traces.trace_convert(
+            trace, target, to=to, format=format, block_size=block_size, request_size=request_size
+        ),
     )
     _give(written, json)
 

@@ -108,6 +108,8 @@ pub struct WorkloadKeys {
     pub addresses: Addresses,
     /// Requests at most; `None`: all.
     pub limit: Option<u64>,
+    /// Bytes of a request, for a trace that carries offsets without sizes.
+    pub request_bytes: Option<u64>,
 }
 
 /// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
@@ -154,6 +156,10 @@ keys! {
         /// A name of `headstart list formats`, or "auto".
         #[schemars(extend("x-of-input" = true))]
         format: String = "auto".to_owned(),
+        /// Size of a request, for a trace that carries offsets without sizes: `"4KiB"`.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        #[schemars(extend("x-absent" = "none: the trace carries sizes", "x-of-input" = true))]
+        request_size: Option<Bytes> = None,
         /// A request of several blocks is several references of one request; `"object"`: the trace's own units are the blocks.
         block_size: String = "8KiB".to_owned(),
         /// Think time after each reference: as recorded, `"gaps"` (all of the time between two requests of the trace, waits
@@ -373,7 +379,11 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         placement,
         addresses: addresses(raw.addresses, raw.chunk_blocks)?,
         limit: raw.limit,
+        request_bytes: raw.request_size.map(|Bytes(bytes)| bytes),
     };
+    if keys.request_bytes.is_some() && !matches!(keys.input, Input::Trace(..)) {
+        return Err(KeyError::new("request_size", "the workload is no trace", "a trace, or no request_size"));
+    }
     if raw.addresses == RawAddresses::CompactChunks {
         resolved.entry("chunk_blocks").or_insert(Value::Integer(DEFAULT_CHUNK as i64));
     }

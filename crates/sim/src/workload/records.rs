@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use headstart_trace::{check_distinct, generate, open, Carries, GeneratorContext, Record, RecordReader};
+use headstart_trace::{
+    check_distinct, generate, open_with, Carries, GeneratorContext, Record, RecordReader, TraceError,
+};
 use headstart_types::KeyError;
 use toml::Table;
 
@@ -31,7 +33,7 @@ pub struct Opened {
 
 #[derive(Debug, Clone)]
 enum Origin {
-    Trace(PathBuf, String),
+    Trace { path: PathBuf, format: String, request_bytes: Option<u64> },
     Generator(String, Table),
 }
 
@@ -41,7 +43,9 @@ impl Opened {
     pub fn new(scenario: &Scenario) -> Option<Self> {
         let (keys, seed) = (&scenario.workload, scenario.seed);
         let source = match &keys.input {
-            Input::Trace(path, format) => Origin::Trace(path.clone(), format.clone()),
+            Input::Trace(path, format) => {
+                Origin::Trace { path: path.clone(), format: format.clone(), request_bytes: keys.request_bytes }
+            }
             Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
             Input::References(_) | Input::Pattern => return None,
         };
@@ -73,12 +77,15 @@ impl Opened {
     /// The trace cannot be read, or a generator's key is wrong.
     pub fn read(&self) -> Result<Records, Error> {
         let reader = match &self.source {
-            Origin::Trace(path, format) => open(path, format).map_err(|error| match error {
-                headstart_trace::TraceError::UnknownFormat { problem, allowed, .. } if format != "auto" => {
-                    Error::Key(KeyError::new("workload.format", problem, allowed))
-                }
-                other => other.into(),
-            })?,
+            Origin::Trace { path, format, request_bytes } => {
+                open_with(path, format, *request_bytes).map_err(|error| match error {
+                    TraceError::UnknownFormat { problem, allowed, .. } if format != "auto" => {
+                        Error::Key(KeyError::new("workload.format", problem, allowed))
+                    }
+                    TraceError::Key(error) => Error::Key(error.within("workload")),
+                    other => other.into(),
+                })?
+            }
             Origin::Generator(name, keys) => {
                 let context = GeneratorContext { seed: self.seed, block_bytes: self.block_bytes };
                 generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?

@@ -195,7 +195,7 @@ impl References {
         };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
-        let mut notes: Vec<String> = records.reader().note().map(str::to_owned).into_iter().collect();
+        let mut notes = Vec::new();
         let place = |addresses, found: &Survey| {
             Placing::try_new(keys, placement, addresses, &scenario.device, disk, found, scenario.seed)
         };
@@ -207,6 +207,9 @@ impl References {
             }
             fixed => (place(fixed, &found)?, found),
         };
+        // Counts in a note are known where the records have been read once.
+        let of_trace = if found.references > 0 { found.note.clone() } else { records.reader().note() };
+        notes.splice(0..0, of_trace);
         let frames = scenario.cache.size.frames(found.blocks.len());
         let sizes =
             if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };

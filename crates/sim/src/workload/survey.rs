@@ -24,6 +24,8 @@ pub struct Survey {
     pub file_bytes: Vec<FileSize>,
     /// Distinct (file, block in file), if they were asked for.
     pub blocks: BTreeSet<(u32, u64)>,
+    /// What the reader says of the trace once it is read.
+    pub note: Option<String>,
 }
 
 /// Goes over the records once; `collect` keeps the distinct blocks, which takes memory.
@@ -53,6 +55,7 @@ pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey,
         }
     }
     found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, None).0));
+    found.note = records.reader().note();
     for entry in records.reader().files() {
         let (blocks, bytes) = sizes.remove(&entry.file).unwrap_or((0, 0));
         found.files.push((entry.file, blocks.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));

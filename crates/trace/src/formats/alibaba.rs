@@ -16,7 +16,7 @@ static LAYOUT: Layout = Layout {
         ("length", Role::Size(1)),
         ("timestamp", Role::Time(1_000)),
     ],
-    separator: Separator::Comma,
+    separator: Separator::COMMA,
     more: false,
     reorder: true,
 };

@@ -7,9 +7,12 @@ use std::borrow::Cow;
 
 use headstart_types::Nanos;
 
+use super::header::{roles, Known, HEADER_ALLOWED};
+use super::names::NamedFiles;
 use super::scsi;
+use crate::clock::clock;
 use crate::number::{nanos, shown, whole, whole_u32};
-use crate::{Carries, Record};
+use crate::{Carries, FileEntry, Record};
 
 /// Most columns in a header.
 const COLUMNS_MAX: usize = 64;
@@ -34,7 +37,10 @@ pub(super) enum Role {
     /// Flags in hexadecimal, of which bit 0 says that it is a read.
     Flags,
     Process,
+    /// A file's number.
     File,
+    /// A file's name.
+    FileName,
     /// Address, in units of so many bytes.
     Address(u64),
     Object,
@@ -43,51 +49,7 @@ pub(super) enum Role {
     Ignored,
 }
 
-/// Names of columns and what they hold. Times without a unit are seconds, durations and think times too.
-const ROLES: &[(&str, Role)] = &[
-    ("time", Role::Time(1_000_000_000)),
-    ("timestamp", Role::Time(1_000_000_000)),
-    ("dur", Role::Duration(1_000_000_000)),
-    ("duration", Role::Duration(1_000_000_000)),
-    ("service", Role::Duration(1_000_000_000)),
-    ("think", Role::Think(1_000_000_000)),
-    ("op", Role::Op { scsi: true }),
-    ("pid", Role::Process),
-    ("file", Role::File),
-    ("dev", Role::File),
-    ("device", Role::File),
-    ("offset", Role::Address(1)),
-    ("lba", Role::Address(SECTOR_BYTES)),
-    ("lbn", Role::Address(SECTOR_BYTES)),
-    ("sector", Role::Address(SECTOR_BYTES)),
-    ("block", Role::Object),
-    ("id", Role::Object),
-    ("size", Role::Size(1)),
-    ("nsect", Role::Size(SECTOR_BYTES)),
-];
-
-/// What the header must have, for error texts.
-pub(crate) const HEADER_ALLOWED: &str = "one of offset, lba, lbn, sector, block, id; optional: time or timestamp, \
-    dur, duration or service, think (each in s, or with _s, _ms, _us, _ns), op, pid, file, dev or device, size, nsect";
-
 impl Role {
-    fn of(name: &str) -> Self {
-        let find = |name: &str| ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role);
-        if let Some(role) = find(name) {
-            return role;
-        }
-        let with_unit = |suffix: &str, unit_ns: u64| {
-            Some(match find(name.strip_suffix(suffix)?)? {
-                Role::Time(_) => Role::Time(unit_ns),
-                Role::Duration(_) => Role::Duration(unit_ns),
-                Role::Think(_) => Role::Think(unit_ns),
-                _ => return None,
-            })
-        };
-        let units = [("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000), ("_s", 1_000_000_000)];
-        units.iter().find_map(|(suffix, unit_ns)| with_unit(suffix, *unit_ns)).unwrap_or(Role::Ignored)
-    }
-
     /// Whether a field looks like one of this kind.
     fn resembles(self, field: &[u8]) -> bool {
         match self {
@@ -102,9 +64,12 @@ impl Role {
 
     /// Reads a field of the column `name` into `record`.
     #[inline]
-    fn set(self, record: &mut Record, name: &str, field: &[u8]) -> Result<(), String> {
+    fn set(self, record: &mut Record, name: &str, field: &[u8], files: &mut NamedFiles) -> Result<(), String> {
         match self {
-            Role::Time(unit_ns) => record.time = Nanos(nanos(field, name, unit_ns)?),
+            Role::Time(unit_ns) if memchr::memchr(b':', field).is_none() => {
+                record.time = Nanos(nanos(field, name, unit_ns)?);
+            }
+            Role::Time(_) => record.time = Nanos(clock(field, name)?),
             Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
             Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
             Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
@@ -112,8 +77,9 @@ impl Role {
             Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
             Role::Process => record.pid = whole_u32(field, name)?,
             Role::File => record.file = whole_u32(field, name)?,
+            Role::FileName => record.file = files.number(field.trim_ascii())?,
             Role::Address(unit) => record.offset = scaled(field, name, unit)?,
-            Role::Object => record.offset = whole(field, name)?,
+            Role::Object => record.offset = number(field, name)?,
             Role::Size(unit) => record.size = scaled(field, name, unit)?,
             Role::Ignored => {}
         }
@@ -131,9 +97,24 @@ impl Role {
 /// The separator of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
-    Comma,
+    /// A comma, or another byte.
+    Byte(u8),
     /// One or more spaces or tabulators.
     Space,
+}
+
+impl Separator {
+    pub(super) const COMMA: Self = Separator::Byte(b',');
+
+    /// The one of a header: the first of these that is in it.
+    fn of(header: &str) -> Self {
+        let found = [b',', b';', b'\t', b'|'].into_iter().find(|byte| header.as_bytes().contains(byte));
+        match found {
+            Some(byte) => Separator::Byte(byte),
+            None if header.trim().contains(' ') => Separator::Space,
+            None => Self::COMMA,
+        }
+    }
 }
 
 /// The columns of a trace, understood.
@@ -146,20 +127,33 @@ pub(crate) struct Columns {
     more: bool,
     /// Size of a record where there is no size column.
     size_default: u64,
+    /// The files of a column of names.
+    files: NamedFiles,
+    /// The name of a column of times that are taken for other than seconds, and what for.
+    guessed: Option<&'static str>,
+    /// Whether the column of times has a unit.
+    time_has_unit: bool,
 }
 
 impl Columns {
-    /// Reads a header line, or returns what is wrong with it.
-    pub(crate) fn from_header(line: &[u8]) -> Result<Self, String> {
+    /// Reads a header line, or returns what is wrong with it. `request_bytes` is the size of requests in a trace without
+    /// a column of sizes.
+    pub(crate) fn from_header(line: &[u8], request_bytes: Option<u64>) -> Result<Self, String> {
         let text = std::str::from_utf8(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
         let wrong = |what: &str| format!("the header {} {what}; allowed: {HEADER_ALLOWED}", shown(line));
         let text = text.map_err(|_| wrong("is not UTF-8"))?;
-        let names: Vec<Cow<str>> =
-            text.split(',').map(|name| name.trim().trim_matches('"').to_ascii_lowercase().into()).collect();
+        let text = text.trim_start_matches(['#', ' ']);
+        let separator = Separator::of(text);
+        let name = |name: &str| Cow::Owned(name.trim().trim_matches('"').to_ascii_lowercase());
+        let names: Vec<Cow<str>> = match separator {
+            Separator::Byte(byte) => text.split(char::from(byte)).map(name).collect(),
+            Separator::Space => text.split_ascii_whitespace().map(name).collect(),
+        };
         if names.len() > COLUMNS_MAX {
             return Err(wrong(&format!("has more than {COLUMNS_MAX} columns")));
         }
-        let roles: Vec<Role> = names.iter().map(|name| Role::of(name)).collect();
+        let known = roles(names.iter().map(Cow::as_ref));
+        let roles: Vec<Role> = known.iter().map(|known| known.role).collect();
         for (index, role) in roles.iter().enumerate() {
             if let Some(first) = roles[..index].iter().position(|earlier| earlier.same_kind(*role)) {
                 return Err(wrong(&format!("has both {} and {}", names[first], names[index])));
@@ -167,19 +161,82 @@ impl Columns {
         }
         let place = roles.iter().find(|role| matches!(role, Role::Address(_) | Role::Object));
         let has_size = roles.iter().any(|role| matches!(role, Role::Size(_)));
-        let size_default = match place {
-            None => return Err(wrong("has no column that says where")),
-            Some(Role::Address(1)) if !has_size => return Err(wrong("has an offset and no size")),
-            Some(Role::Address(unit)) => *unit,
-            Some(_) => OBJECT_BYTES_NOMINAL,
+        if has_size && request_bytes.is_some() {
+            return Err(format!("the header {} has sizes; allowed: no request size beside them", shown(line)));
+        }
+        let size_default = match (place, request_bytes) {
+            (None, _) => return Err(wrong("has no column that says where")),
+            (_, Some(bytes)) => bytes,
+            (Some(Role::Address(unit)), None) if *unit != SECTOR_BYTES && !has_size => {
+                return Err(wrong("has an offset and no size, and no request size is given"));
+            }
+            (Some(Role::Address(unit)), None) => *unit,
+            (Some(_), None) => OBJECT_BYTES_NOMINAL,
         };
-        Ok(Self { names, roles, separator: Separator::Comma, more: false, size_default })
+        let time_has_unit = known.iter().any(|Known { role, unit }| *unit && matches!(role, Role::Time(_)));
+        let files = NamedFiles::default();
+        Ok(Self { names, roles, separator, more: false, size_default, files, guessed: None, time_has_unit })
+    }
+
+    /// Looks at a line of data: files may have names, and times without a unit may be too large for seconds.
+    pub(crate) fn look_at(&mut self, line: &[u8]) {
+        let Ok(fields) = unquoted(line, self.separator) else { return };
+        for (role, field) in self.roles.iter_mut().zip(fields.iter()) {
+            match role {
+                Role::File if whole_u32(field, "").is_err() => *role = Role::FileName,
+                Role::Time(_) if !self.time_has_unit => {
+                    // As seconds these would be of the year 5138 or later.
+                    let whole_part = field.trim_ascii().split(|&byte| byte == b'.').next().unwrap_or_default();
+                    let (unit_ns, guessed) = match whole(whole_part, "").unwrap_or(0) {
+                        0..100_000_000_000 => continue,
+                        100_000_000_000..100_000_000_000_000 => (1_000_000, "the times are taken for milliseconds"),
+                        100_000_000_000_000..100_000_000_000_000_000 => (1_000, "the times are taken for microseconds"),
+                        _ => (1, "the times are taken for nanoseconds"),
+                    };
+                    (*role, self.guessed) = (Role::Time(unit_ns), Some(guessed));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a user must know of what was guessed.
+    pub(crate) fn guessed(&self) -> Option<&'static str> {
+        self.guessed
+    }
+
+    /// The files that have names.
+    pub(crate) fn files(&self) -> &[FileEntry] {
+        self.files.entries()
+    }
+
+    /// Whether files have names.
+    pub(crate) fn names_files(&self) -> bool {
+        self.has(|role| *role == Role::FileName)
+    }
+
+    /// Whether the operation of a line moves no data.
+    pub(crate) fn moves_nothing(&self, line: &[u8]) -> bool {
+        self.op(line).is_some_and(|op| MOVE_NOTHING.iter().any(|name| name.as_bytes() == op))
+    }
+
+    /// Whether the operation of a line is named as a system call, whose size may be 0.
+    pub(crate) fn is_call(&self, line: &[u8]) -> bool {
+        self.op(line).is_some_and(|op| op.len() > 2)
+    }
+
+    /// The operation of a line, in lower case.
+    fn op(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let at = self.roles.iter().position(|role| matches!(role, Role::Op { .. }))?;
+        let fields = unquoted(line, self.separator).ok()?;
+        fields.get(at).map(|op| op.trim_ascii().to_ascii_lowercase())
     }
 
     /// The columns that a format lays down. The caller guarantees a place and a size among them.
     pub(super) fn fixed(columns: &[(&'static str, Role)], separator: Separator, more: bool) -> Self {
         let (names, roles) = columns.iter().map(|(name, role)| (Cow::Borrowed(*name), *role)).unzip();
-        Self { names, roles, separator, more, size_default: 0 }
+        let files = NamedFiles::default();
+        Self { names, roles, separator, more, size_default: 0, files, guessed: None, time_has_unit: true }
     }
 
     fn has(&self, wanted: impl Fn(&Role) -> bool) -> bool {
@@ -193,7 +250,7 @@ impl Columns {
             duration: self.has(|role| matches!(role, Role::Duration(_))),
             think: self.has(|role| matches!(role, Role::Think(_))),
             processes: self.has(|role| *role == Role::Process),
-            files: self.has(|role| *role == Role::File),
+            files: self.has(|role| matches!(role, Role::File | Role::FileName)),
             writes: self.has(|role| matches!(role, Role::Op { .. } | Role::OpDigit(_) | Role::Flags)),
             addresses: self.has(|role| matches!(role, Role::Address(_))),
             objects: self.has(|role| *role == Role::Object),
@@ -214,14 +271,14 @@ impl Columns {
     }
 
     /// The record of a line; `None` for a blank line.
-    pub(crate) fn record(&self, line: &[u8]) -> Result<Option<Record>, String> {
+    pub(crate) fn record(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
         match self.separator {
             Separator::Space => self.fill(line, spaced(line)),
-            Separator::Comma if memchr::memchr(b'"', line).is_some() => self.fill(line, unquoted(line)?.iter()),
-            Separator::Comma => self.fill(line, line.split(|&byte| byte == b',')),
+            _ if memchr::memchr(b'"', line).is_some() => self.fill(line, unquoted(line, self.separator)?.iter()),
+            Separator::Byte(separator) => self.fill(line, line.split(|&byte| byte == separator)),
         }
         .map(Some)
     }
@@ -231,7 +288,7 @@ impl Columns {
     pub(super) fn resembles(&self, line: &[u8]) -> bool {
         let fields: Vec<&[u8]> = match self.separator {
             Separator::Space => spaced(line).collect(),
-            Separator::Comma => line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect(),
+            Separator::Byte(separator) => line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).collect(),
         };
         let count = self.roles.len();
         (fields.len() == count || self.more && fields.len() > count)
@@ -239,12 +296,12 @@ impl Columns {
     }
 
     #[inline]
-    fn fill<'a>(&self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Record, String> {
+    fn fill<'a>(&mut self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Record, String> {
         let mut record = Record { size: self.size_default, ..Record::default() };
         let mut columns = self.roles.iter().zip(&self.names);
         for field in fields {
             match columns.next() {
-                Some((role, name)) => role.set(&mut record, name, field)?,
+                Some((role, name)) => role.set(&mut record, name, field, &mut self.files)?,
                 None if self.more => break,
                 None => {
                     let count = self.roles.len();
@@ -253,7 +310,10 @@ impl Columns {
             }
         }
         match columns.len() {
-            0 => Ok(record),
+            0 => {
+                self.files.reaches(&record);
+                Ok(record)
+            }
             missing => {
                 let count = self.roles.len();
                 Err(format!("{} has {} columns; allowed: {count}", shown(line), count - missing))
@@ -264,10 +324,42 @@ impl Columns {
 
 #[inline]
 pub(super) fn scaled(field: &[u8], column: &str, unit: u64) -> Result<u64, String> {
-    let value = whole(field, column)?;
+    let value = number(field, column)?;
     let too_large = || format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / unit);
     value.checked_mul(unit).ok_or_else(too_large)
 }
+
+/// A whole number, in hexadecimal behind "0x".
+#[inline]
+pub(super) fn number(field: &[u8], column: &str) -> Result<u64, String> {
+    match field.trim_ascii() {
+        [b'0', b'x' | b'X', ..] => hexadecimal(field, column),
+        _ => whole(field, column),
+    }
+}
+
+/// What logs name that is neither a read nor a write.
+const MOVE_NOTHING: &[&str] = &[
+    "open",
+    "openat",
+    "close",
+    "lseek",
+    "seek",
+    "stat",
+    "fstat",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "flush",
+    "f",
+    "trim",
+    "discard",
+    "unmap",
+    "d",
+    "mmap",
+    "truncate",
+    "ftruncate",
+];
 
 #[inline]
 fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
@@ -277,6 +369,15 @@ fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
         b"W" | b"w" => return Ok(true),
         _ if op.eq_ignore_ascii_case(b"read") => return Ok(false),
         _ if op.eq_ignore_ascii_case(b"write") => return Ok(true),
+        _ if scsi => {
+            let op = op.to_ascii_lowercase();
+            if matches!(&op[..], b"pread" | b"pread64" | b"readv" | b"preadv" | b"preadv2" | b"rd") {
+                return Ok(false);
+            }
+            if matches!(&op[..], b"pwrite" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" | b"wr") {
+                return Ok(true);
+            }
+        }
         _ => {}
     }
     let code = std::str::from_utf8(op).ok().filter(|op| scsi && op.len() == 2);
@@ -302,7 +403,7 @@ fn is_write_digit(field: &[u8], column: &str, read: u8) -> Result<bool, String> 
 #[inline]
 pub(super) fn hexadecimal(field: &[u8], column: &str) -> Result<u64, String> {
     let text = field.trim_ascii();
-    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
     let number = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
     let wrong = || format!("{} in column {column} is not hexadecimal; allowed: up to 16 digits", shown(field));
     number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(wrong)
@@ -315,9 +416,11 @@ pub(super) fn spaced(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The fields of a line with quotes in it.
-fn unquoted(line: &[u8]) -> Result<csv::ByteRecord, String> {
+fn unquoted(line: &[u8], separator: Separator) -> Result<csv::ByteRecord, String> {
+    let Separator::Byte(delimiter) = separator else { return Ok(spaced(line).collect()) };
     let mut fields = csv::ByteRecord::new();
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
+    let mut builder = csv::ReaderBuilder::new();
+    let mut reader = builder.has_headers(false).flexible(true).delimiter(delimiter).from_reader(line);
     reader.read_byte_record(&mut fields).map_err(|error| format!("{} is not CSV: {error}", shown(line)))?;
     Ok(fields)
 }

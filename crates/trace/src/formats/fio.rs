@@ -104,8 +104,9 @@ impl LineParser for Fio {
         1
     }
 
-    fn note(&self) -> Option<&'static str> {
-        (self.version == 2 && self.waited_ns == 0).then_some("version 2 without waits: all requests are issued at once")
+    fn note(&self) -> Option<String> {
+        let at_once = "version 2 without waits: all requests are issued at once";
+        (self.version == 2 && self.waited_ns == 0).then(|| at_once.to_owned())
     }
 
     fn skipped(&self) -> u64 {

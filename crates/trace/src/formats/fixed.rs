@@ -48,7 +48,7 @@ impl Layout {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
         let expected = self.columns.iter().map(|(name, _)| name.as_bytes());
-        self.separator == Separator::Comma
+        self.separator == Separator::COMMA
             && line.iter().filter(|&&byte| byte == b',').count() + 1 == self.columns.len()
             && names.zip(expected).all(|(name, expected)| name.eq_ignore_ascii_case(expected))
     }

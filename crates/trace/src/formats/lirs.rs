@@ -53,8 +53,8 @@ impl LineParser for Lirs {
         BLOCK_BYTES
     }
 
-    fn note(&self) -> Option<&'static str> {
-        Some("blocks are numbered in order of first touch: the trace carries no spatial information")
+    fn note(&self) -> Option<String> {
+        Some("blocks are numbered in order of first touch: the trace carries no spatial information".to_owned())
     }
 
     #[inline]

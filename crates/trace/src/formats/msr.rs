@@ -24,7 +24,7 @@ static LAYOUT: Layout = Layout {
         ("Size", Role::Size(1)),
         ("ResponseTime", Role::Duration(TICK_NS)),
     ],
-    separator: Separator::Comma,
+    separator: Separator::COMMA,
     more: false,
     reorder: true,
 };

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::{FileEntry, Record};
+
 /// The names seen.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -33,5 +35,49 @@ impl Names {
         self.last.extend_from_slice(name);
         self.last_number = number;
         Ok(number)
+    }
+}
+
+/// Files that a trace names in its requests, with how far those reach.
+#[derive(Debug, Default)]
+pub(super) struct NamedFiles {
+    names: Names,
+    entries: Vec<FileEntry>,
+}
+
+impl NamedFiles {
+    /// The number of the file of this name.
+    #[inline]
+    pub fn number(&mut self, name: &[u8]) -> Result<u32, String> {
+        let file = self.names.number(name)?;
+        if file as usize == self.entries.len() {
+            self.entries.push(FileEntry { file, size_bytes: 0, path: String::from_utf8_lossy(name).into_owned() });
+        }
+        Ok(file)
+    }
+
+    /// Takes note of where a request ends; files that have only numbers are passed over.
+    #[inline]
+    pub fn reaches(&mut self, record: &Record) {
+        if let Some(entry) = self.entries.get_mut(record.file as usize) {
+            entry.size_bytes = entry.size_bytes.max(record.offset.saturating_add(record.size));
+        }
+    }
+
+    /// The file is at least so large.
+    pub fn has_size(&mut self, file: u32, bytes: u64) {
+        if let Some(entry) = self.entries.get_mut(file as usize) {
+            entry.size_bytes = entry.size_bytes.max(bytes);
+        }
+    }
+
+    /// How large the file is, as far as is known.
+    pub fn size_of(&self, file: u32) -> u64 {
+        self.entries.get(file as usize).map_or(0, |entry| entry.size_bytes)
+    }
+
+    /// The files so far, by number.
+    pub fn entries(&self) -> &[FileEntry] {
+        &self.entries
     }
 }

@@ -16,7 +16,7 @@ static LAYOUT: Layout = Layout {
         ("opcode", Role::Op { scsi: false }),
         ("timestamp", Role::Time(1_000_000_000)),
     ],
-    separator: Separator::Comma,
+    separator: Separator::COMMA,
     more: true,
     reorder: false,
 };

@@ -19,7 +19,7 @@ static LAYOUT: Layout = Layout {
         ("Offset", Role::Address(1)),
         ("Size", Role::Size(1)),
     ],
-    separator: Separator::Comma,
+    separator: Separator::COMMA,
     more: false,
     reorder: true,
 };

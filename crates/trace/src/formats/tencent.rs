@@ -17,7 +17,7 @@ static LAYOUT: Layout = Layout {
         ("IOType", Role::OpDigit(b'0')),
         ("VolumeID", Role::File),
     ],
-    separator: Separator::Comma,
+    separator: Separator::COMMA,
     more: false,
     reorder: true,
 };

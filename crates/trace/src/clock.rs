@@ -1,0 +1,117 @@
+//! Times as a clock shows them: "2026-05-01T12:34:56.789Z", "2026-05-01 12:34:56,789", "12:34:56.789".
+
+use crate::number::{shown, whole};
+
+/// Nanoseconds of a day.
+pub(crate) const DAY_NS: u64 = 86_400 * 1_000_000_000;
+
+/// What a field of a clock must be, for error texts.
+const CLOCK_ALLOWED: &str = "HH:MM:SS.fraction, or YYYY-MM-DD before it and Z or +HH:MM behind it";
+
+/// Nanoseconds since 1970, or since midnight where there is no date. A time without a zone is taken for UTC.
+pub(crate) fn clock(field: &[u8], column: &str) -> Result<u64, String> {
+    parse(field.trim_ascii())
+        .ok_or_else(|| format!("{} in column {column} is no time; allowed: {CLOCK_ALLOWED}", shown(field)))
+}
+
+fn parse(text: &[u8]) -> Option<u64> {
+    let colon = memchr::memchr(b':', text)?;
+    let start = colon.checked_sub(2)?;
+    let days = match start {
+        0 => 0,
+        11 if matches!(text[10], b'T' | b't' | b' ') => days_since_1970(&text[..10])?,
+        _ => return None,
+    };
+    let rest = &text[start..];
+    let zone = rest.iter().position(|byte| matches!(byte, b'Z' | b'z' | b'+' | b'-')).unwrap_or(rest.len());
+    let day_ns = since_midnight(&rest[..zone])?;
+    let east_ns = if zone < rest.len() { east_of_greenwich(&rest[zone..])? } else { 0 };
+    let ns = i128::from(days) * i128::from(DAY_NS) + i128::from(day_ns) - i128::from(east_ns);
+    u64::try_from(ns).ok()
+}
+
+/// Days from 1970-01-01 to "YYYY-MM-DD" or "YYYY/MM/DD".
+fn days_since_1970(date: &[u8]) -> Option<u64> {
+    if !matches!((date[4], date[7]), (b'-', b'-') | (b'/', b'/')) {
+        return None;
+    }
+    let (year, month, day) = (digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..])?);
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years that begin in March have the day of leap years at their end (proleptic Gregorian calendar).
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    const MARCH_FIRST_0_TO_1970: u64 = 719_468;
+    Some(365 * year + leap_days + (153 * month + 2) / 5 + (day - 1) - MARCH_FIRST_0_TO_1970)
+}
+
+/// "HH:MM:SS" with or without a fraction behind "." or ",".
+fn since_midnight(time: &[u8]) -> Option<u64> {
+    let (clock, fraction) = match time.get(8) {
+        None => (time, &b""[..]),
+        Some(b'.' | b',') => (&time[..8], &time[9..]),
+        Some(_) => return None,
+    };
+    if clock.len() != 8 || clock[2] != b':' || clock[5] != b':' {
+        return None;
+    }
+    let (hours, minutes, seconds) = (digits(&clock[..2])?, digits(&clock[3..5])?, digits(&clock[6..])?);
+    if hours > 23 || minutes > 59 || seconds > 60 || fraction.iter().any(|byte| !byte.is_ascii_digit()) {
+        return None;
+    }
+    let (mut ns, mut unit_ns) = ((hours * 3600 + minutes * 60 + seconds) * 1_000_000_000, 100_000_000);
+    for digit in fraction {
+        ns += u64::from(digit - b'0') * unit_ns;
+        unit_ns /= 10;
+    }
+    Some(ns)
+}
+
+/// "Z", "+HH:MM", "-HHMM": nanoseconds by which the zone is ahead of UTC.
+fn east_of_greenwich(zone: &[u8]) -> Option<i64> {
+    let sign = match zone {
+        b"Z" | b"z" => return Some(0),
+        [b'+', ..] => 1,
+        _ => -1,
+    };
+    let (hours, minutes) = match &zone[1..] {
+        [h1, h2, b':', m1, m2] | [h1, h2, m1, m2] => (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?),
+        [h1, h2] => (digits(&[*h1, *h2])?, 0),
+        _ => return None,
+    };
+    Some(sign * (hours * 60 + minutes) as i64 * 60_000_000_000)
+}
+
+fn digits(text: &[u8]) -> Option<u64> {
+    text.iter().all(u8::is_ascii_digit).then(|| whole(text, "").ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_clocks() {
+        let hour = 3_600 * 1_000_000_000;
+        for (text, ns) in [
+            ("00:00:00", 0),
+            ("01:00:00.5", hour + 500_000_000),
+            ("23:59:59,000000001", 24 * hour - 999_999_999),
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01T01:00:00+01:00", 0),
+            ("1970-01-01 00:00:00-0130", hour + hour / 2),
+            // 11,016 days: 30 years, of which 7 leap, and 31 + 28 days.
+            ("2000-02-29 00:00:00", 11_016 * 24 * hour),
+            ("2001/03/01T00:00:00", 11_382 * 24 * hour),
+            // `date -u -d @1714566896 --iso-8601=seconds`
+            ("2024-05-01T12:34:56.789Z", 1_714_566_896_789_000_000),
+        ] {
+            assert_eq!(clock(text.as_bytes(), "time"), Ok(ns), "{text}");
+        }
+        for text in ["", ":", "1:00:00", "24:00:00", "12:60:00", "12:00", "2024-13-01 12:00:00", "2024-05-01T12:00:00x"]
+        {
+            assert!(clock(text.as_bytes(), "time").unwrap_err().contains("is no time"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Headers: what a column is, by the name that people give it.
+//!
+//! Case does not matter, spaces and hyphens count as underscores. A unit stands behind the name, as `_us`, `(us)` or
+//! `[us]`. Of columns with unknown names nothing is read.
+
+use super::columns::{Role, SECTOR_BYTES};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Names of columns and what they hold. Times without a unit are seconds, durations and think times too.
+const ROLES: &[(&[&str], Role)] = &[
+    (&["time", "timestamp", "ts", "datetime", "start", "start_time", "epoch"], Role::Time(SECOND_NS)),
+    (
+        &["dur", "duration", "service", "service_time", "latency", "lat", "elapsed", "response_time"],
+        Role::Duration(SECOND_NS),
+    ),
+    (&["think", "think_time"], Role::Think(SECOND_NS)),
+    (
+        &["op", "operation", "rw", "r/w", "type", "io_type", "opcode", "action", "syscall", "call"],
+        Role::Op { scsi: true },
+    ),
+    (&["pid", "tid", "process", "thread"], Role::Process),
+    (&["file", "filename", "file_name", "path", "dev", "device", "disk", "inode"], Role::File),
+    (&["offset", "off", "pos", "position", "file_offset", "address", "addr"], Role::Address(1)),
+    (&["lba", "lbn", "sector", "start_sector"], Role::Address(SECTOR_BYTES)),
+    (&["block", "id"], Role::Object),
+    (&["size", "length", "len", "bytes", "count", "nbytes"], Role::Size(1)),
+    (&["nsect", "nsectors", "sectors"], Role::Size(SECTOR_BYTES)),
+];
+
+/// Units of times, in nanoseconds.
+const TIME_UNITS: &[(&[&str], u64)] = &[
+    (&["ns", "nsec", "nanoseconds"], 1),
+    (&["us", "usec", "microseconds", "µs"], 1_000),
+    (&["ms", "msec", "milliseconds"], 1_000_000),
+    (&["s", "sec", "secs", "seconds"], SECOND_NS),
+];
+
+/// Units of addresses and sizes, in bytes.
+const BYTE_UNITS: &[(&[&str], u64)] = &[
+    (&["b", "byte", "bytes"], 1),
+    (&["kib", "kb", "k"], 1 << 10),
+    (&["mib", "mb", "m"], 1 << 20),
+    (&["sectors"], SECTOR_BYTES),
+];
+
+/// What the header must have, for error texts.
+pub(crate) const HEADER_ALLOWED: &str = "one of offset, lba, lbn, sector, block, id; optional: time or timestamp, \
+    dur, duration or latency, think (each in s, or with _s, _ms, _us, _ns), op, pid, file, dev or device, size, nsect";
+
+/// The header of the traces that `headstart reproduce li07 programs` merges. Its figures rest on what was read of them:
+/// neither times nor writes.
+const LI07_MERGED: &str = "time(s),op(r|w),pid,file,offset,size,dur_us";
+
+/// A column by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    pub role: Role,
+    /// Whether the name has a unit.
+    pub unit: bool,
+}
+
+/// The columns of a header with these names, in lower case.
+pub(super) fn roles<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Known> {
+    let merged = LI07_MERGED.split(',').eq(names.clone());
+    let ignored = |at| merged && at < 2;
+    let known = |name| role_of(name).unwrap_or(Known { role: Role::Ignored, unit: false });
+    let all = names.enumerate();
+    all.map(|(at, name)| if ignored(at) { Known { role: Role::Ignored, unit: false } } else { known(name) }).collect()
+}
+
+fn role_of(name: &str) -> Option<Known> {
+    let name = name.replace([' ', '-'], "_");
+    if let Some(role) = find(ROLES, &name) {
+        return Some(Known { role, unit: false });
+    }
+    let (base, unit) = split_unit(&name)?;
+    let role = find(ROLES, base)?;
+    let time = || find(TIME_UNITS, unit);
+    let bytes = || find(BYTE_UNITS, unit);
+    let role = match role {
+        Role::Time(_) => Role::Time(time()?),
+        Role::Duration(_) => Role::Duration(time()?),
+        Role::Think(_) => Role::Think(time()?),
+        Role::Address(1) => Role::Address(bytes()?),
+        Role::Size(1) => Role::Size(bytes()?),
+        // What stands in brackets behind another name is a remark: "op (R/W)".
+        other if name.ends_with([')', ']']) => other,
+        _ => return None,
+    };
+    Some(Known { role, unit: true })
+}
+
+/// "lat_(us)", "lat(us)", "lat[us]" and "lat_us" are "lat" in "us".
+fn split_unit(name: &str) -> Option<(&str, &str)> {
+    let closed = name.strip_suffix(')').map(|rest| (rest, '(')).or(name.strip_suffix(']').map(|rest| (rest, '[')));
+    let (base, unit) = match closed {
+        Some((rest, open)) => rest.split_once(open)?,
+        None => name.rsplit_once('_')?,
+    };
+    Some((base.trim_end_matches('_'), unit))
+}
+
+fn find<T: Copy>(table: &[(&[&str], T)], name: &str) -> Option<T> {
+    table.iter().find(|(names, _)| names.contains(&name)).map(|(_, found)| *found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_as_people_write_them() {
+        for (name, role) in [
+            ("time", Role::Time(SECOND_NS)),
+            ("time (ms)", Role::Time(1_000_000)),
+            ("start-time_ns", Role::Time(1)),
+            ("latency(us)", Role::Duration(1_000)),
+            ("lat_ms", Role::Duration(1_000_000)),
+            ("response_time", Role::Duration(SECOND_NS)),
+            ("op(r|w)", Role::Op { scsi: true }),
+            ("offset_kib", Role::Address(1024)),
+            ("offset [bytes]", Role::Address(1)),
+            ("size_bytes", Role::Size(1)),
+            ("len", Role::Size(1)),
+            ("path", Role::File),
+        ] {
+            assert_eq!(role_of(name).map(|known| known.role), Some(role), "{name}");
+        }
+        for name in ["flags", "comm", "version", "time_zone", "size_furlongs", "pid_us", "", "_us", "(us)"] {
+            assert_eq!(role_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_merged_traces_of_a_study_are_read_as_they_were() {
+        let roles_of = |header: &str| roles(header.split(',')).iter().map(|known| known.role).collect::<Vec<_>>();
+        let merged = roles_of(LI07_MERGED);
+        assert_eq!(merged[..3], [Role::Ignored, Role::Ignored, Role::Process]);
+        assert_eq!(roles_of("time(s),op(r|w),offset,size")[..2], [Role::Time(SECOND_NS), Role::Op { scsi: true }]);
+    }
+}

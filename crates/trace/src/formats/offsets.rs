@@ -1,0 +1,72 @@
+//! `offsets`: one offset in bytes a line and nothing else, decimal, or hexadecimal behind "0x"; the user gives the size of
+//! the requests. Lines that begin with "#" are passed over.
+//!
+//! Decimal numbers alone could be block numbers too (`lirs`): they are offsets only where a size is given.
+
+use super::columns::number;
+use super::first_lines;
+use crate::checks::EMPTY;
+use crate::lines::{LineParser, LineReader, Lines};
+use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+
+const CARRIES: Carries = Carries {
+    time: false,
+    duration: false,
+    think: false,
+    processes: false,
+    files: false,
+    writes: false,
+    addresses: true,
+    objects: false,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "offsets",
+    summary: "one offset in bytes a line, decimal or 0x; the size is that of --request-size (workload.request_size)",
+    source: "headstart",
+    carries: CARRIES,
+    detect: |_, head| {
+        let has_hexadecimal = head.split(|&byte| byte == b'\n').take(8).any(|line| line.starts_with(b"0x"));
+        Fit::of(has_hexadecimal && may_be(head), false)
+    },
+    open,
+};
+
+/// Whether the first lines may be offsets.
+pub(crate) fn may_be(head: &[u8]) -> bool {
+    first_lines(head, |line| line.starts_with(b"#") || number(line, "").is_ok())
+}
+
+fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
+    if source.head().is_empty() {
+        return Err(source.bad(Place::File, EMPTY.to_owned()));
+    }
+    let Some(size) = source.request_bytes() else {
+        let problem = "offsets without sizes; allowed: with a size, --request-size 4KiB (workload.request_size)";
+        return Err(source.bad(Place::File, problem.to_owned()));
+    };
+    Ok(Box::new(LineReader::new(Lines::new(source), Offsets { size })))
+}
+
+struct Offsets {
+    size: u64,
+}
+
+impl LineParser for Offsets {
+    fn carries(&self) -> Carries {
+        CARRIES
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        let field = line.trim_ascii();
+        if field.is_empty() || field[0] == b'#' {
+            return Ok(None);
+        }
+        Ok(Some(Record { offset: number(field, "offset")?, size: self.size, ..Record::default() }))
+    }
+}

@@ -1,0 +1,282 @@
+//! `strace`: the text that strace prints, with its options -f, -ff, -t, -tt, -ttt, -r, -T, -y, -yy in any combination.
+//!
+//! Source: strace(1), release 6. A line is "[pid] [time] call(arguments) = result [<seconds>]", with the process as `1234` or
+//! `[pid 1234]`; a call that another process interrupts is printed in two pieces, "... <unfinished ...>" and
+//! "<... call resumed>...". What calls are requests: see the module above. Records are in order of issue, a
+//! thread is a process.
+//!
+//! Times are there with -t, -tt, -ttt or -r, durations with -T: then the rest between two requests is think time. strace
+//! makes each call slower, by some 10 to 100 us; that is in the think times.
+
+use std::collections::BTreeMap;
+
+use headstart_types::Nanos;
+
+use super::call::Call;
+use super::{Calls, Style};
+use crate::checks::EMPTY;
+use crate::clock::{clock, DAY_NS};
+use crate::lines::{LineParser, LineReader, Lines};
+use crate::number::nanos;
+use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Smaller times than this, in seconds, do not count from 1970: they are those of -r.
+const EPOCH_MIN: u64 = 100_000_000;
+/// Lines by which the format is recognised.
+const DETECT_LINES: usize = 32;
+/// The problem of a log without requests.
+pub(super) const NO_REQUESTS: &str =
+    "the trace has no records: no call that is shown reads or writes a file; allowed: one or \
+    more (record with openat, close, lseek, read, pread64 and write: strace -f -y -ttt -T -e trace=%desc,%process)";
+
+pub(crate) const FORMAT: Format = Format {
+    name: "strace",
+    summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process\": reads and writes of files",
+    source: "strace(1)",
+    carries: Carries {
+        time: true,
+        duration: true,
+        think: false,
+        processes: true,
+        files: true,
+        writes: true,
+        addresses: true,
+        objects: false,
+    },
+    detect: |_, head| Fit::of(looks_like_strace(head), false),
+    open,
+};
+
+/// A line without what stands before the call.
+struct Line<'a> {
+    pid: Option<u32>,
+    time: Option<&'a str>,
+    rest: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let mut rest = std::str::from_utf8(line).ok()?.trim_start();
+        let mut pid = None;
+        if let Some(after) = rest.strip_prefix("[pid") {
+            let (number, after) = after.split_once(']')?;
+            (pid, rest) = (Some(number.trim().parse().ok()?), after.trim_start());
+        } else if let Some((number, after)) = rest.split_once(' ') {
+            // A number without a dot and of no more digits than a process has.
+            if number.len() < 9 && number.bytes().all(|byte| byte.is_ascii_digit()) {
+                (pid, rest) = (number.parse().ok(), after.trim_start());
+            }
+        }
+        let mut time = None;
+        if rest.as_bytes().first()?.is_ascii_digit() {
+            let (stamp, after) = rest.split_once(' ')?;
+            (time, rest) = (Some(stamp), after.trim_start());
+        }
+        // What -r adds to -t, and the number of the call (-n) or the instruction (-i).
+        for (open, close) in [("(+", ')'), ("[", ']')] {
+            if rest.starts_with(open) {
+                rest = rest.split_once(close)?.1.trim_start();
+            }
+        }
+        Some(Self { pid, time, rest })
+    }
+
+    /// A call, whole or in pieces, or an end of a process or a signal.
+    fn is_of_strace(&self) -> bool {
+        let begins = |texts: &[&str]| texts.iter().any(|text| self.rest.starts_with(text));
+        begins(&["<... ", "+++ exited", "+++ killed", "--- SIG", "strace: "])
+            || self.rest.contains("<unfinished ...>")
+            || Call::parse(self.rest).is_some()
+    }
+}
+
+/// The lines of a head that are whole.
+pub(super) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = memchr::memrchr(b'\n', head).unwrap_or(head.len());
+    head[..end].split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
+}
+
+/// Whether most of the first lines are strace's: a program's own messages may stand between them.
+fn looks_like_strace(head: &[u8]) -> bool {
+    let is_of_strace = |line: &[u8]| Line::parse(line).is_some_and(|line| line.is_of_strace());
+    let (mut yes, mut all) = (0, 0);
+    for line in whole_lines(head).take(DETECT_LINES) {
+        yes += usize::from(is_of_strace(line));
+        all += 1;
+    }
+    2 * yes > all
+}
+
+fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
+    if source.head().is_empty() {
+        return Err(source.bad(Place::File, EMPTY.to_owned()));
+    }
+    // Whether there are times and durations, the calls of the first lines say.
+    let (mut timed, mut lasting, mut coarse) = (false, false, false);
+    for line in whole_lines(source.head()).filter_map(Line::parse).filter(Line::is_of_strace) {
+        timed |= line.time.is_some();
+        lasting |= took(line.rest).is_some();
+        coarse |= line.time.is_some_and(|time| time.contains(':') && !time.contains('.'));
+    }
+    let parser = Strace { timed, lasting: timed && lasting, coarse, ..Strace::default() };
+    Ok(Box::new(LineReader::new(Lines::new(source), parser)))
+}
+
+/// The seconds that a call took, printed behind it in "<>".
+fn took(rest: &str) -> Option<&str> {
+    let seconds = rest.trim_end().strip_suffix('>')?.rsplit_once(" <")?.1;
+    let is_number = seconds.contains('.') && seconds.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_number.then_some(seconds)
+}
+
+#[derive(Default)]
+struct Strace {
+    timed: bool,
+    lasting: bool,
+    /// Whether times are whole seconds.
+    coarse: bool,
+    calls: Calls,
+    /// First pieces of calls by process, with their times.
+    pending: BTreeMap<u32, (String, u64)>,
+    /// The number that the first process has from the beginning of others on, where it had none.
+    main: Option<u32>,
+    /// Time of the last line, without and with the days that a clock does not show.
+    clock_ns: u64,
+    now_ns: u64,
+}
+
+impl Strace {
+    /// The time of a line, since any origin.
+    fn time(&mut self, stamp: &str) -> Result<u64, String> {
+        let now_ns = if stamp.contains(':') {
+            let clock_ns = clock(stamp.as_bytes(), "time")?;
+            // Over midnight; lines of several processors may stand a little out of order.
+            let midnight = clock_ns + DAY_NS / 2 < self.clock_ns;
+            let days_ns = self.now_ns - self.clock_ns.min(self.now_ns) + if midnight { DAY_NS } else { 0 };
+            self.clock_ns = clock_ns;
+            days_ns + clock_ns
+        } else {
+            let ns = nanos(stamp.as_bytes(), "time", SECOND_NS)?;
+            let relative = ns < EPOCH_MIN * SECOND_NS;
+            let sum = if relative { self.now_ns.checked_add(ns) } else { Some(ns) };
+            sum.ok_or("the times sum to more than 584 years; allowed: less")?
+        };
+        self.now_ns = now_ns;
+        Ok(now_ns)
+    }
+
+    /// The process of a line; one that is new is a child of one that is making a child. The first process has number 0 where it
+    /// had none at first.
+    fn process(&mut self, pid: Option<u32>) -> u32 {
+        let Some(pid) = pid.filter(|pid| self.main != Some(*pid)) else {
+            self.calls.descriptors.begin(0, None, false);
+            return 0;
+        };
+        if self.calls.descriptors.knows(pid) {
+            return pid;
+        }
+        let makes = |text: &str| ["clone", "fork", "vfork"].iter().any(|name| text.starts_with(name));
+        let parent = self.pending.iter().find(|(_, (text, _))| makes(text));
+        let parent = parent.map(|(parent, (text, _))| (*parent, text.contains("CLONE_FILES")));
+        // While the unnumbered process makes a child, strace tells the child's number before its first call.
+        if self.main.is_none() && self.calls.descriptors.knows(0) && parent.is_none_or(|(parent, _)| parent == 0) {
+            self.main = Some(pid);
+            return 0;
+        }
+        self.calls.descriptors.begin(pid, parent.map(|(parent, _)| parent), parent.is_some_and(|(_, shares)| shares));
+        pid
+    }
+
+    /// "strace: Process 1234 attached": a child of the process that is making one.
+    fn attached(&mut self, text: &str) {
+        let pid = text.strip_prefix("strace: Process ").and_then(|rest| rest.strip_suffix(" attached"));
+        let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { return };
+        let parent = self.pending.iter().find(|(_, (text, _))| text.contains("clone") || text.contains("fork"));
+        let shares = parent.is_some_and(|(_, (text, _))| text.contains("CLONE_FILES"));
+        let parent = parent.map(|(parent, _)| *parent);
+        if parent.is_some() {
+            self.calls.descriptors.begin(pid, parent, shares);
+        }
+    }
+
+    /// A call that is whole.
+    fn call(&mut self, pid: u32, text: &str, time_ns: u64) -> Result<Option<Record>, String> {
+        let Some(call) = Call::parse(text) else {
+            self.calls.left_out.lines += 1;
+            return Ok(None);
+        };
+        let duration = took(call.result).filter(|_| self.lasting);
+        let duration = duration.map_or(Ok(0), |seconds| nanos(seconds.as_bytes(), "duration", SECOND_NS))?;
+        self.calls.take(pid, &call, Style::Strace, Nanos(time_ns), Nanos(duration))
+    }
+}
+
+impl LineParser for Strace {
+    fn carries(&self) -> Carries {
+        Carries { time: self.timed, duration: self.lasting, ..FORMAT.carries }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        self.calls.files()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.calls.note(self.coarse.then_some("times are whole seconds (strace -t): -ttt gives microseconds"))
+    }
+
+    fn skipped(&self) -> u64 {
+        self.calls.skipped
+    }
+
+    fn reorders(&self) -> bool {
+        true
+    }
+
+    fn empty(&self) -> &'static str {
+        NO_REQUESTS
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let parsed =
+            Line::parse(line).filter(|line| line.time.is_some() || !self.timed || line.rest.starts_with("strace: "));
+        let Some(Line { pid, time, rest }) = parsed else {
+            self.calls.left_out.lines += 1;
+            return Ok(None);
+        };
+        if rest.starts_with("strace: ") {
+            self.attached(rest);
+            return Ok(None);
+        }
+        if rest.starts_with("> ") {
+            // A frame of -k.
+            return Ok(None);
+        }
+        let time_ns = match time {
+            Some(stamp) if self.timed => self.time(stamp)?,
+            _ => 0,
+        };
+        let pid = self.process(pid);
+        if rest.starts_with("+++ ") {
+            self.pending.remove(&pid);
+            self.calls.descriptors.end(pid);
+        } else if let Some(resumed) = rest.strip_prefix("<... ") {
+            let (_, tail) = resumed.split_once(" resumed>").unwrap_or_default();
+            // The beginning may lie before the log.
+            let Some((text, began_ns)) = self.pending.remove(&pid) else { return Ok(None) };
+            return self.call(pid, &(text + tail), began_ns);
+        } else if let Some((piece, _)) = rest.split_once("<unfinished ...>") {
+            self.pending.insert(pid, (piece.to_owned(), time_ns));
+        } else if !rest.starts_with("--- ") {
+            return self.call(pid, rest, time_ns);
+        }
+        Ok(None)
+    }
+}
