@@ -45,6 +45,7 @@ sdist: setup ## build the source distribution, with docs, examples and tests, in
 demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks
 	$(BIN)/headstart compare examples/traces/cscope2.csv.xz --disks 1,2,4,8,16 --cache 10MiB --device hp97560 \
 		--policies demand:min,fixed-horizon,aggressive,reverse-aggressive,forestall
+	$(BIN)/headstart advise examples/traces/cscope2.csv.xz --device hdd,nvme,object-store
 
 test: test-rust test-py ## all tests, what CI runs
 

@@ -40,7 +40,7 @@ def reads(folder: Path, offsets: list[int], size: int = 4096) -> Path:
 
 
 def test_a_sequential_trace_is_read_deep_ahead_from_an_object_store() -> None:
-    advice = headstart.advise(SEQUENTIAL, device="object-store")
+    advice = headstart.advise(SEQUENTIAL, device="object-store", seconds=SECONDS)
     (each,) = advice.devices
     assert advice.stream_share > 0.9
     assert each.verdict == "change"
@@ -50,7 +50,7 @@ def test_a_sequential_trace_is_read_deep_ahead_from_an_object_store() -> None:
     assert each.recommended.elapsed_ns > 100_000_000
     assert each.confidence.level == "high" and len(each.confidence.seeds) == 2
     # Half the cache is the most that a depth may take.
-    (small,) = headstart.advise(SEQUENTIAL, device="object-store", cache="1MiB").devices
+    (small,) = headstart.advise(SEQUENTIAL, device="object-store", cache="1MiB", seconds=SECONDS).devices
     assert small.linux.depth_bytes is not None and small.linux.depth_bytes <= 1 << 19
 
 
@@ -113,7 +113,7 @@ def test_what_is_advised_holds_when_it_is_run(workload: dict[str, Any]) -> None:
 
 
 def test_without_a_device_four_stand_side_by_side() -> None:
-    advice = headstart.advise(SEQUENTIAL, workload={"limit": 40})
+    advice = headstart.advise(SEQUENTIAL, workload={"limit": 40}, seconds=SECONDS)
     assert tuple(each.device for each in advice.devices) == DEVICES
     assert [each.profile for each in advice.devices] == ["seagate-exos-x20", *DEVICES[1:]]
     assert advice.notes[0] == "no cache is given: 2.50 MiB, all that the trace touches"
@@ -250,15 +250,32 @@ def test_commands_fit_the_device() -> None:
     assert commands(linux("32MiB"), local, unchanged=False)[0].endswith("--apply --force")
     assert "POSIX_FADV_RANDOM" in commands("demand", local, unchanged=False)[0]
     assert "/sys/class/bdi/" in commands(linux("4MiB"), remote, unchanged=False)[0]
-    assert commands("mountpoint-s3:max=8GiB", remote, unchanged=False)[0].startswith("mount-s3 ")
+    assert commands("mountpoint-s3", remote, unchanged=False)[0].startswith("mount-s3 BUCKET ")
+    (line,) = commands("mountpoint-s3:max=8GiB", remote, unchanged=False)
+    assert line.startswith(f"UNSTABLE_MOUNTPOINT_MAX_PREFETCH_WINDOW_SIZE={8 << 30} mount-s3 BUCKET ")
+    assert f"block_size={5 << 20})" in commands("fsspec-readahead", remote, unchanged=False)[0]
+    assert f"block_size={1280 << 10})" in commands("fsspec-readahead:block_size=1280KiB", remote, unchanged=False)[0]
 
 
 def test_the_command_prints_json_and_text_of_the_same_advice(run: Command, tmp_path: Path) -> None:
-    words = ("advise", CSCOPE_1, "--limit", "300", "--device", "hdd,object-store", "--cache", "2MiB")
+    words = (
+        "advise",
+        CSCOPE_1,
+        "--limit",
+        "300",
+        "--device",
+        "hdd,object-store",
+        "--cache",
+        "2MiB",
+        "--seconds",
+        "600",
+    )
     done = run(*words, "--json", "advice.json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads((tmp_path / "advice.json").read_text())
-    same = headstart.advise(CSCOPE_1, workload={"limit": 300}, device=["hdd", "object-store"], cache="2MiB")
+    same = headstart.advise(
+        CSCOPE_1, workload={"limit": 300}, device=["hdd", "object-store"], cache="2MiB", seconds=SECONDS
+    )
     assert found == json.loads(json.dumps(same.to_dict()))
     assert json.loads(run(*words, "--json", "-").stdout) == found
     hdd, store = found["devices"]
@@ -309,5 +326,5 @@ def test_the_example_of_the_page_is_real(run: Command, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
     command = next(line for line in PAGE.splitlines() if line.startswith("headstart advise examples/"))
-    printed = [line.rstrip() for line in run(*command.split()[1:]).stdout.splitlines()]
+    printed = [line.rstrip() for line in run(*command.split()[1:], "--seconds", str(SECONDS)).stdout.splitlines()]
     assert [line for line in shown.splitlines() if line.rstrip() not in printed] == []

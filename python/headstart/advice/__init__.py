@@ -72,6 +72,10 @@ def advise(
     deadline = time.monotonic() + seconds
     if not seconds > 0:
         raise HeadstartError(f"seconds: {seconds}; allowed: a number above 0")
+    if not isinstance(trace, Mapping) and fspath(trace).endswith(".toml"):
+        raise HeadstartError(
+            f"{fspath(trace)}: is a scenario; allowed: a trace, as `headstart compare` takes scenarios"
+        )
     source = dict(trace) if isinstance(trace, Mapping) else {"trace": fspath(trace)}
     section = {"block_size": block_size, **source, **(workload or {})}
     _refuse(section, overrides)

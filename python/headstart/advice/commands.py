@@ -4,17 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from headstart.advice.runs import linux_depth
-from headstart.sizes import size_text
+from headstart.policies import policy_keys, rows
+from headstart.sizes import size_bytes, size_text
 
 TUNE_MAX = 16 << 20
 """`headstart tune` asks for --force above."""
 MOUNT_POINT = "/mnt/bucket"
-
-SYSTEMS = {
-    "mountpoint-s3": (f"mount-s3 BUCKET {MOUNT_POINT}   # it reads ahead by itself; --read-part-size sets its parts",),
-    "fsspec-readahead": ('fsspec.open(URL, cache_type="readahead", block_size=BYTES)   # in a Python program',),
-}
-"""Read-aheads that come with a program of their own."""
 
 
 def is_remote(model: Mapping[str, Any]) -> bool:
@@ -37,9 +32,19 @@ def commands(policy: str, model: Mapping[str, Any], *, unchanged: bool) -> tuple
             lines = (f"headstart tune /dev/DEVICE --depth {size_text(depth)} --apply{force}", *lines)
         per_file = "posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL)   # in the program: doubles the depth for this file"
         return (*lines, per_file)
-    for name, lines in SYSTEMS.items():
-        if policy.partition(":")[0] == name:
-            return lines
+    return _systems(policy)
+
+
+def _systems(policy: str) -> tuple[str, ...]:
+    """Return what sets a read-ahead that comes with a program of its own."""
+    keys = policy_keys(policy)
+    if keys["name"] == "mountpoint-s3":
+        # An environment variable of Mountpoint for Amazon S3, in bytes (doc/CONFIGURATION.md there).
+        window = f"UNSTABLE_MOUNTPOINT_MAX_PREFETCH_WINDOW_SIZE={size_bytes(keys['max'])} " if "max" in keys else ""
+        return (f"{window}mount-s3 BUCKET {MOUNT_POINT}   # it reads ahead by itself",)
+    if keys["name"] == "fsspec-readahead":
+        depth = size_bytes(str(keys.get("block_size", rows()[keys["name"]]["keys"]["block_size"])))
+        return (f'fsspec.open(URL, cache_type="readahead", block_size={depth})   # in a Python program',)
     return ()
 
 

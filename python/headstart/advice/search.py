@@ -267,8 +267,11 @@ class SettingSearch:
         usable = eligible(self.measured, self.settable, streams=self.streams)
         of_linux = [policy for policy in usable if linux_depth(policy)]
         best_linux = choose(self.measured, ["demand", *of_linux], streams=self.streams)
-        typed = commands(self.recommended, model, unchanged=self.recommended == LINUX)
-        if best_linux != self.recommended:
+        # Where nothing is gained, a default that costs next to nothing is left alone.
+        harmless = default is not None and default.elapsed_ns <= (1 + NEAR) * best.elapsed_ns
+        unchanged = self.recommended == LINUX or (verdict == "no benefit" and harmless)
+        typed = commands(self.recommended, model, unchanged=unchanged)
+        if best_linux != self.recommended and not unchanged:
             typed = (*typed, *commands(best_linux, model, unchanged=best_linux == LINUX))
         return DeviceAdvice(
             device=self.setting.device,

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from headstart._input import plain
 from headstart.advice.result import Advice, DeviceAdvice, Timed
-from headstart.advice.search import STREAMS_MIN
+from headstart.advice.search import NEAR, STREAMS_MIN
 from headstart.sizes import bytes_text, size_text
 
 FAR = 10.0
@@ -41,7 +41,7 @@ def headline(each: DeviceAdvice) -> str:
     """Return the advice for a device in a few words."""
     match each.verdict:
         case "no benefit":
-            return "no benefit: " + ("leave it as it is" if each.recommended.depth_bytes else "no read-ahead")
+            return "no benefit: " + ("no read-ahead" if each.commands else "leave it as it is")
         case "keep the default":
             return f"keep the default, {depth_text(each.recommended.depth_bytes or 0)}"
         case _:
@@ -120,11 +120,12 @@ def _gain(each: DeviceAdvice, done: Advice) -> list[str]:
     default = each.linux_default
     if default is not None and default.policy != best.policy:
         less = default.elapsed_ns - best.elapsed_ns
-        lines.append(f"{time_text(abs(less))} {'less' if less >= 0 else 'more'} than Linux's 128 KiB takes")
+        if abs(less) >= NEAR * best.elapsed_ns:
+            lines.append(f"{time_text(abs(less))} {'less' if less >= 0 else 'more'} than Linux's 128 KiB takes")
     if each.linux.policy not in (best.policy, "linux", "demand"):
         lines.append(f"Linux, set to {policy_text(each.linux)}, saves {time_text(each.linux.saved_ns)}")
     other = each.fastest_tried
-    if other.elapsed_ns < 0.99 * best.elapsed_ns:
+    if other.elapsed_ns < (1 - NEAR) * best.elapsed_ns:
         why = "" if done.stream_share >= STREAMS_MIN else ", as chance neighbours fill the empty cache"
         lines.append(
             f"fastest tried: {other.policy} would save {time_text(best.elapsed_ns - other.elapsed_ns)} more{why}"
@@ -137,7 +138,7 @@ def _ceiling(each: DeviceAdvice) -> list[str]:
     if each.hints is not None:
         more = each.recommended.elapsed_ns - each.hints.elapsed_ns
         share = more / each.recommended.elapsed_ns if each.recommended.elapsed_ns else 0.0
-        if share >= 0.01:
+        if share >= NEAR:
             lines.append(
                 f"hints from the program ({each.hints.policy}) would save {time_text(more)} more ({share:.0%})"
             )
