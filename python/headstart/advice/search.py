@@ -136,7 +136,9 @@ class SettingSearch:
         others = ranked(self.sampled, (name for name in self.names if linux_depth(name) is None))
         fastest = ranked(self.sampled, self.names)[0]
         near = (1 + BENEFIT_MIN) * self.sampled[fastest].elapsed_ns
-        others = [name for name in others if self.sampled[name].elapsed_ns <= near or name in REMOTE][:OTHERS]
+        others = [name for name in others if self.sampled[name].elapsed_ns <= near or (self.remote and name in REMOTE)][
+            :OTHERS
+        ]
         first = dict.fromkeys(("demand", *(of_linux[:1]), LINUX, *others, *ranked(self.sampled, self.hinted)[:1]))
         self.wanted = [name for name in dict.fromkeys((*first, *of_linux)) if name in self.sampled]
         return self.runs(self.wanted, self.trace.limit)
@@ -309,7 +311,7 @@ class SettingSearch:
             confirmed=self.confirmed,
             thirds=self.thirds,
             seeds=self.seeds,
-            unconfirmed=tuple(name for name in self.wanted if name in late),
+            unconfirmed=tuple(name for name in dict.fromkeys((*self.wanted, *self.names)) if name in late),
         )
 
 
@@ -337,6 +339,8 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
     found = take("confirming", (0.5, 0.75), SettingSearch.to_confirm)
     for each in searches:
         each.whole = {run.policy: found[run] for run in each.to_confirm() if run in found}
+        if each.trace.sample() is None:
+            each.whole = each.sampled
         each.decide()
     # A bound cannot be broken off.
     if runs.time_for_one:
