@@ -55,11 +55,11 @@ def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
         assert row["item"] == "figure1"
         assert row["verdict"] in VERDICTS
     page = (tmp_path / "page.html").read_text()
-    assert not re.search(r"https?:|<script|<link", page)
+    assert not re.search(r"https?:|<script src|<link", page)
     shown = run("reproduce", "kimbrel96", "figure1").stdout
     agree = sum(row["verdict"] == "agrees" for row in rows)
     assert shown.splitlines()[-1].startswith(f"{agree} agree, ")
-    assert f"<p>{agree} agree, " in page
+    assert f'<p class="headline">{agree} agree, ' in page
     told = sum(row["verdict"] == "agrees" and row["basis"] == "predicted" for row in rows)
     assert f"of the predicted: {told} agree, " in shown.splitlines()[-1]
     assert f"of the predicted: {told} agree, " in page

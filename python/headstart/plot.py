@@ -9,6 +9,7 @@ Each takes what `compare` returned, one result, or several by name, and returns 
 and `chart.save("times.png")` or `.svg` writes.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ def _times(alt: Any, found: Sequence[dict[str, Any]]) -> Any:
         for order, part in enumerate(PARTS)
         if row.get(f"{part}_ns")
     ]
-    x = alt.X("s:Q", title="elapsed time (s)", axis=alt.Axis(tickCount=6))
+    x = alt.X("s:Q", title="elapsed time (s)")
     tooltip = [
         alt.Tooltip("run:N", title="policy"),
         alt.Tooltip("part:N"),
@@ -82,7 +83,7 @@ def _times(alt: Any, found: Sequence[dict[str, Any]]) -> Any:
     ]
     mark = _stacked(alt, bars, PARTS, x, tooltip)
     if bounds:
-        bound = alt.Chart(alt.Data(values=bounds)).mark_tick(thickness=2, size=BAR - 4, color="#8b8d98")
+        bound = alt.Chart(alt.Data(values=bounds)).mark_tick(thickness=2, size=BAR - 4)
         said = [alt.Tooltip("part:N", title="line"), alt.Tooltip("s:Q", title="time (s)", format=",.3f")]
         mark = alt.layer(mark, bound.encode(x=x, y=_policies(alt, bounds), tooltip=said))
     return _sized(mark, len(found))
@@ -105,7 +106,7 @@ def _prefetches(alt: Any, found: Sequence[dict[str, Any]]) -> Any:
         for order, (kind, blocks) in enumerate(zip(kinds, (used - late, late, wasted), strict=True)):
             share = blocks / (used + wasted) if used + wasted else 0.0
             bars.append({**_names(row), "part": kind, "order": order, "blocks": blocks, "share": share})
-    x = alt.X("blocks:Q", title="blocks prefetched", axis=alt.Axis(tickCount=6, format="~s"))
+    x = alt.X("blocks:Q", title="blocks prefetched", axis=alt.Axis(format="~s"))
     tooltip = [
         alt.Tooltip("run:N", title="policy"),
         alt.Tooltip("part:N", title="prefetches"),
@@ -123,7 +124,6 @@ def curve(rows: Rows, *, x: str = "disks", y: str = "elapsed_ns") -> "Chart":
     Raises:
         HeadstartError: There is no such column; `headstart[report]` is not installed; there is nothing to draw.
     """
-    alt = altair("plot.curve")
     found = _rows(rows)
     for name in (x, y):
         if name not in found[0]:
@@ -137,7 +137,7 @@ def curve(rows: Rows, *, x: str = "disks", y: str = "elapsed_ns") -> "Chart":
             words = [str(row["policy"]), *(_words(name, row[name]) for name in varying if row.get(name) is not None)]
             points.append({"series": ", ".join(words), "x": row[x], "y": row[y] / unit})
     title = y.removesuffix("_ns").replace("_", " ") + (" (s)" if unit != 1 else "")
-    return _curve(alt, points, x.replace("_", " "), title)
+    return lines(points, x.replace("_", " "), title)
 
 
 def devices(rows: Rows) -> "Chart":
@@ -165,7 +165,7 @@ def devices(rows: Rows) -> "Chart":
             ms = time_ns / requests / 1e6 if requests else 0.0
             service = busy_ns / requests / 1e6 if requests else 0.0
             bars.append({"run": name, "part": kind, "order": order, "ms": ms, "requests": requests, "busy": service})
-    x = alt.X("ms:Q", title="mean service time of a request (ms)", axis=alt.Axis(tickCount=6))
+    x = alt.X("ms:Q", title="mean service time of a request (ms)")
     tooltip = [
         alt.Tooltip("run:N", title="of"),
         alt.Tooltip("part:N"),
@@ -178,7 +178,7 @@ def devices(rows: Rows) -> "Chart":
 def _rows(rows: Rows) -> list[dict[str, Any]]:
     """Return the rows that have run, each with a policy, whatever they come in."""
     if isinstance(rows, Result):
-        rows = {_policy(rows): rows}
+        rows = {policy(rows): rows}
     if isinstance(rows, Mapping):
         return [
             {"policy": str(name), **{key: getattr(result, key) for key in result.__dataclass_fields__}}
@@ -200,7 +200,8 @@ def _absent(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-def _policy(result: Result) -> str:
+def policy(result: Result) -> str:
+    """Return the policies of a result's levels, in words."""
     levels = result.scenario.get("level")
     keys = [level["policy"] for level in levels] if levels else [result.scenario["policy"]]
     return ", ".join(str(each["name"] if isinstance(each, Mapping) else each) for each in keys)
@@ -271,8 +272,9 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
     return chart
 
 
-def _curve(alt: Any, points: Sequence[dict[str, Any]], x_title: str, y_title: str) -> "Chart":
+def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str) -> "Chart":
     """Return lines of `x` and `y`, one for each `series`; names of `x` stand in their order."""
+    alt = altair("plot")
     series = list(dict.fromkeys(plain(point["series"]) for point in points))
     places = list(dict.fromkeys(point["x"] for point in points))
     numbers = all(isinstance(place, int | float) for place in places)
@@ -286,8 +288,10 @@ def _curve(alt: Any, points: Sequence[dict[str, Any]], x_title: str, y_title: st
     wide = min(values) > 0 and max(values) > 30 * min(values)
     ticks = log_ticks(values) if wide else []
     y_scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False) if wide else alt.Scale(zero=True)
-    y_axis = alt.Axis(values=ticks, format=",~r") if wide else alt.Axis(tickCount=6)
+    y_axis = alt.Axis(values=ticks, format=",~r") if wide else alt.Axis()
     colours = list(itertools.islice(itertools.cycle(COLOURS), len(series)))
+    scaled = functools.partial(alt.Scale, domain=series)
+    legend = alt.Legend(symbolType="stroke", symbolSize=300)
     dashes = [([1, 0], [6, 3], [2, 2])[index // len(COLOURS) % 3] for index in range(len(series))]
     chart: Chart = (
         alt.Chart(alt.Data(values=[{**point, "series": plain(point["series"])} for point in points]))
@@ -295,10 +299,8 @@ def _curve(alt: Any, points: Sequence[dict[str, Any]], x_title: str, y_title: st
         .encode(
             x=x,
             y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=y_axis),
-            color=alt.Color("series:N", sort=series, title=None, scale=alt.Scale(domain=series, range=colours)),
-            strokeDash=alt.StrokeDash(
-                "series:N", sort=series, title=None, scale=alt.Scale(domain=series, range=dashes), legend=None
-            ),
+            color=alt.Color("series:N", sort=series, title=None, scale=scaled(range=colours), legend=legend),
+            strokeDash=alt.StrokeDash("series:N", sort=series, title=None, scale=scaled(range=dashes), legend=legend),
             tooltip=[
                 alt.Tooltip("series:N", title="policy"),
                 alt.Tooltip(f"x:{'Q' if numbers else 'N'}", title=x_title),

@@ -1,15 +1,14 @@
 """`headstart compare`: policies side by side on one trace."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headstart import comparison
 from headstart._core import HeadstartError
-from headstart.cli import options, output
+from headstart.cli import options, output, pages
 from headstart.cli.progress import watched
-from headstart.report.comparison import comparison_page
+from headstart.report.comparison import comparison_figures, comparison_page
 from headstart.report.console import comparison_shown
 
 OPTIONS = {
@@ -142,6 +141,7 @@ def compare(
     overrides: options.Set = None,
     json: options.Json = None,
     html: options.Html = None,
+    figures: options.Figures = None,
 ) -> None:
     """Run policies on one trace, on several devices, caches and numbers of disks, and say where the time goes.
 
@@ -153,7 +153,8 @@ def compare(
 
     Levels: headstart compare examples/two-levels.toml --coordinators none,du,pfc
     """
-    output.check_targets(json, html)
+    output.check_targets(json)
+    pages.check("compare", html, figures)
     given = {
         "format": format,
         "block_size": block_size,
@@ -186,8 +187,7 @@ def compare(
         comparison_shown(output.console(wide=True), done)
     if json is not None:
         output.write_json(json, output.as_json(done.to_dict()))
-    if html is not None:
-        output.write_text(Path(html), comparison_page(done))
+    pages.write(html, figures, lambda: comparison_page(done), lambda: comparison_figures(done))
 
 
 def _names(option: str, text: str | None) -> list[str] | None:

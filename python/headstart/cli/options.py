@@ -25,6 +25,10 @@ RequestSize = Annotated[
     str | None,
     typer.Option("--request-size", help="Size of a request, for a trace that carries offsets without sizes: 4KiB."),
 ]
+Figures = Annotated[
+    str | None,
+    typer.Option("--figures", metavar="FOLDER", help="Write each figure of the page as PNG and SVG into a folder."),
+]
 Format = Annotated[str, typer.Option("--format", help="The trace's format: a name of `headstart list formats`.")]
 BlockSize = Annotated[
     str, typer.Option("--block-size", help='Size of a block, or "object" for the trace\'s own units.')

@@ -1,8 +1,8 @@
 """`headstart reproduce`: every published number of a paper beside ours."""
 
+import functools
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,11 +12,10 @@ from rich.table import Table
 
 from headstart import _environment, studies
 from headstart._core import HeadstartError
-from headstart.cli import options, output, reproduce_live
+from headstart.cli import options, output, pages, reproduce_live
 from headstart.cli.progress import watched
 from headstart.livestudy import report
-from headstart.report.charts import altair
-from headstart.report.study import study_page
+from headstart.report.study import study_figures, study_page
 from headstart.report.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text, value_text
 from headstart.studies._rows import Row
 
@@ -34,6 +33,7 @@ def reproduce(
     list_items: Annotated[bool, typer.Option("--list", help="List the items and exit.")] = False,
     json: options.Json = None,
     html: options.Html = None,
+    figures: options.Figures = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="li07-live: shorter files, fewer reads, each run once.")
     ] = False,
@@ -60,17 +60,17 @@ def reproduce(
         for item, line in lines.items():
             typer.echo(f"{item:<16} {line}")
         return
+    pages.check(f"reproduce {paper}", html, figures)
+    drawing = html is not None or figures is not None
     if study is None:
-        if html is not None:
-            altair(f"reproduce {paper} --html")
         found = reproduce_live.compute(quick, repeats or 3, json, html, docs)
         rows = report.rows(found)
-        if html is not None:
+        if drawing:
             pictures["times"] = report.chart(found)
     else:
         wanted = study.chosen(items or [])
-        output.check_targets(json, html)
-        draw = pictures.__setitem__ if html is not None else None
+        output.check_targets(json)
+        draw = pictures.__setitem__ if drawing else None
         folders = _environment.folders()
         rows = watched(
             f"reproducing {paper}",
@@ -80,8 +80,8 @@ def reproduce(
         show(output.console(), title, lines, rows)
     if json is not None:
         output.write_json(json, output.as_json([row.to_dict() for row in rows]))
-    if html is not None:
-        output.write_text(Path(html), study_page(title, lines, rows, pictures))
+    page = functools.partial(study_page, title, lines, rows, pictures)
+    pages.write(html, figures, page, lambda: study_figures(lines, pictures))
 
 
 def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]) -> None:

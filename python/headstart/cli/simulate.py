@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart import simulation
-from headstart.cli import options, output
+from headstart.cli import options, output, pages
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
+from headstart.report.simulation import simulation_figures, simulation_page
 from headstart.results import Disk, Level
 
 DISKS_SHOWN = 64
@@ -22,6 +23,8 @@ def simulate(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="What to run; see docs/scenario.md.")],
     overrides: options.Set = None,
     json: options.Json = None,
+    html: options.Html = None,
+    figures: options.Figures = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the scenario with every default; run nothing.")
     ] = False,
@@ -35,6 +38,7 @@ def simulate(
         typer.echo(simulation.explain(scenario, overrides=laid_over), nl=False)
         return
     output.check_targets(json)
+    pages.check("simulate", html, figures)
     result = watched(
         f"simulating {scenario}", lambda tell: simulation.simulate(scenario, overrides=laid_over, progress=tell)
     )
@@ -42,6 +46,8 @@ def simulate(
         show(output.console(), result)
     if json is not None:
         output.write_json(json, result.to_json())
+    name = scenario.name
+    pages.write(html, figures, lambda: simulation_page(name, result), lambda: simulation_figures(result))
 
 
 def show(console: Console, result: simulation.Result) -> None:

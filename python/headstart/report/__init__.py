@@ -1,1 +1,1 @@
-"""Pages of HTML that need nothing but a browser: no network, no script, charts as SVG."""
+"""Pages of HTML that need nothing but a browser: no network, the plotting library within the page."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from headstart.report.charts import svg
+from headstart.report.figures import Figure
 from headstart.report.page import page, table
 from headstart.report.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text, value_text
 from headstart.studies._rows import Row
@@ -20,14 +20,19 @@ def study_page(
     title: str, items: Mapping[str, str], rows: Sequence[Row], pictures: Mapping[str, "Chart"] | None = None
 ) -> str:
     """Return the page; `items` says what each item is, `pictures` has those of some, which stand above its table."""
-    body = [f"<p>{', '.join(counts_text(rows).values())}; {predicted_text(rows)}</p>"]
+    body = [f'<p class="headline">{", ".join(counts_text(rows).values())}; {predicted_text(rows)}</p>']
+    figures = study_figures(items, pictures or {})
     header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         body.append(f"<h2>{escape(item)}: {escape(items.get(item, ''))}</h2>")
-        if pictures and item in pictures:
-            body.append(f"<figure>{svg(pictures[item])}</figure>")
+        body.extend(figure.html() for figure in figures if figure.name == item)
         body.append(table(header, (("", _cells(row)) for row in group)))
-    return page(title, body)
+    return page(title, body, figures)
+
+
+def study_figures(items: Mapping[str, str], pictures: Mapping[str, "Chart"]) -> list[Figure]:
+    """Return the figures of the page, one for each picture."""
+    return [Figure(item, chart, items.get(item, item)) for item, chart in pictures.items()]
 
 
 def _cells(row: Row) -> list[str]:

@@ -5,6 +5,12 @@ from collections.abc import Sequence
 from headstart.studies._rows import Row, Verdict
 
 
+def time_text(nanoseconds: float) -> str:
+    """Return a time in ms, with as many digits as it takes to tell it from others."""
+    ms = nanoseconds / 1e6
+    return f"{ms:,.3f}" if ms >= 0.1 or not ms else f"{ms:,.5f}"
+
+
 def value_text(value: float | str | None) -> str:
     """Return a figure or a sentence, or a dash."""
     match value:

@@ -1,0 +1,128 @@
+"""Pages of `--html` and figures of `--figures`: whole without a network, drawn in a real browser at three widths."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.browser import WIDTHS, look
+from tests.conftest import COMMAND, ROOT, Run
+
+pytest.importorskip("altair")
+
+POLICIES = "demand,linux,linux:read_ahead=512KiB,linux:read_ahead=2MiB,forestall"
+COMMANDS = {
+    "simulate": ["simulate", "examples/figure1.toml"],
+    "levels": ["simulate", "examples/two-levels.toml"],
+    "processes": ["simulate", "examples/rapid-transit.toml"],
+    "compare": ["compare", "examples/traces/glimpse.csv.xz", "--policies", POLICIES, "--disks", "1,2"],
+    "reproduce": ["reproduce", "li07", "figure4"],
+}
+FIGURES = {
+    "simulate": ["times-0", "prefetches-0", "devices-0"],
+    "levels": ["times-0", "prefetches-0", "devices-0"],
+    "processes": ["times-0", "prefetches-0", "devices-0"],
+    "compare": ["by-disks-0", "by-depth-0"]
+    + [f"{name}-{setting}-0" for setting in (0, 1) for name in ("times", "prefetches", "devices")],
+    "reproduce": ["figure4-0", "figure4-1"],
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page of each command."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    for name, words in COMMANDS.items():
+        line = [str(COMMAND), *words, "--html", f"{name}.html"]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=folder, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), name
+    return folder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_is_whole_and_small(pages: Path, name: str) -> None:
+    text = (pages / f"{name}.html").read_text(encoding="utf-8")
+    assert len(text.encode()) < 2_000_000
+    assert re.findall(r'data-figure="([^"]+)"', text) == FIGURES[name]
+    own = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"<script|<link|<img|src=|href=|url\(", own)
+    assert text.count("vegaEmbed=") == 1
+    assert len(re.findall(r'<p class="headline">[^<]{20,}</p>', own)) == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_is_drawn_in_a_browser(pages: Path, name: str, width: int) -> None:
+    found = look(pages / f"{name}.html", width)
+    assert found["faults"] == []
+    assert found["loaded"] == []
+    assert found["figures"] == found["drawn"] == len(FIGURES[name])
+    assert found["overflow"] == 0
+    assert found["cut"] == []
+    assert found["smallest"] >= 11
+    assert all(found["tooltips"]), found["tooltips"]
+    as_it_is, up, down = found["orders"]
+    assert sorted(up) == sorted(as_it_is)
+    figures = [float(re.sub("[,+%]", "", cell)) for cell in up if re.fullmatch(r"[-+]?[\d,.]+%?", cell)]
+    assert figures == sorted(figures)
+    assert [cell for cell in down if re.fullmatch(r"[-+]?[\d,.]+%?", cell)][:1] == [max(up, key=_value)][: len(figures)]
+
+
+def _value(cell: str) -> float:
+    digits = re.sub("[,+%]", "", cell)
+    return float(digits) if re.fullmatch(r"-?[\d.]+", digits) else float("-inf")
+
+
+def test_a_page_is_dark_where_the_reader_wants_it_dark(pages: Path) -> None:
+    light, dark = (look(pages / "compare.html", 820, dark=each) for each in (False, True))
+    assert (light["ink"], light["label"]) == ("rgb(28, 32, 36)", "rgb(28, 32, 36)")
+    assert (dark["ink"], dark["label"]) == ("rgb(237, 238, 240)", "rgb(237, 238, 240)")
+
+
+def test_each_figure_is_written_as_png_and_svg(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = run("simulate", "examples/figure1.toml", "--figures", "figures", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    names = ("devices", "prefetches", "times")
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        f"{name}.{kind}" for name in names for kind in ("png", "svg")
+    ]
+    for name in names:
+        assert (tmp_path / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_text_from_outside_cannot_leave_its_place(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "<script>x<!--.csv"
+    trace.write_text("offset,size\n0,8192\n8192,8192\n", encoding="utf-8")
+    done = run("compare", trace, "--policies", "demand,linux", "--html", "page.html", "--json", "out.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script>x" not in text
+    assert look(tmp_path / "page.html", 820)["faults"] == []
+
+
+def test_what_cannot_be_drawn_or_written_is_refused_before_the_run(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for words, text in (
+        (("--html", "nowhere/page.html"), "nowhere/page.html: cannot be written: there is no folder nowhere"),
+        (("--figures", "file"), "--figures: file: no folder that can be written; allowed: a folder, which is made"),
+        (("--figures", "no/where"), "--figures: no/where: no folder that can be written"),
+    ):
+        done = run("simulate", ROOT / "examples" / "figure1.toml", *words)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+        assert text in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--html", "--figures"])
+def test_without_the_extra_there_is_one_clear_line(tmp_path: Path, option: str) -> None:
+    hidden = "import sys; sys.modules['vl_convert'] = None; from headstart.cli import main; main()"
+    scenario = ROOT / "examples" / "figure1.toml"
+    words = [sys.executable, "-c", hidden, "simulate", str(scenario), option, "out"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    problem = f"headstart: simulate {option}: pictures need altair and vl-convert-python"
+    assert done.stderr == f"{problem}; allowed: pip install 'headstart[report]'\n"
