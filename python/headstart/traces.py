@@ -15,7 +15,8 @@ def trace_info(
 ) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
 
-    With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request size.
+    With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request
+    size.
     """
     found = _core.trace_info(trace, format=format, block_size=block_size, request_size=request_size)
     return cast("Info", json.loads(found))
@@ -31,9 +32,7 @@ def trace_convert(
     request_size: str | None = None,
 ) -> Info:
     """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
-    written = _core.trace_convert(
-        trace, target, to=to, format=format, block_size=block_size, request_size=request_size
-    )
+    written = _core.trace_convert(trace, target, to=to, format=format, block_size=block_size, request_size=request_size)
     return cast("Info", json.loads(written))
 
 

@@ -156,7 +156,8 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
     size = str(section["block_size"])
     limit = section.get("limit")
     if "trace" in section and limit is None:
-        info = trace_info(section["trace"], format=section.get("format", "auto"), block_size=size)
+        known = {key: section[key] for key in ("format", "request_size") if key in section}
+        info = trace_info(section["trace"], block_size=size, **known)
         requests, references, blocks = info["requests"], info["references"], info["distinct_blocks"]
     else:
         setting = dataclasses.replace(plan.settings[0], cache="100%")

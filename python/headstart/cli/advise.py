@@ -15,7 +15,10 @@ OPTIONS = {
     "seconds": "--seconds",
     "workload.trace": "TRACE",
     "workload.generator": "--generator",
-    **{f"workload.{key}": f"--{key.replace('_', '-')}" for key in ("format", "block_size", "compute", "limit")},
+    **{
+        f"workload.{key}": f"--{key.replace('_', '-')}"
+        for key in ("format", "block_size", "request_size", "compute", "limit")
+    },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint", "cache"), "--cache"),
     "device.model": "--device",
 }
@@ -53,6 +56,12 @@ def advise(
         str,
         typer.Option(help='Size of a block, or "object" for the trace\'s own units.', rich_help_panel=WORKLOAD),
     ] = advice.BLOCK_SIZE,
+    request_size: Annotated[
+        str | None,
+        typer.Option(
+            help="Size of a request, for a trace that carries offsets without sizes: 4KiB.", rich_help_panel=WORKLOAD
+        ),
+    ] = None,
     compute: Annotated[
         str | None,
         typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
@@ -76,7 +85,7 @@ def advise(
     Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
     """
     output.check_targets(json)
-    given = {"format": format, "compute": compute, "limit": limit}
+    given = {"format": format, "request_size": request_size, "compute": compute, "limit": limit}
     section = source(trace, generator)
     with options.named(OPTIONS):
         done = watched(

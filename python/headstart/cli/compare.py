@@ -17,7 +17,17 @@ OPTIONS = {
     "workload.generator": "--generator",
     **{
         f"workload.{key}": f"--{key.replace('_', '-')}"
-        for key in ("format", "block_size", "request_size", "compute", "compute_total", "placement", "addresses", "writes", "limit")
+        for key in (
+            "format",
+            "block_size",
+            "request_size",
+            "compute",
+            "compute_total",
+            "placement",
+            "addresses",
+            "writes",
+            "limit",
+        )
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint"), "--cache"),
     **dict.fromkeys(("policy.name", "policy.replacement", "policies"), "--policies"),
