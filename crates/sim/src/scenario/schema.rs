@@ -143,6 +143,21 @@ fn array() -> Json {
     optional(one_of(&rows, &Map::new(), None), "", Some("stripe".into()))
 }
 
+/// Keys that are laid over a profile, table by table: none of them is required.
+fn laid_over(schema: &mut Json) {
+    match schema {
+        Json::Object(keys) => {
+            keys.shift_remove("required");
+            if let Some(forms) = keys.shift_remove("oneOf") {
+                keys.insert("anyOf".to_owned(), forms);
+            }
+            keys.values_mut().for_each(laid_over);
+        }
+        Json::Array(list) => list.iter_mut().for_each(laid_over),
+        _ => {}
+    }
+}
+
 fn device() -> Json {
     let section = KeyTable::of::<DeviceSection>().schema();
     let mut common = properties(&section);
@@ -155,6 +170,7 @@ fn device() -> Json {
     // The keys of a model, or of a profile, stand beside its name or in a table with it.
     let of_model = |name: &Json, title: &str, mut own: Map<String, Json>, required: &[&str]| {
         own.shift_remove("name");
+        own.values_mut().for_each(laid_over);
         let named = Map::from_iter([("name".to_owned(), name.clone())]);
         let table = object(named.into_iter().chain(own.clone()).collect(), title, &["name"]);
         let mut keys = common.clone();
