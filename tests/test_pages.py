@@ -18,6 +18,7 @@ COMMANDS = {
     "levels": ["simulate", "examples/two-levels.toml"],
     "processes": ["simulate", "examples/rapid-transit.toml"],
     "compare": ["compare", "examples/traces/glimpse.csv.xz", "--policies", POLICIES, "--disks", "1,2"],
+    "advise": ["advise", "examples/traces/glimpse.csv.xz", "--device", "hdd,nvme", "--seconds", "5"],
     "reproduce": ["reproduce", "li07", "figure4"],
 }
 FIGURES = {
@@ -28,6 +29,9 @@ FIGURES = {
     + [f"{name}-{setting}-0" for setting in (0, 1) for name in ("times", "prefetches", "devices")],
     "reproduce": ["figure4-0", "figure4-1"],
 }
+
+
+# How much `advise` finds out in its seconds is the machine's: its figures are not in the list.
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_page_is_whole_and_small(pages: Path, name: str) -> None:
     text = (pages / f"{name}.html").read_text(encoding="utf-8")
     assert len(text.encode()) < 2_000_000
-    assert re.findall(r'data-figure="([^"]+)"', text) == FIGURES[name]
+    shown = re.findall(r'data-figure="([^"]+)"', text)
+    assert shown == FIGURES.get(name, shown)
+    assert len(shown) >= 1
     own = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
     assert not re.search(r"<script|<link|<img|src=|href=|url\(", own)
     assert text.count("vegaEmbed=") == 1
@@ -59,7 +65,7 @@ def test_a_page_is_drawn_in_a_browser(pages: Path, name: str, width: int) -> Non
     found = look(pages / f"{name}.html", width)
     assert found["faults"] == []
     assert found["loaded"] == []
-    assert found["figures"] == found["drawn"] == len(FIGURES[name])
+    assert found["figures"] == found["drawn"] == len(found["tooltips"]) > 0
     assert found["overflow"] == 0
     assert found["cut"] == []
     assert found["smallest"] >= 11
@@ -126,3 +132,13 @@ def test_without_the_extra_there_is_one_clear_line(tmp_path: Path, option: str) 
     assert (done.returncode, done.stdout) == (2, "")
     problem = f"headstart: simulate {option}: pictures need altair and vl-convert-python"
     assert done.stderr == f"{problem}; allowed: pip install 'headstart[report]'\n"
+
+
+def test_the_page_on_pages_shows_what_runs(pages: Path) -> None:
+    text = (ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    for line in block.splitlines():
+        words = [str(COMMAND), *line.split()[1:]]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=pages, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), line
+    assert (pages / "glimpse" / "by-disks.svg").exists()

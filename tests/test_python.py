@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import results
+from headstart import comparison, results
 from tests.conftest import CSCOPE_1, FIGURE_1, ROOT, TWO_LEVELS
 
 RAPID = ROOT / "examples" / "rapid-transit.toml"
@@ -85,7 +85,8 @@ def test_paths_are_taken_wherever_a_path_is(tmp_path: Path) -> None:
     scenario = {"workload": {"trace": CSCOPE_1, "limit": 100}, "device": {"model": profile}, "policy": "linux"}
     assert headstart.simulate(scenario).requests == 100
     assert headstart.device(profile).capacity_bytes == drive.capacity_bytes
-    assert list(headstart.compare(CSCOPE_1, policies=["demand"], workload={"limit": 50})["requests"]) == [50]
+    frame = headstart.compare(CSCOPE_1, policies=["demand"], device=profile, workload={"limit": 50})
+    assert (list(frame["requests"]), list(frame["device"])) == ([50], [str(profile)])
     assert headstart.trace_info(CSCOPE_1)["requests"] == 9064
     assert headstart.model.of_scenario(ROOT / "examples/file-system.toml").to_dict()
 
@@ -257,6 +258,8 @@ def test_charts_take_a_polars_frame() -> None:
     frame = headstart.compare(CSCOPE_1, policies=["demand", "linux"], workload={"limit": 500})
     kept = frame.drop(columns=["error"])
     assert headstart.plot.times(polars.from_pandas(kept)).to_dict() == headstart.plot.times(kept).to_dict()
+    planned = comparison.plan(CSCOPE_1, policies=["demand", "linux"], workload={"limit": 500}).run()
+    assert planned.to_polars().drop("error").to_dicts() == kept.to_dict("records")
 
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))

@@ -10,6 +10,7 @@ from headstart.simulation import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 SCHEMA = 1
 """Version of the shape of `Comparison.to_dict()`."""
@@ -204,6 +205,20 @@ class Comparison:
             "notes": self.notes(),
             "rows": [case.to_dict() for case in self.cases],
         }
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return the rows as a polars frame.
+
+        Raises:
+            HeadstartError: polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise HeadstartError(
+                "compare: a polars frame needs polars; allowed: pip install 'headstart[polars]'"
+            ) from error
+        return pl.DataFrame([case.to_dict() for case in self.cases], infer_schema_length=None)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the rows as a data frame.

@@ -302,7 +302,7 @@ def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str) -> "Char
             color=alt.Color("series:N", sort=series, title=None, scale=scaled(range=colours), legend=legend),
             strokeDash=alt.StrokeDash("series:N", sort=series, title=None, scale=scaled(range=dashes), legend=legend),
             tooltip=[
-                alt.Tooltip("series:N", title="policy"),
+                alt.Tooltip("series:N", title="run"),
                 alt.Tooltip(f"x:{'Q' if numbers else 'N'}", title=x_title),
                 alt.Tooltip("y:Q", title=y_title, format=",.4~g"),
             ],

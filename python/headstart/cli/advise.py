@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from headstart import advice
-from headstart.cli import options, output
+from headstart.cli import options, output, pages
 from headstart.cli.compare import MACHINE, WORKLOAD, source
 from headstart.cli.progress import watched
 from headstart.report.advice import advice_shown
+from headstart.report.advice_page import advice_figures, advice_page
 
 OPTIONS = {
     "seed": "--seed",
@@ -76,6 +77,8 @@ def advise(
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
+    html: options.Html = None,
+    figures: options.Figures = None,
 ) -> None:
     """Say how far to read ahead on each device for this trace, what that saves, and how large a cache is enough.
 
@@ -85,6 +88,7 @@ def advise(
     Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
     """
     output.check_targets(json)
+    pages.check("advise", html, figures)
     given = {"format": format, "request_size": request_size, "compute": compute, "limit": limit}
     section = source(trace, generator)
     with options.named(OPTIONS):
@@ -107,3 +111,4 @@ def advise(
         advice_shown(output.console(wide=True), done)
     if json is not None:
         output.write_json(json, output.as_json(done.to_dict()))
+    pages.write(html, figures, lambda: advice_page(done), lambda: advice_figures(done))

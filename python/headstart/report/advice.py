@@ -57,7 +57,7 @@ def advice_shown(console: Console, done: Advice) -> None:
     console.print(_table(done))
     for each in done.devices:
         console.print()
-        console.print(plain(f"{_name(each, done)}: {headline(each)}"), style="bold", markup=False)
+        console.print(plain(f"{device_text(each, done)}: {headline(each)}"), style="bold", markup=False)
         for line in paragraph(each, done):
             console.print(f"  {plain(line)}", markup=False)
         console.print("  to type:" if each.commands else "  to type: nothing, Linux comes with this")
@@ -69,7 +69,8 @@ def advice_shown(console: Console, done: Advice) -> None:
         console.print(f"note: {plain(note)}", markup=False)
 
 
-def _name(each: DeviceAdvice, done: Advice) -> str:
+def device_text(each: DeviceAdvice, done: Advice) -> str:
+    """Return a device's name, with its model's and the cache where that tells it from others."""
     name = each.device if each.device == each.profile else f"{each.device} ({each.profile})"
     if len({(other.cache_blocks) for other in done.devices}) == 1:
         return name
