@@ -54,7 +54,7 @@ def _content(done: Comparison) -> tuple[list[str], list[Figure]]:
     for index, (name, group) in enumerate(groups.items()):
         rows, results = [values for _, values in group], {values["policy"]: row.result for row, values in group}
         if name:
-            body.append(f"<h2>{escape(name[:1].upper() + name[1:])}</h2>")
+            body.append(f"<h2>{escape(name)}</h2>")
         suffix = f"-{index}" if len(groups) > 1 else ""
         on = f", {name}" if name else ""
         if index < DRAWN_MAX:
