@@ -82,6 +82,25 @@ def test_the_page_on_parallel_programs_shows_what_runs(folder: Path) -> None:
     assert set(scenario["process"]) <= set(described)
 
 
+def test_the_page_on_ones_own_trace_shows_what_runs(folder: Path) -> None:
+    """Its commands run, and its table has every column that the error of a header lists."""
+    text = (ROOT / "docs" / "your-own-trace.md").read_text(encoding="utf-8")
+    lines = [line for block in fenced(text, "sh") for line in block.splitlines()]
+    assert len(lines) == 3
+    for line in lines:
+        words = [str(COMMAND), *shlex.split(line)[1:]]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        assert "requests" in done.stdout or "elapsed" in done.stdout
+    (folder / "x.csv").write_text("what\n1\n", encoding="utf-8")
+    words = [str(COMMAND), "trace", "info", "x.csv"]
+    error = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False).stderr
+    listed = re.findall(r"[a-z]+", error.partition("allowed: one of ")[2].partition("(each")[0])
+    columns = [name for name in listed if name not in {"optional", "or"}]
+    assert "latency" in columns
+    assert all(f"`{name}`" in text for name in columns), columns
+
+
 def test_the_page_on_devices_shows_what_runs(folder: Path) -> None:
     """Its Python runs, and its commands are commands; the traces that some of them name are examples."""
     text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")

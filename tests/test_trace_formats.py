@@ -18,7 +18,11 @@ TRACES: dict[str, str | bytes] = {
     "tencent": "1538323199,0,8,0,1063\n1538323200,16,8,1,1063\n",
     "systor17": "Timestamp,Response,IOType,LUN,Offset,Size\n5.013,0.1,R,4,0,4096\n5.513,0.1,W,4,8192,4096\n",
     "dbench": 'OPEN "/f" 0x1c SUCCESS\nREAD "/f" 0 4096 SUCCESS\nWRITE "/f" 8192 4096 SUCCESS\n',
+    "biosnoop": "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.5 a 7 sda R 0 4096 1\n1.0 a 7 sda W 16 4096 1\n",
     "csv": "lba,nsect,op\n0,8,R\n16,8,W\n",
+    "strace": '7 0.5 read(3</f>, ""..., 4096) = 4096 <0.1>\n7 0.5 pwrite64(3</f>, ""..., 4096, 8192) = 4096 <0.1>\n',
+    "perf-trace": " 0.1 ( 0.1 ms): a/7 read(fd: 3</f>) = 4096\n"
+    " 500.1 ( 0.1 ms): a/7 pwrite64(fd: 3</f>, pos: 8192) = 4096\n",
     "fio": "fio version 3 iolog\n2 /f add\n9 /f read 0 4096\n500009 /f write 8192 4096\n",
     "blkparse": "8,0 3 1 0.0 697 Q R 0 + 8 [x]\n8,0 3 2 0.5 697 Q W 16 + 8 [x]\n8,0 3 2 0.6 0 C W 16 + 8 [0]\n",
     "spc": "0,0,4096,R,0.25\n0,16,4096,w,0.75\n",
@@ -35,7 +39,17 @@ TRACES: dict[str, str | bytes] = {
 
 
 def test_every_format_has_a_trace() -> None:
-    assert list(FORMATS) == list(TRACES)
+    # Of offsets the user gives the size.
+    assert [name for name in FORMATS if name != "offsets"] == list(TRACES)
+
+
+def test_bare_offsets_need_a_size(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text("0x0\n8192\n", encoding="utf-8")
+    found = headstart.trace_info(tmp_path / "trace", request_size="4KiB")
+    assert (found["requests"], found["bytes"], found["carries"]["addresses"]) == (2, 8192, True)
+    done = run("trace", "info", "trace")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("allowed: with a size, --request-size 4KiB (workload.request_size)\n")
 
 
 @pytest.mark.parametrize("name", TRACES)

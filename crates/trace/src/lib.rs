@@ -20,6 +20,7 @@ mod hash;
 mod info;
 mod limits;
 mod lines;
+mod nearest;
 mod number;
 mod order;
 mod packed;

@@ -5,11 +5,12 @@ use std::path::Path;
 use headstart_types::KeyError;
 
 use crate::formats::{
-    alibaba, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, offsets, oracle_general,
-    replayer, spc,
+    alibaba, biosnoop, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, offsets,
+    oracle_general, replayer, spc,
     syscalls::{perf, strace},
     systor, tencent, u32_blocks, vscsi,
 };
+use crate::nearest::nearest;
 use crate::source::other_compression;
 use crate::{Carries, Place, RecordReader, Source, TraceError};
 
@@ -61,6 +62,7 @@ pub static FORMATS: &[Format] = &[
     tencent::FORMAT,
     systor::FORMAT,
     dbench::FORMAT,
+    biosnoop::FORMAT,
     csv::FORMAT,
     strace::FORMAT,
     perf::FORMAT,
@@ -113,7 +115,10 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
                 source.bad(Place::File, format!("is compressed by {packed}; allowed: {allowed}"))
             }
             None => {
-                let problem = "the format is not recognised; name it";
+                let problem = match nearest(source.head()) {
+                    Some(advice) => format!("the format is not recognised; {advice}; or name the format"),
+                    None => "the format is not recognised; name it".to_owned(),
+                };
                 unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
             }
         })?,

@@ -272,3 +272,59 @@ fn what_is_half_a_minute_late_is_mended_and_what_is_later_is_refused() {
     let late: String = (1..=1000).map(|hour| line(hour * 3_600_000)).collect::<String>() + &line(0);
     assert!(records(&path(late), "alibaba").unwrap().iter().is_sorted_by_key(|record| record.time));
 }
+
+#[test]
+fn biosnoop_prints_a_request_when_it_is_done() {
+    let content = "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)\n\
+        0.000004    supervise      1950   xvda1   W 13092560   4096      0.00    0.74\n\
+        0.010       Web Content    7      sdb     R 8          512       1.00    6.50\n\
+        0.004       jbd2/sda1-8    9      sdb     WS 16        1024      0.00    0.50\n\
+        0.005       kworker/0:1    9      sdb     W -1         0         0.00    0.50\n\
+        0.006       fstrim         9      sdb     D 16         4096      0.00    0.50\n";
+    let (records, carries, unit_bytes, skipped) = read("biosnoop", "biosnoop", content);
+    assert_eq!(
+        (carries, unit_bytes, skipped),
+        (Carries { duration: true, processes: true, files: true, ..BLOCKS }, 512, 2)
+    );
+    // Issued at -0.736 ms, 2.5 ms and 3.5 ms.
+    let seen: Vec<(u64, u64, u64, u64, u32, u32, bool)> =
+        records.iter().map(|r| (r.time.0, r.duration.0, r.offset / 512, r.size, r.pid, r.file, r.write)).collect();
+    let expected = [
+        (0, 740_000, 13_092_560, 4096, 1950, 0, true),
+        (3_236_000, 7_500_000, 8, 512, 7, 1, false),
+        (4_236_000, 500_000, 16, 1024, 9, 1, true),
+    ];
+    assert_eq!(seen, expected);
+    let path = file(&scratch("biosnoop_wrong"), "log", content.replace("Web Content    7", "x"));
+    let error = records_error(&path);
+    assert!(error.contains("log, line 3: ") && error.contains("has 8 columns; allowed: 9"), "{error}");
+    let path = file(
+        &scratch("biosnoop_bt"),
+        "log",
+        "TIME(ms)     COMM             PID  DISK  LAT(ms)\n611     bash     4179 nvme0n1   10\n",
+    );
+    assert!(records_error(&path)
+        .contains("looks like bpftrace's biosnoop.bt, which prints no sectors; use biosnoop of bcc"));
+}
+
+fn records_error(path: &std::path::Path) -> String {
+    records(path, "auto").unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_not_recognised_is_told_the_nearest_format_and_the_fix() {
+    let cases: [(&[u8], &str); 7] = [
+        (b"PERFILE2\x01\x02", "the binary file of perf record; perf trace -o FILE"),
+        (b"% time     seconds  usecs/call     calls    errors syscall\n", "summary of strace -c"),
+        (b"{\"op\": \"read\"}\n", "looks like JSON; write it as CSV"),
+        (b"PAR1\x15\x04", "looks like Parquet"),
+        (b"\x07\x74\x61\x65\x01\0\0\0", "blkparse -i FILE"),
+        (b"R,4096,8192\nR,12288,8192\n", "nearest is csv, without a header; put one above the data"),
+        (b"when,what,read_length\n", "nearest is csv; its header needs a column that says where"),
+    ];
+    for (content, expected) in cases {
+        let error = records_error(&file(&scratch("nearest"), "log", content));
+        assert!(error.contains("the format is not recognised; ") && error.contains(expected), "{error}");
+        assert!(error.contains("; or name the format; allowed: headstart, msr"), "{error}");
+    }
+}

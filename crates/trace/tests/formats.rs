@@ -24,6 +24,13 @@ fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
             1,
         ),
         ("dbench", "client.txt", b"# a client\n0.5 WRITE3 \"/f\" 0 1024 0 0x00000000\n".to_vec(), 1),
+        (
+            "biosnoop",
+            "bio.txt",
+            b"TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.000004 supervise 1950 xvda1 W 13092560 4096 0.74\n"
+                .to_vec(),
+            1,
+        ),
         ("csv", "b.csv", b"time_us,lba,nsect\n5,8,16\n6,24,1\n".to_vec(), 2),
         (
             "strace",

@@ -25,7 +25,7 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
         "dbench" => &["NTCreateX \"\\f\" 0x0 1 7 NT_STATUS_OK\nReadX 7 0 4096 4096 NT_STATUS_OK\nClose 7 NT_STATUS_OK\n", "seq,op,pid,file,offset,size\n1,R,0,2,0,4\n"],
         "csv" => &["lba,nsect,time_us\n1,2,3\n2,2,4\n", "id,size\n1,4096\n2,7\n", "\u{feff}\"Offset\", size,op\n\"0\",1,28\n",
             "timestamp;syscall;path;pos;len;lat (us)\n2024-05-01 12:34:56.5;pread64;/a b;0x10;4096;7\n2024-05-01T12:34:57+02:00;close;/a b;;;\n",
-            "# ts off bytes\n1714566896123 0 512\n1714566896124 512 0\n",
+            "# ts off bytes\n1714566896123 0 512\n1714566896124 512 1\n",
         ],
         "offsets" => &["0\n0x1000\n# x\n4096\n"],
         "strace" => &[
@@ -35,6 +35,7 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
         "perf-trace" => &[
             "     0.028 ( 0.003 ms): cat/12 openat(dfd: CWD, filename: 0x21f906f0, flags: RDONLY|APPEND) = 3</a>\n     0.1 (         ): c d/12 read(fd: 3, buf: 0x1, count: 7) ...\n     0.2 ( 0.1 ms): c d/13 pread64(fd: 3</b>, count: 7, pos: 64) = 7\n     0.1 ( 0.3 ms): c d/12  ... [continued]: read())  = 7\n         ? (         ): x/9  ... [continued]: clone3()) = 0\n",
         ],
+        "biosnoop" => &["TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)\n0.000004 a b 1950 xvda1 W 13092560 4096 0.1 0.74\n0.2 c 0 sdb R -1 0 0 0.1\n0.3 c 7 sdb RA 8 512 0 0.1\n"],
         "fio" => &[
             "fio version 2 iolog\n/f add\n/f open\n/f read 0 4096\n/f wait 100 0\n/f write 4096 512\n/f trim 0 1\n/f close\n",
             "fio version 3 iolog\n2 f open\n10 f read 0 4096\n11 f sync 0 0\n12 f write 9 1\n",

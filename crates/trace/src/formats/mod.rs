@@ -3,6 +3,7 @@
 //! are for binary records.
 
 pub(crate) mod alibaba;
+pub(crate) mod biosnoop;
 pub(crate) mod blkparse;
 mod bytes;
 mod columns;
@@ -30,6 +31,7 @@ pub(crate) mod tencent;
 pub(crate) mod u32_blocks;
 pub(crate) mod vscsi;
 
+pub(crate) use biosnoop::lacks_sectors;
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
 
 /// Whether the first bytes of a file can be text: UTF-8 without control characters. A character that `head` cuts is

@@ -1,0 +1,46 @@
+//! What a text or binary that no format fits most likely is, and what to do with it.
+
+use crate::formats::lacks_sectors;
+
+/// How a file begins, and what to do.
+const BEGINNINGS: &[(&[u8], &str)] = &[
+    (b"PERFILE2", "looks like the binary file of perf record; perf trace -o FILE prints a trace that can be read"),
+    (b"PAR1", "looks like Parquet; write it as CSV: python -c \"import pandas; pandas.read_parquet('F').to_csv('F.csv')\""),
+    (b"SQLite format 3", "looks like an SQLite database; export the table as CSV: sqlite3 -csv -header F 'select ...'"),
+    (b"tracing", "looks like the text or binary of trace-cmd; record with blktrace or strace instead"),
+    // BLK_IO_TRACE_MAGIC and version 7, in either order of bytes.
+    (b"\x07\x74\x61\x65", "looks like the binary file of blktrace; blkparse -i FILE prints a trace that can be read"),
+    (b"% time ", "looks like the summary of strace -c, which has no calls; record without -c: strace -f -y -ttt -T -o FILE CMD"),
+    (b"{", "looks like JSON; write it as CSV with a header such as time,op,file,offset,size: jq -r '[.time, ...] | @csv'"),
+    (b"[{", "looks like JSON; write it as CSV with a header such as time,op,file,offset,size: jq -r '.[] | [.time, ...] | @csv'"),
+];
+
+/// What the file is most likely, and the fix.
+pub(crate) fn nearest(head: &[u8]) -> Option<&'static str> {
+    if let Some((_, advice)) = BEGINNINGS.iter().find(|(beginning, _)| head.starts_with(beginning)) {
+        return Some(advice);
+    }
+    if lacks_sectors(head) {
+        return Some(
+            "looks like bpftrace's biosnoop.bt, which prints no sectors; use biosnoop of bcc, or the script in \
+             docs/your-own-trace.md",
+        );
+    }
+    let first = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
+    let numbers = |separator: u8| {
+        let mut fields =
+            first.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty());
+        let is_number = |field: &[u8]| {
+            field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| b"0123456789.xabcdefABCDEF".contains(byte))
+        };
+        fields.clone().count() > 1 && fields.any(is_number)
+    };
+    if [b',', b';', b'\t', b'|', b' '].into_iter().any(numbers) {
+        return Some("nearest is csv, without a header; put one above the data, such as time,op,file,offset,size");
+    }
+    let text = std::str::from_utf8(first).ok()?;
+    let names = ["offset", "size", "length", "read", "write", "sector", "lba", "bytes", "latency"];
+    let lower = text.to_ascii_lowercase();
+    (text.contains([',', ';', '\t']) && names.iter().any(|name| lower.contains(name)))
+        .then_some("nearest is csv; its header needs a column that says where, and a size: offset,size")
+}
