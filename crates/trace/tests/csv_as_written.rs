@@ -33,6 +33,7 @@ fn names_units_and_operations_of_people() {
         "ts,tid,syscall,pos,len,lat (us)\n10.5,7,pread64,0,4096,90\n10.502,7,pwrite64,65536,512,1.5\n",
         "Start-Time_ms;PID;RW;Offset;Length;Latency_ns\r\n5;7;READ;0x0;4096;90000\r\n\r\n7;7;w;0X10000;0x200;1500\r\n",
         "# timestamp [us]\tthread\ttype\taddress\tbytes\tduration(ms)\n9\t7\tr\t0\t4096\t0.09\n# remark\n2009\t7\tWR\t65536\t512\t0.0015\n",
+        "time,pid,op,sector,nsect,dur_us\n0,7,RA,0,8,90\n0.002,7,WSM,128,1,1.5\n",
         "time thread op off_kib count elapsed_us\n0 7 rd 0 4096 90\n0.002   7 write 64 512 1.5\n",
         "time|thread|op|offset|size_sectors|service_us\n0|7|readv|0|8|90\n0.002|7|writev|65536|1|1.5\n",
     ];

@@ -369,6 +369,10 @@ fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
         b"W" | b"w" => return Ok(true),
         _ if op.eq_ignore_ascii_case(b"read") => return Ok(false),
         _ if op.eq_ignore_ascii_case(b"write") => return Ok(true),
+        // As Linux's block layer has it: sync, read-ahead, metadata, FUA.
+        [what @ (b'R' | b'W'), flags @ ..] if scsi && flags.iter().all(|flag| b"SAMF".contains(flag)) => {
+            return Ok(*what == b'W');
+        }
         _ if scsi => {
             let op = op.to_ascii_lowercase();
             if matches!(&op[..], b"pread" | b"pread64" | b"readv" | b"preadv" | b"preadv2" | b"rd") {
