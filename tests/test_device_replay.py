@@ -90,7 +90,7 @@ def test_command_json_picture_and_page(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "r.html").read_text()
     assert all(text in page for text in ("<svg", "measured", "modelled", "three.trace on hp97560"))
-    assert "<script" not in page
+    assert "<script src" not in page
 
 
 @pytest.mark.parametrize(("profile", "drive", "published_ms"), MEASURED, ids=[each[1] for each in MEASURED])

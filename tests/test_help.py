@@ -75,7 +75,7 @@ def test_an_example_replaces_no_file(run: Run, tmp_path: Path) -> None:
 
 def test_mistakes_with_examples_are_one_line(run: Run) -> None:
     for words, text in (
-        (("figure2",), 'example: no example "figure2"; allowed: all, competitive, '),
+        (("figure2",), 'example: no example "figure2"; allowed: all, app, competitive, '),
         (("figure1", "--out", "nowhere"), "nowhere: no such folder; allowed: --out with a folder that exists"),
         (("--out", "."), "--out: needs the name of an example; allowed: headstart example NAME --out FOLDER"),
     ):

@@ -32,7 +32,14 @@ __all__ = ["loop"]
 
 PROFILE = ("--profile", "ibm-36gb-10k")
 INSTANCES = Path("/sys/kernel/tracing/instances")
-TRACES = ["unshare", "--mount", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh"]
+TRACES = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    'test -d /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"',
+    "sh",
+]
 """A tracefs of one's own, whether the machine has one or not: what is in it is the same."""
 NO_TRACES = ["unshare", "--mount", "sh", "-c", 'umount --all --types tracefs; exec "$@"', "sh"]
 

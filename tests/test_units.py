@@ -32,7 +32,7 @@ set -e
 state=$1; shift
 mount --make-rprivate /
 mkdir -p -m 0700 /run/headstart
-mount -t tracefs tracefs /sys/kernel/tracing
+test -d /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 for kept in "$state" /run/headstart /sys/devices/virtual/bdi; do mount --bind "$kept" "$kept"; done
 mounts=$(cut -d' ' -f5 /proc/self/mountinfo)
 for mounted in $mounts; do

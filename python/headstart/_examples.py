@@ -17,6 +17,7 @@ TRACES = FOLDER / "traces"
 ABOUT = {
     "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
     "cscope2": "trace: cscope searches a source tree for text",
+    "app": "trace: strace's log of a small script",
     "cscope3": "trace: cscope searches a larger source tree for text",
     "first-comparison": "notebook: policies and disks on a code search, as a frame and as charts",
     "glimpse": "trace: a full-text search through a folder of many files",
@@ -26,6 +27,7 @@ ABOUT = {
     "ml_folder": "trace: a data loader reads a folder of images in the order of its sampler",
     "ml_slice": "trace: slices through a large three-dimensional array",
     "multi6": "trace: several programs at the same time",
+    "offsets": "trace: bare offsets, one a line, which need --request-size",
     "pg_join": "trace: PostgreSQL joins two tables through an index",
     "pg_select": "trace: PostgreSQL selects rows through an index",
     "trace-from-memory": "notebook: a list of offsets as a trace, and how deep to read ahead for it",
