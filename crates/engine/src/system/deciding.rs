@@ -37,7 +37,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.stack.acts_for(if ALONE { Some(0) } else { self.only_client[index] });
         let (level, space, mut down) = self.stack.at(index);
         let mut issued = if due { level.flush(now, &mut down) } else { 0 };
-        if woken || wants || level.wants_to_decide() {
+        if woken || wants {
             issued += level.decide(now, at_hand, space, &mut down);
         }
         self.charge(now, index, issued);

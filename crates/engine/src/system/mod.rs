@@ -237,10 +237,18 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if self.is_over() {
             return None;
         }
-        let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
-        let next = due.unwrap_or(Nanos::MAX).min(self.next_timer().unwrap_or(Nanos::MAX));
+        let event = self.stack.next_event();
+        let next = self.next_after(event);
         assert_ne!(next, Nanos::MAX, "nothing will bring what a process waits for at {}", self.now);
         Some(next)
+    }
+
+    /// The first of the devices' next `event`, what a process does and what a level wishes; [`Nanos::MAX`] where there is none.
+    #[inline(always)]
+    fn next_after(&mut self, event: Option<Nanos>) -> Nanos {
+        let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
+        let wish = self.stack.next_wish(self.now);
+        event.unwrap_or(Nanos::MAX).min(due.unwrap_or(Nanos::MAX)).min(wish.unwrap_or(Nanos::MAX))
     }
 
     /// Lets everything happen that happens at `now`, the next instant; where a process is alone, many instants after it too.
@@ -270,23 +278,13 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
             self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
             event = self.stack.next_event();
-            match self.next_alone(event) {
-                Some(next) if next <= TIME_MAX => now = next,
-                _ => break,
+            let next = self.next_after(event);
+            if self.is_over() || next > TIME_MAX {
+                break;
             }
+            now = next;
         }
         Ok(())
-    }
-
-    /// [`System::next_instant`] of a process that is alone, where the devices' next `event` is known.
-    #[inline(always)]
-    fn next_alone(&mut self, event: Option<Nanos>) -> Option<Nanos> {
-        if self.running == 0 {
-            return None;
-        }
-        let wish = self.stack.next_wish(self.now).unwrap_or(Nanos::MAX);
-        let due = self.clients[0].process.due().unwrap_or(Nanos::MAX);
-        Some(event.unwrap_or(Nanos::MAX).min(due).min(wish)).filter(|next| *next != Nanos::MAX)
     }
 
     /// The same where the host says who acts at `now`: those of `due`, in ascending order.
