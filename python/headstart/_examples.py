@@ -15,9 +15,9 @@ FOLDER = (Path(__file__).parent / "examples").resolve()
 TRACES = FOLDER / "traces"
 
 ABOUT = {
+    "app": "trace: strace's log of a small script",
     "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
     "cscope2": "trace: cscope searches a source tree for text",
-    "app": "trace: strace's log of a small script",
     "cscope3": "trace: cscope searches a larger source tree for text",
     "first-comparison": "notebook: policies and disks on a code search, as a frame and as charts",
     "glimpse": "trace: a full-text search through a folder of many files",

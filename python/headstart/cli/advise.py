@@ -6,7 +6,7 @@ import typer
 
 from headstart import advice
 from headstart.cli import options, output, pages
-from headstart.cli.compare import MACHINE, WORKLOAD, source
+from headstart.cli.compare import MACHINE, WORKLOAD, Compute, Format, Generator, Limit, RequestSize, source
 from headstart.cli.progress import watched
 from headstart.report.advice import advice_shown
 from headstart.report.advice_page import advice_figures, advice_page
@@ -43,33 +43,15 @@ def advise(
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long to search.")] = 60.0,
-    generator: Annotated[
-        str | None,
-        typer.Option(
-            help="Generate the workload instead of reading TRACE: a name of `headstart list workloads`.",
-            rich_help_panel=WORKLOAD,
-        ),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)
-    ] = None,
+    generator: Generator = None,
+    format: Format = None,
     block_size: Annotated[
         str,
         typer.Option(help='Size of a block, or "object" for the trace\'s own units.', rich_help_panel=WORKLOAD),
     ] = advice.BLOCK_SIZE,
-    request_size: Annotated[
-        str | None,
-        typer.Option(
-            help="Size of a request, for a trace that carries offsets without sizes: 4KiB.", rich_help_panel=WORKLOAD
-        ),
-    ] = None,
-    compute: Annotated[
-        str | None,
-        typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)
-    ] = None,
+    request_size: RequestSize = None,
+    compute: Compute = None,
+    limit: Limit = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=WORKLOAD)] = 1,
     jobs: Annotated[
         int | None,

@@ -42,6 +42,26 @@ OPTIONS = {
 WORKLOAD = "Workload"
 MACHINE = "Machine"
 
+Generator = Annotated[
+    str | None,
+    typer.Option(
+        help="Generate the workload instead of reading TRACE: a name of `headstart list workloads`.",
+        rich_help_panel=WORKLOAD,
+    ),
+]
+Format = Annotated[str | None, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)]
+RequestSize = Annotated[
+    str | None,
+    typer.Option(
+        help="Size of a request, for a trace that carries offsets without sizes: 4KiB.", rich_help_panel=WORKLOAD
+    ),
+]
+Compute = Annotated[
+    str | None,
+    typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)]
+
 
 def compare(
     trace: Annotated[
@@ -76,33 +96,16 @@ def compare(
         str | None,
         typer.Option(help="Names, separated by commas, for a SCENARIO.toml of several levels, as in none,du,pfc."),
     ] = None,
-    generator: Annotated[
-        str | None,
-        typer.Option(
-            help="Generate the workload instead of reading TRACE: a name of `headstart list workloads`.",
-            rich_help_panel=WORKLOAD,
-        ),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)
-    ] = None,
+    generator: Generator = None,
+    format: Format = None,
     block_size: Annotated[
         str | None,
         typer.Option(
             help='Size of a block, or "object" for the trace\'s own units. Default: 8KiB.', rich_help_panel=WORKLOAD
         ),
     ] = None,
-    request_size: Annotated[
-        str | None,
-        typer.Option(
-            help="Size of a request, for a trace that carries offsets without sizes: 4KiB.",
-            rich_help_panel=WORKLOAD,
-        ),
-    ] = None,
-    compute: Annotated[
-        str | None,
-        typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
-    ] = None,
+    request_size: RequestSize = None,
+    compute: Compute = None,
     compute_total: Annotated[
         str | None, typer.Option(help="Scale think times to this sum, as in 99.9s.", rich_help_panel=WORKLOAD)
     ] = None,
@@ -126,9 +129,7 @@ def compare(
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)
-    ] = None,
+    limit: Limit = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of everything random. Default: 1.", rich_help_panel=WORKLOAD)
     ] = None,
