@@ -29,6 +29,7 @@ pub struct Order<'a> {
 /// What takes the orders of one level: devices, or the level below.
 pub trait Backend {
     /// Queues an order. When it has been carried out the host calls [`Level::arrived`](crate::Level::arrived) for each
-    /// of its blocks, or [`Level::written`](crate::Level::written) for a write.
-    fn issue(&mut self, now: Nanos, order: Order<'_>);
+    /// of its blocks, or [`Level::written`](crate::Level::written) for a write. Returns to how many requests of a driver it
+    /// has come: one for each disk and place that its blocks lie in, none where nothing is to be read or written.
+    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32;
 }

@@ -282,13 +282,13 @@ pub struct Disks {
 }
 
 impl Backend for Disks {
-    fn issue(&mut self, now: Nanos, order: Order<'_>) {
+    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
         let drawn = 1 + self.draws.below(self.service_ns_max);
         let service = if self.uniform { self.service_ns_max } else { drawn };
         let queue = &mut self.queues[order.disk.index()];
         let start = queue.back().map_or(now.0, |(_, _, end)| *end);
-        let [block] = order.blocks else { panic!("nothing asks for several blocks here") };
-        queue.push_back((*block, service, start + service));
+        queue.extend(order.blocks.iter().map(|block| (*block, service, start + service)));
+        1
     }
 }
 

@@ -39,8 +39,9 @@ pub struct Ended {
 
 /// What carries out orders for blocks that lie in an `S`, and reports their ends: simulated drives, or a mailbox between a live host and its disks.
 pub trait Devices<S>: Send {
-    /// Queues an order; `space` says where its blocks lie.
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &S);
+    /// Queues an order; `space` says where its blocks lie. Returns to how many requests it has come, as
+    /// [`Backend::issue`](crate::Backend::issue) does.
+    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &S) -> u32;
 
     /// All orders of one step of this instant have been queued: idle devices may start, having seen them together.
     fn start(&mut self, now: Nanos);

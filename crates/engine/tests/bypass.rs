@@ -43,10 +43,11 @@ impl Space for Line {
 struct Orders(Vec<String>);
 
 impl Backend for Orders {
-    fn issue(&mut self, _: Nanos, order: Order<'_>) {
+    fn issue(&mut self, _: Nanos, order: Order<'_>) -> u32 {
         let kind = if order.kind == Kind::Demand { "demand" } else { "prefetch" };
         let first = order.blocks[0].0;
         self.0.push(format!("{kind} {first}..{}", first + order.blocks.len() as u32));
+        1
     }
 }
 

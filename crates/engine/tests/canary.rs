@@ -22,7 +22,9 @@ impl Policy for Broken {
 struct Nowhere;
 
 impl Backend for Nowhere {
-    fn issue(&mut self, _now: Nanos, _order: Order<'_>) {}
+    fn issue(&mut self, _now: Nanos, _order: Order<'_>) -> u32 {
+        1
+    }
 }
 
 fn fetch(block: u32, victim: Option<u32>) -> Fetch {

@@ -258,6 +258,12 @@ pub trait Space {
         None
     }
 
+    /// Whether `next` begins where `block` ends: on the same disk or, where that is not known, in the same file.
+    fn adjoins(&self, block: Block, next: Block) -> bool {
+        let (file, index) = self.place(block);
+        self.place(next) == (file, index + 1) && self.disk(next) == self.disk(block)
+    }
+
     /// Brings what [`Space::sector`] reads of a block into the processor's cache.
     fn prefetch(&self, _block: Block) {}
 }
@@ -319,8 +325,14 @@ pub trait Policy: Send {
         false
     }
 
-    /// One request to what is below has so many blocks at most, at least 1; only for policies that are asked. Never
-    /// changes.
+    /// Whether fetches that are decided together leave as one order where each [adjoins](Space::adjoins) the one before it,
+    /// though the policy may not be [asked](Policy::asks). Never changes.
+    fn gathers(&self) -> bool {
+        false
+    }
+
+    /// One request to what is below has so many blocks at most, at least 1; only for policies that are asked or gather.
+    /// Never changes.
     fn order_max(&self) -> u32 {
         u32::MAX
     }

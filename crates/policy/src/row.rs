@@ -59,6 +59,12 @@ pub struct Context {
     pub program: Option<Arc<Program>>,
     /// The devices' typical service time of one block.
     pub nominal_service: Nanos,
+    /// What one more block of the same request takes, at the least.
+    pub block_transfer: Nanos,
+    /// Requests that a disk serves at once, at least 1.
+    pub concurrency: u32,
+    /// Processor time of a request to a disk.
+    pub driver: Nanos,
     /// Every fetch takes exactly `nominal_service`.
     pub uniform: bool,
     /// Mean think time.
@@ -82,6 +88,9 @@ impl Context {
             hints: None,
             program: None,
             nominal_service: Nanos(1),
+            block_transfer: Nanos(1),
+            concurrency: 1,
+            driver: Nanos::ZERO,
             uniform: true,
             mean_compute: Nanos(1),
             constant_compute: true,

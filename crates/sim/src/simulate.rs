@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
-use headstart_device::Drive;
+use headstart_device::{Device, Drive};
 use headstart_engine::Process;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
@@ -224,6 +224,9 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         hints: None,
         program: references.program.clone(),
         nominal_service: device.nominal_service(),
+        block_transfer: block_transfer(device, sectors),
+        concurrency: device.concurrency(),
+        driver: scenario.host.driver_overhead,
         uniform: alike,
         mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
         constant_compute: false,
@@ -262,6 +265,13 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     }
     let surroundings = Surroundings::new(scenario, &storage, &references, &places, &chunks);
     Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
+}
+
+/// What one more block of a request takes, at the least.
+fn block_transfer(device: &dyn Device, sectors: u32) -> Nanos {
+    const BLOCKS: u32 = 64;
+    let many = device.least_service(sectors.saturating_mul(BLOCKS));
+    Nanos(many.saturating_sub(device.least_service(sectors)).0 / u64::from(BLOCKS - 1))
 }
 
 /// Whether the fetches of the first level are all that its disks do: no level below has some of its blocks, and there

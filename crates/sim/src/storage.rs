@@ -174,8 +174,9 @@ impl Storage {
         self.calendar.push(Reverse((now, disk.0 | WAKE)));
     }
 
-    /// An order of several blocks: one request for each run of sectors on a disk.
-    fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) {
+    /// An order of several blocks: one request for each run of sectors on a disk. Returns how many.
+    fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) -> u32 {
+        let mut pieces = 1;
         let slot = self.pieces.open(from.level, order.blocks);
         let (mut run, mut sectors) = self.lies(order.blocks[0], space);
         for block in &order.blocks[1..] {
@@ -185,9 +186,11 @@ impl Storage {
                 continue;
             }
             self.queue_piece(now, from, (run, sectors), order.kind, slot);
+            pieces += 1;
             (run, sectors) = (at, more);
         }
         self.queue_piece(now, from, (run, sectors), order.kind, slot);
+        pieces
     }
 
     /// Where a block lies, and its sectors: of a whole one, or of a fragment.
@@ -216,12 +219,16 @@ const PIECE_SECTORS_MAX: u64 = 1 << 30;
 
 impl Devices<Places> for Storage {
     #[inline]
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &Places) {
+    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &Places) -> u32 {
         match order {
-            Order { kind: Kind::Allocate, .. } => self.allocate(now, from.level, &order),
+            Order { kind: Kind::Allocate, .. } => {
+                self.allocate(now, from.level, &order);
+                0
+            }
             Order { blocks: &[block], disk, kind } if from.level == 0 && !space.has_fragments() => {
                 let sector = space.universe().sector_of[block.index()];
                 self.queue(now, from, disk, (sector, self.sectors), kind, u64::from(block.0));
+                1
             }
             _ => self.queue_group(now, from, &order, space),
         }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use headstart_policy::registry::read_aheads;
 use headstart_sim::{Report, Scenario};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -72,6 +73,26 @@ fn costs_are_charged(report: &Report, scenario: &Scenario, text: &str) {
     let copy = host.copy_per_kib.0 * scenario.workload.block_bytes() / 1024;
     let overhead = (host.hit_time.0 + copy) * counts.references + host.system_call.0 * report.requests;
     assert_eq!(report.overhead_ns, overhead, "per reference and per request\n{text}");
+}
+
+#[test]
+fn a_request_to_each_disk_is_the_drivers_work() {
+    for row in read_aheads() {
+        for disks in [1, 2, 5] {
+            let text = format!(
+                "workload = {{generator = \"synth\", blocks = 400, passes = 2, compute = \"1ms\"}}\n\
+                 cache = {{blocks = 150}}\npolicy = \"{}\"\nhost = {{driver_overhead = \"90us\"}}\n\
+                 device = {{model = \"seagate-exos-x20\", count = {disks}, stripe_unit = \"16KiB\"}}\n",
+                row.name
+            );
+            let report = common::run(&text);
+            let ended: u64 = report.devices.iter().map(|device| device.requests + device.merged).sum();
+            let blocks: u64 = report.devices.iter().map(|device| device.blocks).sum();
+            let under_way = report.counts.fetches - blocks;
+            let charged = report.driver_ns / 90_000;
+            assert!((ended..=ended + under_way).contains(&charged), "{charged} for {ended} requests\n{text}");
+        }
+    }
 }
 
 #[test]

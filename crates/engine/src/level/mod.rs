@@ -37,6 +37,8 @@ pub struct Level {
     policy: Box<dyn Policy>,
     /// The policy's `asks`.
     asks: bool,
+    /// Fetches that lie one after another leave together.
+    gathers: bool,
     blocks: Vec<BlockState>,
     disk_of: Vec<Disk>,
     /// By disk: blocks issued and not ended.
@@ -72,6 +74,7 @@ impl Level {
         let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
         let mut level = Self {
             asks: policy.asks(),
+            gathers: policy.asks() || policy.gathers(),
             policy,
             blocks: vec![BlockState::ABSENT; disk_of.len()],
             disk_of: disk_of.to_vec(),
@@ -94,6 +97,7 @@ impl Level {
         level.policy.grow(disk_of.len());
         level.wake_at = level.policy.wake_at();
         level.requests.order_max = level.policy.order_max() as usize;
+        level.requests.by_disk = level.policy.gathers();
         for block in initial {
             level.blocks[block.index()] = BlockState::resident();
         }

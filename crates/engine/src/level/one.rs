@@ -72,7 +72,7 @@ impl Level {
     }
 
     /// Step (3): a process that has waited takes its block, if it has not been handed over to it when it arrived. Returns
-    /// how many orders were issued.
+    /// how many requests of a driver that was.
     #[inline]
     pub fn take(&mut self, now: Nanos, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         let Some(Held { block, position, outcome, compute, since, .. }) = self.held.take() else { return 0 };

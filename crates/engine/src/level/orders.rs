@@ -20,35 +20,31 @@ impl Level {
     /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
     /// and one order is issued, for whose end the process waits), or is dirty and goes there when `delay` is over
     /// or when it is evicted. It goes there at once too where another process has taken its frame since it was handed
-    /// over. Returns how many orders were issued.
+    /// over. Returns how many requests of a driver that was.
     pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) -> u32 {
         match delay {
             Some(delay) if self.blocks[block.index()].is_resident() => {
                 self.dirty.mark(block, now + delay);
                 0
             }
-            _ => {
-                self.write_out(now, block, backend);
-                1
-            }
+            _ => self.write_out(now, block, backend),
         }
     }
 
-    /// Step (2): writes what is due. Returns how many orders were issued.
+    /// Step (2): writes what is due. Returns how many requests of a driver that was.
     pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
         let mut issued = 0;
         while let Some(block) = self.dirty.take_due(now) {
-            self.write_out(now, block, backend);
-            issued += 1;
+            issued += self.write_out(now, block, backend);
         }
         issued
     }
 
-    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) {
+    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) -> u32 {
         let disk = self.disk_of[block.index()];
         self.outstanding[disk.index()] += 1;
         self.counts.blocks_written += 1;
-        backend.issue(now, Order { blocks: &[block], disk, kind: Kind::Write });
+        backend.issue(now, Order { blocks: &[block], disk, kind: Kind::Write })
     }
 
     /// Whether the fetch of `block` has been issued at this very instant.
@@ -66,7 +62,7 @@ impl Level {
         }
     }
 
-    /// Carries out what the policy has decided. Returns how many orders were issued.
+    /// Carries out what the policy has decided. Returns how many requests of a driver that was.
     #[inline]
     pub(super) fn issue(
         &mut self,
@@ -91,7 +87,7 @@ impl Level {
         for Fetch { block, victim } in &fetches {
             issued += self.fetch(now, *block, *victim, at_hand, space, backend);
         }
-        if self.asks {
+        if self.gathers {
             issued += self.requests.close_order(now, &self.disk_of, backend);
         }
         self.fetches = fetches;
@@ -136,11 +132,10 @@ impl Level {
             self.counts.demand_fetches += 1;
             Kind::Demand
         };
-        if self.asks && !allocate {
+        if self.gathers && !allocate {
             issued += self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend);
         } else {
-            issued += u32::from(!allocate);
-            backend.issue(now, Order { blocks: &[block], disk, kind });
+            issued += backend.issue(now, Order { blocks: &[block], disk, kind });
         }
         issued
     }
@@ -156,7 +151,7 @@ impl Level {
         }
     }
 
-    /// Makes room for a fetch; a dirty victim is written. Returns how many orders were issued.
+    /// Makes room for a fetch; a dirty victim is written. Returns how many requests of a driver that was.
     #[inline]
     fn take_frame(&mut self, now: Nanos, victim: Option<Block>, prefetch: bool, backend: &mut impl Backend) -> u32 {
         let Some(victim) = victim else {
@@ -173,8 +168,7 @@ impl Level {
         self.ledger.evicted(victim, unused, prefetch, &mut self.counts);
         self.requests.note_evicted(victim);
         if self.dirty.clean(victim) {
-            self.write_out(now, victim, backend);
-            return 1;
+            return self.write_out(now, victim, backend);
         }
         0
     }

@@ -112,6 +112,8 @@ pub(super) struct Requests {
     /// Requests that had to wait and are done.
     pub done: Vec<u64>,
     order: Vec<Block>,
+    /// The blocks of an order follow one another on a disk; else in a file.
+    pub by_disk: bool,
     /// An order of so many blocks leaves.
     pub order_max: usize,
     order_kind: Option<Kind>,
@@ -179,8 +181,8 @@ impl Requests {
     }
 
     /// Adds a fetch to the order under construction, which leaves first where it is full, the block does not follow it,
-    /// or (if those are kept apart) it is of another kind. A demand makes the whole order one. Returns how many orders
-    /// have left.
+    /// or (if those are kept apart) it is of another kind. A demand makes the whole order one. Returns how many
+    /// requests of a driver have left.
     pub fn add_to_order(
         &mut self,
         now: Nanos,
@@ -191,9 +193,8 @@ impl Requests {
         backend: &mut impl Backend,
     ) -> u32 {
         let follows = self.order.last().is_some_and(|last| {
-            let (file, index) = space.place(*last);
             let joins = !self.separate || self.order_kind == Some(kind);
-            joins && self.order.len() < self.order_max && space.place(block) == (file, index + 1)
+            joins && self.order.len() < self.order_max && self.comes_next(*last, block, space)
         });
         let left = if follows { 0 } else { self.close_order(now, disk_of, backend) };
         self.order.push(block);
@@ -205,13 +206,21 @@ impl Requests {
         left
     }
 
-    /// Sends the order under construction, if there is one. Returns how many that was.
+    fn comes_next(&self, last: Block, block: Block, space: &dyn Space) -> bool {
+        if self.by_disk {
+            return space.adjoins(last, block);
+        }
+        let (file, index) = space.place(last);
+        space.place(block) == (file, index + 1)
+    }
+
+    /// Sends the order under construction, if there is one. Returns how many requests of a driver that was.
     pub fn close_order(&mut self, now: Nanos, disk_of: &[Disk], backend: &mut impl Backend) -> u32 {
         let Some(kind) = self.order_kind.take() else { return 0 };
         let disk = disk_of[self.order[0].index()];
-        backend.issue(now, Order { blocks: &self.order, disk, kind });
+        let issued = backend.issue(now, Order { blocks: &self.order, disk, kind });
         self.order.clear();
-        1
+        issued
     }
 }
 
@@ -393,7 +402,7 @@ impl Level {
     }
 
     /// A block comes from the level above, which has evicted it: it takes a frame and needs no fetch. Nothing where
-    /// it is resident or on its way. Returns how many orders were issued (dirty victims).
+    /// it is resident or on its way. Returns how many requests of a driver that was (dirty victims).
     pub fn put(&mut self, now: Nanos, block: Block, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         self.meet(block, space);
         let state = self.blocks[block.index()];

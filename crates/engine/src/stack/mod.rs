@@ -16,7 +16,7 @@ use headstart_types::{Block, Disk, Nanos};
 
 pub use link::Link;
 
-use crate::backend::{Backend, Order};
+use crate::backend::{Backend, Kind, Order};
 use crate::devices::{Devices, Ended, From, What};
 use crate::level::Level;
 use messages::{Delivery, Message, Sent};
@@ -57,11 +57,12 @@ pub(crate) enum Down<'a, D, S> {
 
 impl<D: Devices<S>, S: Space> Backend for Down<'_, D, S> {
     #[inline]
-    fn issue(&mut self, now: Nanos, order: Order<'_>) {
+    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
         match self {
             Down::Devices(devices, from, space) => devices.submit(now, *from, order, *space),
             Down::Level(outbox, upper) => {
                 outbox.push_back(Sent { upper: *upper, blocks: order.blocks.to_vec(), kind: order.kind });
+                u32::from(order.kind != Kind::Allocate)
             }
         }
     }

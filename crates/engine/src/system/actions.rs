@@ -65,9 +65,10 @@ impl Actions {
 struct Hold(Option<Held>);
 
 impl Backend for Hold {
-    fn issue(&mut self, _now: Nanos, order: Order<'_>) {
+    fn issue(&mut self, _now: Nanos, order: Order<'_>) -> u32 {
         debug_assert!(self.0.is_none() && order.blocks.len() == 1, "an action is one fetch");
         self.0 = Some((order.blocks[0], order.disk, order.kind));
+        1
     }
 }
 

@@ -80,12 +80,12 @@ impl Mailbox {
 }
 
 impl<S: Space> Devices<S> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &S) {
+    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &S) -> u32 {
         let level = from.level;
         if order.kind == Kind::Allocate {
             let ended = |block: &Block| Ended { level, block: *block, disk: space.disk(*block), what: What::Allocated };
             self.ended.extend(order.blocks.iter().map(ended));
-            return;
+            return 0;
         }
         let slot = self.pieces.open(level, order.blocks);
         let place = |block: &Block| (space.disk(*block), space.sector(*block));
@@ -94,10 +94,12 @@ impl<S: Space> Devices<S> for Mailbox {
             place(next) == (disk, sector.map(|sector| sector + self.block_sectors))
         };
         let write = order.kind == Kind::Write;
+        let before = self.orders.len();
         for run in order.blocks.chunk_by(follows) {
             self.pieces.add(slot);
             self.orders.push((space.disk(run[0]), Request { slot, blocks: run.to_vec(), write }));
         }
+        (self.orders.len() - before) as u32
     }
 
     fn start(&mut self, _now: Nanos) {

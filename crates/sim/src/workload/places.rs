@@ -118,6 +118,16 @@ impl Space for Places {
         prefetch_index(&self.universe.borrow().sector_of, block.index());
     }
 
+    fn adjoins(&self, block: Block, next: Block) -> bool {
+        let universe = self.universe.borrow();
+        let Some(sectors) = universe.short(block).map(u64::from).or(self.placing.as_ref().map(Placing::block_sectors))
+        else {
+            return false;
+        };
+        let ends = universe.sector_of[block.index()] + sectors;
+        universe.disk_of[block.index()] == universe.disk_of[next.index()] && universe.sector_of[next.index()] == ends
+    }
+
     fn disk(&self, block: Block) -> Disk {
         self.universe.borrow().disk_of[block.index()]
     }

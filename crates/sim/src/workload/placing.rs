@@ -139,6 +139,11 @@ impl Placing {
         self.ffs.as_ref()?.spot(file, at)?.sectors
     }
 
+    /// Sectors of a whole block.
+    pub fn block_sectors(&self) -> u64 {
+        self.block_sectors
+    }
+
     /// The block of the volume, and the sectors of it before this one begins.
     fn spot(&self, file: u32, at: u64) -> Result<(u64, u64), Error> {
         let Some(ffs) = &self.ffs else { return Ok((self.volume_block(file, at)?, 0)) };
