@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from headstart._core import HeadstartError, InternalError
 from headstart.compared import Comparison, Refusal, Row, Setting
-from headstart.policies import kind, knows_future, of_levels, policy_keys, policy_text
+from headstart.policies import gathers, kind, knows_future, of_levels, policy_keys, policy_text
 from headstart.simulation import Result, explain, lower_bound, simulate
 
 T = TypeVar("T")
@@ -190,10 +190,10 @@ class Plan:
 
         `None` where no bound is known: for several levels, several processes, open arrivals.
         """
-        # The bound is the same for every policy of a kind: any name will do. Read-aheads bring many blocks with one
-        # request, which takes less than as many requests; what nothing beats is the least of both bounds.
-        kinds = {kind(name) == "read-ahead": name for name in map(self.policy_name, self.cases)}
-        names = [name if reads_ahead else BASELINE for reads_ahead, name in kinds.items()]
+        # The bound is the same for every policy of a kind: any name will do. Read-aheads, and hinted policies that gather,
+        # bring many blocks with one request, which takes less than as many requests; nothing beats the lesser bound.
+        kinds = {kind(name) == "read-ahead" or gathers(name): name for name in map(self.policy_name, self.cases)}
+        names = [name if several else BASELINE for several, name in kinds.items()]
         try:
             return min(self._bound(Case(setting=setting, policy=name)) for name in names)
         except InternalError:

@@ -77,6 +77,11 @@ def _kind(keys: Mapping[str, Any]) -> str:
     return "hinted" if family == "demand" and keys.get("replacement") in _hinted_replacements() else family
 
 
+def gathers(policy: str) -> bool:
+    """Return whether the first level's policy fetches what lies together with one request, though it is hinted."""
+    return bool(rows().get(policy_keys(policy.split("/")[0])["name"], {}).get("gathers"))
+
+
 def knows_future(policy: str) -> bool:
     """Return whether a policy works from what a program is going to read: hints, or an oracle."""
     sections = [policy_keys(part) for part in policy.split("/")]

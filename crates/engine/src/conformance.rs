@@ -267,6 +267,14 @@ impl Policy for Checked {
         self.policy.asks()
     }
 
+    fn gathers(&self) -> bool {
+        self.policy.gathers()
+    }
+
+    fn order_max(&self) -> u32 {
+        self.policy.order_max()
+    }
+
     fn wake_at(&self) -> Option<Nanos> {
         self.policy.wake_at()
     }

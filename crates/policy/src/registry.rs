@@ -16,6 +16,7 @@ pub static POLICIES: &[&PolicyRow] = &[
     &hinted::aggressive::ROW,
     &hinted::reverse_aggressive::ROW,
     &hinted::forestall::ROW,
+    &hinted::just_in_time::ROW,
     &hinted::optimum::ROW,
     &parallel::rapid_transit::ROW,
     &readahead::obl::ROW,

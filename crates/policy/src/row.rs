@@ -142,6 +142,8 @@ pub enum Family {
     Demand(Build),
     /// Disclosed references: it needs [`Context::hints`].
     Hinted(Build),
+    /// The same, and what lies together is fetched with one request: see [`Policy::gathers`].
+    Gathering(Build),
     /// What the processes of a parallel program will read: it needs [`Context::program`] and idle processors.
     Parallel(Build),
     /// Requests as they come.
@@ -170,7 +172,7 @@ impl PolicyRow {
     pub fn family_name(&self) -> &'static str {
         match self.family {
             Family::Demand(_) => "demand",
-            Family::Hinted(_) => "hinted",
+            Family::Hinted(_) | Family::Gathering(_) => "hinted",
             Family::Parallel(_) => "parallel",
             Family::ReadAhead(_) => "read-ahead",
         }
@@ -179,7 +181,13 @@ impl PolicyRow {
     /// Whether it works from disclosed references.
     #[must_use]
     pub fn is_hinted(&self) -> bool {
-        matches!(self.family, Family::Hinted(_))
+        matches!(self.family, Family::Hinted(_) | Family::Gathering(_))
+    }
+
+    /// Whether what it fetches together and lies together is one request.
+    #[must_use]
+    pub fn gathers(&self) -> bool {
+        matches!(self.family, Family::Gathering(_))
     }
 
     /// Whether it is for parallel programs only.
@@ -191,7 +199,7 @@ impl PolicyRow {
     /// Whether it goes block by block, for one process: demand fetching and hinted policies.
     #[must_use]
     pub fn goes_by_blocks(&self) -> bool {
-        matches!(self.family, Family::Demand(_) | Family::Hinted(_))
+        matches!(self.family, Family::Demand(_) | Family::Hinted(_) | Family::Gathering(_))
     }
 
     /// Whether a replacement is chosen beside it.
@@ -221,7 +229,9 @@ impl PolicyRow {
     /// An unknown key or a value out of range.
     pub fn build(&self, keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
         match self.family {
-            Family::Demand(build) | Family::Hinted(build) | Family::Parallel(build) => build(keys, context),
+            Family::Demand(build) | Family::Hinted(build) | Family::Gathering(build) | Family::Parallel(build) => {
+                build(keys, context)
+            }
             Family::ReadAhead(_) => {
                 Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
             }

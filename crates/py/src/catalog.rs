@@ -10,7 +10,8 @@ use serde_json::{json, Value};
 use crate::errors::guarded;
 
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
-/// replacements also say whether they are `hinted`, policies whether they leave replacement open and of which `family`
+/// replacements also say whether they are `hinted`, policies whether one request fetches what they fetch together and lies
+/// together (`gathers`), whether they leave replacement open and of which `family`
 /// they are ("demand", "hinted", "read-ahead"), read-aheads what they need to know (`needs`: "nothing", the "drive"'s
 /// seeks, the "future"), formats what their traces carry.
 #[pyfunction]
@@ -35,6 +36,7 @@ fn registries() -> String {
             let mut value = row(each.name, each.summary, each.source, &each.keys.defaults());
             value["family"] = json!(each.family_name());
             value["hinted"] = json!(each.is_hinted());
+            value["gathers"] = json!(each.gathers());
             value["open_replacement"] = json!(each.has_open_replacement());
             if let Some(reads_ahead) = each.reads_ahead() {
                 value["needs"] = json!(reads_ahead.needs);

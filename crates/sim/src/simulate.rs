@@ -112,8 +112,8 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let drive = &storage.drives()[0];
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
-    // A read-ahead brings up to as many blocks with one request as there are frames to take them.
-    let (driver, least_service, together) = match scenario.needs_places() {
+    // A read-ahead, and a policy that gathers, bring up to as many blocks with one request as there are frames to take them.
+    let (driver, least_service, together) = match scenario.needs_places() || scenario.policy.row().gathers() {
         true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
         false => (scenario.host.driver_overhead, drive.device().least_service(storage.block_sectors()), merged),
     };
@@ -270,8 +270,9 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
 /// What one more block of a request takes, at the least.
 fn block_transfer(device: &dyn Device, sectors: u32) -> Nanos {
     const BLOCKS: u32 = 64;
-    let many = device.least_service(sectors.saturating_mul(BLOCKS));
-    Nanos(many.saturating_sub(device.least_service(sectors)).0 / u64::from(BLOCKS - 1))
+    let many = sectors.saturating_mul(BLOCKS);
+    let request = device.least_service(many).saturating_sub(device.least_service(sectors)).0 / u64::from(BLOCKS - 1);
+    Nanos(request.max(device.least_transfer(many.into()).0 / u64::from(BLOCKS)))
 }
 
 /// Whether the fetches of the first level are all that its disks do: no level below has some of its blocks, and there

@@ -26,6 +26,7 @@ use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position};
 
 use super::batch::Batches;
 use super::fixed_horizon::{fetch_within, misses_within};
+use super::recent::Recent;
 use super::trigger::Trigger;
 use super::{BatchSize, Knowledge, Round, Strategy, HORIZON};
 use crate::row::{Family, PolicyRow};
@@ -62,8 +63,6 @@ keys! {
     }
 }
 
-/// Service and think times remembered (kimbrel96, section 5: "the most recent 100").
-const HISTORY: usize = 100;
 /// Assumed service time before there is history (section 2.6: average response time).
 const ASSUMED_SERVICE: Nanos = Nanos::from_millis(15);
 /// Below it a disk is taken to be read sequentially (section 5).
@@ -130,36 +129,6 @@ impl JsonSchema for FetchRatio {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"anyOf": [{"type": "number", "minimum": 0}, {"const": "dynamic"}]})
-    }
-}
-
-/// The sum of the most recent `HISTORY` durations.
-#[derive(Debug, Clone, Default)]
-struct Recent {
-    each: Vec<Nanos>,
-    oldest: usize,
-    sum: Nanos,
-}
-
-impl Recent {
-    #[inline]
-    fn push(&mut self, duration: Nanos) {
-        self.sum += duration;
-        if self.each.len() < HISTORY {
-            self.each.push(duration);
-            return;
-        }
-        self.sum -= std::mem::replace(&mut self.each[self.oldest], duration);
-        self.oldest += 1;
-        if self.oldest == HISTORY {
-            self.oldest = 0;
-        }
-    }
-
-    /// Mean in nanoseconds, if there is any.
-    #[inline]
-    fn mean_ns(&self) -> Option<f64> {
-        (!self.each.is_empty()).then(|| self.sum.0 as f64 / self.each.len() as f64)
     }
 }
 

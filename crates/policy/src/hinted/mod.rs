@@ -14,10 +14,12 @@ pub(crate) mod aggressive;
 mod batch;
 pub(crate) mod fixed_horizon;
 pub(crate) mod forestall;
+pub(crate) mod just_in_time;
 mod knowledge;
 mod missing;
 pub(crate) mod optimum;
 mod plan;
+mod recent;
 mod residents;
 pub(crate) mod reverse_aggressive;
 mod round;
@@ -57,6 +59,19 @@ pub trait Strategy: Send {
 
     /// `disk` has worked `service` on one block.
     fn fetched(&mut self, _disk: Disk, _service: Nanos) {}
+
+    /// A block of `disk` has arrived; `outstanding` are still on their way from there.
+    fn arrived(&mut self, _now: Nanos, _disk: Disk, _outstanding: u32) {}
+
+    /// As [`Policy::gathers`].
+    fn gathers(&self) -> bool {
+        false
+    }
+
+    /// As [`Policy::order_max`].
+    fn order_max(&self) -> u32 {
+        u32::MAX
+    }
 
     /// Whether a later decision will fetch `block`, absent, disclosed, and waited for at `position`. If not, it
     /// is fetched on demand at once.
@@ -151,6 +166,7 @@ impl<S: Strategy> Policy for Hinted<S> {
             Event::Idle { .. } => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
+                self.strategy.arrived(now, disk, view.outstanding[disk.index()]);
                 if let Some(service) = service {
                     self.strategy.fetched(disk, service);
                 }
@@ -169,6 +185,14 @@ impl<S: Strategy> Policy for Hinted<S> {
 
     fn asks(&self) -> bool {
         self.processes > 1
+    }
+
+    fn gathers(&self) -> bool {
+        self.strategy.gathers()
+    }
+
+    fn order_max(&self) -> u32 {
+        self.strategy.order_max()
     }
 
     fn wake_at(&self) -> Option<Nanos> {

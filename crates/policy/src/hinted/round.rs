@@ -1,9 +1,9 @@
 //! One round of decisions: the level as it was, and what has been decided on top of it.
 
-use headstart_types::{Block, Position, NEVER};
+use headstart_types::{Block, Disk, Position, NEVER};
 
 use super::Knowledge;
-use crate::{Fetch, View};
+use crate::{Disclosure, Fetch, View};
 
 /// Where a fetched block goes: a free frame (`None`) or that of a victim.
 pub type Frame = Option<Block>;
@@ -54,6 +54,41 @@ impl<'a> Round<'a> {
     pub fn is_idle(&self, disk: usize) -> bool {
         let on = |fetch: &Fetch| self.view.disk_of[fetch.block.index()].index() == disk;
         self.view.is_idle(disk) && !self.fetches.iter().any(on)
+    }
+
+    /// Whether every reference has been disclosed.
+    #[inline]
+    pub(super) fn is_all_disclosed(&self) -> bool {
+        matches!(self.knowledge.residents().hints().disclosure, Disclosure::All)
+    }
+
+    /// Puts the fetches from the one at `first` on in an order in which those that lie one after another come together, and
+    /// leaves the frames as they were. Returns how many such runs there are.
+    pub(super) fn gather(&mut self, first: usize) -> usize {
+        let fetches = &mut self.fetches[first..];
+        if fetches.len() < 2 {
+            return fetches.len();
+        }
+        let (disk_of, space) = (self.view.disk_of, self.view.space);
+        let place = |(at, fetch): (usize, &Fetch)| {
+            let sector = space.sector(fetch.block).unwrap_or(u64::from(fetch.block.0));
+            (disk_of[fetch.block.index()], sector, at, fetch.block)
+        };
+        let mut places: Vec<_> = fetches.iter().enumerate().map(place).collect();
+        places.sort_unstable();
+        // The run in which the earliest is needed goes first.
+        let adjoins = |one: &(Disk, u64, usize, Block), next: &(Disk, u64, usize, Block)| space.adjoins(one.3, next.3);
+        let mut runs: Vec<&[_]> = places.chunk_by(adjoins).collect();
+        runs.sort_by_key(|run| run.iter().map(|(_, _, at, _)| *at).min());
+        let requests = runs.len();
+        let ordered = runs.into_iter().flatten().map(|(_, _, _, block)| *block);
+        fetches.iter_mut().zip(ordered).for_each(|(fetch, block)| fetch.block = block);
+        requests
+    }
+
+    /// The disks of the fetches from the one at `first` on.
+    pub(super) fn disks_since(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        self.fetches[first..].iter().map(|fetch| self.view.disk_of[fetch.block.index()].index())
     }
 
     /// Fetches decided in this round so far.
