@@ -71,7 +71,7 @@ CLOSE, CLOSE_SHARE, CLOSE_ALL = 0.03, 0.95, 0.10
 AHEAD_OF_FORESTALL = 0.03
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class Case:
     """One workload on one machine."""
 
@@ -244,7 +244,7 @@ def main() -> int:
     grid = grid[: arguments.sample]
     if not arguments.judge:
         fill(grid, paths, arguments)
-    found = verdicts(sorted(grid), read(arguments.file), arguments.policy)
+    found = verdicts(sorted(grid, key=str), read(arguments.file), arguments.policy)
     if not found:
         print("no case has all of its runs", file=sys.stderr)
         return 2

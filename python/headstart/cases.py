@@ -190,8 +190,8 @@ class Plan:
 
         `None` where no bound is known: for several levels, several processes, open arrivals.
         """
-        # The bound is the same for every policy of a kind: any name will do. Read-aheads, and hinted policies that gather,
-        # bring many blocks with one request, which takes less than as many requests; nothing beats the lesser bound.
+        # The bound is the same for every policy of a kind: any name will do. Read-aheads, and hinted policies that
+        # gather, bring many blocks with one request, which takes less than as many: nothing beats the lesser bound.
         kinds = {kind(name) == "read-ahead" or gathers(name): name for name in map(self.policy_name, self.cases)}
         names = [name if several else BASELINE for several, name in kinds.items()]
         try:
