@@ -1,5 +1,6 @@
 """What the tests share: the repository's files, and the command as its users run it."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,21 @@ def pytest_configure() -> None:
     for each in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(each) is signal.SIG_IGN:
             signal.signal(each, signal.default_int_handler)
+
+
+ON_THE_MACHINE = re.compile("test_(emulate|live|profile|tune)")
+"""Files whose tests mount, trace, set read-aheads or measure time: they run one after another."""
+SHARING = re.compile("test_(pages|plausibility|study|wheel)")
+"""Files whose tests share an expensive fixture: each runs on one worker."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests stay together where several workers run them (pytest-xdist)."""
+    for item in items:
+        if ON_THE_MACHINE.match(item.path.name):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+        elif SHARING.match(item.path.name):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture
