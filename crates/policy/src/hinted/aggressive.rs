@@ -57,16 +57,24 @@ impl Aggressive {
 
 impl Strategy for Aggressive {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
+        // A disk whose first missing block would do harm has nothing to fetch.
+        let harmless_before = if round.free() > 0 { NEVER } else { round.knowledge().residents().furthest_use() };
         for disk in 0..round.view().outstanding.len() {
-            if round.is_idle(disk) && round.knowledge().missing().heads()[disk] != NEVER {
+            if round.knowledge().missing().heads()[disk] < harmless_before && round.is_idle(disk) {
                 self.batches.open(disk, self.batch_size);
             }
         }
         self.batches.build(round);
     }
 
+    // What it evicts is needed later than all that stays, so that fetching it back would do harm.
+    #[inline]
+    fn decides_at_once(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
-        knowledge.missing().on_idle_disk(outstanding)
+        knowledge.may_fetch_on_idle_disk(outstanding)
     }
 }

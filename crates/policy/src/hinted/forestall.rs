@@ -205,7 +205,7 @@ impl Strategy for Forestall {
 
     #[inline]
     fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
-        knowledge.missing().on_idle_disk(outstanding)
+        knowledge.may_fetch_on_idle_disk(outstanding)
             || self.horizon.is_some_and(|horizon| misses_within(horizon, knowledge))
     }
 

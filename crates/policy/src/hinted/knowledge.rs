@@ -37,6 +37,8 @@ pub struct Knowledge {
     missing: Missing,
     /// By disk, since they were last taken.
     losses: Vec<Losses>,
+    /// Whether the last round began without a free frame: none has come free since.
+    is_full: bool,
 }
 
 impl Knowledge {
@@ -59,7 +61,7 @@ impl Knowledge {
                 missing.insert(residents.next_use(block));
             }
         }
-        Self { residents, missing, losses: vec![NO_LOSSES; disks] }
+        Self { residents, missing, losses: vec![NO_LOSSES; disks], is_full: false }
     }
 
     /// The resident blocks.
@@ -74,6 +76,22 @@ impl Knowledge {
     #[must_use]
     pub fn missing(&self) -> &Missing {
         &self.missing
+    }
+
+    /// A round begins with `free` free frames.
+    #[inline]
+    pub(super) fn note_free(&mut self, free: u32) {
+        self.is_full = free == 0;
+    }
+
+    /// Whether "do no harm" might let an idle disk, one with nothing `outstanding`, fetch its first missing block: into a
+    /// free frame, or in place of a block that is needed later.
+    #[inline]
+    #[must_use]
+    pub fn may_fetch_on_idle_disk(&self, outstanding: &[u32]) -> bool {
+        let harmless_before = if self.is_full { self.residents.furthest_use() } else { NEVER };
+        let mut heads = self.missing.heads().iter().zip(outstanding);
+        heads.any(|(head, outstanding)| *outstanding == 0 && *head < harmless_before)
     }
 
     /// The blocks of `disk` that have become missing since the last call.

@@ -52,13 +52,6 @@ impl Missing {
         self.heads.iter().copied().min().expect("a level has a disk")
     }
 
-    /// Whether an idle disk, one with nothing `outstanding`, has a missing block.
-    #[inline]
-    #[must_use]
-    pub fn on_idle_disk(&self, outstanding: &[u32]) -> bool {
-        self.heads.iter().zip(outstanding).any(|(head, outstanding)| *outstanding == 0 && *head != NEVER)
-    }
-
     /// The missing block whose next use is `position`.
     #[inline]
     #[must_use]

@@ -45,9 +45,14 @@ use crate::{Event, Fetch, Policy, View};
 
 /// What distinguishes one hinted policy from another.
 pub trait Strategy: Send {
-    /// Step (2): decide on fetches. Called again within the round until it decides on none: an eviction may be
-    /// what another disk needs to act.
+    /// Step (2): decide on fetches. Called again within the round until it decides on none, unless it
+    /// [decides at once](Strategy::decides_at_once): an eviction may be what another disk needs to act.
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>);
+
+    /// Whether one call of [`Strategy::decide`] in a round is enough: what it decides gives it no reason for more.
+    fn decides_at_once(&self) -> bool {
+        false
+    }
 
     /// Whether [`Strategy::decide`] could come to any decision, as [`Policy::decides`] has it.
     fn decides(&self, _knowledge: &Knowledge, _outstanding: &[u32]) -> bool {
@@ -148,6 +153,9 @@ impl<S: Strategy> Policy for Hinted<S> {
                 while decided != round.decided() {
                     decided = round.decided();
                     self.strategy.decide(now, &mut round);
+                    if self.strategy.decides_at_once() {
+                        break;
+                    }
                 }
             }
             Event::Served { position, block, compute, .. } => {

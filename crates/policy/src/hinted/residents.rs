@@ -192,6 +192,16 @@ impl Residents {
         }
     }
 
+    /// The next use of the furthest block, evictable or not: [`Self::furthest`] is never beyond it.
+    #[inline]
+    #[must_use]
+    pub fn furthest_use(&self) -> Position {
+        if self.unknown.len(0) > 0 {
+            return NEVER;
+        }
+        self.last.unwrap_or(0)
+    }
+
     /// The evictable block whose next use is furthest away, and that use (`NEVER` if none is known).
     #[inline]
     #[must_use]

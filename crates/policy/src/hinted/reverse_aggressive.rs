@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position, NEVER};
 
-use super::fixed_horizon::fetch_within;
+use super::fixed_horizon::{fetch_within, misses_within};
 use super::plan::{plan, Operation, Task};
 use super::round::Frame;
 use super::{BatchSize, Knowledge, Round, Strategy};
@@ -126,6 +126,8 @@ pub struct ReverseAggressive {
     operations: Vec<Operation>,
     /// By disk: its pending operations, in order.
     queues: Vec<VecDeque<u32>>,
+    /// By disk: the release of its first pending operation; `NEVER` if there is none.
+    releases: Vec<Position>,
     /// By block: the first pending operation that evicts it.
     evicted_by: Vec<u32>,
     /// By operation: the next one that evicts the same block.
@@ -148,6 +150,7 @@ impl ReverseAggressive {
         Self {
             setting,
             operations: Vec::new(),
+            releases: vec![NEVER; queues.len()],
             queues,
             evicted_by: Vec::new(),
             evicted_next: Vec::new(),
@@ -210,6 +213,7 @@ impl ReverseAggressive {
             self.queues[view.disk_of[operation.block.index()].index()].push_back(index as u32);
             self.pending[operation.block.index()] += 1;
         }
+        (0..self.queues.len()).for_each(|disk| self.note_release(disk));
         for (index, operation) in self.operations.iter().enumerate().rev() {
             if let Some(victim) = operation.victim {
                 self.evicted_next[index] = std::mem::replace(&mut self.evicted_by[victim.index()], index as u32);
@@ -217,12 +221,20 @@ impl ReverseAggressive {
         }
     }
 
+    /// The queue of `disk` has another head.
+    fn note_release(&mut self, disk: usize) {
+        let head = self.queues[disk].front();
+        self.releases[disk] = head.map_or(NEVER, |index| self.operations[*index as usize].release);
+    }
+
     /// The next operation of `disk` that may start now.
     fn ready(&self, disk: usize, now: Nanos, cursor: Position) -> Option<u32> {
+        if self.releases[disk] > cursor {
+            return None;
+        }
         let index = *self.queues[disk].front()?;
-        let operation = &self.operations[index as usize];
-        let timely = self.setting.replay == Replay::Released || operation.start <= now;
-        (timely && operation.release <= cursor).then_some(index)
+        let timely = self.setting.replay == Replay::Released || self.operations[index as usize].start <= now;
+        timely.then_some(index)
     }
 
     /// Carries out the operation at the head of its disk's queue, or finds that it is not needed. `None`: it must
@@ -293,14 +305,34 @@ impl ReverseAggressive {
 }
 
 /// Section 2.7: fetches by the reference they are for, victims by release, matched in order.
-fn match_in_order(operations: &mut [Operation]) {
-    let mut victims: Vec<(Position, Option<Block>)> = operations.iter().map(|op| (op.release, op.victim)).collect();
-    victims.sort_by_key(|(release, _)| *release);
-    operations.sort_by_key(|op| op.position);
-    for (operation, (release, victim)) in operations.iter_mut().zip(victims) {
-        operation.release = release;
-        operation.victim = victim;
+fn match_in_order(operations: &mut Vec<Operation>) {
+    let by_release = in_order(operations, |op| op.release);
+    let by_position = in_order(operations, |op| op.position);
+    let matched = by_position.iter().zip(&by_release).map(|(fetch, victim)| {
+        let Operation { release, victim, .. } = operations[*victim as usize];
+        Operation { release, victim, ..operations[*fetch as usize] }
+    });
+    *operations = matched.collect();
+}
+
+/// The indexes of the operations in the order of `key`, equal ones as they stand. Positions are dense: they are counted.
+fn in_order(operations: &[Operation], key: impl Fn(&Operation) -> Position) -> Vec<u32> {
+    let (first, last) = operations
+        .iter()
+        .map(&key)
+        .fold((NEVER, 0), |(first, last), key| (if key > 0 { first.min(key) } else { first }, last.max(key)));
+    // Zero stands for "from the start on", wherever the others begin.
+    let place = |operation: &Operation| key(operation).saturating_sub(first.saturating_sub(1)) as usize;
+    let mut next = vec![0u32; (last.saturating_sub(first.saturating_sub(1)) as usize) + 2];
+    operations.iter().for_each(|operation| next[place(operation) + 1] += 1);
+    (1..next.len()).for_each(|at| next[at] += next[at - 1]);
+    let mut order = vec![0; operations.len()];
+    for (index, operation) in operations.iter().enumerate() {
+        let at = &mut next[place(operation)];
+        order[*at as usize] = index as u32;
+        *at += 1;
     }
+    order
 }
 
 impl Strategy for ReverseAggressive {
@@ -320,6 +352,7 @@ impl Strategy for ReverseAggressive {
                 let Some(index) = self.ready(disk, now, round.cursor()) else { break };
                 let Some(fetched) = self.carry_out(index, round) else { break };
                 self.queues[disk].pop_front();
+                self.note_release(disk);
                 self.pending[self.operations[index as usize].block.index()] -= 1;
                 room -= u32::from(fetched);
                 decided |= fetched;
@@ -332,8 +365,13 @@ impl Strategy for ReverseAggressive {
     }
 
     fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
-        let planned = knowledge.residents().cursor() < self.plan_due;
-        !planned || self.setting.replay == Replay::Mirror || outstanding.contains(&0)
+        let cursor = knowledge.residents().cursor();
+        if cursor >= self.plan_due || self.setting.replay == Replay::Mirror {
+            return true;
+        }
+        let mut disks = self.releases.iter().zip(outstanding);
+        disks.any(|(release, outstanding)| *outstanding == 0 && *release <= cursor)
+            || (outstanding.iter().all(|outstanding| *outstanding == 0) && misses_within(0, knowledge))
     }
 
     fn promises(&self, _position: Position, block: Block) -> bool {

@@ -19,6 +19,7 @@ pub struct Round<'a> {
 
 impl<'a> Round<'a> {
     pub(super) fn new(knowledge: &'a mut Knowledge, view: &'a View<'a>, fetches: &'a mut Vec<Fetch>) -> Self {
+        knowledge.note_free(view.free);
         Self { free: view.free, knowledge, view, fetches }
     }
 
