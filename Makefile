@@ -15,7 +15,7 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
 # Further arguments for maturin of `make wheel`.
 WHEEL ?=
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,9 @@ results: setup ## run the studies anew and write their tables in the docs; half 
 docs: setup ## write the generated tables anew and build the Rust documentation
 	$(BIN)/python docs/generate.py
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
+
+site: setup ## build the documentation as a site, strictly, into target/site/html; tests/test_website.py does so too
+	$(BIN)/python docs/website.py
 
 docs-check: setup
 	$(BIN)/python docs/generate.py --check

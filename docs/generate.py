@@ -1,4 +1,4 @@
-"""Writes what the docs repeat: registries, tables of keys and results, what devices give, the picture, the man page.
+"""Writes what the docs repeat: registries, tables of keys and results, what devices give, pictures, the man page.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import drawings
 import keys
 import man
 import picture
@@ -77,6 +78,7 @@ def main() -> int:
         levels: keys.rendered(wanted.get(levels, levels.read_text(encoding="utf-8"))),
         reads: devices(wanted[reads]),
         ROOT / "docs" / "compare.svg": picture.drawn(str(ROOT)),
+        **{ROOT / "docs" / "drawings" / f"{name}.svg": text for name, text in drawings.drawings().items()},
         ROOT / "packaging" / "data" / "share" / "man" / "man1" / "headstart.1": man.page(),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]

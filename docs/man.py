@@ -49,18 +49,19 @@ def page() -> str:
     """Return the man page."""
     root: Any = typer.main.get_command(app)
     lines = [HEAD, ".SH DESCRIPTION\n", *_paragraphs(root.help), ".SH OPTIONS\n", *_options(root), ".SH COMMANDS\n"]
-    for path, command in _commands(root, "headstart"):
-        arguments = " ".join(_metavar(each) for each in command.params if each.param_type_name == "argument")
+    for path, command in leaves(root, "headstart"):
+        arguments = " ".join(metavar(each) for each in command.params if each.param_type_name == "argument")
         lines += [f".SS {_text(path)} {_text(arguments)}\n", *_paragraphs(command.help or ""), *_options(command)]
     return "".join([*lines, TAIL])
 
 
-def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+def leaves(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield each command that help shows and that does something, with its words."""
     for name, command in group.commands.items():
         if command.hidden:
             continue
         if hasattr(command, "commands"):
-            yield from _commands(command, f"{path} {name}")
+            yield from leaves(command, f"{path} {name}")
         else:
             yield f"{path} {name}", command
 
@@ -79,16 +80,17 @@ def _options(command: Any) -> Iterator[str]:
         if not each.help or getattr(each, "hidden", False):
             continue
         if each.param_type_name == "argument":
-            yield f".TP\n\\fI{_text(_metavar(each))}\\fR\n{_text(each.help)}\n"
+            yield f".TP\n\\fI{_text(metavar(each))}\\fR\n{_text(each.help)}\n"
             continue
         names = ", ".join(f"\\fB{_text(name)}\\fR" for name in (*each.opts, *each.secondary_opts))
-        value = "" if each.is_flag else f" \\fI{_text(_metavar(each))}\\fR"
+        value = "" if each.is_flag else f" \\fI{_text(metavar(each))}\\fR"
         default = each.default if isinstance(each.default, str | int | float) and not each.is_flag else None
         shown = "" if default is None or default == "" else f" Default: {_text(str(default))}."
         yield f".TP\n{names}{value}\n{_text(each.help)}{shown}\n"
 
 
-def _metavar(parameter: Any) -> str:
+def metavar(parameter: Any) -> str:
+    """Return what stands for the value of an argument or option."""
     if parameter.metavar:
         return str(parameter.metavar)
     kind = {str: "TEXT", int: "NUMBER", float: "NUMBER"}

@@ -1,4 +1,7 @@
-"""The docs: what they show runs, what they list is all there is, what is generated is up to date."""
+"""The docs: what they list is all there is, what they print is real, what is generated is up to date.
+
+tests/test_docs_commands.py runs the commands and programs that they show.
+"""
 
 import json
 import re
@@ -35,14 +38,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_commands_of_the_readme_run(folder: Path, line: str) -> None:
-    words = [str(COMMAND), *shlex.split(line, comments=True)[1:]]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
-
-
 def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
     assert shown == {"advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"}
@@ -62,36 +57,17 @@ def test_output_shown_in_the_readme_is_real(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (2, answer + "\n")
 
 
-def test_python_of_the_readme_runs(folder: Path) -> None:
-    (program,) = fenced(README, "python")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, check=True)
-    assert done.stdout.startswith("8000000 " if "horizon=1" in program else "7000000 ")
-    assert "demand:min" in done.stdout
-
-
-def test_the_page_on_parallel_programs_shows_what_runs(folder: Path) -> None:
-    """Its simulated runs run, and its table has every key that a resolved [process] has."""
+def test_the_page_on_parallel_programs_has_every_key() -> None:
+    """Its table has every key that a resolved [process] has."""
     text = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
-    simulated, *_live = fenced(text, "sh")
-    for line in simulated.splitlines():
-        words = [str(COMMAND), *shlex.split(line, comments=True)[1:]]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), line
     scenario = tomllib.loads(headstart.explain(ROOT / "examples" / "rapid-transit.toml"))
     described = re.findall(r"^\| `(\w+)` \| [^|]*\|", text, flags=re.MULTILINE)
     assert set(scenario["process"]) <= set(described)
 
 
-def test_the_page_on_ones_own_trace_shows_what_runs(folder: Path) -> None:
-    """Its commands run, and its table has every column that the error of a header lists."""
+def test_the_page_on_ones_own_trace_has_every_column(folder: Path) -> None:
+    """Its table has every column that the error of a header lists."""
     text = (ROOT / "docs" / "your-own-trace.md").read_text(encoding="utf-8")
-    lines = [line for block in fenced(text, "sh") for line in block.splitlines()]
-    assert len(lines) == 3
-    for line in lines:
-        words = [str(COMMAND), *shlex.split(line)[1:]]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), line
-        assert "requests" in done.stdout or "elapsed" in done.stdout
     (folder / "x.csv").write_text("what\n1\n", encoding="utf-8")
     words = [str(COMMAND), "trace", "info", "x.csv"]
     error = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False).stderr
@@ -99,19 +75,6 @@ def test_the_page_on_ones_own_trace_shows_what_runs(folder: Path) -> None:
     columns = [name for name in listed if name not in {"optional", "or"}]
     assert "latency" in columns
     assert all(f"`{name}`" in text for name in columns), columns
-
-
-def test_the_page_on_devices_shows_what_runs(folder: Path) -> None:
-    """Its Python runs, and its commands are commands; the traces that some of them name are examples."""
-    text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
-    (program,) = fenced(text, "python")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, check=True)
-    assert done.stdout.startswith("HP 97560 1374216192 ")
-    for line in (line for block in fenced(text, "sh") for line in block.splitlines()):
-        words = [str(COMMAND), *shlex.split(line)[1:]]
-        run = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
-        missing = any(word.endswith((".trace", ".trace.xz", ".parv", "my-drive.toml")) for word in words)
-        assert (run.returncode, "No such file" in run.stderr) == ((2, True) if missing else (0, False)), line
 
 
 def test_generated_docs_are_up_to_date() -> None:
