@@ -10,6 +10,7 @@ runs the studies (all if none is named) and writes the rows that have a verdict 
     <!-- figures: li07 sensitivity -->      rows without a verdict, of the items that are named
     <!-- results: summary -->               how many rows of each study agree, by what they rest on
     <!-- results: predicted -->             the same of predicted rows alone, with the papers' titles
+    <!-- rows: li07 -->                     all that is known of each row with a verdict, and its notes below
     <!-- end of results -->
 
 A row without a verdict is kept only if a mark names its item.
@@ -28,13 +29,13 @@ import headstart
 from headstart import HeadstartError, _environment, studies
 from headstart.cli.output import write_text
 from headstart.cli.progress import watched
-from headstart.report.text import difference_text, value_text
+from headstart.report.text import difference_text, tolerance_text, value_text
 from headstart.studies._rows import BASES, Row
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
-MARK = re.compile(r"<!-- (results|figures): ([^>\n]*) -->\n(.*?)<!-- end of results -->\n", re.DOTALL)
-BEGIN = re.compile(r"<!-- (?:results|figures):")
+MARK = re.compile(r"<!-- (results|figures|rows): ([^>\n]*) -->\n(.*?)<!-- end of results -->\n", re.DOTALL)
+BEGIN = re.compile(r"<!-- (?:results|figures|rows):")
 SUMMARY, PREDICTED = "summary", "predicted"
 SKIPPED = "SKIPPED"
 """How the note of a row begins that needs a trace that is absent."""
@@ -92,10 +93,31 @@ def _block(kind: str, study: str, *items: str) -> str:
                 f"{what}: no rows; allowed: items that have rows without a verdict, after make results"
             )
         body = table(("quantity", "ours"), ((row.quantity, value_text(row.ours)) for row in unjudged))
+    elif kind == "rows":
+        body = _whole(judged)
     else:
         header = ("item", "quantity", "published", "ours", "verdict", "basis")
         body = table(header, (_cells(row) for row in judged))
     return f"{body}\nWritten by `make results` with headstart {held['headstart']}; seed {held['seeds']}.\n"
+
+
+def _whole(rows: list[Row]) -> str:
+    """Return the rows, numbered, with every column; the notes are a list below, and equal ones stand once."""
+    header = ("", "item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis")
+    cells, notes = [], dict[str, list[int]]()
+    for number, row in enumerate(rows, start=1):
+        item, quantity, published, _, verdict, basis = _cells(row)
+        ours, difference = value_text(row.ours), difference_text(row)
+        cells.append((str(number), item, quantity, published, ours, difference, tolerance_text(row), verdict, basis))
+        if row.note:
+            notes.setdefault(row.note, []).append(number)
+    told = (f"- **{', '.join(map(str, numbers))}**: {_plain(note)}\n" for note, numbers in notes.items())
+    return f"{table(header, cells)}\nNotes, by the number of the row:\n\n{''.join(told)}"
+
+
+def _plain(text: str) -> str:
+    """Return words as Markdown in which nothing is markup."""
+    return re.sub(r"([*_<\[`])", r"\\\1", text)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

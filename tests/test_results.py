@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import headstart
 from headstart import HeadstartError, _environment, studies
 from headstart._environment import Folders
 from headstart.studies._lab import Lab, Steps
@@ -40,7 +41,9 @@ def held(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A folder of results with a file of li07's in it, of made-up rows."""
     rows = [
         replace(number("rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01), item="figure4"),
-        replace(finding("bound | a", published="2", ours="2", holds=True, basis="identity", note="n"), item="theory"),
+        replace(
+            finding("bound | a", published="2", ours="2", holds=True, basis="identity", note="1 * n"), item="theory"
+        ),
         replace(unpublished("another seed", 12_345.5), item="sensitivity"),
     ]
     head = {"study": "li07", "title": "T", "headstart": "9.9", "seeds": "1", "unpublished": 1234}
@@ -65,6 +68,10 @@ def test_tables_hold_the_rows_that_their_mark_names(results: ModuleType, held: P
     assert "| theory | bound \\| a | 2 | 2 | agrees | identity |\n" in whole
     assert "another seed" not in whole
     assert "headstart 9.9; seed 1" in whole
+    every = written(results, "rows: li07")
+    assert "| 1 | figure4 | rate (MB/s) | 50 | 55.5 | +11.00% | 1.00% | **differs** | predicted |\n" in every
+    assert "| 2 | theory | bound \\| a | 2 | 2 | - | - | agrees | identity |\n" in every
+    assert every.count("\n- **") == 1 and "- **2**: 1 \\* n\n" in every
     some = written(results, "results: li07 theory")
     assert "bound" in some and "rate" not in some
     assert "| another seed | 12,345.5 |\n" in written(results, "figures: li07 sensitivity")
@@ -128,7 +135,16 @@ def test_every_study_has_a_file_of_its_items(results: ModuleType) -> None:
         held = results.load(name)
         study = studies.load(name)
         assert (held["title"], held["seeds"], held["items"]) == (study.title, study.seeds, study.items), name
+        assert held["headstart"] == headstart.__version__, f"make results ARGS={name}"
         assert {row.item for row in held["rows"]} <= set(held["items"])
+
+
+def test_the_page_of_reproduction_has_every_row_and_each_difference_its_reason(results: ModuleType) -> None:
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for name in studies.names():
+        assert f"\n## {name}\n" in text and f"<!-- rows: {name} -->" in text
+        differing = [row for row in results.load(name)["rows"] if row.verdict == "differs"]
+        assert [row.quantity for row in differing if not row.note] == []
 
 
 @pytest.mark.parametrize("name", sorted(QUICK))
