@@ -50,6 +50,15 @@ def test_bare_offsets_need_a_size(run: Run, tmp_path: Path) -> None:
     done = run("trace", "info", "trace")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith("allowed: with a size, --request-size 4KiB (workload.request_size)\n")
+    (tmp_path / "scenario.toml").write_text('workload = {trace = "trace"}\ndevice = "nvme"\n', encoding="utf-8")
+    for words in (("simulate", "scenario.toml"), ("device", "replay", "nvme", "trace")):
+        done = run(*words, "--request-size", "4KiB", "--json", "-")
+        assert (done.returncode, done.stderr, json.loads(done.stdout)["requests"]) == (0, "", 2), words
+        assert "--request-size 4KiB" in run(*words).stderr
+    for size, problem in (("0B", "is 0"), ("4", "4"), ('a"b', 'a"b')):
+        done = run("simulate", "scenario.toml", "--request-size", size)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+        assert "request_size" in done.stderr and problem in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", TRACES)

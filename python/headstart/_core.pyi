@@ -131,6 +131,7 @@ def device_replay(
     *,
     keys: str = "{}",
     format: str = "auto",
+    request_size: str | None = None,
     limit: int | None = None,
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:

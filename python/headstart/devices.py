@@ -305,6 +305,7 @@ def replay(
     trace: str | PathLike[str],
     *,
     format: str = "auto",
+    request_size: str | None = None,
     keys: Keys | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -313,13 +314,16 @@ def replay(
 
     The trace carries addresses, and all its requests go to one device. With think times, or issue and service
     times, the next request is issued when the one before it is done and the recorded pause is over; with issue times
-    alone at those times, first come first served; without times back to back. `limit` is the requests at most.
+    alone at those times, first come first served; without times back to back. `request_size` is for a trace of
+    offsets without sizes; `limit` is the requests at most.
 
     Raises:
         HeadstartError: The device, its profile, a key or the trace is at fault; a request lies beyond the device.
     """
     device, path = _device(name), _input.name(trace, "trace")
-    text = _core.device_replay(device, path, keys=_text(keys), format=format, limit=limit, on_progress=progress)
+    text = _core.device_replay(
+        device, path, keys=_text(keys), format=format, request_size=request_size, limit=limit, on_progress=progress
+    )
     fields = json.loads(text)
     for side in ("modelled", "measured"):
         if fields[side] is not None:

@@ -8,13 +8,14 @@
 use std::path::{Path, PathBuf};
 
 use headstart_device::{rms_demerit, Device, Request, Service, SECTOR_BYTES};
-use headstart_trace::{open, Carries, Place, Record, RecordReader, TraceError};
+use headstart_trace::{open_with, Carries, Place, Record, RecordReader, TraceError};
 use headstart_types::{check_regular, system_says, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
 use crate::devices::{named, rounded};
 use crate::errors::{outside, to_python};
+use crate::traces::request_bytes;
 
 /// Levels of a cumulative curve: 0 to 1 by thousandths.
 const LEVELS: usize = 1_000;
@@ -105,14 +106,16 @@ fn request(record: &Record, first_file: u32, capacity: Option<u64>) -> Result<Re
 
 /// Replays the trace at `trace` on a device and returns the times as JSON. `on_progress(share_done, requests)` is
 /// called now and then; the replay stops with the exception that it raises, and on Ctrl-C.
+#[allow(clippy::too_many_arguments)] // They are Python's, by name.
 #[pyfunction]
-#[pyo3(signature = (name, trace, *, keys="{}", format="auto", limit=None, on_progress=None))]
+#[pyo3(signature = (name, trace, *, keys="{}", format="auto", request_size=None, limit=None, on_progress=None))]
 pub fn device_replay(
     py: Python<'_>,
     name: &str,
     trace: PathBuf,
     keys: &str,
     format: &str,
+    request_size: Option<&str>,
     limit: Option<u64>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -122,6 +125,7 @@ pub fn device_replay(
             on_progress.as_ref().map_or(Ok(()), |on_progress| on_progress.call1(py, (share, requests)).map(drop))
         })
     };
+    let request_bytes = request_bytes(request_size)?;
     let replayed = outside(
         py,
         || format!("trace {} on {name}, keys {keys}", trace.display()),
@@ -131,7 +135,7 @@ pub fn device_replay(
             check_regular(&trace).map_err(|error| {
                 bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
             })?;
-            let mut reader = open(&trace, format).map_err(to_python)?;
+            let mut reader = open_with(&trace, format, request_bytes).map_err(to_python)?;
             let carries = reader.carries();
             if !carries.addresses {
                 let problem = "carries no addresses; allowed: a trace that says where on the device its requests go";

@@ -21,7 +21,8 @@ fn block_bytes(text: &str) -> PyResult<u64> {
     bytes("block_size", text)
 }
 
-fn request_bytes(text: Option<&str>) -> PyResult<Option<u64>> {
+/// The size of requests, for a trace that carries offsets without sizes.
+pub(crate) fn request_bytes(text: Option<&str>) -> PyResult<Option<u64>> {
     text.map(|text| bytes("request_size", text)).transpose()
 }
 

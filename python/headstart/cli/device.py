@@ -217,6 +217,7 @@ def replay(
     ],
     settings: Set = None,
     format: options.Format = "auto",
+    request_size: options.RequestSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.")] = None,
     json: options.Json = None,
     png: Png = None,
@@ -237,7 +238,9 @@ def replay(
     keys = keys_of(settings)
     done = watched(
         f"replaying {trace}",
-        lambda tell: devices.replay(name, trace, format=format, keys=keys, limit=limit, progress=tell),
+        lambda tell: devices.replay(
+            name, trace, format=format, request_size=request_size, keys=keys, limit=limit, progress=tell
+        ),
     )
     if png is not None or html is not None:
         chart = report.replay_chart(done)

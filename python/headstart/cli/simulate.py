@@ -1,6 +1,8 @@
 """`headstart simulate`: one scenario."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,8 @@ from headstart.cli.shown import plain, safe
 from headstart.report.simulation import simulation_figures, simulation_page
 from headstart.results import Disk, Level
 
+OPTIONS = {"workload.request_size": "--request-size"}
+"""The option of each key that has one."""
 DISKS_SHOWN = 64
 """Rows of the table of disks: more fill screens, and 100,000 take a minute to lay out."""
 
@@ -22,6 +26,7 @@ DISKS_SHOWN = 64
 def simulate(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="What to run; see docs/scenario.md.")],
     overrides: options.Set = None,
+    request_size: options.RequestSize = None,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
@@ -33,15 +38,20 @@ def simulate(
 
     Example: headstart simulate examples/figure1.toml --set policy.name=forestall --json -
     """
-    laid_over = overrides or []
+    laid_over = list(overrides or [])
+    if request_size is not None:
+        laid_over.append(f"workload.request_size={dumps(request_size)}")
+    naming = nullcontext() if request_size is None else options.named(OPTIONS)
     if explain:
-        typer.echo(simulation.explain(scenario, overrides=laid_over), nl=False)
+        with naming:
+            typer.echo(simulation.explain(scenario, overrides=laid_over), nl=False)
         return
     output.check_targets(json)
     pages.check("simulate", html, figures)
-    result = watched(
-        f"simulating {scenario}", lambda tell: simulation.simulate(scenario, overrides=laid_over, progress=tell)
-    )
+    with naming:
+        result = watched(
+            f"simulating {scenario}", lambda tell: simulation.simulate(scenario, overrides=laid_over, progress=tell)
+        )
     if json != "-":
         show(output.console(), result)
     if json is not None:
