@@ -89,7 +89,7 @@ def test_command_json_picture_and_page(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text()) == found
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "r.html").read_text()
-    assert all(text in page for text in ("<svg", "measured", "modelled", "three.trace on hp97560"))
+    assert all(text in page for text in ('data-figure="replay-0"', "measured", "modelled", "three.trace on hp97560"))
     assert "<script src" not in page
 
 

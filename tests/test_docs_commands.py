@@ -37,6 +37,8 @@ TOY = ROOT / "crates" / "diskspecs" / "tests" / "toy_files"
 """A drive in DiskSim's files, in place of one that it ships."""
 PRINTS = {"devices.md": "HP 97560 1374216192 ", "README.md": "7000000 "}
 """How the output of a page's programs begins."""
+WRITES = {"pages.md": "glimpse/by-disks.svg"}
+"""A file that a page's commands write."""
 
 
 class Block(NamedTuple):
@@ -109,6 +111,7 @@ def test_what_a_page_shows_runs(folder: Path, page: Path) -> None:
                 words = shlex.split(ours[1].removesuffix("&"), comments=True)
                 parsed(words)
     assert printed.startswith(PRINTS.get(page.name, ""))
+    assert (folder / WRITES.get(page.name, "examples")).exists()
 
 
 def test_a_wrong_option_is_found() -> None:

@@ -20,6 +20,9 @@ COMMANDS = {
     "compare": ["compare", "examples/traces/glimpse.csv.xz", "--policies", POLICIES, "--disks", "1,2"],
     "advise": ["advise", "examples/traces/glimpse.csv.xz", "--device", "hdd,nvme", "--seconds", "5"],
     "reproduce": ["reproduce", "li07", "figure4"],
+    "drive": ["device", "plot", "seagate-cheetah-9lp"],
+    "flash": ["device", "plot", "sata-ssd"],
+    "replay": ["device", "replay", "nvme", "examples/traces/offsets.txt", "--request-size", "4KiB"],
 }
 FIGURES = {
     "simulate": ["times-0", "prefetches-0", "devices-0"],
@@ -28,6 +31,9 @@ FIGURES = {
     "compare": ["by-disks-0", "by-depth-0"]
     + [f"{name}-{setting}-0" for setting in (0, 1) for name in ("times", "prefetches", "devices")],
     "reproduce": ["figure4-0", "figure4-1"],
+    "drive": ["device-0", "device-1"],
+    "flash": ["device-0", "device-1", "device-2", "device-3"],
+    "replay": ["replay-0"],
 }
 
 
@@ -132,13 +138,3 @@ def test_without_the_extra_there_is_one_clear_line(tmp_path: Path, option: str) 
     assert (done.returncode, done.stdout) == (2, "")
     problem = f"headstart: simulate {option}: pictures need altair and vl-convert-python"
     assert done.stderr == f"{problem}; allowed: pip install 'headstart[report]'\n"
-
-
-def test_the_page_on_pages_shows_what_runs(pages: Path) -> None:
-    text = (ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    for line in block.splitlines():
-        words = [str(COMMAND), *line.split()[1:]]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=pages, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), line
-    assert (pages / "glimpse" / "by-disks.svg").exists()

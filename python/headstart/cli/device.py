@@ -201,7 +201,7 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
         found = devices.device(name, keys=keys)
         chart = report.device_chart(found, devices.survey(name, keys=keys))
         if png is not None:
-            output.write_bytes(Path(png), charts.png(chart))
+            output.write_bytes(Path(png), charts.png(charts.styled(chart)))
         if html is not None:
             output.write_text(Path(html), report.device_page(found, chart, facts(found)))
 
@@ -245,7 +245,7 @@ def replay(
     if png is not None or html is not None:
         chart = report.replay_chart(done)
         if png is not None:
-            output.write_bytes(Path(png), charts.png(chart))
+            output.write_bytes(Path(png), charts.png(charts.styled(report.replay_picture(done, chart))))
         if html is not None:
             output.write_text(Path(html), report.replay_page(done, chart))
     if json is not None:

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headstart.devices import Device, Replay, Survey
-from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, log_ticks, styled, svg
+from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, log_ticks
+from headstart.report.figures import Figure
 from headstart.report.page import page, table
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
 
 SECTOR_BYTES = 512
+ARM_CAPTION = "Seek time of a read by distance, and the rate of a long sequential read by place."
+LOAD_CAPTION = "Throughput and response of random requests, by size and by how many are outstanding."
 
 Points = Sequence[dict[str, Any]]
 
@@ -26,16 +29,16 @@ def device_chart(device: Device, survey: Survey) -> "Chart":
     alt = altair("plot")
     rows = [_arm_panels(alt, device, survey)] if survey.zones else _load_panels(alt, survey)
     lines = (alt.hconcat(*row, spacing=36).resolve_scale(color="independent", strokeDash="independent") for row in rows)
-    return styled(
-        alt.vconcat(*lines, spacing=28).properties(title=alt.TitleParams(device.title, fontSize=16, offset=14))
-    )
+    title = alt.TitleParams(device.title, fontSize=16, offset=14)
+    chart: Chart = alt.vconcat(*lines, spacing=28).properties(title=title)
+    return chart
 
 
 def _arm_panels(alt: Any, device: Device, survey: Survey) -> list[Any]:
     points = [{"cylinders": point["distance_cylinders"], "ms": point["ns"] / 1e6} for point in survey.seek]
     seek = (
         alt.Chart(alt.Data(values=points))
-        .mark_line(color=COLOURS[0], strokeWidth=2)
+        .mark_line(color=COLOURS[0], strokeWidth=2, tooltip=True)
         .encode(
             x=alt.X("cylinders:Q", title="seek distance (cylinders)", axis=alt.Axis(format=",d", tickCount=6)),
             y=alt.Y(
@@ -57,6 +60,7 @@ def _arm_panels(alt: Any, device: Device, survey: Survey) -> list[Any]:
                 axis=alt.Axis(tickCount=6),
             ),
             order="order:Q",
+            tooltip=[alt.Tooltip("gb:Q", title="GB from the outer edge"), alt.Tooltip("mb_per_s:Q", title="MB/s")],
         )
     )
     return [_panel(alt, seek, "Seek curve"), _panel(alt, rate, "Transfer rate by place")]
@@ -129,7 +133,7 @@ def _lines(alt: Any, points: Points, title: str, x: tuple[str, str], y: tuple[st
     line = base.mark_line(strokeWidth=2).encode(
         strokeDash=alt.StrokeDash("series:N", title=None, sort=series, scale=dashes, legend=legend)
     )
-    return _panel(alt, alt.layer(line, base.mark_point(size=22, filled=True, opacity=1)), title)
+    return _panel(alt, alt.layer(line, base.mark_point(size=22, filled=True, opacity=1, tooltip=True)), title)
 
 
 def _panel(alt: Any, chart: Any, title: str) -> Any:
@@ -140,12 +144,15 @@ def _panel(alt: Any, chart: Any, title: str) -> Any:
 def device_page(device: Device, chart: "Chart", facts: dict[str, str]) -> str:
     """Return the page: the picture, and the device's properties by name."""
     said = table(
-        ("", ""), (("", (escape(name), f'<td class="text">{escape(value)}</td>')) for name, value in facts.items())
+        ("property", "value"),
+        (("", (escape(name), f'<td class="text">{escape(value)}</td>')) for name, value in facts.items()),
     )
-    body = [f"<p>{escape(device.summary or device.profile or device.name)}</p>"]
+    body = [f'<p class="headline">{escape(device.summary or device.profile or device.name)}</p>']
     if device.source:
         body.append(f"<p>Source: {escape(device.source)}</p>")
-    body += [f"<figure>{svg(chart)}</figure>", said]
+    caption = ARM_CAPTION if device.mechanics is not None else LOAD_CAPTION
+    figure = Figure("device", chart, caption)
+    body += [figure.html(), said]
     if device.mechanics is not None:
         header = ("zone", "cylinders", "from cylinder", "sectors a track", "capacity GB", "MB/s")
         rows = [
@@ -159,7 +166,7 @@ def device_page(device: Device, chart: "Chart", facts: dict[str, str]) -> str:
             for zone in device.mechanics.zones
         ]
         body += ["<h2>Zones</h2>", table(header, (("", (str(index), *row)) for index, row in enumerate(rows)))]
-    return page(device.title, body)
+    return page(device.title, body, [figure])
 
 
 def replay_chart(replay: Replay) -> "Chart":
@@ -177,10 +184,9 @@ def replay_chart(replay: Replay) -> "Chart":
         points += [{"series": name, "ms": ns / 1e6, "share": level / levels} for level, ns in enumerate(times)]
     colours, dashes = (alt.Scale(domain=series, range=each[: len(series)]) for each in (COLOURS, DASHES))
     legend = alt.Legend(symbolType="stroke", symbolSize=500) if len(series) > 1 else None
-    title = alt.TitleParams(replay_title(replay), subtitle=replay_subtitle(replay), fontSize=14, frame="group")
-    chart = (
+    chart: Chart = (
         alt.Chart(alt.Data(values=points))
-        .mark_line(strokeWidth=2, interpolate="step-after")
+        .mark_line(strokeWidth=2, interpolate="step-after", tooltip=True)
         .encode(
             x=alt.X("ms:Q", title="service time (ms)", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=10)),
             y=alt.Y("share:Q", title="share of the requests", axis=alt.Axis(format=".0%", tickCount=6)),
@@ -188,9 +194,18 @@ def replay_chart(replay: Replay) -> "Chart":
             strokeDash=alt.StrokeDash("series:N", title=None, sort=series, scale=dashes, legend=legend),
             order="share:Q",
         )
-        .properties(width=1.4 * WIDTH, height=1.2 * HEIGHT, title=title)
+        .properties(width=1.4 * WIDTH, height=1.2 * HEIGHT)
     )
-    return styled(chart)
+    return chart
+
+
+def replay_picture(replay: Replay, chart: "Chart") -> "Chart":
+    """Return the chart with a title of its own, as it stands alone."""
+    title = altair("replay").TitleParams(
+        replay_title(replay), subtitle=replay_subtitle(replay), fontSize=14, frame="group"
+    )
+    titled: Chart = chart.properties(title=title)
+    return titled
 
 
 def replay_title(replay: Replay) -> str:
@@ -224,19 +239,20 @@ def replay_rows(replay: Replay) -> list[tuple[str, ...]]:
     return rows
 
 
-REPLAY_HEADER = ("requests", "", "number", "mean", "50 %", "90 %", "99 %", "max", "RMS demerit")
+REPLAY_HEADER = ("requests", "times", "number", "mean", "50 %", "90 %", "99 %", "max", "RMS demerit")
 
 
 def replay_page(replay: Replay, chart: "Chart") -> str:
     """Return the page: both cumulative curves, and the figures of each kind of request."""
     rows = (("", tuple(escape(cell) for cell in row)) for row in replay_rows(replay))
     parts = ", ".join(f"{name.removesuffix('_ns')} {ns / 1e6:.3f}" for name, ns in replay.parts_ns_mean.items() if ns)
+    figure = Figure("replay", chart, "Share of the requests that took no longer than a time.")
     body = [
-        f"<p>{escape(replay_subtitle(replay))}</p>",
-        f"<figure>{svg(chart)}</figure>",
+        f'<p class="headline">{escape(replay_subtitle(replay))}</p>',
+        figure.html(),
         "<p>Service times in ms</p>",
         table(REPLAY_HEADER, rows),
         f"<p>Modelled mean in parts (ms): {escape(parts)}</p>",
         f"<p>Issued {escape(replay.pace)}</p>",
     ]
-    return page(replay_title(replay), body)
+    return page(replay_title(replay), body, [figure])
