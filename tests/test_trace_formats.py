@@ -9,10 +9,26 @@ import pytest
 import headstart
 from tests.conftest import Run
 
+
+
+def recording() -> bytes:
+    """Return a recording as docs/hints-format.md has it: pages 0 and 2 of a file, half a second apart."""
+    about = {"command": ["x"], "folder": "/", "recorded_at_s": 1, "elapsed_ns": 1, "exit_status": 0, "kernel": "6"}
+    about |= {"page_bytes": 4096, "cold": False, "lost_events": 0, "recordings": 1}
+    counts = {"processes": 1, "files": 1, "reads": 2}
+    half_second = b"\x80\xca\xb5\xee\x01"
+    tables = b"\x07\x01x" + b"\x00\x08\x00\x0c\x09\x00\x02/f"
+    body = tables + b"\x00\x00" + b"\x00" + half_second + bytes(6) + b"\x00\x02" + bytes(2)
+    # A frame of one block that is not compressed (RFC 8878).
+    frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(body)]) + (len(body) << 3 | 1).to_bytes(3, "little") + body
+    return b"headstart-hints 1 " + json.dumps(about | counts).encode() + b"\n" + frame
+
+
 FORMATS = {entry["name"]: entry for entry in headstart.catalog()["formats"]}
 # Two requests of each format, 4096 bytes from 0 and from 8192 bytes; of objects two different ones.
 TRACES: dict[str, str | bytes] = {
     "headstart": "time,op,pid,file,offset,size,dur_us\n0,R,1,0,0,4096,35\n0.5,W,1,0,8192,4096,7\n",
+    "hints": recording(),
     "msr": "128166372003061629,hm,1,Read,0,4096,413\n128166372008061629,hm,1,Write,8192,4096,413\n",
     "alibaba": "64,R,0,4096,1577808000000046\n64,W,8192,4096,1577808000500046\n",
     "tencent": "1538323199,0,8,0,1063\n1538323200,16,8,1,1063\n",

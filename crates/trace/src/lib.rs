@@ -5,6 +5,7 @@
 //!   of [`FORMATS`], one file each in `formats/`.
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
 //! - [`patterns`] are what the processes of a parallel program read, each one its own string or all a shared one.
+//! - [`hints`] are recordings of what a command reads, which `headstart run` prefetches.
 //! - [`info()`] counts what a stream holds, [`convert()`] writes it as CSV or oracleGeneral.
 //!
 //! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
@@ -17,6 +18,7 @@ mod error;
 mod formats;
 mod fuzz;
 mod hash;
+pub mod hints;
 mod info;
 mod limits;
 mod lines;

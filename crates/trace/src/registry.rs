@@ -5,7 +5,7 @@ use std::path::Path;
 use headstart_types::KeyError;
 
 use crate::formats::{
-    alibaba, biosnoop, blkparse, csv, dbench, disksim, fio, headstart, lirs, lis, measured, msr, offsets,
+    alibaba, biosnoop, blkparse, csv, dbench, disksim, fio, headstart, hints, lirs, lis, measured, msr, offsets,
     oracle_general, replayer, spc,
     syscalls::{perf, strace},
     systor, tencent, u32_blocks, vscsi,
@@ -57,6 +57,7 @@ pub struct Format {
 /// stand before `csv`.
 pub static FORMATS: &[Format] = &[
     headstart::FORMAT,
+    hints::FORMAT,
     msr::FORMAT,
     alibaba::FORMAT,
     tencent::FORMAT,

@@ -211,6 +211,11 @@ impl Source {
         without_compression_suffix(&name).to_owned()
     }
 
+    /// The file's name, for errors.
+    pub(crate) fn name(&self) -> &Path {
+        &self.file
+    }
+
     /// The path, where the content comes from a real file.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.on_disk.then_some(self.file.as_path())

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{bzip2, drain, file, gzip, oracle, records, scratch, xz, zstd};
+use common::{bzip2, drain, file, gzip, oracle, recording, records, scratch, xz, zstd};
 use headstart_trace::{open, open_with, Carries, FileEntry, Record, FORMATS};
 use headstart_types::Nanos;
 
@@ -12,8 +12,12 @@ use headstart_types::Nanos;
 fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
     let objects = [oracle(7, 3, 100, 3), oracle(7, 9, 50, -1), oracle(9, 3, 100, -1)].concat();
     let commands = [common::vscsi_1(1, 0x2a, 512, 8, 5), common::vscsi_1(2, 0x28, 4096, 9, 7)].concat();
+    let path = scratch("every_format_hints").join("x.hints");
+    recording().write(&path).unwrap();
+    let hints = std::fs::read(path).unwrap();
     vec![
         ("headstart", "a.csv", b"time,op,pid,file,offset,size,dur_us\n0.000000,R,1,0,0,4096,35\n".to_vec(), 1),
+        ("hints", "x.hints", hints, 5),
         ("msr", "m.csv", b"128166372003061629,hm,1,Read,383496192,32768,413\n".to_vec(), 1),
         ("alibaba", "l.csv", b"64,R,126703661056,4096,1577808000000046\n".to_vec(), 1),
         ("tencent", "n.csv", b"1538323199,12910952,128,0,1063\n1538323200,8,8,1,1064\n".to_vec(), 2),

@@ -7,7 +7,7 @@ mod common;
 #[path = "common/mutate.rs"]
 mod mutate;
 
-use common::{bzip2, gzip, oracle, vscsi_1, vscsi_2, xz, zstd};
+use common::{bzip2, gzip, oracle, recording, scratch, vscsi_1, vscsi_2, xz, zstd};
 use headstart_trace::{fuzz_formats, fuzz_parse};
 use mutate::run;
 
@@ -63,6 +63,11 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
     match format {
         "vscsi" => vec![vscsi(1), vscsi(2)],
         "oracleGeneral" => vec![[oracle(0, 7, 4096, 3), oracle(1, 8, 0, -1), oracle(1, 7, 512, -1)].concat()],
+        "hints" => {
+            let path = scratch("fuzz-hints").join("x.hints");
+            recording().write(&path).unwrap();
+            vec![std::fs::read(path).unwrap()]
+        }
         "u32" => vec![(0..80u32).flat_map(u32::to_le_bytes).collect()],
         other => panic!("{other} has no seed: add one"),
     }

@@ -6,6 +6,7 @@ mod oracle_general;
 mod output;
 
 pub use output::remove_pending_files;
+pub(crate) use output::Pending;
 
 use std::path::{Path, PathBuf};
 

@@ -40,7 +40,7 @@ pub fn remove_pending_files() {
 
 /// A file under a temporary name beside its final one; removed again unless it is put in place.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     temporary: PathBuf,
     path: PathBuf,
     placed: bool,
@@ -48,7 +48,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Creates the temporary file, with the mode of the one that it is going to replace.
-    pub(super) fn create(path: &Path) -> Result<(Self, File), TraceError> {
+    pub(crate) fn create(path: &Path) -> Result<(Self, File), TraceError> {
         let io = |source| writing(path, source);
         let Some(name) = path.file_name() else {
             return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "has no file name")));
@@ -62,14 +62,14 @@ impl Pending {
     }
 
     /// Moves the file to its final name.
-    pub(super) fn place(mut self) -> Result<(), TraceError> {
+    pub(crate) fn place(mut self) -> Result<(), TraceError> {
         let moved = std::fs::rename(&self.temporary, &self.path);
         self.placed = moved.is_ok();
         moved.map_err(|source| self.error(source))
     }
 
     /// An error in writing this file.
-    pub(super) fn error(&self, source: io::Error) -> TraceError {
+    pub(crate) fn error(&self, source: io::Error) -> TraceError {
         writing(&self.path, source)
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod fio;
 mod fixed;
 mod header;
 pub(crate) mod headstart;
+pub(crate) mod hints;
 pub(crate) mod lirs;
 pub(crate) mod lis;
 pub(crate) mod measured;

@@ -88,3 +88,55 @@ pub fn sample(name: &str) -> Option<PathBuf> {
     eprintln!("SKIPPED: no sample trace {}", path.display());
     None
 }
+
+/// A small recording: two processes, a file, a directory and a device, hits and misses, pages read ahead.
+pub fn recording() -> headstart_trace::hints::Recording {
+    use headstart_trace::hints::{About, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording};
+    let file = |kind, path: &str, inode, size_bytes| RecordedFile {
+        kind,
+        path: path.into(),
+        major: 254,
+        minor: 0,
+        inode,
+        size_bytes,
+        mtime_ns: -5,
+    };
+    let read = |time_ns, wait_ns, (start, pages), (process, file), kind, hit| Read {
+        time_ns,
+        wait_ns,
+        start,
+        pages,
+        process,
+        file,
+        kind,
+        hit,
+    };
+    Recording {
+        about: About {
+            command: ["cat", "/a b"].map(str::to_owned).to_vec(),
+            folder: "/".into(),
+            recorded_at_s: 1_700_000_000,
+            elapsed_ns: 9_000_000,
+            exit_status: 0,
+            kernel: "6.18".into(),
+            page_bytes: 4096,
+            cold: true,
+            lost_events: 0,
+            recordings: 1,
+        },
+        processes: [(70, "sh"), (71, "cat")].map(|(pid, name)| RecordedProcess { pid, name: name.into() }).to_vec(),
+        files: vec![
+            file(FileKind::Regular, "/a b", 12, 70_000),
+            file(FileKind::Device, "/dev/vda", 0, 1 << 38),
+            file(FileKind::Other, "", 2, 4096),
+        ],
+        reads: vec![
+            read(1_000, 500_000, (1 << 24, 1), (0, 1), ReadKind::Read, false),
+            read(600_000, 200_000, (0, 4), (1, 0), ReadKind::Read, false),
+            read(900_000, 0, (4, 12), (1, 0), ReadKind::ReadAhead, false),
+            read(900_000, 0, (2, 1), (1, 0), ReadKind::Fault, true),
+            read(950_000, 0, (0, 16), (1, 0), ReadKind::Map, true),
+            read(1_000_000, 7, (0, 1), (0, 2), ReadKind::Read, false),
+        ],
+    }
+}

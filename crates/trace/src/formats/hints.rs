@@ -1,0 +1,130 @@
+//! `hints`: what `headstart record` has seen a command read, page by page; see [`crate::hints`] and docs/hints-format.md.
+//!
+//! A request is a reference of the recording: a read, a fault, or what a fault has mapped, hits of the page cache
+//! included. Pages that the kernel read ahead and that were never requested are left out and counted. Offsets are within files,
+//! metadata are requests of a file that stands for the block device. The service time is the wait for the device as recorded, so
+//! that think times are the gaps less the waits.
+
+use std::path::PathBuf;
+
+use headstart_types::Nanos;
+
+use crate::checks::EMPTY;
+use crate::hints::{resembles, Read, Recording};
+use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, TraceError, BATCH};
+
+const CARRIES: Carries = Carries {
+    time: true,
+    duration: true,
+    think: false,
+    processes: true,
+    files: true,
+    writes: false,
+    addresses: true,
+    objects: false,
+};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "hints",
+    summary: "recordings of `headstart record`: the pages that a command has read, cached or not",
+    source: "headstart",
+    carries: CARRIES,
+    detect: |name, head| Fit::of(resembles(head), name.ends_with(".hints")),
+    open: |source| {
+        let bad = source.bad(Place::File, EMPTY.to_owned());
+        let name = source.name().to_owned();
+        let reader = Hints::new(name, Recording::decode(source)?);
+        let first = reader.recording.references().next().map(|first| first.time_ns).ok_or(bad)?;
+        Ok(Box::new(Hints { origin_ns: first, ..reader }))
+    },
+};
+
+struct Hints {
+    name: PathBuf,
+    recording: Recording,
+    table: Vec<FileEntry>,
+    /// Time of the first reference.
+    origin_ns: u64,
+    /// Reads handed out or left out.
+    done: usize,
+    skipped: u64,
+}
+
+impl Hints {
+    fn new(name: PathBuf, recording: Recording) -> Self {
+        let page_bytes = recording.about.page_bytes;
+        let mut table: Vec<FileEntry> = (0..)
+            .zip(&recording.files)
+            .map(|(file, row)| FileEntry {
+                file,
+                size_bytes: row.size_bytes,
+                path: row.path.to_string_lossy().into_owned(),
+            })
+            .collect();
+        for read in recording.references() {
+            let size = &mut table[read.file as usize].size_bytes;
+            *size = (*size).max(read.end() * page_bytes);
+        }
+        Self { name, recording, table, origin_ns: 0, done: 0, skipped: 0 }
+    }
+
+    fn record(&self, at: usize, read: &Read) -> Record {
+        let page_bytes = self.recording.about.page_bytes;
+        Record {
+            time: Nanos(read.time_ns - self.origin_ns),
+            duration: Nanos(read.wait_ns),
+            offset: read.start * page_bytes,
+            size: u64::from(read.pages) * page_bytes,
+            pid: self.recording.processes[read.process as usize].pid,
+            file: read.file,
+            stands_at: u32::try_from(at + 1).unwrap_or(u32::MAX),
+            ..Record::default()
+        }
+    }
+}
+
+impl RecordReader for Hints {
+    fn carries(&self) -> Carries {
+        CARRIES
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.recording.about.page_bytes
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        &self.table
+    }
+
+    fn note(&self) -> Option<String> {
+        let lost = self.recording.about.lost_events;
+        (lost > 0).then(|| format!("the kernel has dropped {lost} events while recording: reads may be missing"))
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while into.len() < BATCH {
+            let Some(read) = self.recording.reads.get(self.done) else { break };
+            if read.is_reference() {
+                into.push(self.record(self.done, read));
+            } else {
+                self.skipped += 1;
+            }
+            self.done += 1;
+        }
+        Ok(!into.is_empty())
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        let problem = format!("{problem}; allowed: {allowed}");
+        TraceError::Bad { file: self.name.clone(), place: Place::Record(record.stands_at.into()), problem }
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done as u64, self.recording.reads.len() as u64)
+    }
+}
