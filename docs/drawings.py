@@ -16,7 +16,7 @@ Arrow = tuple[int, int, int, int, str]
 
 def drawings() -> dict[str, str]:
     """Return the text of each drawing by its name."""
-    return {name: _drawn(*each) for name, each in DRAWINGS.items()}
+    return {name: _drawn(*each) for name, each in DRAWINGS.items()} | {"due": _due()}
 
 
 def _drawn(width: int, height: int, boxes: list[Box], arrows: list[Arrow], texts: list[tuple[int, int, str]]) -> str:
@@ -37,6 +37,40 @@ def _drawn(width: int, height: int, boxes: list[Box], arrows: list[Arrow], texts
         elif words:
             lines.append(_text((from_x + to_x) // 2 + 8, (from_y + to_y) // 2 + 5, words, "start"))
     lines += [_text(x, y, words, "start", FAINT) for x, y, words in texts]
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _due() -> str:
+    """Return the drawing of docs/hints.md: missing blocks in order of use, and the line below which they are due."""
+    needed = [10, 20, 26, 44, 62, 66, 96, 104, 112, 150, 165, 190]
+    """By missing block: when it is needed, in tenths of a response."""
+    left, bottom, step, tenth = 90, 260, 48, 1
+    limits = [2 * (10 + 4 * (index + 1)) for index in range(len(needed))]
+    last = max(index for index, (time, limit) in enumerate(zip(needed, limits, strict=True)) if time <= limit)
+    chunk = last + 3
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 310" width="720" height="310" {FONT}>',
+        f'<rect width="720" height="310" rx="8" fill="{PAPER}"/>',
+        f'<rect x="{left}" y="40" width="{step * (last + 1)}" height="{bottom - 40}" fill="{FILLS["policy"]}"/>',
+        f'<rect x="{left + step * (last + 1)}" y="40" width="{step * 3}" height="{bottom - 40}"'
+        f' fill="{FILLS["device"]}"/>',
+        f'<line x1="{left}" y1="{bottom}" x2="690" y2="{bottom}" stroke="{INK}"/>',
+        f'<line x1="{left}" y1="{bottom}" x2="{left}" y2="30" stroke="{INK}"/>',
+        f'<line x1="{left}" y1="{bottom - 24 * tenth}" x2="{left + step * len(needed)}"'
+        f' y2="{bottom - (24 + 8 * len(needed)) * tenth}" stroke="{INK}" stroke-dasharray="6 4"/>',
+    ]
+    for index, time in enumerate(needed):
+        fill = INK if time <= limits[index] else "none"
+        x, y = left + step * index + step // 2, bottom - time * tenth
+        lines.append(f'<circle cx="{x}" cy="{y}" r="6" fill="{fill}" stroke="{INK}" stroke-width="1.5"/>')
+    lines += [
+        _text(left, 20, "needed in", "middle", FAINT),
+        _text(690, bottom + 22, "missing blocks of a disk, in order of use", "end", FAINT),
+        _text(left + 8, 58, "fetched: up to the last one due", "start"),
+        _text(left + step * (last + 1) + 8, 58, "and a chunk", "start"),
+        _text(left + step * chunk + 60, bottom - 60, "2 (response + i * pace)", "start"),
+        _text(left, bottom + 42, "filled: due, needed before the dashed line", "start", FAINT),
+    ]
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 

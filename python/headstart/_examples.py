@@ -23,6 +23,7 @@ ABOUT = {
     "glimpse": "trace: a full-text search through a folder of many files",
     "headstart-tune": "unit for systemd: set a disk's read-ahead at boot",
     "headstart-tune-watch": "unit for systemd: follow a disk's load and set its read-ahead by it",
+    "hints_grid": "script: judges a hinted policy on a grid of traces, devices and think times",
     "ld": "trace: a linker reads object files",
     "ml_folder": "trace: a data loader reads a folder of images in the order of its sampler",
     "ml_slice": "trace: slices through a large three-dimensional array",
