@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import typing
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import headstart
 from headstart import comparison, results
+from headstart.policies import policy_keys
 from tests.conftest import CSCOPE_1, FIGURE_1, ROOT, TWO_LEVELS
 
 RAPID = ROOT / "examples" / "rapid-transit.toml"
@@ -145,6 +147,21 @@ def test_a_trace_from_memory_is_the_trace_of_the_file(tmp_path: Path, name: str)
         return {key: value for key, value in figures.items() if key not in ("scenario", "trace_sha256")}
 
     assert run(headstart.Trace(TABLES[name])) == run(file)
+
+
+def test_runs_that_share_a_trace_have_the_results_of_runs_that_do_not() -> None:
+    traces = headstart.Traces()
+    policies = ["demand", "linux", "aggressive", "demand:min"]
+
+    def run(policy: str, traces: headstart.Traces | None) -> tuple[str, Any]:
+        workload = {"trace": CSCOPE_1, "addresses": "auto", "issue": "blocks"}
+        scenario = {"workload": workload, "cache": {"blocks": 200}, "device": "hp97560", "policy": policy_keys(policy)}
+        result = headstart.simulate(scenario, traces=traces)
+        return result.to_json(), headstart.lower_bound(scenario, traces=traces)
+
+    with ThreadPoolExecutor(len(policies)) as pool:
+        shared = list(pool.map(lambda policy: run(policy, traces), policies))
+    assert shared == [run(policy, None) for policy in policies]
 
 
 def test_the_libraries_are_there() -> None:
@@ -299,9 +316,13 @@ def test_there_are_notebooks() -> None:
 
 def test_the_page_on_python_shows_what_runs(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.startswith("4 4 ")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    line = [sys.executable, "-c", "".join(programs)]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=True)
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("4 4 ")
+    assert [each.split()[0] for each in rest] == ["64", "256", "1024"]
     named = re.findall(r"`(?:plot\.)?([a-z_]+)\(", text)
     own = (headstart, headstart.plot, headstart.Result, headstart.Trace)
     assert len(named) > 10

@@ -19,7 +19,7 @@ from headstart.live import play
 from headstart.memory import Trace
 from headstart.profiling import profile
 from headstart.registry import catalog, schema
-from headstart.simulation import Result, explain, lower_bound, simulate
+from headstart.simulation import Result, Traces, explain, lower_bound, simulate
 from headstart.traces import trace_convert, trace_generate, trace_info
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "InternalError",
     "Result",
     "Trace",
+    "Traces",
     "__version__",
     "advise",
     "catalog",

@@ -21,12 +21,16 @@ def catalog() -> str:
 def schema() -> str:
     """Return the JSON Schema of a scenario."""
 
+class Traces:
+    """Traces that several runs read."""
+
 def simulate(
     *,
     path: str | PathLike[str] | None = None,
     json: str | None = None,
     overrides: list[str] = ...,
     on_progress: Callable[[float, int], object] | None = None,
+    traces: Traces | None = None,
 ) -> str:
     """Run a scenario; return the result."""
 
@@ -70,7 +74,13 @@ def profile(
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 
-def lower_bound(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
+def lower_bound(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    traces: Traces | None = None,
+) -> str:
     """Return a lower bound on the elapsed time under any policy."""
 
 def trace_info(

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from headstart._core import HeadstartError, InternalError
 from headstart.compared import Comparison, Refusal, Row, Setting
 from headstart.policies import gathers, kind, knows_future, of_levels, policy_keys, policy_text
-from headstart.simulation import Result, explain, lower_bound, simulate
+from headstart.simulation import Result, Traces, explain, lower_bound, simulate
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -84,6 +84,8 @@ class Plan:
     """The caller says how many disks; else the scenario does."""
     default_device: bool = False
     """The caller named no device."""
+    traces: Traces = dataclasses.field(default_factory=Traces, compare=False, repr=False)
+    """What the runs share."""
 
     @functools.cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -204,7 +206,7 @@ class Plan:
 
     def _bound(self, case: Case) -> int:
         scenario, overrides = self.run_of(case)
-        return lower_bound(scenario, overrides=_without_policy(overrides))["elapsed_ns"]
+        return lower_bound(scenario, overrides=_without_policy(overrides), traces=self.traces)["elapsed_ns"]
 
     def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
         """Run every case, `jobs` at a time (one for each processor if `None`).
@@ -236,7 +238,7 @@ class Plan:
                 overrides = _without_policy(overrides)
             result: Result | HeadstartError
             try:
-                result = simulate(scenario, overrides=overrides, progress=tell)
+                result = simulate(scenario, overrides=overrides, progress=tell, traces=self.traces)
             except InternalError:
                 raise
             except HeadstartError as error:

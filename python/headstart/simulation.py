@@ -14,6 +14,12 @@ from typing import Any, Self, TypedDict, cast
 from headstart import _core, results
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
+Traces = _core.Traces
+"""Traces that several runs read, each decoded and hashed once: made once, and given to each run, on any thread.
+
+A trace stays in memory (56 bytes a request, up to two million requests of all traces) until the object is gone; a run
+without one decodes its trace as it goes. Results are the same.
+"""
 Progress = Callable[[float, int], object]
 """Called from time to time with the share done (0 to 1) and the references served; an exception stops the run."""
 
@@ -164,16 +170,24 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else ""
 
 
-def simulate(scenario: Scenario, *, overrides: Sequence[str] = (), progress: Progress | None = None) -> Result:
+def simulate(
+    scenario: Scenario,
+    *,
+    overrides: Sequence[str] = (),
+    progress: Progress | None = None,
+    traces: Traces | None = None,
+) -> Result:
     """Run a scenario.
 
-    `overrides` are laid over it in order, each "a.b=value" as after `--set`.
+    `overrides` are laid over it in order, each "a.b=value" as after `--set`. Runs that are given the same `traces` read
+    a trace once.
 
     Raises:
         HeadstartError: The scenario, the trace or the device's profile is at fault.
     """
     source = source_of(scenario)
-    return Result.from_json(_core.simulate(**source, overrides=list(overrides), on_progress=progress))
+    text = _core.simulate(**source, overrides=list(overrides), on_progress=progress, traces=traces)
+    return Result.from_json(text)
 
 
 def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
@@ -181,12 +195,14 @@ def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
     return _core.explain(**source_of(scenario), overrides=list(overrides))
 
 
-def lower_bound(scenario: Scenario, *, overrides: Sequence[str] = ()) -> results.LowerBound:
+def lower_bound(
+    scenario: Scenario, *, overrides: Sequence[str] = (), traces: Traces | None = None
+) -> results.LowerBound:
     """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
 
     It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
     that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
     read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
     """
-    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides))
+    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides), traces=traces)
     return cast("results.LowerBound", json.loads(bound))

@@ -30,22 +30,44 @@ pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce
     }
 }
 
+/// Traces that several runs read: each is decoded and hashed once.
+#[pyclass(frozen, module = "headstart")]
+pub struct Traces(headstart_sim::Traces);
+
+#[pymethods]
+impl Traces {
+    #[new]
+    fn new() -> Self {
+        Self(headstart_sim::Traces::shared())
+    }
+}
+
+/// The scenario of a run that shares its trace through `traces`, if there are any.
+fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
+    let mut scenario = Scenario::read(source, overrides)?;
+    if let Some(traces) = traces {
+        scenario.traces = traces.get().0.clone();
+    }
+    Ok(scenario)
+}
+
 /// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
 /// returns the result as JSON. `on_progress(share_done, references)` is called now and then; the run stops with
 /// the exception that it raises, and on Ctrl-C.
 #[pyfunction]
-#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None))]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, traces=None))]
 pub fn simulate(
     py: Python<'_>,
     path: Option<PathBuf>,
     json: Option<String>,
     overrides: Vec<String>,
     on_progress: Option<Py<PyAny>>,
+    traces: Option<Py<Traces>>,
 ) -> PyResult<String> {
     let source = source(path, json);
     let mut raised: Option<PyErr> = None;
     let result = outside(py, described(&source, &overrides), || {
-        let scenario = Scenario::read(&source, &overrides)?;
+        let scenario = read(&source, &overrides, traces.as_ref())?;
         headstart_sim::simulate(&scenario, &mut |progress| {
             let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
             raised = outcome.err();
@@ -88,16 +110,17 @@ pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<Strin
 
 /// A lower bound on the elapsed time of the scenario under any policy, as JSON.
 #[pyfunction]
-#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), traces=None))]
 pub fn lower_bound(
     py: Python<'_>,
     path: Option<PathBuf>,
     json: Option<String>,
     overrides: Vec<String>,
+    traces: Option<Py<Traces>>,
 ) -> PyResult<String> {
     let source = source(path, json);
     let bound = outside(py, described(&source, &overrides), || {
-        headstart_sim::lower_bound(&Scenario::read(&source, &overrides)?)
+        headstart_sim::lower_bound(&read(&source, &overrides, traces.as_ref())?)
     })?;
     serde_json::to_string(&bound.map_err(to_python)?).map_err(to_python)
 }

@@ -27,4 +27,4 @@ pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
 pub use scenario::{schema, Scenario, Source};
 pub use simulate::{lower_bound, simulate};
-pub use workload::Places;
+pub use workload::{Places, Traces};

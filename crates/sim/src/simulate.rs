@@ -9,7 +9,6 @@ use headstart_device::{Device, Drive};
 use headstart_engine::Process;
 use headstart_policy::registry::{self, Context};
 use headstart_policy::{Disclosure, Hints};
-use headstart_trace::sha256_file;
 use headstart_types::{stream_seed, Block, Chunk, KeyError, Nanos, Think};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,8 +43,8 @@ fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report,
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
         Input::Trace(path, _) => {
-            let path = path.clone();
-            Some(thread::spawn(move || sha256_file(&path)))
+            let (path, traces) = (path.clone(), scenario.traces.clone());
+            Some(thread::spawn(move || traces.sha256(&path)))
         }
         _ => None,
     };

@@ -162,7 +162,7 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
     else:
         setting = dataclasses.replace(plan.settings[0], cache="100%")
         scenario, overrides = plan.run_of(Case(setting=setting, policy="demand"))
-        result = simulate(scenario, overrides=overrides, progress=in_time)
+        result = simulate(scenario, overrides=overrides, progress=in_time, traces=plan.traces)
         requests, references, blocks = result.requests, result.references, int(result.levels[0]["blocks"])
     if not references:
         raise HeadstartError(f"{section.get('trace', 'the workload')}: has no reads; allowed: a trace with reads")

@@ -141,7 +141,8 @@ class Runs:
                 tell()
                 scenario, overrides = self.plan.run_of(Case(setting=run.setting, policy=run.policy))
                 limit = [] if run.limit is None else [f"workload.limit={run.limit}"]
-                result = simulate(scenario, overrides=[*overrides, *limit, f"seed={run.seed}"], progress=tell)
+                laid = [*overrides, *limit, f"seed={run.seed}"]
+                result = simulate(scenario, overrides=laid, progress=tell, traces=self.plan.traces)
             except _OutOfTimeError:
                 self.given_up.add(run)
                 return None

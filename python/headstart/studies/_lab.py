@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from headstart import _core, temporary
 from headstart._environment import Folders
-from headstart.simulation import Result, simulate
+from headstart.simulation import Result, Traces, simulate
 from headstart.studies._rows import Row
 
 Scenario = Mapping[str, Any]
@@ -178,6 +178,7 @@ class Lab(Generic[T]):
             self._store = Store(self.folders.cache / self.kept.split()[0], self.kept)
         self._pool = concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count() or 1)
         self._cells: dict[str, Cell[T]] = {}
+        self._traces = Traces()
         self._pending: set[concurrent.futures.Future[T]] = set()
 
     def __enter__(self) -> Self:
@@ -233,10 +234,10 @@ class Lab(Generic[T]):
 
     def _run(self, scenario: Scenario, path: Path | None) -> T:
         if self._store is None or path is None:
-            return self.outcome.of(simulate(scenario))
+            return self.outcome.of(simulate(scenario, traces=self._traces))
         if (fields := self._store.get(path)) is not None:
             with contextlib.suppress(TypeError):  # Kept by another shape of outcome.
                 return self.outcome(**fields)
-        outcome = self.outcome.of(simulate(scenario))
+        outcome = self.outcome.of(simulate(scenario, traces=self._traces))
         self._store.put(path, dataclasses.asdict(outcome))
         return outcome

@@ -42,7 +42,7 @@ pub use workload::{
     Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,
 };
 
-use crate::Error;
+use crate::{Error, Traces};
 
 /// What to simulate, read and checked as far as that is possible without the trace.
 #[derive(Debug, Clone)]
@@ -65,6 +65,8 @@ pub struct Scenario {
     pub process: Option<ProcessKeys>,
     /// The scenario with every default in it.
     pub resolved: Table,
+    /// Traces that it shares with other runs; none, unless the caller gives it some.
+    pub traces: Traces,
     /// Whether it was written with `[[level]]`.
     in_levels: bool,
 }
@@ -153,7 +155,9 @@ impl Scenario {
             }
             resolved.insert("process".into(), table.into());
         }
-        let scenario = Self { seed, workload, cache, policy, lower, device, host, process, resolved, in_levels };
+        let traces = Traces::default();
+        let scenario =
+            Self { seed, workload, cache, policy, lower, device, host, process, resolved, traces, in_levels };
         scenario.fits_together()?;
         scenario.makes_a_program(actions)?;
         Ok(scenario)

@@ -1,5 +1,7 @@
 //! `addresses = "auto"`: by address where the trace fits on the device, compacted in chunks where it does not.
 
+use std::sync::Arc;
+
 use super::cutting::Cutter;
 use super::placing::Placing;
 use super::records::Opened;
@@ -18,9 +20,9 @@ use crate::Error;
 pub fn fitting(
     opened: &Opened,
     cutter: &Cutter,
-    found: Survey,
+    found: Arc<Survey>,
     place: impl Fn(Addresses, &Survey) -> Result<Placing, Error>,
-) -> Result<(Placing, Survey, Option<String>), Error> {
+) -> Result<(Placing, Arc<Survey>, Option<String>), Error> {
     let placing = place(Addresses::Error, &found)?;
     if !placing.is_limited() {
         return Ok((placing, found, None));

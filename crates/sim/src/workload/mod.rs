@@ -17,6 +17,7 @@ mod placing;
 mod records;
 mod references;
 mod room;
+mod shared;
 mod survey;
 mod thinking;
 
@@ -24,4 +25,5 @@ pub use cutting::RecordedThink;
 pub use ffs::group_header;
 pub use places::Places;
 pub use references::{References, KNOWN_REFERENCES_MAX};
+pub use shared::Traces;
 pub use thinking::Thinker;

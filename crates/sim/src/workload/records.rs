@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use headstart_trace::{
-    check_distinct, generate, open_with, Carries, GeneratorContext, Record, RecordReader, TraceError,
-};
+use headstart_trace::{check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, TraceError};
 use headstart_types::KeyError;
 use toml::Table;
 
+use super::shared::Traces;
 use crate::scenario::{BlockSize, Input, Processes, Scenario, Writes};
 use crate::Error;
 
@@ -20,6 +19,7 @@ const BATCH_BLOCKS_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Opened {
     source: Origin,
+    traces: Traces,
     seed: u64,
     block_bytes: u64,
     /// Blocks are the trace's own objects.
@@ -54,6 +54,7 @@ impl Opened {
         let dealer = count.filter(|_| keys.processes == Processes::Dealt).map(Dealer::new);
         Some(Self {
             source,
+            traces: scenario.traces.clone(),
             seed,
             block_bytes: keys.block_bytes(),
             objects: keys.block_size == BlockSize::Object,
@@ -71,6 +72,22 @@ impl Opened {
         self
     }
 
+    /// The same, decoded as it is read, whoever else reads it.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { traces: Traces::default(), ..self.clone() }
+    }
+
+    /// What other runs of the same trace share with this one; and the trace, if it is one.
+    #[must_use]
+    pub fn shared(&self) -> (&Traces, Option<&Path>) {
+        let path = match &self.source {
+            Origin::Trace { path, .. } => Some(path.as_path()),
+            Origin::Generator(..) => None,
+        };
+        (&self.traces, path)
+    }
+
     /// The records from the first on.
     ///
     /// # Errors
@@ -78,7 +95,7 @@ impl Opened {
     pub fn read(&self) -> Result<Records, Error> {
         let reader = match &self.source {
             Origin::Trace { path, format, request_bytes } => {
-                open_with(path, format, *request_bytes).map_err(|error| match error {
+                self.traces.open(path, format, *request_bytes).map_err(|error| match error {
                     TraceError::UnknownFormat { problem, allowed, .. } if format != "auto" => {
                         Error::Key(KeyError::new("workload.format", problem, allowed))
                     }

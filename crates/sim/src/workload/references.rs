@@ -194,7 +194,7 @@ impl References {
             _ => None,
         };
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
-        let found = if needed { survey(&opened, &cutter, distinct)? } else { Survey::default() };
+        let found = if needed { survey(&opened, &cutter, distinct)? } else { Arc::default() };
         let mut notes = Vec::new();
         let place = |addresses, found: &Survey| {
             Placing::try_new(keys, placement, addresses, &scenario.device, disk, found, scenario.seed)

@@ -1,6 +1,7 @@
 //! A first pass over the records: what must be known before the first reference.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use headstart_trace::{Carries, Record};
 use headstart_types::KeyError;
@@ -32,8 +33,14 @@ pub struct Survey {
 ///
 /// # Errors
 /// The trace is wrong somewhere.
-pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error> {
-    let mut records = opened.read()?;
+pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Arc<Survey>, Error> {
+    let (traces, path) = opened.shared();
+    traces.survey(path, || format!("{opened:?} {cutter:?} {collect}"), || look(opened, cutter, collect))
+}
+
+fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error> {
+    // What a reader says of its trace once it has read it, only one that decodes it says.
+    let mut records = opened.alone().read()?;
     let mut sizes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut found = Survey::default();
     let mut last: Option<Record> = None;
