@@ -11,7 +11,7 @@ from headstart.cli.app import DONE, MISTAKE, run
 from tests.conftest import ROOT
 
 COUNT = 2_000
-"""Scenarios: about 10 seconds on one core."""
+"""Scenarios: about 15 seconds on one core."""
 
 ACCEPTED_MIN = 0.4
 

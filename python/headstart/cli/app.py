@@ -4,9 +4,10 @@
 130 stopped by Ctrl-C; 141 the reader of our output has closed it.
 """
 
+import functools
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -79,7 +80,7 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             return _mistake(f'headstart: "{shown}" is not UTF-8; allowed: arguments and names of files in UTF-8')
     try:
-        status = commands(arguments, prog_name=name, standalone_mode=False)
+        status = _tree(commands)(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except InternalError as error:
         _mistake(f"headstart: {error}")
@@ -105,6 +106,12 @@ def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstar
             raise
         return _mistake(line)
     return status if isinstance(status, int) else DONE
+
+
+@functools.cache
+def _tree(commands: typer.Typer) -> Any:
+    """Return the commands as typer carries them out: built once, where many lines are run."""
+    return typer.main.get_command(commands)
 
 
 def _is_text(argument: str) -> bool:
