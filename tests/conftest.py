@@ -16,6 +16,9 @@ CSCOPE_1 = ROOT / "examples" / "traces" / "cscope1.csv.xz"
 GLIMPSE = ROOT / "examples" / "traces" / "glimpse.csv.xz"
 COMMAND = Path(sys.executable).with_name("headstart")
 
+DRAWING = {"--html", "--png", "--figures", "--plot"}
+"""Options that need the extra `report`."""
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -45,11 +48,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+def needs_report() -> None:
+    """Skip the test where the extra `report` is not installed."""
+    for library in ("altair", "vl_convert"):
+        pytest.importorskip(library, reason="it draws: pip install '.[report]'")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """The command in a process of its own, in an empty folder."""
+    """The command in a process of its own, in an empty folder. What would draw is skipped without the extra."""
 
     def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        if DRAWING & {str(each) for each in arguments}:
+            needs_report()
         words = [COMMAND, *arguments]
         return subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
 

@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from headstart.cli.app import app
-from tests.conftest import COMMAND, ROOT
+from tests.conftest import COMMAND, ROOT, needs_report
 
 REASONS = {
     "builds or installs": "the toolchain or a package index",
@@ -30,6 +30,7 @@ REASONS = {
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:^<!-- not run: ([^\n]*) -->\n+)?^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- not run:")
+DRAWN = re.compile(r"--(html|png|figures)\b")
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A file that the reader is told to write."""
 DRIVE = ROOT / "crates" / "device" / "profiles" / "seagate-cheetah-9lp.toml"
@@ -93,6 +94,8 @@ def test_every_mark_is_before_a_block_and_has_a_known_reason() -> None:
 def test_what_a_page_shows_runs(folder: Path, page: Path) -> None:
     paths = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": paths, "HEADSTART_CACHE": str(folder / "cache")}
+    if DRAWN.search("".join(block.text for block in blocks(page) if not block.reason)):
+        needs_report()
     for name, text in FILE.findall(page.read_text(encoding="utf-8")):
         (folder / name).write_text(text, encoding="utf-8")
     printed = ""

@@ -10,7 +10,8 @@ import pytest
 from tests.browser import WIDTHS, look
 from tests.conftest import COMMAND, ROOT, Run
 
-pytest.importorskip("altair")
+pytest.importorskip("altair", reason="it draws: pip install '.[report]'")
+pytest.importorskip("vl_convert", reason="it draws: pip install '.[report]'")
 
 POLICIES = "demand,linux,linux:read_ahead=512KiB,linux:read_ahead=2MiB,forestall"
 COMMANDS = {

@@ -10,7 +10,7 @@ import pytest
 
 import headstart
 from headstart import HeadstartError, profiling
-from tests.conftest import COMMAND, ROOT, Run
+from tests.conftest import COMMAND, ROOT, Run, needs_report
 from tests.machines import PATIENCE_S, emulated, mounts, sparse, wait_until
 from tests.test_bad_input import one_line
 
@@ -83,6 +83,7 @@ def test_a_device_without_an_arm_gets_a_profile_for_tune_alone(run: Run, tmp_pat
 
 @mounts
 def test_stopped_or_abandoned_it_leaves_nothing(run: Run, tmp_path: Path) -> None:
+    needs_report()
     run("list", "devices")
     with emulated(sparse(tmp_path / "image", IBM_BYTES), "ibm-36gb-10k") as (process, mount):
         disk = mount / "disk.img"

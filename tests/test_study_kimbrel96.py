@@ -25,6 +25,7 @@ from headstart.studies.kimbrel96._lab import Lab
 from headstart.studies.kimbrel96._outcome import Cell, Outcome
 from headstart.studies.kimbrel96._populations import Population
 from headstart.studies.kimbrel96._traces import STAND_INS, Traces, Workload, folders
+from tests.conftest import needs_report
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -199,6 +200,7 @@ def test_a_folder_of_traces_is_used(lab: Lab, programs: Path) -> None:
 
 @pytest.mark.parametrize("item", [f"figure{number}" for number in (2, 4, 6, 7, 9, 10)])
 def test_figures_draw_what_their_rows_say(lab: Lab, programs: Path, item: str) -> None:
+    needs_report()
     lab.traces = Traces(lab, {"programs": [programs], "buffer-cache": []})
     steps = kimbrel96.STUDY.steps[item](lab)
     rows = [each for each in finished(lab, steps) if each.ours is not None]

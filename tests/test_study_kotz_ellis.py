@@ -14,7 +14,7 @@ from headstart.studies._rows import VERDICTS
 from headstart.studies.kotz_ellis import STUDY, _causes, _charts, _reads, _sensitivity, _sweeps, _totals
 from headstart.studies.kotz_ellis._matrix import CASES, PINNED, Case, Pair, Variant
 from headstart.studies.kotz_ellis._outcome import Interval, Outcome
-from tests.conftest import Run
+from tests.conftest import Run, needs_report
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -201,6 +201,7 @@ def test_an_item_for_real() -> None:
 
 
 def test_figures_are_drawn() -> None:
+    needs_report()
     charts: dict[str, Any] = {}
     STUDY.run(["figure8", "matrix"], quiet, charts.__setitem__)
     assert set(charts) == {"figure8"}

@@ -32,6 +32,7 @@ from headstart.studies.li07 import (
 from headstart.studies.li07 import _published as paper
 from headstart.studies.li07._outcome import Outcome
 from headstart.studies.li07._system import Case, Runs
+from tests.conftest import needs_report
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -83,6 +84,7 @@ def test_the_adversary_by_hand() -> None:
 
 
 def test_figure_4_measures_what_is_printed() -> None:
+    needs_report()
     pictures: dict[str, Any] = {}
     by = verdicts(STUDY.run(["figure4"], quiet, pictures.__setitem__))
     published = [verdict for verdict in by.values() if verdict != "not published"]
@@ -225,6 +227,7 @@ FIGURES = ("figure6", "figure7", "figure8", "figure9", "figure10", "figure11", "
 
 @pytest.mark.usefixtures("few")
 def test_every_figure_runs_and_is_drawn() -> None:
+    needs_report()
     pictures: dict[str, Any] = {}
     rows = STUDY.run([*FIGURES, "summary"], quiet, pictures.__setitem__)
     assert tuple(pictures) == FIGURES

@@ -13,6 +13,7 @@ from headstart.studies.shriver99 import STUDY, _charts, _compared, _figures, _gr
 from headstart.studies.shriver99 import _platform as platform
 from headstart.studies.shriver99 import _published as paper
 from headstart.studies.shriver99._runs import Pair
+from tests.conftest import needs_report
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -153,6 +154,7 @@ def test_the_grids_distribution_is_of_its_errors() -> None:
 
 @pytest.mark.parametrize("draw", [_charts.figure, _charts.grid])
 def test_charts_show_both_sides(draw: Callable[[list[Pair]], Any]) -> None:
+    needs_report()
     made_up = [Pair(series, x, 2.0, 3.0) for series in ("1", "2") for x in ("1", "2")]
     text = svg(draw(made_up))
     assert "by the equations" in text

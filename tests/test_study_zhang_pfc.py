@@ -27,7 +27,7 @@ from headstart.studies._rows import VERDICTS, Row
 from headstart.studies.zhang_pfc import STUDY, _causes, _findings, _matrix, _sensitivity, _tables, _workloads
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._outcome import Outcome
-from tests.conftest import COMMAND
+from tests.conftest import COMMAND, needs_report
 
 
 def quiet(_text: str, _share: float) -> None:
@@ -72,6 +72,7 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
 
 
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
+    needs_report()
     pictures: dict[str, Any] = {}
     rows = STUDY.run([], quiet, pictures.__setitem__, folders=Folders(cache=tmp_path / "cache"))
     assert list(dict.fromkeys(row.item for row in rows)) == list(load("zhang-pfc").items)
@@ -123,6 +124,7 @@ PICTURED = {
 
 
 def test_bars_are_what_the_rows_say(traces: Path) -> None:
+    needs_report()
     pictures: dict[str, Any] = {}
     rows = STUDY.run(["figure4", "figure6"], quiet, pictures.__setitem__)
     values = json.dumps(pictures["figure4"].to_dict())
@@ -138,6 +140,7 @@ def test_bars_are_what_the_rows_say(traces: Path) -> None:
 
 
 def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_report()
     monkeypatch.setattr(_workloads, "folders", lambda _traces: [tmp_path])
     pictures: dict[str, Any] = {}
     rows = STUDY.run([], quiet, pictures.__setitem__)
@@ -428,6 +431,7 @@ def command(*words: str, traces: Path, cache: Path) -> tuple[list[str], dict[str
 
 
 def test_the_command_writes_json_and_a_page(traces: Path, tmp_path: Path) -> None:
+    needs_report()
     page = tmp_path / "page.html"
     words, env = command("figure6", "table1", "--json", "-", "--html", str(page), traces=traces, cache=tmp_path / "c")
     done = subprocess.run(words, env=env, capture_output=True, text=True, cwd=tmp_path, check=False)

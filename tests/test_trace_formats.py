@@ -10,7 +10,6 @@ import headstart
 from tests.conftest import Run
 
 
-
 def recording() -> bytes:
     """Return a recording as docs/hints-format.md has it: pages 0 and 2 of a file, half a second apart."""
     about = {"command": ["x"], "folder": "/", "recorded_at_s": 1, "elapsed_ns": 1, "exit_status": 0, "kernel": "6"}
