@@ -20,6 +20,8 @@ pub enum What {
     Fetched(Nanos),
     /// The block needed no fetch.
     Allocated,
+    /// The block was to be prefetched, and was there already: not by the level's doing, so that it is no prefetch.
+    Unneeded,
     /// The block has been written.
     Written,
 }

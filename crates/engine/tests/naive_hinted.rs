@@ -267,6 +267,7 @@ impl Policy for Naive {
                 self.owed.retain(|block| now.absent[*block as usize]);
                 self.pay(&mut now);
             }
+            Event::Skipped { .. } => panic!("processes of a simulation reference what they say"),
             Event::Idle { .. } => panic!("only parallel programs have idle processors"),
             Event::Arrived { block, disk, service } => {
                 self.touch(block);

@@ -2,10 +2,12 @@
 //!
 //! Beside `headstart-sim` on `headstart-engine`: what is decided is decided by the same code in both. There are
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
-//! [`profile`](mod@profile), which measures a device by reading it, and [`tune`], which sets a real device's read-ahead.
+//! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead, and
+//! [`hints`], which runs a command while what it is going to read is prefetched.
 
 mod clock;
 pub mod emulate;
+pub mod hints;
 mod openmetrics;
 pub mod parallel;
 mod path_error;

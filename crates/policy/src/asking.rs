@@ -282,7 +282,7 @@ impl Policy for Asking {
             }
             Event::Decide => self.retry_owed(&mut round),
             // It prefetches when asked, at no cost.
-            Event::Idle { .. } => {}
+            Event::Idle { .. } | Event::Skipped { .. } => {}
         }
     }
 

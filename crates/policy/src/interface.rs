@@ -191,6 +191,14 @@ pub enum Event {
         /// The blocks are going to be written whole: nothing is read ahead behind them.
         write: bool,
     },
+    /// The reference of `block` that was expected at `position` will not come, or comes at another time: hosts that only
+    /// watch a process say so where it has gone another way. The block may be resident, absent or in flight.
+    Skipped {
+        /// The reference.
+        position: Position,
+        /// Its block.
+        block: Block,
+    },
     /// Step (3): the processor of `process` has nothing to do and could take on a prefetch action. The answer is one
     /// fetch at most; a policy whose prefetching costs no processor time gives none.
     Idle {

@@ -299,6 +299,29 @@ impl Level {
         }
     }
 
+    /// The reference of `block` that the policy expects at `position` will not come, or comes out of turn.
+    pub fn skip(&mut self, now: Nanos, position: Position, block: Block, space: &dyn Space) {
+        self.meet(block, space);
+        self.changed = true;
+        self.tell(now, Event::Skipped { position, block }, space);
+    }
+
+    /// From now on the level has `more` frames more. Its policy has been built for as many as there will ever be.
+    pub fn grow(&mut self, more: u32) {
+        self.frames += more;
+        self.free += more;
+        self.changed = true;
+    }
+
+    /// The prefetch of `block`, on its way, was not needed and is not one: it is no longer counted.
+    pub fn take_back(&mut self, block: Block) {
+        let state = self.blocks[block.index()];
+        if state.is_in_flight() && state.is_unused_prefetch() {
+            self.counts.prefetches -= 1;
+            self.blocks[block.index()] = state.used();
+        }
+    }
+
     /// A coordinator wants `block` out first, whatever the policy would choose. Nothing where it is not resident.
     pub fn make_first_victim(&mut self, block: Block) {
         if self.state(block).is_evictable() {

@@ -239,6 +239,11 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 self.service = None;
             }
             What::Allocated => self.arrived(now, tier, ended.block, ended.disk, None),
+            What::Unneeded => {
+                self.tiers[tier].level.take_back(ended.block);
+                self.arrived(now, tier, ended.block, ended.disk, None);
+                self.finish_requests(now);
+            }
             What::Written => {
                 let mut cost = Nanos::ZERO;
                 let mut below = self.tiers[tier].below;

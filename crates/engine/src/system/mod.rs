@@ -25,7 +25,7 @@ mod supply;
 mod writers;
 
 use headstart_policy::Space;
-use headstart_types::Nanos;
+use headstart_types::{Block, Nanos, Position};
 
 pub use actions::Actions;
 pub use clients::{Client, Found, Reads};
@@ -34,6 +34,7 @@ pub use program::Parallel;
 pub use supply::{Cursor, NoSupply, Supply};
 
 use crate::devices::Devices;
+use crate::level::{Ask, Looked};
 use crate::responses::Responses;
 use crate::stack::{Stack, Told};
 use arrivals::Arrivals;
@@ -294,6 +295,21 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub fn turn(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
         self.complete(now);
         self.act_all::<false>(now, due)
+    }
+
+    /// A process that the host only watches has referenced what `ask` says, of level `tier`: at an instant that
+    /// [`System::turn`] has begun. Without a fetch of its own: the host ends orders of kind [`Kind::Demand`](crate::Kind) at once.
+    pub fn observe(&mut self, now: Nanos, tier: usize, ask: &Ask<'_>) -> Looked {
+        let (level, space, mut down) = self.stack.at(tier);
+        let looked = level.request(now, ask, space, &mut down);
+        self.follow::<false>(now, tier, looked.issued);
+        looked
+    }
+
+    /// The process will not reference `block` at `position`, as level `tier` expects.
+    pub fn skip(&mut self, now: Nanos, tier: usize, position: Position, block: Block) {
+        let (level, space, _) = self.stack.at(tier);
+        level.skip(now, position, block, space);
     }
 
     /// Step (1).

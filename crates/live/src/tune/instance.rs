@@ -149,7 +149,7 @@ impl Drop for Instance {
 }
 
 /// Removes the instances of processes that have ended. The kernel refuses to remove one in use.
-pub(super) fn sweep(roots: &Roots) {
+pub(crate) fn sweep(roots: &Roots) {
     for entry in fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten() {
         if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {
             let _ = fs::remove_dir(entry.path());

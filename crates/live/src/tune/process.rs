@@ -18,7 +18,7 @@ pub struct Process {
 
 impl Process {
     /// This one. Without a procfs it has no start.
-    pub(super) fn own(roots: &Roots) -> Self {
+    pub(crate) fn own(roots: &Roots) -> Self {
         let pid = std::process::id();
         Self { pid, start_ticks: start_ticks(roots, pid).unwrap_or(0) }
     }

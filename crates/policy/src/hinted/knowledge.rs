@@ -144,6 +144,26 @@ impl Knowledge {
     #[inline]
     pub(super) fn served(&mut self, position: Position, block: Block, view: &View<'_>) {
         self.residents.served(position, block);
+        self.disclose(view);
+    }
+
+    /// The reference of `block` at `position` will not come.
+    pub(super) fn skipped(&mut self, position: Position, block: Block, view: &View<'_>) {
+        let state = view.state(block);
+        if state.is_absent() && self.expects(position, block) {
+            self.missing.remove(position);
+        }
+        if let Some(next) = self.residents.skipped(position, block, state.is_resident()) {
+            if state.is_absent() && next != NEVER {
+                self.losses[self.missing.insert(next).index()].note(next);
+            }
+        }
+        self.disclose(view);
+    }
+
+    /// Takes in what may be known at the cursor.
+    #[inline]
+    fn disclose(&mut self, view: &View<'_>) {
         let (missing, losses) = (&mut self.missing, &mut self.losses);
         self.residents.disclose(|block, at| {
             if view.state(block).is_absent() {

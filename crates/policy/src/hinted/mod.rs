@@ -170,6 +170,7 @@ impl<S: Strategy> Policy for Hinted<S> {
                     self.pay(view, fetches);
                 }
             }
+            Event::Skipped { position, block } => self.knowledge.skipped(position, block, view),
             // It prefetches when it decides, at no cost.
             Event::Idle { .. } => {}
             Event::Arrived { block, disk, service } => {

@@ -143,21 +143,46 @@ impl Residents {
             self.unknown.move_to_back(0, block);
         } else if at == position {
             self.forget(position);
-            let mut next = self.next[position as usize];
-            while self.is_early(next) {
-                next = self.next[next as usize];
-            }
-            self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
+            self.look_further(position, block);
             self.insert(block);
         }
         self.advance(position);
+    }
+
+    /// `block`, resident or not, will not be referenced at `position`. Returns its next use where that has changed.
+    pub fn skipped(&mut self, position: Position, block: Block, resident: bool) -> Option<Position> {
+        let expected = self.next_use[block.index()] == position;
+        if expected {
+            if resident {
+                self.forget(position);
+            }
+            self.look_further(position, block);
+            if resident {
+                self.insert(block);
+            }
+        }
+        self.advance(position);
+        expected.then(|| self.next_use[block.index()])
+    }
+
+    /// The next use of `block` is one after `position`.
+    #[inline]
+    fn look_further(&mut self, position: Position, block: Block) {
+        let mut next = self.next[position as usize];
+        while self.is_early(next) {
+            next = self.next[next as usize];
+        }
+        self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
     }
 
     /// `position` has been served: the cursor moves on, or remembers it.
     #[inline]
     fn advance(&mut self, position: Position) {
         if position != self.cursor {
-            self.early.insert(position);
+            // One that has been skipped may come all the same.
+            if position > self.cursor {
+                self.early.insert(position);
+            }
             return;
         }
         self.cursor += 1;

@@ -1,0 +1,78 @@
+//! How many bytes may be prefetched and not yet used: a quarter of the memory that is free for it.
+
+use std::fs;
+use std::path::Path;
+
+/// Share of what is free.
+const SHARE: u64 = 4;
+/// At least so much, if so much is allowed at all.
+const BYTES_MIN: u64 = 1 << 20;
+
+/// The budget of this process, by what the system says is available and by what the limits of its control groups leave.
+#[must_use]
+pub fn default_budget(proc: &Path, cgroups: &Path) -> u64 {
+    let available = available(&fs::read_to_string(proc.join("meminfo")).unwrap_or_default());
+    let groups = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let left = groups.lines().filter_map(|line| left_of(cgroups, line)).min();
+    (available.unwrap_or(u64::MAX).min(left.unwrap_or(u64::MAX)) / SHARE).max(BYTES_MIN)
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// What the limits of a group and of those above it leave: the limit less what cannot be given back. `line` is one of
+/// /proc/self/cgroup, "0::/a/b" or "9:memory:/a/b".
+fn left_of(cgroups: &Path, line: &str) -> Option<u64> {
+    let mut fields = line.splitn(3, ':');
+    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let (root, limit, usage) = if controllers.is_empty() {
+        (cgroups.to_owned(), "memory.max", "memory.current")
+    } else if controllers.split(',').any(|each| each == "memory") {
+        (cgroups.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+    } else {
+        return None;
+    };
+    let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let left = |folder: &Path| {
+        let limit = number(&folder.join(limit))?;
+        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let file = stat.lines().find_map(|line| line.strip_prefix("file ").or_else(|| line.strip_prefix("cache ")));
+        // The page cache of the group makes way for what is prefetched.
+        let held = number(&folder.join(usage))?.saturating_sub(file.and_then(|file| file.parse().ok()).unwrap_or(0));
+        Some(limit.saturating_sub(held))
+    };
+    let own = root.join(path.trim_start_matches('/'));
+    own.ancestors().take_while(|folder| folder.starts_with(&root)).filter_map(left).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_what_is_available_and_what_limits_leave() {
+        let folder = std::env::temp_dir().join(format!("headstart-budget-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("there is room");
+            fs::write(path, text).expect("there is room");
+        };
+        write("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable:   400000 kB\n");
+        write("proc/self/cgroup", "0::/a/b\n");
+        let budget = || default_budget(&folder.join("proc"), &folder.join("cgroup"));
+        assert_eq!(budget(), (400_000 << 10) / 4);
+        // 64 MiB, 20 of them taken, 8 of these by the page cache; the group below has no limit.
+        write("cgroup/a/memory.max", "67108864\n");
+        write("cgroup/a/memory.current", "20971520\n");
+        write("cgroup/a/memory.stat", "anon 1\nfile 8388608\n");
+        write("cgroup/a/b/memory.max", "max\n");
+        assert_eq!(budget(), (52 << 20) / 4);
+        write("proc/self/cgroup", "9:memory:/c\n1:name=systemd:/c\n");
+        write("cgroup/memory/c/memory.limit_in_bytes", "2097152");
+        write("cgroup/memory/c/memory.usage_in_bytes", "1048576");
+        assert_eq!(budget(), 1 << 20);
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+}

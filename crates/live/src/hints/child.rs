@@ -1,0 +1,118 @@
+//! The command: started so that the kernel follows it from its first instruction, and left to itself.
+//!
+//! It is a child in the same process group, so that a terminal's signals reach it as they would without us; it is not killed when
+//! we are. Signals that another process sends to us are handed on.
+
+#![allow(unsafe_code)]
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Signals that are handed on where another process has sent them. Those of a terminal reach the command itself.
+const HANDED_ON: [libc::c_int; 7] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
+
+/// The command that gets them; 0: none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// How the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// By itself.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let child = CHILD.load(Ordering::SeqCst);
+    // SAFETY: the kernel gives a handler of this kind a valid `info`; kill is safe in a handler.
+    unsafe {
+        // What the kernel sends (a terminal's Ctrl-C) goes to the whole group.
+        if child > 0 && (*info).si_code <= 0 {
+            libc::kill(child, signal);
+        }
+    }
+}
+
+/// From now on signals go to the command. Those that were ignored stay ignored, for it too.
+fn hand_on_signals() {
+    for signal in HANDED_ON {
+        // SAFETY: both structures are zero, which is a valid value, or written by the call; the handler has the form that SA_SIGINFO wants.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut old);
+            if old.sa_sigaction == libc::SIG_IGN {
+                continue;
+            }
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = hand_on as *const () as usize;
+            new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &raw const new, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Writes the number of this process, without memory of its own: between fork and exec.
+fn write_own_number(fd: RawFd) -> io::Result<()> {
+    let mut digits = [0u8; 10];
+    let (mut at, mut left) = (digits.len(), std::process::id());
+    while at == digits.len() || left > 0 {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+    }
+    write(fd, &digits[at..])
+}
+
+fn write(fd: RawFd, text: &[u8]) -> io::Result<()> {
+    // SAFETY: `text` is as long as it says.
+    let written = unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
+    if written < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Starts the command. `followed`: where it writes its number, and 1 after that, before it begins.
+///
+/// # Errors
+/// There is no such program, or it cannot be run.
+pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Result<Child> {
+    let mut words = command.iter();
+    let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut child = Command::new(program);
+    child.args(words);
+    // SAFETY: what runs between fork and exec only makes system calls.
+    unsafe {
+        child.pre_exec(move || {
+            // Python ignores these, which the command would inherit.
+            for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            if let Some((number, on)) = followed {
+                // Without it the command runs all the same, unseen.
+                let _ = write_own_number(number).and_then(|()| write(on, b"1"));
+            }
+            Ok(())
+        });
+    }
+    hand_on_signals();
+    let child = child.spawn()?;
+    CHILD.store(child.id() as i32, Ordering::SeqCst);
+    Ok(child)
+}
+
+/// Waits for the end of the command, which need not have come.
+///
+/// # Errors
+/// As the system says.
+pub fn wait(child: &mut Child) -> io::Result<Status> {
+    let status = child.wait()?;
+    CHILD.store(0, Ordering::SeqCst);
+    Ok(status.code().map_or_else(|| Status::Signal(status.signal().unwrap_or(libc::SIGKILL)), Status::Code))
+}

@@ -1,0 +1,101 @@
+//! When prefetching is to stop: it is not used, cannot be, or cannot help.
+
+use super::disk::Why;
+
+/// Pages of stale files, as a share of all that were looked at, from which on the hints as a whole are stale.
+const STALE_SHARE: f64 = 0.5;
+/// Pages looked at before a share is one.
+const LOOKED_MIN: u64 = 256;
+/// Share of pages that were in the page cache already from which on there is nothing to gain.
+const CACHED_SHARE: f64 = 0.98;
+const CACHED_LOOKED_MIN: u64 = 2048;
+/// Prefetched pages that the command has gone past unused, for each one that it has used.
+const PASSED_PER_USED: u64 = 3;
+/// References to pages that hints name before the hints are confirmed, and for each at most so many to others.
+const MATCHED_MIN: u64 = 32;
+const FOREIGN_PER_MATCHED: u64 = 4;
+/// References to pages that no hint names, while the frames are full of what is not used.
+const FOREIGN_MAX: u64 = 4096;
+
+/// What has been seen so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Pages read into the page cache.
+    pub read: u64,
+    /// Pages that were there already.
+    pub cached: u64,
+    /// Pages of holes.
+    pub hole: u64,
+    /// Pages of files that have changed or gone.
+    pub stale: u64,
+    /// References to pages that hints name.
+    pub matched: u64,
+    /// References to pages that no hint names.
+    pub foreign: u64,
+}
+
+impl Seen {
+    /// Adds pages that need not be read.
+    pub fn unneeded(&mut self, why: Why, pages: u64) {
+        match why {
+            Why::Cached => self.cached += pages,
+            Why::Hole => self.hole += pages,
+            Why::Stale => self.stale += pages,
+        }
+    }
+
+    /// Whether the command does what the hints say, as far as can be seen. References to metadata cannot: what has been
+    /// prefetched of it counts as used from then on.
+    #[must_use]
+    pub fn confirmed(&self) -> bool {
+        self.matched >= MATCHED_MIN && self.foreign <= FOREIGN_PER_MATCHED * self.matched
+    }
+
+    fn looked(&self) -> u64 {
+        self.read + self.cached + self.hole + self.stale
+    }
+}
+
+/// Why prefetching stops, if it has to. `passed`: prefetched pages that the command has gone past; `full`: every frame holds a prefetched
+/// page that is not used; `frames_min`: frames of the start.
+#[must_use]
+pub fn why_stop(seen: &Seen, (used, passed, full): (u64, u64, bool), frames_min: u64) -> Option<&'static str> {
+    let looked = seen.looked();
+    let share = |part: u64| part as f64 / looked.max(1) as f64;
+    if looked >= LOOKED_MIN && share(seen.stale) > STALE_SHARE {
+        return Some("the hints are stale: their files have changed");
+    }
+    if looked >= CACHED_LOOKED_MIN && share(seen.cached) >= CACHED_SHARE {
+        return Some("there is nothing to prefetch: the pages are in the page cache");
+    }
+    let unused = passed >= frames_min && passed > PASSED_PER_USED * used;
+    if unused || (full && seen.foreign >= FOREIGN_MAX) {
+        return Some("what was prefetched is not used");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_by_hand() {
+        let none = Seen::default();
+        assert_eq!(why_stop(&none, (0, 0, false), 512), None);
+        let stale = Seen { read: 100, stale: 200, ..none };
+        assert!(why_stop(&stale, (0, 0, false), 512).is_some_and(|why| why.contains("stale")));
+        assert_eq!(why_stop(&Seen { read: 200, stale: 200, ..none }, (0, 0, false), 512), None);
+        assert!(Seen { matched: 32, foreign: 128, ..none }.confirmed());
+        assert!(!Seen { matched: 31, ..none }.confirmed() && !Seen { matched: 32, foreign: 129, ..none }.confirmed());
+        let cached = Seen { read: 20, cached: 3000, ..none };
+        assert!(why_stop(&cached, (0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
+        // 512 pages went by unused: fine with 171 that were used, not with 170.
+        let read = Seen { read: 2000, ..none };
+        assert_eq!(why_stop(&read, (171, 512, false), 512), None);
+        assert!(why_stop(&read, (170, 512, false), 512).is_some_and(|why| why.contains("not used")));
+        let foreign = Seen { read: 512, foreign: 4096, ..none };
+        assert_eq!(why_stop(&foreign, (0, 0, false), 512), None);
+        assert!(why_stop(&foreign, (0, 0, true), 512).is_some_and(|why| why.contains("not used")));
+    }
+}

@@ -1,0 +1,49 @@
+//! What a recording says, as `run` needs it: files, and ranges of their pages in the order in which they were read.
+
+use std::path::PathBuf;
+
+/// Bytes of a page: the unit of everything here.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// A file as it was when its reads were recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HintedFile {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Device and inode by which the kernel's traces name its pages. Those of a block device have the inode that is its number.
+    pub identity: (u64, u64),
+    /// A block device: its pages are metadata of the file system on it.
+    pub is_device: bool,
+    /// Bytes; of a regular file.
+    pub size: Option<u64>,
+    /// Time of the last change in ns since 1970; of a regular file.
+    pub mtime_ns: Option<i128>,
+}
+
+/// Pages of one file, read one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HintedRange {
+    /// Which file.
+    pub file: u32,
+    /// First page.
+    pub first: u64,
+    /// How many.
+    pub count: u32,
+}
+
+/// A recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HintList {
+    /// The files.
+    pub files: Vec<HintedFile>,
+    /// What was read, in order; a page may come again.
+    pub ranges: Vec<HintedRange>,
+    /// How long the recorded run took in ns; zero where it is not known.
+    pub elapsed_ns: u64,
+}
+
+/// The kernel's number of a device as its traces have it: major and minor number.
+#[must_use]
+pub fn device_number(major: u64, minor: u64) -> u64 {
+    (major << 20) | minor
+}

@@ -1,0 +1,263 @@
+//! The machine around a command that is only watched: one level, whose frames are the bytes prefetched and not yet used, under a hinted
+//! policy (`headstart_engine`). References come as the kernel traces them; fetches that the policy wants go to the disks' threads.
+//!
+//! Three things differ from a process that the machine plays itself:
+//!
+//! - A reference has happened when it is seen: what it missed has been fetched by the kernel. A demand fetch ends at once.
+//! - A command and its children read in an order that is nearly the recorded one. The hints are therefore shared, as those of several
+//!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
+//! - Trust grows: the level starts with few frames, and gets [`GROWTH`] for each prefetched page that is used, up to
+//!   the budget. What wrong hints cost is bounded by the frames of the start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use headstart_engine::{
+    Ask, Counts, Devices, Ended, From, Kind, Level, Manner, NoSupply, Order, Stack, System, Tier, What,
+};
+use headstart_policy::readahead::Asked;
+use headstart_policy::registry::{replacement, Context, PolicyRow};
+use headstart_policy::{Hints, Space};
+use headstart_types::{Block, Disk, KeyError, Nanos, Position, Program};
+use toml::Table;
+
+use super::universe::Universe;
+
+/// References beyond a position before it is skipped.
+const SLACK: u32 = 256;
+/// Frames gained for each prefetched page that is used.
+const GROWTH: u32 = 4;
+/// A policy divides think times by the processes that share its hints; these stand for all.
+const PROCESSES: u64 = 2;
+
+/// What the machine is built from, beside the pages.
+#[derive(Clone)]
+pub struct Setting {
+    /// The policy.
+    pub row: &'static PolicyRow,
+    /// Its keys.
+    pub keys: Table,
+    /// Frames at the start, at least 1.
+    pub frames_min: u32,
+    /// Frames at most: the budget.
+    pub frames_max: u32,
+    /// How many disks there are.
+    pub disks: usize,
+    /// What a disk typically takes for a page.
+    pub service: Nanos,
+    /// Mean time between two references of the recorded run.
+    pub think: Nanos,
+}
+
+/// What is between the machine and the disks.
+#[derive(Debug, Default)]
+struct Mailbox {
+    orders: Vec<Block>,
+    ended: VecDeque<Ended>,
+}
+
+impl Devices<Universe> for Mailbox {
+    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &Universe) {
+        if order.kind == Kind::Prefetch {
+            self.orders.extend_from_slice(order.blocks);
+            return;
+        }
+        let ended =
+            |block: &Block| Ended { level: from.level, block: *block, disk: space.disk(*block), what: What::Allocated };
+        self.ended.extend(order.blocks.iter().map(ended));
+    }
+
+    fn start(&mut self, _now: Nanos) {}
+
+    fn next_event(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn ended(&mut self, _now: Nanos, _space: &Universe) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+}
+
+/// A machine for one command.
+pub struct Machine {
+    system: System<Mailbox, Universe, NoSupply>,
+    /// By block: whether it has been referenced; whether its position is over, by that or by being skipped.
+    referenced: Vec<bool>,
+    over: Vec<bool>,
+    /// The lowest position that is not over, and how many references have been seen beyond it.
+    lowest: u32,
+    beyond: u32,
+    frames_max: u32,
+    /// Prefetched pages that were used when frames were last added.
+    used: u64,
+    /// Positions of prefetched blocks that were skipped and are still unused.
+    skipped_unused: u64,
+    last_reference: Nanos,
+}
+
+impl Machine {
+    /// At time zero.
+    ///
+    /// # Errors
+    /// A key of the policy, or one that does not work with shared hints.
+    pub fn try_new(setting: Setting, universe: Universe) -> Result<Self, KeyError> {
+        let blocks: Arc<[Block]> = (0..universe.blocks() as u32).map(Block).collect();
+        let references = blocks.len() as Position;
+        let disk_of: Vec<Disk> = universe.disks().collect();
+        let program = Program {
+            blocks: blocks.clone(),
+            string_ends: [references].into(),
+            portion_ends: [references].into(),
+            string_of: vec![0; PROCESSES as usize].into(),
+            regular: false,
+        };
+        let context = Context {
+            frames: setting.frames_max,
+            disks: setting.disks,
+            disk_of: disk_of.clone().into(),
+            hints: Some(Arc::new(Hints::all(blocks))),
+            program: Some(Arc::new(program)),
+            nominal_service: setting.service,
+            uniform: false,
+            mean_compute: setting.think,
+            constant_compute: false,
+            ..Context::plain(replacement("lru")?, setting.frames_max, Vec::new(), disk_of.len())
+        };
+        let policy = setting.row.build(setting.keys, &context)?;
+        let frames = setting.frames_min.min(setting.frames_max);
+        let level = Level::new(policy, frames, &[], &disk_of, setting.disks);
+        let pages = disk_of.len();
+        let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
+        let manner = Manner { whole: true, open: true, write_delay: None };
+        let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
+        Ok(Self {
+            system,
+            referenced: vec![false; pages],
+            over: vec![false; pages],
+            lowest: 0,
+            beyond: 0,
+            frames_max: setting.frames_max,
+            used: 0,
+            skipped_unused: 0,
+            last_reference: Nanos::ZERO,
+        })
+    }
+
+    /// Where blocks lie.
+    #[must_use]
+    pub fn universe(&self) -> &Universe {
+        &self.system.stack.space
+    }
+
+    /// Frames by now.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        self.level().frames()
+    }
+
+    fn level(&self) -> &Level {
+        &self.system.stack.tiers[0].level
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        self.level().counts()
+    }
+
+    /// Prefetched pages that the command has gone past without using them.
+    #[must_use]
+    pub fn passed_unused(&self) -> u64 {
+        self.skipped_unused
+    }
+
+    /// Whether every position is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.lowest as usize == self.over.len()
+    }
+
+    /// Whether the level has no frame for another prefetch but those of unused ones.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let counts = self.counts();
+        let unused = counts.prefetches - counts.prefetches_used;
+        unused >= u64::from(self.level().frames())
+    }
+
+    /// Whether `block` has been referenced.
+    #[must_use]
+    pub fn is_referenced(&self, block: Block) -> bool {
+        self.referenced[block.index()]
+    }
+
+    /// The command has referenced `block`, for the first time.
+    pub fn observe(&mut self, now: Nanos, block: Block) {
+        if std::mem::replace(&mut self.referenced[block.index()], true) {
+            return;
+        }
+        let skipped_before = self.over[block.index()];
+        let was_unused = self.level().state(block).is_unused_prefetch();
+        self.skipped_unused -= u64::from(skipped_before && was_unused);
+        let (file, first) = self.universe().place(block);
+        let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
+        self.last_reference = now;
+        let asked = Asked { file, first, count: 1, client: 0 };
+        let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: block.0, compute };
+        self.system.observe(now, 0, &ask);
+        if !skipped_before {
+            self.over[block.index()] = true;
+            self.beyond += 1;
+            self.advance(now);
+        }
+    }
+
+    /// Skips what has been overtaken.
+    fn advance(&mut self, now: Nanos) {
+        while let Some(over) = self.over.get_mut(self.lowest as usize) {
+            if *over {
+                self.beyond -= u32::from(self.referenced[self.lowest as usize]);
+            } else if self.beyond > SLACK {
+                *over = true;
+                let block = Block(self.lowest);
+                self.skipped_unused += u64::from(self.level().state(block).is_unused_prefetch());
+                self.system.skip(now, 0, self.lowest, block);
+            } else {
+                break;
+            }
+            self.lowest += 1;
+        }
+    }
+
+    /// `block` has been fetched, at the cost of `service`; `None`: it needed no fetch.
+    pub fn fetched(&mut self, block: Block, service: Option<Nanos>) {
+        let what = service.map_or(What::Unneeded, What::Fetched);
+        let disk = self.universe().disk(block);
+        self.system.stack.devices.ended.push_back(Ended { level: 0, block, disk, what });
+    }
+
+    /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`.
+    pub fn turn(&mut self, now: Nanos, orders: &mut Vec<Block>) {
+        loop {
+            self.grow();
+            let Ok(()) = self.system.turn(now, &[]);
+            let devices = &mut self.system.stack.devices;
+            orders.append(&mut devices.orders);
+            if devices.ended.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Adds frames for the prefetches that have been used since it last did.
+    fn grow(&mut self) {
+        let used = self.counts().prefetches_used;
+        let earned = (used - self.used).saturating_mul(u64::from(GROWTH));
+        self.used = used;
+        let room = self.frames_max.saturating_sub(self.level().frames());
+        let more = u32::try_from(earned).unwrap_or(u32::MAX).min(room);
+        if more > 0 {
+            self.system.stack.tiers[0].level.grow(more);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Hints, live: a command runs while what a recorded run of it has read is prefetched into the page cache.
+//!
+//! ```text
+//! command --- tracefs ---> references ---> machine (level + hinted policy) ---> orders ---> disks' threads ---> page cache
+//!                                             ^                                                  |
+//!                                             +------------------- has been read ----------------+
+//! ```
+//!
+//! - `list.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
+//! - `machine.rs`: the machine around a command that is only watched;
+//! - `disk.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
+//! - `child.rs`: the command; `trace.rs`: what it references;
+//! - `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it; `run.rs`: the loop.
+
+mod budget;
+mod child;
+mod disk;
+mod guard;
+mod list;
+mod machine;
+mod pieces;
+mod report;
+mod run;
+mod system;
+mod trace;
+mod universe;
+
+use std::io;
+
+use headstart_types::{system_says, KeyError};
+
+pub use budget::default_budget;
+pub use child::Status;
+pub use list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
+pub use report::Report;
+pub use run::{run, Settings};
+
+/// Why a command is not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The policy or one of its keys.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The program.
+    #[error("{program}: {}; allowed: a program that can be run", system_says(source))]
+    Start {
+        /// As it was named.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The end of the command cannot be waited for.
+    #[error("waiting for the command: {}", system_says(source))]
+    Wait {
+        /// What the system says.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,93 @@
+//! What a run reports.
+
+use serde::Serialize;
+
+use crate::openmetrics::OpenMetrics;
+
+/// Version of these fields.
+const SCHEMA: u32 = 1;
+
+/// What prefetching has come to. Bytes are whole pages.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Version of these fields.
+    pub schema: u32,
+    /// Version of the program.
+    pub version: &'static str,
+    /// The policy.
+    pub policy: &'static str,
+    /// From the start of the command to its end.
+    pub elapsed_ns: u64,
+    /// Read from the device into the page cache; holes that were read with their neighbours are part of it.
+    pub prefetched_bytes: u64,
+    /// The part of it that the command has used.
+    pub used_bytes: u64,
+    /// The part of `used_bytes` that the command asked for before it was there.
+    pub late_bytes: u64,
+    /// The part of `prefetched_bytes` that the command has not used.
+    pub wasted_bytes: u64,
+    /// Why prefetching stopped before it was done; null if it did not.
+    pub stopped: Option<String>,
+    /// What the hints name, each page once.
+    pub hinted_bytes: u64,
+    /// The part of `hinted_bytes` that was in the page cache already.
+    pub cached_bytes: u64,
+    /// The part of `hinted_bytes` that belongs to files that have changed or gone.
+    pub stale_bytes: u64,
+    /// What may be prefetched and not yet used.
+    pub budget_bytes: u64,
+    /// The command's references were seen. If not, `used_bytes` and `late_bytes` are 0, and everything was prefetched within the budget.
+    pub observed: bool,
+    /// What else there is to say.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(policy: &'static str) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            policy,
+            elapsed_ns: 0,
+            prefetched_bytes: 0,
+            used_bytes: 0,
+            late_bytes: 0,
+            wasted_bytes: 0,
+            stopped: None,
+            hinted_bytes: 0,
+            cached_bytes: 0,
+            stale_bytes: 0,
+            budget_bytes: 0,
+            observed: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// As text for metrics collectors.
+    #[must_use]
+    pub fn to_openmetrics(&self) -> String {
+        let mut metrics = OpenMetrics::new("headstart_run_", &[("policy", self.policy)]);
+        metrics.gauge(
+            "elapsed_seconds",
+            "seconds",
+            "From the start of the command to its end",
+            self.elapsed_ns as f64 / 1e9,
+        );
+        let bytes = [
+            ("prefetched_bytes", "Read ahead from the device into the page cache", self.prefetched_bytes),
+            ("used_bytes", "The part of prefetched_bytes that the command has used", self.used_bytes),
+            ("late_bytes", "The part of used_bytes that the command asked for before it was there", self.late_bytes),
+            ("wasted_bytes", "The part of prefetched_bytes that the command has not used", self.wasted_bytes),
+            ("hinted_bytes", "What the hints name, each page once", self.hinted_bytes),
+            ("cached_bytes", "The part of hinted_bytes that was in the page cache already", self.cached_bytes),
+            ("stale_bytes", "The part of hinted_bytes in files that have changed or gone", self.stale_bytes),
+            ("budget_bytes", "What may be prefetched and not yet used", self.budget_bytes),
+        ];
+        for (name, help, value) in bytes {
+            metrics.gauge(name, "bytes", help, value as f64);
+        }
+        let stopped = f64::from(u8::from(self.stopped.is_some()));
+        metrics.gauge("stopped", "", "1 if prefetching stopped before it was done", stopped);
+        metrics.finish()
+    }
+}

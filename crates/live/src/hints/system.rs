@@ -1,0 +1,170 @@
+//! System calls that no crate of ours has: where a file lies, what of it is cached, the idle class of I/O, a process as a file.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Pages of a file that lie one after another on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte in the file.
+    pub logical: u64,
+    /// First byte on the device.
+    pub physical: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Reads of it need the device.
+    pub stored: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+const EXTENTS: usize = 256;
+
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; EXTENTS],
+}
+
+/// `_IOWR('f', 11, struct fiemap)`, whose size is that of the header.
+const FS_IOC_FIEMAP: u64 = 0xC020_660B;
+const LAST: u32 = 0x1;
+/// Unknown place, not yet allocated, or unwritten (zeros): reads of it need no device, or one that is not known.
+const NOT_STORED: u32 = 0x2 | 0x4 | 0x800;
+/// Within metadata, not aligned, or compressed: where it lies says nothing.
+const INLINE: u32 = 0x200 | 0x400;
+
+/// The extents of `file` that begin before byte `end`; `None` where the file system does not say.
+#[must_use]
+pub fn extents(file: &File, end: u64) -> Option<Vec<Extent>> {
+    let mut all = Vec::new();
+    let mut start = 0;
+    while start < end {
+        let mut map = Fiemap {
+            start,
+            length: end - start,
+            flags: 0,
+            mapped_extents: 0,
+            extent_count: EXTENTS as u32,
+            reserved: 0,
+            extents: [FiemapExtent::default(); EXTENTS],
+        };
+        // SAFETY: `map` is a `struct fiemap` with room for `extent_count` extents, and lives until the call returns.
+        let done = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
+        if done != 0 {
+            return None;
+        }
+        let found = &map.extents[..(map.mapped_extents as usize).min(EXTENTS)];
+        for extent in found {
+            let stored = extent.flags & (NOT_STORED | INLINE) == 0;
+            let FiemapExtent { logical, physical, length, .. } = *extent;
+            all.push(Extent { logical, physical, length, stored });
+        }
+        match found.last() {
+            Some(last) if last.flags & LAST == 0 => start = last.logical.saturating_add(last.length),
+            _ => break,
+        }
+    }
+    Some(all)
+}
+
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// Pages of a range of bytes that are in the page cache or on their way; `None` where the kernel does not say (before Linux 6.5, or
+/// of a file that belongs to another user).
+#[must_use]
+pub fn cached_pages(file: &File, offset: u64, length: u64) -> Option<u64> {
+    let range = CachestatRange { offset, length };
+    let mut stat = Cachestat::default();
+    // SAFETY: both structures are as the call wants them, and live until it returns.
+    let done = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0u32) };
+    (done == 0).then_some(stat.cached)
+}
+
+/// The kernel reads nothing of `file` beyond what is asked for.
+pub fn advise_random(file: &File) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+}
+
+/// The classes of ioprio_set(2).
+const BEST_EFFORT: libc::c_int = 2;
+const IDLE: libc::c_int = 3;
+
+/// From now on reads of this thread go behind those of others: in the idle class, or last in the common one.
+pub fn lower_io_priority(idle: bool) {
+    const OF_PROCESS: libc::c_int = 1;
+    let priority = if idle { IDLE << 13 } else { (BEST_EFFORT << 13) | 7 };
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, OF_PROCESS, 0, priority) };
+}
+
+/// A file that becomes readable when the process ends.
+///
+/// # Errors
+/// There is no such process.
+pub fn process_file(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has made it, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Something that becomes readable when another thread says so.
+///
+/// # Errors
+/// There are no more files.
+pub fn wake_file() -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has made it, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits until one of `files` is readable, at most `milliseconds`. Says which are.
+pub fn wait_readable(files: &[Option<i32>], milliseconds: i32) -> Vec<bool> {
+    let poll = |fd: &Option<i32>| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+    let mut polled: Vec<libc::pollfd> = files.iter().map(poll).collect();
+    // SAFETY: `polled` is as long as it says, and lives until the call returns.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
+    polled.iter().map(|each| each.revents != 0).collect()
+}

@@ -1,0 +1,182 @@
+//! The references of a command as the kernel traces them: an instance of tracefs that follows the command and its children.
+//!
+//! ```text
+//! mm_filemap_get_pages: dev=7:0 ino=c ofs=0-16383       read(2) and its like have got these bytes
+//! mm_filemap_fault: dev=7:0 ino=c ofs=4096000           a page has faulted, cached or not
+//! mm_filemap_map_pages: dev=7:0 ino=c ofs=4063232-4128767   a fault has mapped what is cached of it
+//! ```
+//!
+//! References to metadata, the pages of a block device, are not traced: `block_touch_buffer` shows the repeated ones only.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use super::list::{device_number, PAGE_BYTES};
+use crate::tune::{sweep, Process, Roots};
+
+/// The events.
+const EVENTS: [&str; 3] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages"];
+/// For each processor: some 30,000 events that have not been read.
+const BUFFER_KB: &str = "2048";
+/// Read at a time.
+const PIECE: usize = 256 << 10;
+
+/// Pages that have been referenced: of a file, by device and inode, the first and the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// First page.
+    pub first: u64,
+    /// Last page.
+    pub last: u64,
+}
+
+/// The instance. Dropping it removes it; the next command that traces removes that of a killed process.
+#[derive(Debug)]
+pub struct Trace {
+    folder: PathBuf,
+    pipe: Option<File>,
+    /// Writing a process's number here follows it, and 1 there begins. Open already, for the child to write.
+    followed: Option<(File, File)>,
+    room: Vec<u8>,
+    /// The beginning of a line whose end has not come.
+    rest: Vec<u8>,
+}
+
+impl Trace {
+    /// An instance that follows nobody yet.
+    ///
+    /// # Errors
+    /// There is no tracefs, it lacks the events, or it may not be used. Then nothing is left.
+    pub fn new(roots: &Roots) -> io::Result<Self> {
+        let missing =
+            |what: &str| io::Error::new(io::ErrorKind::NotFound, format!("{}: no {what}", roots.tracing.display()));
+        if !roots.tracing.join("instances").is_dir() {
+            return Err(missing("tracefs"));
+        }
+        for event in EVENTS {
+            if !roots.tracing.join("events").join(event).is_dir() {
+                return Err(missing(event));
+            }
+        }
+        sweep(roots);
+        let own = Process::own(roots);
+        let folder = roots.tracing.join("instances").join(format!("headstart-{}-{}-run", own.pid, own.start_ticks));
+        fs::create_dir(&folder)?;
+        let mut trace = Self { folder, pipe: None, followed: None, room: vec![0; PIECE], rest: Vec::new() };
+        trace.start()?;
+        Ok(trace)
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        self.set("buffer_size_kb", BUFFER_KB)?;
+        self.set("options/event-fork", "1")?;
+        let _ = self.set("options/context-info", "0");
+        let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.folder.join("trace_pipe"))?;
+        self.pipe = Some(pipe);
+        // Of an empty list the kernel follows everybody.
+        self.set("tracing_on", "0")?;
+        let to_write = |name: &str| OpenOptions::new().write(true).open(self.folder.join(name));
+        self.followed = Some((to_write("set_event_pid")?, to_write("tracing_on")?));
+        EVENTS.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
+    }
+
+    fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
+    }
+
+    /// The files into which a process writes its number to be followed, and 1 to begin.
+    #[must_use]
+    pub fn followed(&self) -> Option<(RawFd, RawFd)> {
+        self.followed.as_ref().map(|(followed, on)| (followed.as_raw_fd(), on.as_raw_fd()))
+    }
+
+    /// Gives `each` what has come since the last time, without waiting.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn take(&mut self, each: &mut dyn FnMut(Seen)) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        loop {
+            match pipe.read(&mut self.room) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => lines(&mut self.rest, &self.room[..bytes], each),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        // While they are open it cannot be removed.
+        self.pipe = None;
+        self.followed = None;
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Cuts what has come into lines; `rest` is what is left of the last one.
+fn lines(rest: &mut Vec<u8>, came: &[u8], each: &mut dyn FnMut(Seen)) {
+    let mut came = came;
+    while let Some(end) = came.iter().position(|byte| *byte == b'\n') {
+        let line = if rest.is_empty() {
+            &came[..end]
+        } else {
+            rest.extend_from_slice(&came[..end]);
+            &rest[..]
+        };
+        if let Some(seen) = parse(line) {
+            each(seen);
+        }
+        rest.clear();
+        came = &came[end + 1..];
+    }
+    rest.extend_from_slice(came);
+}
+
+/// What a line says.
+fn parse(line: &[u8]) -> Option<Seen> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (_, rest) = line.split_once("mm_filemap_")?;
+    let (_, rest) = rest.split_once(": dev=")?;
+    let mut words = rest.split(' ');
+    let (major, minor) = words.next()?.split_once(':')?;
+    let inode = u64::from_str_radix(words.next()?.strip_prefix("ino=")?, 16).ok()?;
+    let offsets = words.next()?.strip_prefix("ofs=")?;
+    let (first, last) = offsets.split_once('-').unwrap_or((offsets, offsets));
+    let page = |offset: &str| offset.parse::<u64>().ok().map(|offset| offset / PAGE_BYTES);
+    let file = (device_number(major.parse().ok()?, minor.parse().ok()?), inode);
+    let (first, last) = (page(first)?, page(last)?);
+    (first <= last).then_some(Seen { file, first, last })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(parts: &[&str]) -> Vec<Seen> {
+        let (mut seen, mut rest) = (Vec::new(), Vec::new());
+        parts.iter().for_each(|part| lines(&mut rest, part.as_bytes(), &mut |each| seen.push(each)));
+        seen
+    }
+
+    #[test]
+    fn lines_by_hand() {
+        let file = ((7 << 20) | 1, 0x1c);
+        assert_eq!(
+            all(&[
+                "  mm_filemap_get_pages: dev=7:1 ino=1c ofs=0-16383\n mm_filemap_fault: dev=7:1 i",
+                "no=1c ofs=8192\n"
+            ]),
+            [Seen { file, first: 0, last: 3 }, Seen { file, first: 2, last: 2 }]
+        );
+        assert_eq!(all(&["CPU:1 [LOST 212 EVENTS]\nmm_filemap_fault: dev=7:1\n\n"]), []);
+    }
+}

@@ -1,0 +1,97 @@
+//! The blocks of a command: each recorded page once, numbered in the order in which it is first needed, metadata first.
+//!
+//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 32 bytes a page.
+
+use std::collections::HashMap;
+
+use hashbrown::hash_map::Entry;
+use headstart_policy::Space;
+use headstart_types::{Block, Disk};
+use rustc_hash::FxBuildHasher;
+
+use super::list::HintList;
+
+/// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
+const PAGES_MAX: usize = 4 << 20;
+
+/// The pages, as blocks of the machine.
+#[derive(Debug)]
+pub struct Universe {
+    /// By block: its file, and which of the file's pages it is.
+    places: Vec<(u32, u64)>,
+    /// By file: its disk.
+    disk_of_file: Vec<Disk>,
+    blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
+    files: HashMap<(u64, u64), u32>,
+    /// Blocks that are metadata: the first ones.
+    pub metadata: u32,
+    /// Pages of the recording that are not among the blocks.
+    pub left_out: u64,
+}
+
+impl Universe {
+    /// The pages of `list`, whose files lie on the disks of `disk_of_file`.
+    #[must_use]
+    pub fn new(list: &HintList, disk_of_file: Vec<Disk>) -> Self {
+        let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
+        let (places, blocks) = (Vec::new(), hashbrown::HashMap::default());
+        let mut universe = Self { places, disk_of_file, blocks, files, metadata: 0, left_out: 0 };
+        for metadata in [true, false] {
+            for range in list.ranges.iter().filter(|range| list.files[range.file as usize].is_device == metadata) {
+                (0..u64::from(range.count)).for_each(|at| universe.add(range.file, range.first + at));
+            }
+            if metadata {
+                universe.metadata = universe.places.len() as u32;
+            }
+        }
+        universe
+    }
+
+    fn add(&mut self, file: u32, page: u64) {
+        if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
+            if self.places.len() == PAGES_MAX {
+                self.left_out += 1;
+                return;
+            }
+            free.insert(Block(self.places.len() as u32));
+            self.places.push((file, page));
+        }
+    }
+
+    /// The file of that device and inode.
+    #[must_use]
+    pub fn file(&self, identity: (u64, u64)) -> Option<u32> {
+        self.files.get(&identity).copied()
+    }
+
+    /// By block: its disk.
+    pub fn disks(&self) -> impl Iterator<Item = Disk> + '_ {
+        self.places.iter().map(|(file, _)| self.disk_of_file[*file as usize])
+    }
+}
+
+impl Space for Universe {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        self.known(file, index)
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.blocks.get(&(file, index)).copied()
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        self.places[block.index()]
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        None
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        self.disk_of_file[self.places[block.index()].0 as usize]
+    }
+
+    fn blocks(&self) -> usize {
+        self.places.len()
+    }
+}
