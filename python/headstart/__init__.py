@@ -9,18 +9,65 @@ Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is
 is an `InternalError`, which is one too.
 """
 
-from headstart import model, plot, results, tuning
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from headstart._core import HeadstartError, InternalError, __version__
-from headstart.advice import Advice, advise
-from headstart.comparison import compare
-from headstart.devices import Device, device
-from headstart.emulation import emulate
-from headstart.live import play
-from headstart.memory import Trace
-from headstart.profiling import profile
-from headstart.registry import catalog, schema
-from headstart.simulation import Result, Traces, explain, lower_bound, simulate
-from headstart.traces import trace_convert, trace_generate, trace_info
+
+if TYPE_CHECKING:
+    from headstart import model, plot, results, tuning
+    from headstart.advice import Advice, advise
+    from headstart.comparison import compare
+    from headstart.devices import Device, device
+    from headstart.emulation import emulate
+    from headstart.live import play
+    from headstart.memory import Trace
+    from headstart.profiling import profile
+    from headstart.registry import catalog, schema
+    from headstart.simulation import Result, Traces, explain, lower_bound, simulate
+    from headstart.traces import trace_convert, trace_generate, trace_info
+
+_MODULE_OF = {
+    "Advice": "headstart.advice",
+    "advise": "headstart.advice",
+    "compare": "headstart.comparison",
+    "Device": "headstart.devices",
+    "device": "headstart.devices",
+    "emulate": "headstart.emulation",
+    "play": "headstart.live",
+    "Trace": "headstart.memory",
+    "Traces": "headstart.simulation",
+    "profile": "headstart.profiling",
+    "catalog": "headstart.registry",
+    "schema": "headstart.registry",
+    "Result": "headstart.simulation",
+    "explain": "headstart.simulation",
+    "lower_bound": "headstart.simulation",
+    "simulate": "headstart.simulation",
+    "trace_convert": "headstart.traces",
+    "trace_generate": "headstart.traces",
+    "trace_info": "headstart.traces",
+}
+"""Where each name comes from: loaded when it is used first, since all of them together take a third of a second."""
+_MODULES = frozenset({"model", "plot", "results", "tuning"})
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is used for the first time."""
+    if name in _MODULES:
+        return import_module(f"headstart.{name}")
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'headstart' has no attribute '{name}'")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
+
 
 __all__ = [
     "Advice",

@@ -1,23 +1,17 @@
-"""The command tree, and the one place where an outcome becomes an exit status.
+"""The command tree."""
 
-0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, the same;
-130 stopped by Ctrl-C; 141 the reader of our output has closed it.
-"""
-
-import functools
-import os
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from headstart._core import HeadstartError, InternalError, __version__
+from headstart._core import __version__
 from headstart.cli import (
     advise,
     compare,
     device,
     emulate,
     example,
+    exits,
     listing,
     model,
     parallel,
@@ -28,10 +22,10 @@ from headstart.cli import (
     trace,
     tune,
 )
-from headstart.cli.shown import plain
-from headstart.cli.usage import usage_line
+from headstart.cli import run as running
+from headstart.cli.exits import DONE, MISTAKE
 
-DONE, MISTAKE, FAULT, STOPPED, PIPE_CLOSED = 0, 2, 70, 130, 141
+__all__ = ["DONE", "MISTAKE", "app", "main", "run"]
 
 app = typer.Typer(
     name="headstart",
@@ -54,6 +48,7 @@ app.command("rapid", hidden=True)(parallel.parallel)  # Its old name.
 app.command("emulate")(emulate.emulate)
 app.command("tune")(tune.tune)
 app.command("profile")(profile.profile)
+running.add_to(app)
 app.command("reproduce")(reproduce.reproduce)
 
 
@@ -75,63 +70,9 @@ def root(
 
 def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstart") -> int:
     """Run `commands`, called `name`, with `arguments`; return its exit status."""
-    for argument in arguments:
-        if not _is_text(argument):
-            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
-            return _mistake(f'headstart: "{shown}" is not UTF-8; allowed: arguments and names of files in UTF-8')
-    try:
-        status = _tree(commands)(arguments, prog_name=name, standalone_mode=False)
-        sys.stdout.flush()
-    except InternalError as error:
-        _mistake(f"headstart: {error}")
-        return FAULT
-    except HeadstartError as error:
-        return _mistake(f"headstart: {error}")
-    except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and not error.code:
-            # A shell's completion is done.
-            return DONE
-        # typer turns a closed pipe, and nothing else, into SystemExit(1). Python flushes stdout once more at exit:
-        # give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-        return PIPE_CLOSED
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _mistake(f"headstart: {where}{error.strerror or error}; allowed: files that can be read and written")
-    except (KeyboardInterrupt, typer.Abort):
-        return STOPPED
-    except Exception as error:
-        line = usage_line(error)
-        if line is None:
-            raise
-        return _mistake(line)
-    return status if isinstance(status, int) else DONE
-
-
-@functools.cache
-def _tree(commands: typer.Typer) -> Any:
-    """Return the commands as typer carries them out: built once, where many lines are run."""
-    return typer.main.get_command(commands)
-
-
-def _is_text(argument: str) -> bool:
-    """Return whether an argument is UTF-8: other bytes could neither be printed nor appear in a result."""
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _mistake(line: str) -> int:
-    print(plain(" ".join(line.split())), file=sys.stderr)
-    return MISTAKE
+    return exits.run(arguments, commands, name)
 
 
 def main() -> None:
     """Run the command with the process's arguments and exit."""
-    status = run(sys.argv[1:])
-    if status == STOPPED:
-        # A run under way on another thread must not hold up the end.
-        os._exit(STOPPED)
-    sys.exit(status)
+    exits.run_and_exit(app)

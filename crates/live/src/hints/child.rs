@@ -39,8 +39,9 @@ extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     }
 }
 
-/// From now on signals go to the command. Those that were ignored stay ignored, for it too.
-fn hand_on_signals() {
+/// From now on signals go to the command. Those that were ignored stay ignored, for it too. Returns what was done with each before.
+fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
+    let mut before = Vec::new();
     for signal in HANDED_ON {
         // SAFETY: both structures are zero, which is a valid value, or written by the call; the handler has the form that SA_SIGINFO wants.
         unsafe {
@@ -53,8 +54,10 @@ fn hand_on_signals() {
             new.sa_sigaction = hand_on as *const () as usize;
             new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             libc::sigaction(signal, &raw const new, std::ptr::null_mut());
+            before.push((signal, old));
         }
     }
+    before
 }
 
 /// Writes the number of this process, without memory of its own: between fork and exec.
@@ -82,7 +85,7 @@ fn write(fd: RawFd, text: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// There is no such program, or it cannot be run.
-pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Result<Child> {
+pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Result<Started> {
     let mut words = command.iter();
     let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
@@ -101,18 +104,51 @@ pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Resu
             Ok(())
         });
     }
-    hand_on_signals();
-    let child = child.spawn()?;
-    CHILD.store(child.id() as i32, Ordering::SeqCst);
-    Ok(child)
+    let before = hand_on_signals();
+    match child.spawn() {
+        Ok(child) => {
+            CHILD.store(child.id() as i32, Ordering::SeqCst);
+            Ok(Started { child, before })
+        }
+        Err(error) => {
+            take_back(&before);
+            Err(error)
+        }
+    }
 }
 
-/// Waits for the end of the command, which need not have come.
-///
-/// # Errors
-/// As the system says.
-pub fn wait(child: &mut Child) -> io::Result<Status> {
-    let status = child.wait()?;
-    CHILD.store(0, Ordering::SeqCst);
-    Ok(status.code().map_or_else(|| Status::Signal(status.signal().unwrap_or(libc::SIGKILL)), Status::Code))
+/// The command while it runs. Signals are handed on until this is dropped.
+pub struct Started {
+    child: Child,
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+impl Started {
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end of the command, which need not have come.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn wait(&mut self) -> io::Result<Status> {
+        let status = self.child.wait()?;
+        CHILD.store(0, Ordering::SeqCst);
+        Ok(status.code().map_or_else(|| Status::Signal(status.signal().unwrap_or(libc::SIGKILL)), Status::Code))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        take_back(&self.before);
+    }
+}
+
+fn take_back(before: &[(libc::c_int, libc::sigaction)]) {
+    for (signal, before) in before {
+        // SAFETY: it is what the system said was there.
+        unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+    }
 }

@@ -10,14 +10,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headstart_types::Block;
 use rustc_hash::FxBuildHasher;
 
 use super::list::{HintList, HintedFile, PAGE_BYTES};
 use super::pieces::{Cut, Piece, Pieces, Placed};
-use super::system::{advise_random, cached_pages, extents, lower_io_priority};
+use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority};
 
 /// Pages of a read at most: 1 MiB.
 pub const PIECE_PAGES: u64 = 256;
@@ -318,7 +318,7 @@ impl Reader {
                 .map_or(last - first + 1, |cached| (last - first + 1).saturating_sub(cached))
                 .saturating_sub(needed.len() as u64);
             self.room.resize((PIECE_PAGES * PAGE_BYTES) as usize, 0);
-            let begun = Instant::now();
+            let begun = begin();
             let read = read_whole(file, &mut self.room[..length as usize], first * PAGE_BYTES);
             if read == 0 {
                 said.push(Done::Unneeded(needed.drain(..).map(|page| page.block).collect(), Why::Stale));

@@ -6,7 +6,7 @@
 //!                                             +------------------- has been read ----------------+
 //! ```
 //!
-//! - `list.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
+//! - `list.rs`, `recorded.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
 //! - `machine.rs`: the machine around a command that is only watched;
 //! - `disk.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
 //! - `child.rs`: the command; `trace.rs`: what it references;
@@ -18,7 +18,12 @@ mod disk;
 mod guard;
 mod list;
 mod machine;
+#[cfg(test)]
+mod machine_tests;
 mod pieces;
+#[cfg(test)]
+mod pieces_tests;
+mod recorded;
 mod report;
 mod run;
 mod system;
@@ -49,10 +54,21 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// A recording of another machine.
+    #[error("a recording of pages of {0} bytes; allowed: pages of {PAGE_BYTES} bytes")]
+    Pages(u64),
     /// The end of the command cannot be waited for.
     #[error("waiting for the command: {}", system_says(source))]
     Wait {
         /// What the system says.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// Whether there is no such program.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }

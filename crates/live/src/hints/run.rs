@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::process::Child;
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::Arc;
 use std::thread;
@@ -15,13 +14,13 @@ use headstart_policy::Space;
 use headstart_types::{system_says, Block, Disk as DiskNumber, KeyError, Nanos};
 use toml::Table;
 
-use super::child::{self, Status};
+use super::child::{self, Started, Status};
 use super::disk::{Disk, DiskFacts, Done};
 use super::guard::{why_stop, Seen as Looked};
 use super::list::{HintList, PAGE_BYTES};
 use super::machine::{Machine, Setting};
 use super::report::Report;
-use super::system::{process_file, wait_readable, wake_file};
+use super::system::{begin, process_file, wait_readable, wake_file};
 use super::trace::{Seen, Trace};
 use super::universe::Universe;
 use super::Error;
@@ -59,6 +58,8 @@ pub struct Settings {
     pub budget_bytes: u64,
     /// The hints have proved right: the whole budget is there from the start.
     pub trusted: bool,
+    /// Whether the disks have arms; `None`: as the system says.
+    pub arm: Option<bool>,
     /// Where the system shows itself.
     pub roots: Roots,
 }
@@ -73,7 +74,7 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     // Where nothing is seen there is nothing to wait for.
     let trusted = settings.trusted || trace.is_err();
     let setting = setting(&settings, &facts, trusted)?;
-    let started = Instant::now();
+    let started = begin();
     let followed = trace.as_ref().ok().and_then(Trace::followed);
     let child = child::start(&settings.command, followed).map_err(|source| Error::Start {
         program: settings.command.first().cloned().unwrap_or_default().to_string_lossy().into_owned(),
@@ -118,7 +119,10 @@ fn disks_of(settings: &Settings) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
     if numbers.is_empty() {
         numbers.push(0);
     }
-    let facts = numbers.iter().map(|number| DiskFacts::of(&settings.roots.sys, number >> 20, number & 0xf_ffff));
+    let facts = numbers.iter().map(|number| {
+        let found = DiskFacts::of(&settings.roots.sys, number >> 20, number & 0xf_ffff);
+        DiskFacts { arm: settings.arm.unwrap_or(found.arm), ..found }
+    });
     (of_file, facts.collect())
 }
 
@@ -168,14 +172,14 @@ struct Host {
 }
 
 impl Host {
-    fn run(mut self, mut child: Child) -> Result<(Status, Report), Error> {
+    fn run(mut self, mut child: Started) -> Result<(Status, Report), Error> {
         let threads = self.start_threads();
         let ended = process_file(child.id());
         if let (Ok((done, wake)), Ok(ended)) = (threads, ended) {
             self.follow(&done, &wake, ended.as_raw_fd());
         }
         self.stop_disks();
-        let status = child::wait(&mut child).map_err(|source| Error::Wait { source })?;
+        let status = child.wait().map_err(|source| Error::Wait { source })?;
         self.report.elapsed_ns = self.started.elapsed().as_nanos() as u64;
         Ok((status, self.finish()))
     }

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
 
 /// Pages of a file that lie one after another on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,4 +168,11 @@ pub fn wait_readable(files: &[Option<i32>], milliseconds: i32) -> Vec<bool> {
     // SAFETY: `polled` is as long as it says, and lives until the call returns.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
     polled.iter().map(|each| each.revents != 0).collect()
+}
+
+/// Where a measured time begins: the machine's clock, which hosts of real commands follow.
+#[allow(clippy::disallowed_methods)]
+#[must_use]
+pub fn begin() -> Instant {
+    Instant::now()
 }

@@ -1,0 +1,142 @@
+//! The machine against commands that read in the recorded order, in another, or something else, with disks that are fast or slow.
+
+use headstart_policy::registry::{policy, POLICIES};
+use headstart_policy::Space;
+use headstart_types::{Block, Disk, Nanos};
+use proptest::prelude::*;
+use toml::Table;
+
+use super::list::{HintList, HintedFile, HintedRange};
+use super::machine::{Machine, Setting};
+use super::universe::Universe;
+
+/// One file of so many pages, the first `metadata` of which are those of a device.
+fn universe(metadata: u32, pages: u32) -> Universe {
+    let file = |is_device: bool| HintedFile {
+        path: "/x".into(),
+        identity: (u64::from(!is_device), 7),
+        is_device,
+        size: None,
+        mtime_ns: None,
+    };
+    let range = |file, count| HintedRange { file, first: 0, count };
+    // Data first in the recording, and some of it again: metadata is numbered first, and each page once.
+    let ranges = vec![range(1, pages - metadata), range(0, metadata), range(1, 1)];
+    Universe::new(&HintList { files: vec![file(true), file(false)], ranges, elapsed_ns: 0 }, vec![Disk(0); 2])
+}
+
+fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {
+    let setting = Setting {
+        row: policy(name).expect("it is in the registry"),
+        keys: Table::new(),
+        frames_min: frames.0,
+        frames_max: frames.1,
+        disks: 1,
+        service: Nanos(1_000_000),
+        think: Nanos(1_000),
+    };
+    Machine::try_new(setting, universe(0, pages)).expect("it works with shared hints")
+}
+
+/// The hinted policies that work with shared hints.
+fn names() -> Vec<&'static str> {
+    let shared = |name: &&str| !["reverse-aggressive", "optimum"].contains(name);
+    POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name).filter(shared).collect()
+}
+
+#[test]
+fn metadata_is_numbered_first_and_each_page_once() {
+    let universe = universe(3, 10);
+    assert_eq!((universe.metadata, universe.blocks()), (3, 10));
+    assert_eq!(universe.place(Block(0)), (0, 0));
+    assert_eq!(universe.place(Block(3)), (1, 0));
+    assert_eq!(universe.known(1, 6), Some(Block(9)));
+    assert_eq!((universe.known(1, 7), universe.file((1, 7)), universe.file((2, 7))), (None, Some(1), None));
+}
+
+#[test]
+fn trust_grows_with_use_up_to_the_budget() {
+    let mut machine = machine("aggressive", 1000, (10, 60));
+    let mut orders = Vec::new();
+    machine.turn(Nanos(1), &mut orders);
+    assert_eq!(orders, (0..10).map(Block).collect::<Vec<_>>());
+    orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
+    machine.turn(Nanos(10), &mut orders);
+    assert!(orders.is_empty() && machine.is_full(), "nothing has been used");
+    machine.observe(Nanos(11), Block(0));
+    machine.turn(Nanos(11), &mut orders);
+    // One page used: four frames more, and its own.
+    assert_eq!((machine.frames(), orders.len()), (14, 5));
+    (1..50).for_each(|block| machine.observe(Nanos(12), Block(block)));
+    orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
+    machine.turn(Nanos(13), &mut orders);
+    assert_eq!(machine.frames(), 60);
+}
+
+#[test]
+fn what_was_there_already_is_no_prefetch() {
+    let mut machine = machine("aggressive", 4, (4, 4));
+    let mut orders = Vec::new();
+    machine.turn(Nanos(1), &mut orders);
+    machine.fetched(Block(0), None);
+    (1..4).for_each(|block| machine.fetched(Block(block), Some(Nanos(1))));
+    machine.turn(Nanos(2), &mut orders);
+    (0..3).for_each(|block| machine.observe(Nanos(3), Block(block)));
+    let counts = machine.counts();
+    assert_eq!((counts.prefetches, counts.prefetches_used, counts.hits_ready), (3, 2, 3));
+}
+
+#[test]
+fn what_has_been_overtaken_is_skipped() {
+    let mut machine = machine("fixed-horizon", 2000, (100, 100));
+    let mut orders = Vec::new();
+    machine.turn(Nanos(1), &mut orders);
+    let first = orders.len();
+    orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(1))));
+    // The command begins at page 500.
+    (500..1000).for_each(|block| machine.observe(Nanos(2), Block(block)));
+    machine.turn(Nanos(3), &mut orders);
+    assert_eq!(machine.passed_unused(), first as u64, "all that had been prefetched");
+    assert!(orders.iter().any(|block| block.0 >= 1000), "it goes on where the command is: {orders:?}");
+    assert!(!machine.is_over());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn frames_bound_what_is_unused(
+        pages in 1u32..600,
+        frames in (1u32..50, 1u32..200),
+        order in prop::collection::vec((any::<u16>(), 0u8..4), 0..900),
+        lag in 0usize..40,
+    ) {
+        for name in names() {
+            let frames = (frames.0.min(frames.1), frames.1);
+            let mut machine = machine(name, pages, frames);
+            let (mut orders, mut at, mut now) = (Vec::new(), 0, 0);
+            for (jump, kind) in &order {
+                now += 10;
+                machine.turn(Nanos(now), &mut orders);
+                let done = orders.len().saturating_sub(lag);
+                for (index, block) in orders.drain(..done).enumerate() {
+                    machine.fetched(block, (index % 7 != 3).then_some(Nanos(3)));
+                }
+                // Mostly in order, now and then anywhere, sometimes over others.
+                let block = match kind {
+                    0 => u32::from(*jump) % pages,
+                    1 => (at + u32::from(*jump) % 300) % pages,
+                    _ => at % pages,
+                };
+                at = block + 1;
+                machine.observe(Nanos(now), Block(block));
+                let counts = machine.counts();
+                let unused = counts.prefetches - counts.prefetches_used;
+                // Those that were skipped make way, and count as evicted unused from then on.
+                prop_assert!(unused <= u64::from(machine.frames()) + counts.evictions, "{name}");
+                prop_assert!(machine.frames() <= frames.1.max(frames.0));
+                prop_assert!(counts.prefetches <= u64::from(pages), "{name}: each page once");
+            }
+        }
+    }
+}

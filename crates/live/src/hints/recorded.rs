@@ -1,0 +1,52 @@
+//! From a recording (`headstart_trace::hints`) to what is prefetched.
+
+use headstart_trace::hints::{FileKind, RecordedFile, Recording};
+
+use super::list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
+use super::Error;
+
+impl TryFrom<&Recording> for HintList {
+    type Error = Error;
+
+    /// What the command itself has referenced, in order, without files whose paths are not known.
+    fn try_from(recording: &Recording) -> Result<Self, Error> {
+        if recording.about.page_bytes != PAGE_BYTES {
+            return Err(Error::Pages(recording.about.page_bytes));
+        }
+        let mut number_of = Vec::with_capacity(recording.files.len());
+        let mut list = Self { elapsed_ns: recording.about.elapsed_ns, ..Self::default() };
+        for file in &recording.files {
+            let hinted = hinted(file);
+            number_of.push(hinted.is_some().then_some(list.files.len() as u32));
+            list.files.extend(hinted);
+        }
+        for read in recording.references() {
+            if let Some(file) = number_of[read.file as usize] {
+                list.ranges.push(HintedRange { file, first: read.start, count: read.pages });
+            }
+        }
+        Ok(list)
+    }
+}
+
+/// `None` if it cannot be read ahead: its path is not known, or it is a directory that is cached as a file is.
+fn hinted(file: &RecordedFile) -> Option<HintedFile> {
+    if file.path.as_os_str().is_empty() {
+        return None;
+    }
+    let device = device_number(u64::from(file.major), u64::from(file.minor));
+    let path = file.path.clone();
+    match file.kind {
+        FileKind::Regular => Some(HintedFile {
+            path,
+            identity: (device, file.inode),
+            is_device: false,
+            size: Some(file.size_bytes),
+            mtime_ns: Some(i128::from(file.mtime_ns)),
+        }),
+        FileKind::Device => {
+            Some(HintedFile { path, identity: (0, device), is_device: true, size: None, mtime_ns: None })
+        }
+        FileKind::Other => None,
+    }
+}

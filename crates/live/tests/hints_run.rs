@@ -1,0 +1,224 @@
+//! Commands run with hints on the machine's own file system. What needs root, or a tracefs, says so where there is none.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use headstart_live::hints::{
+    device_number, run, Error, HintList, HintedFile, HintedRange, Report, Settings, Status, PAGE_BYTES,
+};
+use headstart_live::tune::Roots;
+use headstart_policy::registry::policy;
+use toml::Table;
+
+/// Signals of a process go to one command.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A folder with files whose pages are not in the page cache.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        // Not in /tmp, which may be in memory only.
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hints-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("there is room");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, pages: u64) -> PathBuf {
+        let path = self.0.join(name);
+        let mut file = File::create(&path).expect("there is room");
+        (0..pages).for_each(|page| file.write_all(&[page as u8; PAGE_BYTES as usize]).expect("there is room"));
+        file.sync_all().expect("it is on the disk");
+        forget(&path);
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Takes a file out of the page cache.
+fn forget(path: &Path) {
+    let file = File::open(path).expect("it is there");
+    nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("a file");
+}
+
+fn hinted(path: &Path) -> HintedFile {
+    let found = fs::metadata(path).expect("it is there");
+    let (major, minor) = (nix::sys::stat::major(found.dev()), nix::sys::stat::minor(found.dev()));
+    HintedFile {
+        path: path.to_owned(),
+        identity: (device_number(major, minor), found.ino()),
+        is_device: false,
+        size: Some(found.len()),
+        mtime_ns: Some(i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec())),
+    }
+}
+
+fn list(files: &[(&Path, u64, u32)]) -> HintList {
+    let range = |(at, (_, first, count)): (usize, &(&Path, u64, u32))| HintedRange {
+        file: at as u32,
+        first: *first,
+        count: *count,
+    };
+    HintList {
+        files: files.iter().map(|(path, _, _)| hinted(path)).collect(),
+        ranges: files.iter().enumerate().map(range).collect(),
+        elapsed_ns: 0,
+    }
+}
+
+fn settings(list: HintList, command: &[&str]) -> Settings {
+    Settings {
+        command: command.iter().map(OsString::from).collect(),
+        list,
+        row: policy("aggressive").expect("it is in the registry"),
+        keys: Table::new(),
+        budget_bytes: 64 << 20,
+        trusted: false,
+        arm: None,
+        roots: Roots::of_machine(),
+    }
+}
+
+fn tried(settings: Settings) -> Result<(Status, Report), Error> {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    run(settings)
+}
+
+fn ran(settings: Settings) -> (Status, Report) {
+    tried(settings).expect("it can be run")
+}
+
+/// Whether what a command reads can be seen here; if not, says so.
+fn observed(report: &Report) -> bool {
+    if !report.observed {
+        eprintln!("SKIPPED: the command's reads are not seen here: {:?}", report.notes);
+    }
+    report.observed
+}
+
+#[test]
+fn what_is_read_later_is_there_and_counted_as_used() {
+    let folder = Folder::new("used");
+    let (read, unread) = (folder.file("read", 300), folder.file("unread", 20));
+    let hints = list(&[(&read, 0, 300), (&unread, 0, 20)]);
+    let script = format!("sleep 0.5; cat '{}' > /dev/null; sleep 0.1", read.display());
+    let (status, report) = ran(settings(hints, &["sh", "-c", &script]));
+    assert_eq!(status, Status::Code(0));
+    assert_eq!((report.hinted_bytes, report.stopped.as_deref()), (320 * PAGE_BYTES, None));
+    assert_eq!(report.prefetched_bytes + report.cached_bytes, 320 * PAGE_BYTES, "{report:?}");
+    assert_eq!(report.prefetched_bytes, report.used_bytes + report.wasted_bytes);
+    if observed(&report) {
+        assert!(report.used_bytes + report.cached_bytes >= 300 * PAGE_BYTES && report.late_bytes == 0, "{report:?}");
+        assert!(report.wasted_bytes <= 20 * PAGE_BYTES, "{report:?}");
+    }
+}
+
+#[test]
+fn how_the_command_ends_is_how_it_ended() {
+    let folder = Folder::new("ends");
+    let file = folder.file("file", 4);
+    let hints = || list(&[(&file, 0, 4)]);
+    assert_eq!(ran(settings(hints(), &["sh", "-c", "exit 41"])).0, Status::Code(41));
+    assert_eq!(ran(settings(hints(), &["sh", "-c", "kill -KILL $$"])).0, Status::Signal(9));
+    assert_eq!(ran(settings(HintList::default(), &["true"])).0, Status::Code(0));
+    let error = tried(settings(hints(), &["/no/such/program"])).expect_err("there is none");
+    assert!(error.is_missing());
+    assert_eq!(error.to_string(), "/no/such/program: No such file or directory; allowed: a program that can be run");
+    let mut other = settings(hints(), &["true"]);
+    other.row = policy("optimum").expect("it is in the registry");
+    assert!(matches!(tried(other), Err(Error::Key(_))), "it plans for one process");
+}
+
+#[test]
+fn no_instance_of_tracefs_is_left() {
+    let folder = Folder::new("left");
+    let file = folder.file("file", 4);
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    run(settings(list(&[(&file, 0, 4)]), &["true"])).expect("it can be run");
+    let instances = fs::read_dir(Roots::of_machine().tracing.join("instances"));
+    let own = format!("headstart-{}-", std::process::id());
+    for instance in instances.into_iter().flatten().flatten() {
+        assert!(!instance.file_name().to_string_lossy().starts_with(&own), "{instance:?}");
+    }
+}
+
+#[test]
+fn files_that_have_changed_are_left_alone() {
+    let folder = Folder::new("stale");
+    let files: Vec<PathBuf> = (0..4).map(|at| folder.file(&format!("file{at}"), 128)).collect();
+    let hints = list(&files.iter().map(|file| (file.as_path(), 0, 128)).collect::<Vec<_>>());
+    fs::remove_file(&files[0]).expect("ours");
+    File::options().write(true).open(&files[1]).and_then(|file| file.set_len(4096)).expect("ours");
+    // Another file of that name, as large and as old.
+    let before = fs::metadata(&files[2]).and_then(|found| found.modified()).expect("it is there");
+    let other = folder.file("other", 128);
+    File::options().write(true).open(&other).and_then(|file| file.set_modified(before)).expect("ours");
+    fs::rename(&other, &files[2]).expect("ours");
+    let (status, report) = ran(settings(hints, &["sleep", "0.5"]));
+    assert_eq!(status, Status::Code(0));
+    // It stops once it has seen two of the three.
+    assert!(report.stale_bytes >= 2 * 128 * PAGE_BYTES, "{report:?}");
+    assert!(report.prefetched_bytes <= 128 * PAGE_BYTES, "{report:?}");
+    assert_eq!(report.stopped.as_deref(), Some("the hints are stale: their files have changed"));
+}
+
+#[test]
+fn a_sparse_file_of_100_gib_costs_nothing() {
+    let folder = Folder::new("sparse");
+    let path = folder.0.join("sparse");
+    let file = File::create(&path).and_then(|file| file.set_len(100 << 30).map(|()| file));
+    if let Err(problem) = file {
+        eprintln!("SKIPPED: no sparse files here: {problem}");
+        return;
+    }
+    let far = ((100u64 << 30) / PAGE_BYTES) - 2000;
+    let (_, report) = ran(settings(list(&[(&path, far, 2000)]), &["sleep", "0.3"]));
+    assert_eq!((report.prefetched_bytes, report.stale_bytes), (0, 0), "{report:?}");
+}
+
+#[test]
+fn hints_of_another_command_cost_little() {
+    let folder = Folder::new("wrong");
+    let wrong = folder.file("wrong", 12_000);
+    let mut settings = settings(list(&[(&wrong, 0, 12_000)]), &["sleep", "0.6"]);
+    settings.arm = Some(true);
+    let (_, report) = ran(settings);
+    if observed(&report) {
+        assert!(report.prefetched_bytes <= 512 * PAGE_BYTES, "no more than it starts with: {report:?}");
+        assert_eq!(report.used_bytes, 0);
+    }
+}
+
+#[test]
+fn without_a_tracefs_everything_goes_within_the_budget() {
+    let folder = Folder::new("blind");
+    let file = folder.file("file", 2000);
+    let mut settings = settings(list(&[(&file, 0, 2000)]), &["sleep", "0.6"]);
+    settings.roots.tracing = folder.0.join("none");
+    settings.budget_bytes = 1000 * PAGE_BYTES;
+    let (_, report) = ran(settings);
+    assert!(!report.observed && report.notes.len() == 1, "{report:?}");
+    assert_eq!((report.prefetched_bytes, report.used_bytes), (1000 * PAGE_BYTES, 0));
+}
+
+#[test]
+fn signals_sent_to_us_reach_the_command() {
+    let folder = Folder::new("signals");
+    let file = folder.file("file", 4);
+    let own = std::process::id();
+    let script = format!("trap 'exit 5' USR1; kill -USR1 {own}; for i in $(seq 100); do sleep 0.02; done; exit 1");
+    assert_eq!(ran(settings(list(&[(&file, 0, 4)]), &["sh", "-c", &script])).0, Status::Code(5));
+    // What was there before is there again: the default ends the process.
+    let status = Command::new("sh").args(["-c", "kill -USR1 $$"]).status().expect("there is a shell");
+    assert!(!status.success());
+}

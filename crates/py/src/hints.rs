@@ -1,0 +1,92 @@
+//! A command run while what it is going to read is prefetched.
+
+use std::path::PathBuf;
+
+use headstart_device::build_device;
+use headstart_live::hints::{default_budget, run, Error, HintList, Settings, Status};
+use headstart_live::tune::Roots;
+use headstart_policy::registry::{PolicyRow, POLICIES};
+use headstart_trace::hints::Recording;
+use headstart_types::{read_table, Bytes, KeyError};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+use toml::Table;
+
+use crate::devices::table;
+use crate::errors::{outside, to_python};
+
+/// How a command is to be run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    command: Vec<String>,
+    hints: PathBuf,
+    policy: String,
+    #[serde(default)]
+    keys: Table,
+    budget: Option<Bytes>,
+    #[serde(default)]
+    trusted: bool,
+    device: Option<String>,
+    /// Where the file systems of the kernel are, for tests.
+    tracing: Option<PathBuf>,
+}
+
+/// Runs a command with the hints of a recording, of which `question` is a JSON object. Returns how it has ended and the report, as
+/// JSON: `code` or `signal`, `report`, `openmetrics`; or `not_started` and `missing`, where there is no such program.
+#[pyfunction]
+pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
+    let mut question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
+    outside(
+        py,
+        || "run".to_owned(),
+        || {
+            let recording = Recording::read(&question.hints).map_err(to_python)?;
+            let list = HintList::try_from(&recording)
+                .map_err(|error| to_python(format!("{}: {error}", question.hints.display())))?;
+            let machine = Roots::of_machine();
+            let roots = Roots { tracing: question.tracing.take().unwrap_or(machine.tracing.clone()), ..machine };
+            let arm = match &question.device {
+                None => None,
+                Some(name) => Some(build_device(name, Table::new()).map_err(to_python)?.drive_facts().is_some()),
+            };
+            let budget = question.budget.map(|bytes| bytes.0);
+            let settings = Settings {
+                command: question.command.into_iter().map(Into::into).collect(),
+                list,
+                row: hinted(&question.policy).map_err(to_python)?,
+                keys: question.keys,
+                budget_bytes: budget.unwrap_or_else(|| default_budget(&roots.proc, "/sys/fs/cgroup".as_ref())),
+                trusted: question.trusted,
+                arm,
+                roots,
+            };
+            let answer = match run(settings) {
+                Ok((status, report)) => {
+                    let (code, signal) = match status {
+                        Status::Code(code) => (Some(code), None),
+                        Status::Signal(signal) => (None, Some(signal)),
+                    };
+                    let openmetrics = report.to_openmetrics();
+                    json!({"code": code, "signal": signal, "report": report, "openmetrics": openmetrics})
+                }
+                Err(error @ Error::Start { .. }) => {
+                    json!({"not_started": error.to_string(), "missing": error.is_missing()})
+                }
+                Err(error) => return Err(to_python(error)),
+            };
+            Ok(answer.to_string())
+        },
+    )?
+}
+
+/// The hinted policy of that name.
+fn hinted(name: &str) -> Result<&'static PolicyRow, KeyError> {
+    let mut hinted = POLICIES.iter().copied().filter(|row| row.is_hinted());
+    let unknown = || {
+        let names = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);
+        KeyError::unknown("policy", "hinted policy", name, names)
+    };
+    hinted.find(|row| row.name == name).ok_or_else(unknown)
+}
