@@ -134,9 +134,11 @@ fn how_the_command_ends_is_how_it_ended() {
     let error = tried(settings(hints(), &["/no/such/program"])).expect_err("there is none");
     assert!(error.is_missing());
     assert_eq!(error.to_string(), "/no/such/program: No such file or directory; allowed: a program that can be run");
-    let mut other = settings(hints(), &["true"]);
+    let witness = folder.0.join("ran");
+    let mut other = settings(hints(), &["touch", witness.to_str().expect("plain")]);
     other.row = policy("optimum").expect("it is in the registry");
     assert!(matches!(tried(other), Err(Error::Key(_))), "it plans for one process");
+    assert!(!witness.exists());
 }
 
 #[test]

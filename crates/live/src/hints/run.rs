@@ -74,6 +74,8 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     // Where nothing is seen there is nothing to wait for.
     let trusted = settings.trusted || trace.is_err();
     let setting = setting(&settings, &facts, trusted)?;
+    // Of no pages: a wrong key is found before the command is started, and the command does not wait for its pages to be numbered.
+    Machine::try_new(setting.clone(), Universe::new(&HintList::default(), Vec::new()))?;
     let started = begin();
     let followed = trace.as_ref().ok().and_then(Trace::followed);
     let child = child::start(&settings.command, followed).map_err(|source| Error::Start {

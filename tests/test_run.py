@@ -1,0 +1,160 @@
+"""`headstart run`: the command's status, streams and signals; what it says; what it leaves."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headstart import HeadstartError, hinting
+
+INSTANCES = Path("/sys/kernel/tracing/instances")
+PAGE = 4096
+PAGES = 64
+
+
+def number(value: int) -> bytes:
+    """Return a number of variable length (docs/hints-format.md)."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def folded(value: int) -> bytes:
+    """Return a signed number."""
+    return number(value * 2 if value >= 0 else -value * 2 - 1)
+
+
+def text(value: str) -> bytes:
+    """Return a text."""
+    return number(len(value.encode())) + value.encode()
+
+
+def frame(content: bytes) -> bytes:
+    """Return a zstd frame of one block that is stored as it is (RFC 8878)."""
+    assert len(content) < 1 << 17
+    block = (len(content) << 3 | 1).to_bytes(3, "little")
+    return struct.pack("<IB", 0xFD2FB528, 0xE0) + len(content).to_bytes(8, "little") + block + content
+
+
+def recording(path: Path, file: Path, pages: int = PAGES) -> Path:
+    """Write a recording in which one process reads the first pages of a file."""
+    found = file.stat()
+    major, minor = os.major(found.st_dev), os.minor(found.st_dev)
+    process = number(1) + text("cat")
+    row = b"".join(number(each) for each in (0, major, minor, found.st_ino, found.st_size))
+    row += folded(found.st_mtime_ns) + text(str(file))
+    read = number(0) + number(5) + number(7) + number(0) + folded(0) + folded(0) + number(pages - 1)
+    about = {"command": ["cat"], "folder": "/", "recorded_at_s": 1, "elapsed_ns": 10**9, "exit_status": 0}
+    about |= {"kernel": "6.18", "page_bytes": PAGE, "cold": True, "lost_events": 0, "recordings": 1}
+    about |= {"processes": 1, "files": 1, "reads": 1}
+    path.write_bytes(b"headstart-hints 1 " + json.dumps(about).encode() + b"\n" + frame(process + row + read))
+    return path
+
+
+@pytest.fixture
+def hints(tmp_path: Path) -> Path:
+    """Return a recording of a file that is not in the page cache."""
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(PAGES * PAGE))
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return recording(tmp_path / "a.hints", file)
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run `headstart run`."""
+    words = [sys.executable, "-m", "headstart", "run", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_streams_environment_and_status_are_the_commands(hints: Path) -> None:
+    script = 'cat; echo "$WORD" >&2; exit 7'
+    done = run("--hints", str(hints), "--", "sh", "-c", script, input="in", env={**os.environ, "WORD": "out"})
+    assert (done.returncode, done.stdout, done.stderr) == (7, "in", "out\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
+def test_a_signal_that_ends_the_command_ends_this(hints: Path, number: signal.Signals) -> None:
+    assert run("--hints", str(hints), "--", "sh", "-c", f"kill -{number.value} $$").returncode == -number
+
+
+def test_options_behind_the_command_are_the_commands(hints: Path) -> None:
+    done = run("--hints", str(hints), "echo", "--policy", "x", "-v")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "--policy x -v\n", "")
+
+
+def test_the_report(hints: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics"
+    options = ("-v", "--report", "-", "--openmetrics", str(metrics))
+    done = run("--hints", str(hints), *options, "--", "sleep", "0.5")
+    report = json.loads(done.stdout)
+    assert {"elapsed_ns", "prefetched_bytes", "used_bytes", "late_bytes", "wasted_bytes", "stopped"} <= report.keys()
+    assert report["prefetched_bytes"] == report["used_bytes"] + report["wasted_bytes"]
+    assert report["prefetched_bytes"] + report["cached_bytes"] == report["hinted_bytes"] == PAGES * PAGE
+    assert report["elapsed_ns"] >= 500_000_000
+    assert done.stderr.startswith("headstart: 0.5") and "MB prefetched" in done.stderr
+    assert f'headstart_run_hinted_bytes{{policy="aggressive"}} {PAGES * PAGE}\n' in metrics.read_text()
+
+
+def test_what_cannot_be_run_has_the_status_of_a_shell(hints: Path, tmp_path: Path) -> None:
+    missing = run("--hints", str(hints), "--", "/no/such/program")
+    assert (missing.returncode, missing.stderr.count("\n")) == (127, 1)
+    assert "No such file or directory" in missing.stderr
+    assert run("--hints", str(hints), "--", str(tmp_path)).returncode == 126
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--policy", "lru"], 'unknown hinted policy "lru"'),
+        (["--policy", "optimum"], "optimum plans for one process"),
+        (["--set", "batch_size=0"], "batch_size"),
+        (["--budget", "3"], "budget"),
+        (["--device", "nothing"], "nothing"),
+        (["--report", "/no/folder/report"], "/no/folder"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_runs(hints: Path, tmp_path: Path, options: list[str], said: str) -> None:
+    witness = tmp_path / "ran"
+    done = run("--hints", str(hints), *options, "--", "touch", str(witness))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr and not witness.exists()
+
+
+def test_recordings_that_are_cut_short_or_foreign_are_refused(hints: Path, tmp_path: Path) -> None:
+    content = hints.read_bytes()
+    for length in (0, 5, 30, len(content) - 1):
+        hints.write_bytes(content[:length])
+        done = run("--hints", str(hints), "--", "true")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert str(hints) in done.stderr
+    with pytest.raises(HeadstartError, match="no-such"):
+        hinting.run(["true"], hints=tmp_path / "no-such.hints")
+
+
+def test_a_command_outlives_this_and_the_next_start_cleans_up(hints: Path, tmp_path: Path) -> None:
+    witness = tmp_path / "ran"
+    words = [sys.executable, "-m", "headstart", "run", "--hints", str(hints), "--", "sh", "-c"]
+    begun = tmp_path / "begun"
+    with subprocess.Popen([*words, f"touch '{begun}'; sleep 1; touch '{witness}'"]) as process:
+        give_up = time.monotonic() + 30
+        while not begun.exists() and time.monotonic() < give_up:
+            time.sleep(0.01)
+        process.kill()
+    left = list(INSTANCES.glob(f"headstart-{process.pid}-*"))
+    while not witness.exists() and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert witness.exists()
+    assert run("--hints", str(hints), "--", "true").returncode == 0
+    if not left:
+        pytest.skip("nothing is traced here: no tracefs, or not root")
+    assert not any(each.exists() for each in left)
