@@ -94,7 +94,7 @@ def test_options_behind_the_command_are_the_commands(hints: Path) -> None:
 
 def test_the_report(hints: Path, tmp_path: Path) -> None:
     metrics = tmp_path / "metrics"
-    options = ("-v", "--report", "-", "--openmetrics", str(metrics))
+    options = ("-v", "--trust", "--report", "-", "--openmetrics", str(metrics))
     done = run("--hints", str(hints), *options, "--", "sleep", "0.5")
     report = json.loads(done.stdout)
     assert {"elapsed_ns", "prefetched_bytes", "used_bytes", "late_bytes", "wasted_bytes", "stopped"} <= report.keys()

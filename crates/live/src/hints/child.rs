@@ -18,6 +18,8 @@ const HANDED_ON: [libc::c_int; 7] =
 
 /// The command that gets them; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// A signal that came before the command's number was known; 0: none.
+static EARLY: AtomicI32 = AtomicI32::new(0);
 
 /// How the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +32,21 @@ pub enum Status {
 
 extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let child = CHILD.load(Ordering::SeqCst);
-    // SAFETY: the kernel gives a handler of this kind a valid `info`; kill is safe in a handler.
-    unsafe {
-        // What the kernel sends (a terminal's Ctrl-C) goes to the whole group.
-        if child > 0 && (*info).si_code <= 0 {
-            libc::kill(child, signal);
-        }
+    // SAFETY: the kernel gives a handler of this kind a valid `info`.
+    // What the kernel sends (a terminal's Ctrl-C) goes to the whole group.
+    if unsafe { (*info).si_code } > 0 {
+        return;
     }
+    if child > 0 {
+        send(child, signal);
+    } else {
+        EARLY.store(signal, Ordering::SeqCst);
+    }
+}
+
+fn send(child: i32, signal: libc::c_int) {
+    // SAFETY: no memory is involved, and a handler may call it.
+    unsafe { libc::kill(child, signal) };
 }
 
 /// From now on signals go to the command. Those that were ignored stay ignored, for it too. Returns what was done with each before.
@@ -108,6 +118,10 @@ pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Resu
     match child.spawn() {
         Ok(child) => {
             CHILD.store(child.id() as i32, Ordering::SeqCst);
+            match EARLY.swap(0, Ordering::SeqCst) {
+                0 => {}
+                signal => send(child.id() as i32, signal),
+            }
             Ok(Started { child, before })
         }
         Err(error) => {

@@ -109,10 +109,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// One for the files of `list`. In all, holes of `holes_max` pages at most are read.
+    /// One for the files of `list`.
     #[must_use]
-    pub fn new(facts: DiskFacts, list: Arc<HintList>, holes_max: u64) -> Self {
-        let queue = Mutex::new(Queue { holes_left: holes_max, ..Queue::default() });
+    pub fn new(facts: DiskFacts, list: Arc<HintList>) -> Self {
+        let queue = Mutex::new(Queue::default());
         Self { queue, changed: Condvar::new(), facts, list }
     }
 
@@ -150,6 +150,11 @@ impl Disk {
         let mut queue = self.lock();
         let Some(placed) = queue.placed.remove(&block) else { return false };
         queue.data.cancel(self.facts.cut(), &placed)
+    }
+
+    /// Holes of `pages` more may be read.
+    pub fn allow_holes(&self, pages: u64) {
+        self.lock().holes_left += pages;
     }
 
     /// Nothing is begun any more.

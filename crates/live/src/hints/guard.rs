@@ -11,10 +11,9 @@ const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
 /// Prefetched pages that the command has gone past unused, for each one that it has used.
 const PASSED_PER_USED: u64 = 3;
-/// References to pages that hints name before the hints are confirmed, and for each at most so many to others.
+/// References to pages that hints name before the hints are confirmed. Commands share libraries: at least half of all have to be such.
 const MATCHED_MIN: u64 = 32;
-const FOREIGN_PER_MATCHED: u64 = 4;
-/// References to pages that no hint names, while the frames are full of what is not used.
+/// References to pages that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
 const FOREIGN_MAX: u64 = 4096;
 
 /// What has been seen so far.
@@ -44,11 +43,10 @@ impl Seen {
         }
     }
 
-    /// Whether the command does what the hints say, as far as can be seen. References to metadata cannot: what has been
-    /// prefetched of it counts as used from then on.
+    /// Whether the command does what the hints say, as far as can be seen: references to metadata cannot.
     #[must_use]
     pub fn confirmed(&self) -> bool {
-        self.matched >= MATCHED_MIN && self.foreign <= FOREIGN_PER_MATCHED * self.matched
+        self.matched >= MATCHED_MIN && self.foreign <= self.matched
     }
 
     fn looked(&self) -> u64 {
@@ -56,10 +54,17 @@ impl Seen {
     }
 }
 
-/// Why prefetching stops, if it has to. `passed`: prefetched pages that the command has gone past; `full`: every frame holds a prefetched
+/// Why prefetching stops, if it has to. `confirmed`: it has begun; `passed`: prefetched pages that the command has gone past; `full`: every frame holds a prefetched
 /// page that is not used; `frames_min`: frames of the start.
 #[must_use]
-pub fn why_stop(seen: &Seen, (used, passed, full): (u64, u64, bool), frames_min: u64) -> Option<&'static str> {
+pub fn why_stop(
+    seen: &Seen,
+    (confirmed, used, passed, full): (bool, u64, u64, bool),
+    frames_min: u64,
+) -> Option<&'static str> {
+    if !confirmed && seen.foreign >= FOREIGN_MAX {
+        return Some("the command does not read what the hints say");
+    }
     let looked = seen.looked();
     let share = |part: u64| part as f64 / looked.max(1) as f64;
     if looked >= LOOKED_MIN && share(seen.stale) > STALE_SHARE {
@@ -82,20 +87,22 @@ mod tests {
     #[test]
     fn reasons_by_hand() {
         let none = Seen::default();
-        assert_eq!(why_stop(&none, (0, 0, false), 512), None);
+        assert_eq!(why_stop(&none, (true, 0, 0, false), 512), None);
         let stale = Seen { read: 100, stale: 200, ..none };
-        assert!(why_stop(&stale, (0, 0, false), 512).is_some_and(|why| why.contains("stale")));
-        assert_eq!(why_stop(&Seen { read: 200, stale: 200, ..none }, (0, 0, false), 512), None);
-        assert!(Seen { matched: 32, foreign: 128, ..none }.confirmed());
-        assert!(!Seen { matched: 31, ..none }.confirmed() && !Seen { matched: 32, foreign: 129, ..none }.confirmed());
+        assert!(why_stop(&stale, (true, 0, 0, false), 512).is_some_and(|why| why.contains("stale")));
+        assert_eq!(why_stop(&Seen { read: 200, stale: 200, ..none }, (true, 0, 0, false), 512), None);
+        assert!(Seen { matched: 32, foreign: 32, ..none }.confirmed());
+        assert!(!Seen { matched: 31, ..none }.confirmed() && !Seen { matched: 32, foreign: 33, ..none }.confirmed());
+        assert!(why_stop(&Seen { foreign: 4096, ..none }, (false, 0, 0, false), 512)
+            .is_some_and(|why| why.contains("does not read")));
         let cached = Seen { read: 20, cached: 3000, ..none };
-        assert!(why_stop(&cached, (0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
+        assert!(why_stop(&cached, (true, 0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
         // 512 pages went by unused: fine with 171 that were used, not with 170.
         let read = Seen { read: 2000, ..none };
-        assert_eq!(why_stop(&read, (171, 512, false), 512), None);
-        assert!(why_stop(&read, (170, 512, false), 512).is_some_and(|why| why.contains("not used")));
+        assert_eq!(why_stop(&read, (true, 171, 512, false), 512), None);
+        assert!(why_stop(&read, (true, 170, 512, false), 512).is_some_and(|why| why.contains("not used")));
         let foreign = Seen { read: 512, foreign: 4096, ..none };
-        assert_eq!(why_stop(&foreign, (0, 0, false), 512), None);
-        assert!(why_stop(&foreign, (0, 0, true), 512).is_some_and(|why| why.contains("not used")));
+        assert_eq!(why_stop(&foreign, (true, 0, 0, false), 512), None);
+        assert!(why_stop(&foreign, (true, 0, 0, true), 512).is_some_and(|why| why.contains("not used")));
     }
 }

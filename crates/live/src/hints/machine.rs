@@ -6,7 +6,7 @@
 //! - A reference has happened when it is seen: what it missed has been fetched by the kernel. A demand fetch ends at once.
 //! - A command and its children read in an order that is nearly the recorded one. The hints are therefore shared, as those of several
 //!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
-//! - Trust grows: the level starts with few frames, and gets [`GROWTH`] for each prefetched page that is used, up to
+//! - Trust grows: the level starts with few frames, and gets [`GROWTH`] for each prefetched page of a file that is used, up to
 //!   the budget. What wrong hints cost is bounded by the frames of the start.
 
 use std::collections::VecDeque;
@@ -90,6 +90,8 @@ pub struct Machine {
     frames_max: u32,
     /// Prefetched pages that were used when frames were last added.
     used: u64,
+    /// The part of those that have been used which is metadata: whether it was is not seen.
+    metadata_used: u64,
     /// Positions of prefetched blocks that were skipped and are still unused.
     skipped_unused: u64,
     last_reference: Nanos,
@@ -138,6 +140,7 @@ impl Machine {
             beyond: 0,
             frames_max: setting.frames_max,
             used: 0,
+            metadata_used: 0,
             skipped_unused: 0,
             last_reference: Nanos::ZERO,
         })
@@ -199,6 +202,7 @@ impl Machine {
         let skipped_before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
         self.skipped_unused -= u64::from(skipped_before && was_unused);
+        self.metadata_used += u64::from(was_unused && block.0 < self.universe().metadata);
         let (file, first) = self.universe().place(block);
         let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
         self.last_reference = now;
@@ -251,7 +255,7 @@ impl Machine {
 
     /// Adds frames for the prefetches that have been used since it last did.
     fn grow(&mut self) {
-        let used = self.counts().prefetches_used;
+        let used = self.counts().prefetches_used - self.metadata_used;
         let earned = (used - self.used).saturating_mul(u64::from(GROWTH));
         self.used = used;
         let room = self.frames_max.saturating_sub(self.level().frames());

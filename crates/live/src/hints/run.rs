@@ -28,8 +28,8 @@ use crate::tune::Roots;
 
 /// How often the trace is read.
 const LOOK_EVERY_MS: i32 = 2;
-/// Frames before anything has been used, where there is an arm and where there is none: 2 and 16 MiB.
-const ARM_FRAMES_MIN: u32 = 512;
+/// Frames before anything has been used, where there is an arm and where there is none: some 64 seeks, and 16 MiB.
+const ARM_FRAMES_MIN: u32 = 64;
 const FLASH_FRAMES_MIN: u32 = 4096;
 /// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
 const ARM_BATCH: i64 = 1 << 16;
@@ -38,7 +38,8 @@ const HORIZON: i64 = 4096;
 /// What a disk typically takes for a page.
 const ARM_SERVICE: Nanos = Nanos(8_000_000);
 const FLASH_SERVICE: Nanos = Nanos(100_000);
-/// Holes may take this share of the budget.
+/// Pages of holes that may be read for each frame, and the share of the budget that they may take in all.
+const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
 /// A thread reads 1 MiB and calls little.
 const STACK_BYTES: usize = 128 * 1024;
@@ -101,9 +102,24 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     let machine = Machine::try_new(setting, universe)?;
     let list = Arc::new(settings.list);
     let holes_max = settings.budget_bytes / PAGE_BYTES / HOLES_SHARE;
-    let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone(), holes_max))).collect();
+    let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
     let (looked, orders, metadata) = (Looked::default(), Vec::new(), Vec::new());
-    Host { machine, trace, disks, looked, report, started, holes: 0, orders, metadata, trusted }.run(child)
+    let (holes, holes_allowed) = (0, 0);
+    let host = Host {
+        machine,
+        trace,
+        disks,
+        looked,
+        report,
+        started,
+        holes,
+        holes_allowed,
+        holes_max,
+        orders,
+        metadata,
+        confirmed: trusted,
+    };
+    host.run(child)
 }
 
 /// By file its disk, and what is known of each.
@@ -165,12 +181,15 @@ struct Host {
     looked: Looked,
     report: Report,
     started: Instant,
-    /// Pages of holes that have been read.
+    /// Pages of holes that have been read, may be, and may be at most.
     holes: u64,
+    holes_allowed: u64,
+    holes_max: u64,
     orders: Vec<Block>,
     /// Metadata that has been read and does not count as used yet.
     metadata: Vec<Block>,
-    trusted: bool,
+    /// The command does what the hints say: before that nothing is prefetched.
+    confirmed: bool,
 }
 
 impl Host {
@@ -222,9 +241,10 @@ impl Host {
             }
             if going {
                 self.turn();
-                self.confirm();
+                self.use_metadata();
                 let counts = self.machine.counts();
-                let unused = (counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
+                let unused =
+                    (self.confirmed, counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
                 if let Some(why) = why_stop(&self.looked, unused, frames_min) {
                     self.report.stopped = Some(why.to_owned());
                     self.stop_disks();
@@ -233,9 +253,9 @@ impl Host {
         }
     }
 
-    /// Where the command does what the hints say, metadata that has come counts as used.
-    fn confirm(&mut self) {
-        if self.metadata.is_empty() || !(self.trusted || self.looked.confirmed()) {
+    /// Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
+    fn use_metadata(&mut self) {
+        if self.metadata.is_empty() {
             return;
         }
         let now = self.now();
@@ -316,8 +336,17 @@ impl Host {
 
     /// Lets the machine act, and gives the disks what it wants.
     fn turn_at(&mut self, now: Nanos) {
+        self.confirmed |= self.looked.confirmed();
+        if !self.confirmed {
+            return;
+        }
         let mut orders = std::mem::take(&mut self.orders);
         self.machine.turn(now, &mut orders);
+        let holes = (u64::from(self.machine.frames()) * HOLES_PER_FRAME).min(self.holes_max);
+        if holes > self.holes_allowed {
+            self.disks.iter().for_each(|disk| disk.allow_holes(holes - self.holes_allowed));
+            self.holes_allowed = holes;
+        }
         if self.report.stopped.is_none() && !orders.is_empty() {
             let universe = self.machine.universe();
             for (number, disk) in self.disks.iter().enumerate() {
