@@ -45,6 +45,10 @@ pub struct Setting {
     pub disks: usize,
     /// What a disk typically takes for a page.
     pub service: Nanos,
+    /// The part of it that goes by the page's size.
+    pub transfer: Nanos,
+    /// Reads that a disk serves at a time.
+    pub concurrency: u32,
     /// Mean time between two references of the recorded run.
     pub think: Nanos,
 }
@@ -57,14 +61,15 @@ struct Mailbox {
 }
 
 impl Devices<Universe> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &Universe) {
+    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &Universe) -> u32 {
         if order.kind == Kind::Prefetch {
             self.orders.extend_from_slice(order.blocks);
-            return;
+            return 1;
         }
         let ended =
             |block: &Block| Ended { level: from.level, block: *block, disk: space.disk(*block), what: What::Allocated };
         self.ended.extend(order.blocks.iter().map(ended));
+        1
     }
 
     fn start(&mut self, _now: Nanos) {}
@@ -120,6 +125,8 @@ impl Machine {
             hints: Some(Arc::new(Hints::all(blocks))),
             program: Some(Arc::new(program)),
             nominal_service: setting.service,
+            block_transfer: setting.transfer,
+            concurrency: setting.concurrency,
             uniform: false,
             mean_compute: setting.think,
             constant_compute: false,

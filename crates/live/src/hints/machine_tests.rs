@@ -33,6 +33,8 @@ fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {
         frames_max: frames.1,
         disks: 1,
         service: Nanos(1_000_000),
+        transfer: Nanos(50_000),
+        concurrency: 1,
         think: Nanos(1_000),
     };
     Machine::try_new(setting, universe(0, pages)).expect("it works with shared hints")

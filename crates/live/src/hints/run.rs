@@ -38,6 +38,11 @@ const HORIZON: i64 = 4096;
 /// What a disk typically takes for a page.
 const ARM_SERVICE: Nanos = Nanos(8_000_000);
 const FLASH_SERVICE: Nanos = Nanos(100_000);
+/// The part of it that goes by the page's size: 80 MB/s, and 1 GB/s.
+const ARM_TRANSFER: Nanos = Nanos(50_000);
+const FLASH_TRANSFER: Nanos = Nanos(4_000);
+/// Reads that a disk without an arm serves at a time.
+const FLASH_CONCURRENCY: u32 = 16;
 /// Pages of holes that may be read for each frame, and the share of the budget that they may take in all.
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
@@ -169,6 +174,8 @@ fn setting(settings: &Settings, facts: &[DiskFacts], trusted: bool) -> Result<Se
         frames_max,
         disks: facts.len(),
         service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
+        transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },
+        concurrency: if arm { 1 } else { FLASH_CONCURRENCY },
         think: Nanos(list.elapsed_ns / pages.max(1)),
     })
 }
