@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headstart._core import HeadstartError, InternalError, __version__
 
 if TYPE_CHECKING:
-    from headstart import model, plot, results, tuning
+    from headstart import model, plot, recording, results, tuning
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
     from headstart.devices import Device, device
@@ -49,7 +49,7 @@ _MODULE_OF = {
     "trace_info": "headstart.traces",
 }
 """Where each name comes from: loaded when it is used first, since all of them together take a third of a second."""
-_MODULES = frozenset({"model", "plot", "results", "tuning"})
+_MODULES = frozenset({"model", "plot", "recording", "results", "tuning"})
 
 
 def __getattr__(name: str) -> Any:
@@ -89,6 +89,7 @@ __all__ = [
     "play",
     "plot",
     "profile",
+    "recording",
     "results",
     "schema",
     "simulate",

@@ -55,6 +55,27 @@ def emulate(
 ) -> tuple[str, bool, bool]:
     """Mount an emulated disk and stay until it is unmounted; return its statistics, if it was in use, if covered."""
 
+def record(
+    command: list[str],
+    target: str | PathLike[str],
+    *,
+    to: str = "hints",
+    cold: bool = False,
+    buffer: str | None = None,
+    tracing: str | None = None,
+    on_start: Callable[[int], object] | None = None,
+) -> str:
+    """Run a command and write what it reads; return exit status and summary."""
+
+def hints_show(path: str | PathLike[str]) -> str:
+    """Return what a recording holds."""
+
+def hints_merge(target: str | PathLike[str], paths: list[str | PathLike[str]], share: float) -> str:
+    """Merge recordings; return the summary of the result."""
+
+def hints_check(path: str | PathLike[str]) -> str:
+    """Return the files of a recording that are not as they were."""
+
 def tune(action: str, question: str) -> str:
     """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""
 

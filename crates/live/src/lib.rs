@@ -2,8 +2,9 @@
 //!
 //! Beside `headstart-sim` on `headstart-engine`: what is decided is decided by the same code in both. There are
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
-//! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead, and
-//! [`hints`], which runs a command while what it is going to read is prefetched.
+//! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead,
+//! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
+//! prefetched.
 
 mod clock;
 pub mod emulate;
@@ -12,6 +13,7 @@ mod openmetrics;
 pub mod parallel;
 mod path_error;
 pub mod profile;
+pub mod record;
 pub mod tune;
 
 pub use clock::{Clock, Lateness, RealClock, SteppedClock};

@@ -11,6 +11,7 @@ mod hints;
 mod live;
 mod model;
 mod profile;
+mod record;
 mod replay;
 mod simulation;
 mod traces;
@@ -47,6 +48,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::model_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(record::record, module)?)?;
+    module.add_function(wrap_pyfunction!(record::hints_show, module)?)?;
+    module.add_function(wrap_pyfunction!(record::hints_merge, module)?)?;
+    module.add_function(wrap_pyfunction!(record::hints_check, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{drain, recording, scratch};
-use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording};
+use headstart_trace::hints::{
+    check, merge, Change, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording,
+};
 use headstart_trace::{info, open, Carries};
 use proptest::prelude::*;
 
@@ -121,4 +123,71 @@ fn what_is_damaged_is_refused() {
     assert_eq!(tail(refused(cut)), "is cut short; allowed: a recording of `headstart record`");
     let longer = [&right[..], b"x"].concat();
     assert_eq!(tail(refused(&longer)), "there are bytes behind the reads; allowed: a recording of `headstart record`");
+}
+
+/// A recording of the first file only: ranges of pages, 10 ns apart.
+fn ranges(of: &[(u64, u32)]) -> Recording {
+    let mut recording = recording();
+    recording.files.truncate(1);
+    let read = |(time_ns, (start, pages)): (u64, &(u64, u32))| Read {
+        time_ns,
+        wait_ns: 1,
+        start: *start,
+        pages: *pages,
+        process: 0,
+        file: 0,
+        kind: ReadKind::Read,
+        hit: false,
+    };
+    recording.reads = (1..).step_by(10).zip(of).map(read).collect();
+    recording
+}
+
+fn ranges_of(recording: &Recording) -> Vec<(u64, u32)> {
+    recording.reads.iter().map(|read| (read.start, read.pages)).collect()
+}
+
+#[test]
+fn what_recurs_is_merged_in_the_order_of_the_fullest() {
+    // Pages 0 to 3 are in three, 8 in two, 9 in one, 12 in two but not in the first, which is as full as the last.
+    let all =
+        [ranges(&[(8, 2), (0, 4), (0, 1)]), ranges(&[(12, 1), (2, 2), (0, 2)]), ranges(&[(0, 4), (12, 1), (8, 1)])];
+    let merged = merge(&all, 0.5).unwrap();
+    assert_eq!(ranges_of(&merged), [(8, 1), (0, 4), (12, 1), (0, 1)]);
+    assert_eq!((merged.about.recordings, merged.files.len(), merged.processes.len()), (3, 1, 2));
+    assert_eq!(ranges_of(&merge(&all, 1.0).unwrap()), [(0, 4), (0, 1)]);
+    // Merged again with one more, it counts as three.
+    assert_eq!(ranges_of(&merge(&[merged.clone(), ranges(&[(9, 1)])], 0.75).unwrap()), ranges_of(&merged));
+    // Page 17 is the last of 70,000 bytes.
+    assert_eq!(ranges_of(&merge(&[ranges(&[(16, 9)])], 0.1).unwrap()), [(16, 2)]);
+    for (share, problem) in [(0.0, "share: is 0"), (1.5, "share: is 1.5"), (1.0, "no page is in 2 of the 2 recordings")]
+    {
+        let text = merge(&[ranges(&[(1, 1)]), ranges(&[(2, 1)])], share).unwrap_err().to_string();
+        assert!(text.contains(problem), "{text}");
+    }
+}
+
+#[test]
+fn stale_files_are_found() {
+    let folder = scratch("hints-stale");
+    let path = common::file(&folder, "f", "0123");
+    let mut recording = ranges(&[(0, 2), (1, 1)]);
+    recording.files[0].path.clone_from(&path);
+    let found = |recording: &Recording| {
+        check(recording).iter().map(|stale| (stale.file, stale.change, stale.bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&recording), [(0, Change::Replaced, 3 * 4096)]);
+    let is = std::fs::metadata(&path).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    let file = &mut recording.files[0];
+    (file.major, file.minor) =
+        ((is.dev() >> 8) as u32 & 0xfff, (is.dev() & 0xff | is.dev() >> 12 & 0xffff_ff00) as u32);
+    (file.inode, file.size_bytes) = (is.ino(), 5);
+    assert_eq!(found(&recording), [(0, Change::Size, 3 * 4096)]);
+    recording.files[0].size_bytes = 4;
+    assert_eq!(found(&recording), [(0, Change::Time, 3 * 4096)]);
+    recording.files[0].mtime_ns = is.mtime() * 1_000_000_000 + is.mtime_nsec();
+    assert_eq!(found(&recording), []);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(found(&recording), [(0, Change::Missing, 3 * 4096)]);
 }

@@ -164,7 +164,16 @@ fn packed(number: Number) -> u64 {
 
 /// A process may follow several devices.
 fn name(owner: Process, number: Number) -> String {
-    format!("{PREFIX}{}-{}-{}.{}", owner.pid, owner.start_ticks, number.major, number.minor)
+    named(owner, &format!("{}.{}", number.major, number.minor))
+}
+
+/// The instance of this process for `what`.
+pub(crate) fn own_name(roots: &Roots, what: &str) -> String {
+    named(Process::own(roots), what)
+}
+
+fn named(owner: Process, what: &str) -> String {
+    format!("{PREFIX}{}-{}-{what}", owner.pid, owner.start_ticks)
 }
 
 /// Whose instance it is; `None` if it is none of ours.

@@ -53,7 +53,7 @@ pub use depth::{Depth, Wanted};
 pub use device::{Device, Kind};
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
-pub(crate) use instance::sweep;
+pub(crate) use instance::{own_name, sweep};
 pub use instance::{Instance, Source};
 pub use number::Number;
 pub use process::Process;

@@ -5,7 +5,7 @@
 //! metadata are requests of a file that stands for the block device. The service time is the wait for the device as recorded, so
 //! that think times are the gaps less the waits.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use headstart_types::Nanos;
 
@@ -31,13 +31,18 @@ pub(crate) const FORMAT: Format = Format {
     carries: CARRIES,
     detect: |name, head| Fit::of(resembles(head), name.ends_with(".hints")),
     open: |source| {
-        let bad = source.bad(Place::File, EMPTY.to_owned());
         let name = source.name().to_owned();
-        let reader = Hints::new(name, Recording::decode(source)?);
-        let first = reader.recording.references().next().map(|first| first.time_ns).ok_or(bad)?;
-        Ok(Box::new(Hints { origin_ns: first, ..reader }))
+        reader(Recording::decode(source)?, &name)
     },
 };
+
+/// The references of a recording that is in memory.
+pub(crate) fn reader(recording: Recording, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
+    let first = recording.references().next().map(|first| first.time_ns);
+    let empty = || TraceError::Bad { file: name.to_owned(), place: Place::File, problem: EMPTY.to_owned() };
+    let origin_ns = first.ok_or_else(empty)?;
+    Ok(Box::new(Hints { origin_ns, ..Hints::new(name.to_owned(), recording) }))
+}
 
 struct Hints {
     name: PathBuf,

@@ -7,12 +7,17 @@
 //! Memory: 40 bytes for each read, in the file some 3 to 5.
 
 mod codec;
+mod merge;
+mod stale;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Source, TraceError};
+use crate::{RecordReader, Source, TraceError};
+
+pub use merge::merge;
+pub use stale::{change, check, Change, Stale};
 
 /// The version that is written; the only one that is read.
 pub const VERSION: u32 = 1;
@@ -179,6 +184,14 @@ impl Recording {
     /// As [`Recording::read`], of a file that is open already.
     pub(crate) fn decode(source: Source) -> Result<Self, TraceError> {
         codec::decode(source)
+    }
+
+    /// Its references as a trace; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn into_reader(self, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
+        crate::formats::hints::reader(self, name)
     }
 
     /// The references, in order.

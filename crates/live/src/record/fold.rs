@@ -1,0 +1,338 @@
+//! From the kernel's events to reads: what was referenced, whether it was cached, and how long it took.
+//!
+//! The kernel says which pages a read needs (`get_pages`, after it has waited for them), which page a fault needs (`fault`,
+//! before it waits, and `map_pages` where it maps what is cached around), and which pages come into the cache (`add`). Pages that
+//! come are *fresh* until they are referenced: a reference to fresh pages is a miss. A task that sleeps without being
+//! interruptible waits for a device, if what it does before or after says so:
+//!
+//! - a fault, or metadata that came, and then sleep: the fault or the metadata waited;
+//! - sleep and then `get_pages` of fresh pages, or at once after the sleep: the read waited, since its pages began to come.
+//!
+//! A read of many pages shows itself again for each part of it, with the same last page; that is one read here. A second reference to
+//! the same pages right after the first, as by small reads, is left out.
+//!
+//! Cost: logarithmic in the ranges of pages. Memory: a read's 40 bytes, and the fresh ranges.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use headstart_trace::hints::{Read, ReadKind};
+
+use super::intervals::Intervals;
+
+/// How soon after a sleep a read of cached pages must come for the sleep to have been for them. A guess: what lies between is a
+/// few hundred instructions of the kernel.
+const SOON_NS: u64 = 100_000;
+
+/// What an event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// Pages come into the cache.
+    Add { file: u32, first: u64, pages: u64 },
+    /// A read needs pages, and has them now.
+    Get { file: u32, first: u64, last: u64 },
+    /// A fault needs a page.
+    Fault { file: u32, page: u64 },
+    /// A fault has mapped what is cached.
+    Map { file: u32, first: u64, last: u64 },
+    /// The task sleeps until a device or a lock wakes it.
+    Sleep,
+    /// It goes on.
+    Wake,
+}
+
+/// An event of a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    pub time_ns: u64,
+    /// Index of the task.
+    pub task: u32,
+    pub what: What,
+}
+
+/// What is known of a task.
+#[derive(Debug, Clone, Default)]
+struct Task {
+    /// Its latest reference.
+    last: Option<Last>,
+    /// The read that further sleeps belong to: a fault, or metadata.
+    open: Option<usize>,
+    /// When the first page came that no reference has needed yet, and of which file.
+    coming: Option<(u64, u32)>,
+    asleep_since: Option<u64>,
+    /// Its sleeps since the latest reference that are no one's yet: when they began, their sum, and when the last ended.
+    slept: Option<(u64, u64, u64)>,
+}
+
+/// A reference of a task.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    read: usize,
+    kind: ReadKind,
+    file: u32,
+    first: u64,
+    last: u64,
+}
+
+/// The pages of a file.
+#[derive(Debug, Default)]
+struct Pages {
+    /// Those that came and were not needed yet: when, and by which task.
+    fresh: Intervals<(u64, u32)>,
+    /// All that came.
+    came: Intervals<()>,
+    is_device: bool,
+}
+
+/// The reads so far.
+#[derive(Debug, Default)]
+pub(super) struct Fold {
+    reads: Vec<Read>,
+    tasks: BTreeMap<u32, Task>,
+    files: BTreeMap<u32, Pages>,
+    /// Whether the page cache was empty at first.
+    cold: bool,
+}
+
+impl Fold {
+    pub fn new(cold: bool) -> Self {
+        Self { cold, ..Self::default() }
+    }
+
+    /// Pages of that file are metadata.
+    pub fn is_device(&mut self, file: u32) {
+        self.files.entry(file).or_default().is_device = true;
+    }
+
+    /// How many reads there are.
+    pub fn len(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Takes the next event. Those of one task come in order of time.
+    pub fn take(&mut self, event: Event) {
+        let Event { time_ns, task, what } = event;
+        match what {
+            What::Add { file, first, pages } => self.add(time_ns, task, file, first..first + pages),
+            What::Get { file, first, last } => self.get(time_ns, task, file, first, last),
+            What::Fault { file, page } => self.fault(time_ns, task, file, page),
+            What::Map { file, first, last } => self.map(time_ns, task, file, first, last),
+            What::Sleep => self.tasks.entry(task).or_default().asleep_since = Some(time_ns),
+            What::Wake => self.wake(time_ns, task),
+        }
+    }
+
+    fn add(&mut self, time_ns: u64, task: u32, file: u32, range: Range<u64>) {
+        let pages = self.files.entry(file).or_default();
+        pages.came.insert(range.clone(), ());
+        if pages.is_device {
+            let wide = (file, range.start, range.end - 1);
+            self.tasks.entry(task).or_default().open = Some(self.reads.len());
+            return self.reads.push(read(time_ns, 0, task, wide, ReadKind::Read, false));
+        }
+        pages.fresh.insert(range.clone(), (time_ns, task));
+        let state = self.tasks.entry(task).or_default();
+        match state.last {
+            // What a fault needs comes after it has said so.
+            Some(last) if last.kind == ReadKind::Fault && last.file == file => {
+                state.open = Some(last.read);
+                if range.contains(&last.first) {
+                    pages.fresh.remove(last.first..last.first + 1);
+                    self.reads[last.read].hit = false;
+                }
+            }
+            _ => {
+                state.coming.get_or_insert((time_ns, file));
+            }
+        }
+    }
+
+    fn get(&mut self, time_ns: u64, task: u32, file: u32, first: u64, last: u64) {
+        if last < first {
+            return;
+        }
+        let miss = self.files.entry(file).or_default().fresh.remove(first..last + 1);
+        let state = self.tasks.entry(task).or_default();
+        let coming = state.coming.take().filter(|(_, of)| *of == file).map(|(since, _)| since);
+        let slept = state.slept.take();
+        let slept = slept.filter(|(_, _, ended)| miss || ended + SOON_NS >= time_ns);
+        let waited_ns = slept.map_or(0, |(_, sum, _)| sum);
+        let before =
+            state.last.filter(|before| before.kind == ReadKind::Read && before.file == file && before.last == last);
+        if let Some(before) = before.filter(|before| before.first <= first) {
+            let repeated = before.first == first && !miss && waited_ns == 0;
+            if before.first < first || repeated {
+                state.open = None;
+                let read = &mut self.reads[before.read];
+                read.hit &= !miss;
+                read.wait_ns += waited_ns;
+                return;
+            }
+        }
+        let since = [coming.filter(|_| miss), slept.map(|(since, _, _)| since)];
+        let time_ns = since.into_iter().flatten().fold(time_ns, u64::min);
+        self.push(time_ns, waited_ns, task, (file, first, last), ReadKind::Read, !miss);
+    }
+
+    fn fault(&mut self, time_ns: u64, task: u32, file: u32, page: u64) {
+        let state = self.tasks.entry(task).or_default();
+        if let Some(last) = state.last.filter(|last| last.file == file) {
+            // It tries again after it has waited.
+            if last.kind == ReadKind::Fault && last.first == page {
+                return;
+            }
+            // Before, it has mapped pages around; they were touched by nothing yet.
+            let around = last.kind == ReadKind::Map && (last.first..=last.last).contains(&page);
+            if around && last.read + 1 == self.reads.len() && self.reads[last.read].hit {
+                self.reads.pop();
+            }
+        }
+        let miss = self.files.entry(file).or_default().fresh.remove(page..page + 1);
+        self.push(time_ns, 0, task, (file, page, page), ReadKind::Fault, !miss);
+    }
+
+    fn map(&mut self, time_ns: u64, task: u32, file: u32, first: u64, last: u64) {
+        let pages = self.files.entry(file).or_default();
+        let mut range = first..last.saturating_add(1);
+        if self.cold {
+            // Only what came can have been mapped.
+            range = pages.came.hull(range.clone()).unwrap_or(range);
+        }
+        if range.is_empty() {
+            return;
+        }
+        let miss = pages.fresh.remove(range.clone());
+        self.push(time_ns, 0, task, (file, range.start, range.end - 1), ReadKind::Map, !miss);
+    }
+
+    fn wake(&mut self, time_ns: u64, task: u32) {
+        let state = self.tasks.entry(task).or_default();
+        let Some(since) = state.asleep_since.take() else { return };
+        let slept_ns = time_ns.saturating_sub(since);
+        match state.open {
+            Some(open) if state.coming.is_none() => self.reads[open].wait_ns += slept_ns,
+            _ => {
+                let (first, sum, _) = state.slept.unwrap_or((since, 0, 0));
+                state.slept = Some((first, sum + slept_ns, time_ns));
+            }
+        }
+    }
+
+    fn push(&mut self, time_ns: u64, wait_ns: u64, task: u32, wide: (u32, u64, u64), kind: ReadKind, hit: bool) {
+        let at = self.reads.len();
+        let (file, first, last) = wide;
+        let state = self.tasks.entry(task).or_default();
+        (state.coming, state.slept) = (None, None);
+        state.open = (kind == ReadKind::Fault).then_some(at);
+        state.last = Some(Last { read: at, kind, file, first, last });
+        self.reads.push(read(time_ns, wait_ns, task, wide, kind, hit));
+    }
+
+    /// All reads by time, and what came and was never needed.
+    pub fn finish(mut self) -> Vec<Read> {
+        for (file, pages) in &self.files {
+            for (range, (time_ns, task)) in pages.fresh.iter() {
+                let wide = (*file, range.start, range.end - 1);
+                self.reads.push(read(time_ns, 0, task, wide, ReadKind::ReadAhead, false));
+            }
+        }
+        self.reads.sort_by_key(|read| read.time_ns);
+        self.reads
+    }
+}
+
+fn read(time_ns: u64, wait_ns: u64, process: u32, wide: (u32, u64, u64), kind: ReadKind, hit: bool) -> Read {
+    let (file, start, last) = wide;
+    let pages = u32::try_from(last - start + 1).unwrap_or(u32::MAX);
+    Read { time_ns, wait_ns, start, pages, process, file, kind, hit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::What::{Add, Fault, Get, Map, Sleep, Wake};
+    use super::*;
+
+    /// Reads as (kind, file, first page, pages, hit, time, wait), of events of one task, 10 ns apart.
+    fn folded(cold: bool, events: &[What]) -> Vec<(ReadKind, u32, u64, u32, bool, u64, u64)> {
+        let mut fold = Fold::new(cold);
+        fold.is_device(9);
+        for (index, what) in (1..).zip(events) {
+            fold.take(Event { time_ns: 10 * index, task: 0, what: *what });
+        }
+        let row = |read: Read| (read.kind, read.file, read.start, read.pages, read.hit, read.time_ns, read.wait_ns);
+        fold.finish().into_iter().map(row).collect()
+    }
+
+    fn add(first: u64, pages: u64) -> What {
+        Add { file: 1, first, pages }
+    }
+
+    fn get(first: u64, last: u64) -> What {
+        Get { file: 1, first, last }
+    }
+
+    use ReadKind::{Map as Mapped, ReadAhead};
+    const READ: ReadKind = ReadKind::Read;
+    const FAULT: ReadKind = ReadKind::Fault;
+
+    #[test]
+    fn a_miss_begins_when_its_pages_come_and_read_ahead_is_told_apart() {
+        // Four pages come, one is needed after 10 ns of sleep, then the next one, which is there.
+        let seen = folded(false, &[add(0, 4), Sleep, Wake, get(0, 0), get(1, 1)]);
+        let expected =
+            [(READ, 1, 0, 1, false, 10, 10), (ReadAhead, 1, 2, 2, false, 10, 0), (READ, 1, 1, 1, false, 50, 0)];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn parts_of_one_read_are_one_and_repeated_ones_left_out() {
+        let seen = folded(false, &[get(0, 31), add(15, 17), Sleep, Wake, get(15, 31), get(0, 0), get(0, 0), get(1, 1)]);
+        let expected = [(READ, 1, 0, 32, false, 10, 10), (READ, 1, 0, 1, true, 60, 0), (READ, 1, 1, 1, true, 80, 0)];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_fault_waits_after_it_has_said_so() {
+        // It maps what is cached around, faults, reads around, sleeps, and tries again: then all around is mapped.
+        let window = Map { file: 1, first: 0, last: 15 };
+        let fault = Fault { file: 1, page: 5 };
+        let seen = folded(false, &[window, fault, add(0, 32), Sleep, Wake, window, Fault { file: 1, page: 20 }]);
+        let expected = [
+            (FAULT, 1, 5, 1, false, 20, 10),
+            (ReadAhead, 1, 16, 4, false, 30, 0),
+            (ReadAhead, 1, 21, 11, false, 30, 0),
+            (Mapped, 1, 0, 16, false, 60, 0),
+            (FAULT, 1, 20, 1, false, 70, 0),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(folded(false, &[fault, Sleep, Wake, fault]), [(FAULT, 1, 5, 1, true, 10, 10)]);
+    }
+
+    #[test]
+    fn of_a_cold_file_only_what_came_is_mapped() {
+        let window = Map { file: 1, first: 0, last: 15 };
+        let seen = folded(true, &[Fault { file: 1, page: 5 }, add(4, 4), window]);
+        assert_eq!(seen, [(FAULT, 1, 5, 1, false, 10, 0), (Mapped, 1, 4, 4, false, 30, 0)]);
+    }
+
+    #[test]
+    fn metadata_are_reads_of_the_device() {
+        let inode = Add { file: 9, first: 700, pages: 1 };
+        // The inode on the way to the data: each waits for itself.
+        let seen = folded(false, &[inode, Sleep, Wake, add(0, 1), Sleep, Wake, get(0, 0)]);
+        assert_eq!(seen, [(READ, 9, 700, 1, false, 10, 10), (READ, 1, 0, 1, false, 40, 10)]);
+    }
+
+    #[test]
+    fn a_sleep_for_something_else_is_thinking() {
+        assert_eq!(folded(false, &[Sleep, Wake, get(0, 0)]), [(READ, 1, 0, 1, true, 10, 10)], "a page under way");
+        let mut fold = Fold::new(false);
+        for (time_ns, what) in [(0, Sleep), (1_000_000, Wake), (1_200_000, get(0, 0))] {
+            fold.take(Event { time_ns, task: 0, what });
+        }
+        assert_eq!(
+            fold.finish()[0],
+            Read { time_ns: 1_200_000, wait_ns: 0, start: 0, pages: 1, process: 0, file: 1, kind: READ, hit: true }
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! A private kernel trace of one command: an instance of tracefs that follows its processes and holds what they read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use headstart_types::system_says;
+
+use super::ring::{Field, Pages};
+use crate::tune::{own_name, sweep, Roots};
+use crate::PathError;
+
+/// The events of the page cache; since Linux 6.12 all of them.
+const READS: [&str; 4] =
+    ["mm_filemap_add_to_page_cache", "mm_filemap_get_pages", "mm_filemap_fault", "mm_filemap_map_pages"];
+const SWITCH: &str = "sched_switch";
+/// The bit of a task's state that says that only a wake-up ends its sleep.
+const UNINTERRUPTIBLE: u64 = 2;
+/// Instances of this process so far: each has a name of its own.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// What is needed, for errors.
+const ALLOWED: &str = "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs ";
+
+/// A range of pages of an inode, as events name them: device number as the kernel packs it, and inode.
+pub(super) type Inode = (u32, u64);
+
+/// What an event says, in the kernel's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raw {
+    Add(Inode, u64, u64),
+    Get(Inode, u64, u64),
+    Fault(Inode, u64),
+    Map(Inode, u64, u64),
+    Sleep,
+    Wake,
+}
+
+/// An event of a task, or of one that has not been seen yet with its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawEvent {
+    pub time_ns: u64,
+    pub pid: u32,
+    pub raw: Raw,
+    /// Of switches only.
+    pub name: Option<[u8; 16]>,
+}
+
+/// Where the fields of the events are.
+#[derive(Debug)]
+struct Formats {
+    id: Field,
+    pid: Field,
+    /// The number of each of [`READS`], and: device, inode, index, and what is the last index or the order.
+    reads: [(u64, [Field; 4]); 4],
+    switch: u64,
+    /// Number, name and state of the task that leaves; number and name of the one that comes.
+    switched: [Field; 5],
+}
+
+impl Formats {
+    fn read(events: &Path) -> Option<Self> {
+        let format =
+            |system: &str, event: &str| fs::read_to_string(events.join(system).join(event).join("format")).ok();
+        let number = |text: &str| text.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse::<u64>().ok());
+        let mut reads = Vec::new();
+        for event in READS {
+            let text = format("filemap", event)?;
+            let field = |name| Field::find(&text, name);
+            let third = field("last_index").or_else(|| field("order")).or_else(|| field("index"))?;
+            reads.push((number(&text)?, [field("s_dev")?, field("i_ino")?, field("index")?, third]));
+        }
+        let text = format("sched", SWITCH)?;
+        let field = |name| Field::find(&text, name);
+        Some(Self {
+            id: field("common_type")?,
+            pid: field("common_pid")?,
+            reads: reads.try_into().ok()?,
+            switch: number(&text)?,
+            switched: [
+                field("prev_pid")?,
+                field("prev_comm")?,
+                field("prev_state")?,
+                field("next_pid")?,
+                field("next_comm")?,
+            ],
+        })
+    }
+
+    fn parse(&self, time_ns: u64, event: &[u8], mut each: impl FnMut(RawEvent)) {
+        let id = self.id.number(event);
+        if id == self.switch {
+            let [pid, name, state, next_pid, next_name] = &self.switched;
+            let mut task = |pid: &Field, name: &Field, raw| {
+                let name = name.bytes(event).try_into().ok();
+                each(RawEvent { time_ns, pid: pid.number(event) as u32, raw, name });
+            };
+            if state.number(event) & UNINTERRUPTIBLE != 0 {
+                task(pid, name, Raw::Sleep);
+            }
+            return task(next_pid, next_name, Raw::Wake);
+        }
+        let Some(at) = self.reads.iter().position(|(number, _)| *number == id) else { return };
+        let [device, inode, index, third] = self.reads[at].1.map(|field| field.number(event));
+        let inode = (device as u32, inode);
+        let raw = match at {
+            0 => Raw::Add(inode, index, 1 << third.min(31)),
+            1 => Raw::Get(inode, index, third),
+            2 => Raw::Fault(inode, index),
+            _ => Raw::Map(inode, index, third),
+        };
+        each(RawEvent { time_ns, pid: self.pid.number(event) as u32, raw, name: None });
+    }
+}
+
+/// The text of `events/header_page`, which the kernel gives at the first read only.
+fn header_page(events: &Path) -> String {
+    let mut text = vec![0; 4096];
+    let read = File::open(events.join("header_page")).and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    String::from_utf8_lossy(&text[..read]).into_owned()
+}
+
+/// The instance. Dropping it removes it; a later command removes that of a killed process.
+#[derive(Debug)]
+pub(super) struct Instance {
+    folder: PathBuf,
+    formats: Formats,
+    pages: Pages,
+    /// One of each processor.
+    pipes: Vec<File>,
+    page: Vec<u8>,
+}
+
+impl Instance {
+    /// Makes it; it follows no process yet. `buffer_kib` is for each processor.
+    ///
+    /// # Errors
+    /// There is no tracefs, it lacks these events, or it may not be used. Then nothing is left.
+    pub fn new(roots: &Roots, buffer_kib: u64) -> Result<Self, PathError> {
+        let root = &roots.tracing;
+        let allowed = format!("{ALLOWED}{}", root.display());
+        let problem = |problem: &str| PathError::new(root, problem, &*allowed);
+        let instances = root.join("instances");
+        if let Err(error) = fs::read_dir(&instances) {
+            return Err(match error.kind() {
+                io::ErrorKind::PermissionDenied => problem("may not be used without root"),
+                _ => problem("there is no tracefs"),
+            });
+        }
+        let events = root.join("events");
+        let formats = Formats::read(&events).ok_or_else(|| problem("there are no tracepoints of the page cache"))?;
+        let pages =
+            Pages::parse(&header_page(&events)).ok_or_else(|| problem("events/header_page cannot be understood"))?;
+        sweep(roots);
+        let folder = instances.join(own_name(roots, &format!("record.{}", COUNT.fetch_add(1, Ordering::Relaxed))));
+        let refused = |source: io::Error| PathError::new(&folder, system_says(&source), &*allowed);
+        fs::create_dir(&folder).map_err(refused)?;
+        // From here on it goes with this.
+        let page = vec![0; pages.bytes];
+        let mut instance = Self { folder: folder.clone(), formats, pages, pipes: Vec::new(), page };
+        instance.start(buffer_kib).map_err(refused)?;
+        Ok(instance)
+    }
+
+    fn start(&mut self, buffer_kib: u64) -> io::Result<()> {
+        self.set("buffer_size_kb", &buffer_kib.to_string())?;
+        self.set("trace_clock", "mono")?;
+        // What has happened first is kept: the start of a command says more than its end.
+        self.set("options/overwrite", "0")?;
+        self.set("options/event-fork", "1")?;
+        // Until the command has written its own number, nothing is followed.
+        self.set("tracing_on", "0")?;
+        let mut cpus: Vec<PathBuf> = fs::read_dir(self.folder.join("per_cpu"))?
+            .map(|cpu| cpu.map(|cpu| cpu.path()))
+            .collect::<Result<_, _>>()?;
+        cpus.sort();
+        for cpu in cpus {
+            let pipe = cpu.join("trace_pipe_raw");
+            self.pipes.push(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe)?);
+        }
+        for event in READS {
+            self.set(&format!("events/filemap/{event}/enable"), "1")?;
+        }
+        self.set(&format!("events/sched/{SWITCH}/enable"), "1")
+    }
+
+    /// Where a process writes its number to be followed, and then 1 to begin.
+    pub fn switches(&self) -> io::Result<[File; 2]> {
+        let open = |file| OpenOptions::new().write(true).open(self.folder.join(file));
+        Ok([open("set_event_pid")?, open("tracing_on")?])
+    }
+
+    fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
+    }
+
+    /// Gives `each` what has happened since the last time, one processor after another.
+    pub fn take(&mut self, mut each: impl FnMut(RawEvent)) -> io::Result<()> {
+        let Self { formats, pages, pipes, page, .. } = self;
+        for pipe in pipes {
+            loop {
+                match pipe.read(page) {
+                    Ok(0) => break,
+                    Ok(bytes) => pages.events(&page[..bytes], |time, event| formats.parse(time, event, &mut each)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many events did not find room.
+    pub fn lost(&self) -> u64 {
+        let count = |text: String| -> u64 {
+            let value = |line: &str, name: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
+            let names = ["overrun:", "commit overrun:", "dropped events:"];
+            text.lines().flat_map(|line| names.iter().filter_map(move |name| value(line, name))).sum()
+        };
+        let cpus = fs::read_dir(self.folder.join("per_cpu")).into_iter().flatten().flatten();
+        cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok()).map(count).sum()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // While they are open it cannot be removed.
+        self.pipes.clear();
+        let _ = fs::remove_dir(&self.folder);
+    }
+}

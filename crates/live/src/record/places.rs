@@ -1,0 +1,247 @@
+//! Which file an inode is: the kernel's events name the file system's device and the inode's number.
+//!
+//! 1. The kernel itself: a file handle made of the inode's number opens the file through the cache of names, where a file in use
+//!    is (`open_by_handle_at(2)`). It costs the command nothing and reads nothing. ext2 to ext4 and f2fs take a handle without the
+//!    generation of the inode; other file systems do not.
+//! 2. What the command's processes have open and mapped, while they run: `/proc/PID/{exe,fd,map_files}`.
+//! 3. What is left is looked for by walking the file system after the command, for a limited time.
+//!
+//! Files of file systems in memory are left out: no device holds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use headstart_trace::hints::{FileKind, RecordedFile};
+
+use super::instance::Inode;
+
+/// How long file systems are walked. A guess at what a user waits for: some million files.
+const WALK_MAX: Duration = Duration::from_secs(30);
+/// File systems that hold their files in memory, or make them up.
+const IN_MEMORY: [&str; 7] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc", "sysfs", "tracefs"];
+
+/// A mounted file system.
+#[derive(Debug)]
+struct Mount {
+    path: PathBuf,
+    kind: String,
+    /// Of this mount, for file handles.
+    root: Option<File>,
+}
+
+/// The mounted file systems and block devices.
+#[derive(Debug)]
+pub(super) struct Places {
+    mounts: BTreeMap<u32, Mount>,
+    devices: BTreeSet<u64>,
+    page_bytes: u64,
+}
+
+/// What an inode is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In memory: not recorded.
+    Nowhere,
+    /// A file whose path is not known yet has an empty one.
+    Found(RecordedFile),
+}
+
+impl Places {
+    pub fn new(page_bytes: u64) -> Self {
+        let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mut mounts: BTreeMap<u32, Mount> = BTreeMap::new();
+        for line in text.lines() {
+            let Some((device, whole, mount)) = mount(line) else { continue };
+            // The whole file system rather than a part of it that is bound elsewhere.
+            if whole || !mounts.contains_key(&device) {
+                mounts.insert(device, mount);
+            }
+        }
+        for mount in mounts.values_mut() {
+            if !IN_MEMORY.contains(&mount.kind.as_str()) {
+                mount.root = File::open(&mount.path).ok();
+            }
+        }
+        let entries = fs::read_dir("/sys/dev/block").into_iter().flatten().flatten();
+        let devices = entries.filter_map(|entry| packed(entry.file_name().to_str()?).map(u64::from)).collect();
+        Self { mounts, devices, page_bytes }
+    }
+
+    /// What that inode is.
+    pub fn find(&self, inode: Inode) -> Place {
+        let (device, number) = inode;
+        let Some(mount) = self.mounts.get(&device) else {
+            // The file system of block devices is mounted nowhere; its inodes have the devices' numbers.
+            if device >> 20 == 0 && self.devices.contains(&number) {
+                return Place::Found(self.block_device(number as u32));
+            }
+            return Place::Nowhere;
+        };
+        if IN_MEMORY.contains(&mount.kind.as_str()) {
+            return Place::Nowhere;
+        }
+        let path = mount.root.as_ref().and_then(|root| by_handle(root, number)).unwrap_or_default();
+        Place::Found(described(inode, path))
+    }
+
+    fn block_device(&self, device: u32) -> RecordedFile {
+        let (major, minor) = (device >> 20, device & 0xf_ffff);
+        let sys = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let name = fs::read_link(&sys).ok().and_then(|link| Some(link.file_name()?.to_owned()));
+        let sectors =
+            fs::read_to_string(sys.join("size")).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0u64);
+        RecordedFile {
+            kind: FileKind::Device,
+            path: name.map(|name| Path::new("/dev").join(name)).unwrap_or_default(),
+            major,
+            minor,
+            inode: 0,
+            size_bytes: sectors * 512 / self.page_bytes * self.page_bytes,
+            mtime_ns: 0,
+        }
+    }
+
+    /// Looks for files without a path in what `pids` have open.
+    pub fn look_at_processes(&self, pids: &[u32], files: &mut [RecordedFile]) {
+        let mut wanted = wanted(files);
+        for pid in pids {
+            if wanted.is_empty() {
+                return;
+            }
+            let process = PathBuf::from(format!("/proc/{pid}"));
+            let folders = ["fd", "map_files"].map(|folder| fs::read_dir(process.join(folder)));
+            let links = folders.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+            for link in links.chain([process.join("exe"), process.join("cwd")]) {
+                let Some(at) = fs::metadata(&link).ok().and_then(|found| wanted.remove(&identity(&found))) else {
+                    continue;
+                };
+                if let Ok(path) = fs::read_link(&link) {
+                    files[at] = described((files[at].major << 20 | files[at].minor, files[at].inode), path);
+                }
+            }
+        }
+    }
+
+    /// Walks the file systems of files without a path, for a while.
+    #[allow(clippy::disallowed_methods)] // A limit on work that decides nothing.
+    pub fn walk(&self, files: &mut [RecordedFile]) {
+        let begun = Instant::now();
+        let mut wanted = wanted(files);
+        let devices: BTreeSet<u32> = wanted.keys().map(|(device, _)| *device).collect();
+        for device in devices {
+            let Some(mount) = self.mounts.get(&device) else { continue };
+            let mut folders = vec![mount.path.clone()];
+            while let Some(folder) = folders.pop() {
+                if begun.elapsed() > WALK_MAX || !wanted.keys().any(|(of, _)| *of == device) {
+                    break;
+                }
+                for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    let Ok(found) = entry.metadata() else { continue };
+                    let key = identity(&found);
+                    if found.is_dir() && key.0 == device {
+                        folders.push(entry.path());
+                    }
+                    if let Some(at) = wanted.remove(&key) {
+                        files[at] = described((device, key.1), entry.path());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Files without a path, by device and inode.
+fn wanted(files: &[RecordedFile]) -> BTreeMap<Inode, usize> {
+    let without = files.iter().enumerate().filter(|(_, file)| file.path.as_os_str().is_empty());
+    without.map(|(at, file)| ((file.major << 20 | file.minor, file.inode), at)).collect()
+}
+
+/// As events name it.
+fn identity(found: &fs::Metadata) -> Inode {
+    let device = found.dev();
+    (libc::major(device) << 20 | libc::minor(device), found.ino())
+}
+
+/// The file at `path`, if it is that inode; else one without a path.
+fn described(inode: Inode, path: PathBuf) -> RecordedFile {
+    let found = fs::symlink_metadata(&path).ok().filter(|found| identity(found) == inode);
+    let mut file = RecordedFile {
+        kind: FileKind::Regular,
+        path: PathBuf::new(),
+        major: inode.0 >> 20,
+        minor: inode.0 & 0xf_ffff,
+        inode: inode.1,
+        size_bytes: 0,
+        mtime_ns: 0,
+    };
+    if let Some(found) = found {
+        file.path = path;
+        refresh(&mut file, &found);
+    }
+    file
+}
+
+fn refresh(file: &mut RecordedFile, found: &fs::Metadata) {
+    file.kind = if found.is_file() { FileKind::Regular } else { FileKind::Other };
+    file.size_bytes = found.len();
+    file.mtime_ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
+}
+
+/// Takes sizes and times as they are now. A file that has gone, or is another one now, keeps what it had.
+pub(super) fn refresh_all(files: &mut [RecordedFile]) {
+    for file in files.iter_mut().filter(|file| file.kind != FileKind::Device && !file.path.as_os_str().is_empty()) {
+        let inode = (file.major << 20 | file.minor, file.inode);
+        if let Some(found) = fs::symlink_metadata(&file.path).ok().filter(|found| identity(found) == inode) {
+            refresh(file, &found);
+        }
+    }
+}
+
+/// Device, whether it is mounted from its root, and the mount, of a line of mountinfo (proc(5)).
+fn mount(line: &str) -> Option<(u32, bool, Mount)> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ').skip(2);
+    let (device, root, path) = (packed(fields.next()?)?, fields.next()?, fields.next()?);
+    let kind = after.split(' ').next()?.to_owned();
+    Some((device, root == "/", Mount { path: unescaped(path).into(), kind, root: None }))
+}
+
+/// Spaces and the like stand as octal numbers.
+fn unescaped(path: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(path.to_owned(), |path, (octal, text)| path.replace(octal, text))
+}
+
+/// A device number "8:1" as the kernel packs it.
+fn packed(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(':')?;
+    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+}
+
+/// The path of an inode that is in use.
+#[allow(unsafe_code)]
+fn by_handle(mount: &File, inode: u64) -> Option<PathBuf> {
+    /// `struct file_handle` of open_by_handle_at(2), with a handle of the kind FILEID_INO32_GEN (include/linux/exportfs.h).
+    #[repr(C)]
+    struct Handle {
+        bytes: u32,
+        kind: i32,
+        inode: u32,
+        generation: u32,
+    }
+    let handle = Handle { bytes: 8, kind: 1, inode: u32::try_from(inode).ok()?, generation: 0 };
+    // SAFETY: the handle has as many bytes behind its head as it says, and lives as long as the call.
+    let opened = unsafe {
+        libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &handle, libc::O_PATH | libc::O_CLOEXEC)
+    };
+    let opened = i32::try_from(opened).ok().filter(|opened| *opened >= 0)?;
+    // SAFETY: it was just opened and is no one else's.
+    let opened = unsafe { File::from_raw_fd(opened) };
+    let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
+    path.is_absolute().then_some(path)
+}

@@ -1,0 +1,186 @@
+//! The recorder on the kernel's own trace: needs root and a tracefs, and is skipped loudly without.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use headstart_live::record::{record, Settings, Summary, BUFFER_KIB};
+use headstart_live::tune::Roots;
+use headstart_trace::hints::{FileKind, ReadKind, RecordedFile, Recording};
+
+const PAGE: usize = 4096;
+
+/// One recording at a time, so that a test can see what is left.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Whether this machine can record.
+fn can_record() -> bool {
+    let roots = Roots::of_machine();
+    let can = nix::unistd::geteuid().is_root() && roots.tracing.join("events/filemap/mm_filemap_get_pages").is_dir();
+    if !can {
+        eprintln!("SKIPPED: recording needs root, Linux 6.12 and a tracefs");
+    }
+    can
+}
+
+fn settings(command: &[&str]) -> Settings {
+    let command = command.iter().map(|&word| word.to_owned()).collect();
+    Settings { roots: Roots::of_machine(), command, cold: false, buffer_kib: BUFFER_KIB }
+}
+
+fn recorded(command: &[&str]) -> Recording {
+    let _alone = ALONE.lock();
+    let recording = record(&settings(command), |_| {}, || true).expect("root, and a tracefs");
+    assert_eq!(recording.about.lost_events, 0);
+    recording
+}
+
+/// A file of so many pages, on a device, none of which are in the page cache.
+fn uncached(name: &str, pages: usize) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(name);
+    fs::write(&path, vec![7; pages * PAGE]).expect("there is room");
+    let script = "import os, sys\nf = os.open(sys.argv[1], os.O_RDWR)\nos.fsync(f)\nos.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)";
+    python(script, &path).status().expect("python3");
+    path
+}
+
+fn python(script: &str, path: &Path) -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).arg(path);
+    command
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Reads of a file as (kind, first page, pages, hit), read ahead left out.
+fn reads_of(recording: &Recording, path: &Path) -> Vec<(ReadKind, u64, u32, bool)> {
+    let Some(file) = recording.files.iter().position(|file| file.path == path) else { return Vec::new() };
+    let reads = recording.references().filter(|read| read.file as usize == file);
+    reads.map(|read| (read.kind, read.start, read.pages, read.hit)).collect()
+}
+
+#[test]
+fn reads_are_recorded_with_hits_waits_and_files() {
+    if !can_record() {
+        return;
+    }
+    let path = uncached("read", 64);
+    let script =
+        "import os, sys\nf = os.open(sys.argv[1], os.O_RDONLY)\nos.posix_fadvise(f, 0, 0, os.POSIX_FADV_RANDOM)\n\
+        os.pread(f, 8192, 40960)\nos.pread(f, 4096, 0)\nos.pread(f, 4096, 40960)\nos.pread(f, 1 << 20, 250000)";
+    let recording = recorded(&["python3", "-c", script, text(&path)]);
+    let expected = [
+        (ReadKind::Read, 10, 2, false),
+        (ReadKind::Read, 0, 1, false),
+        (ReadKind::Read, 10, 1, true),
+        // Cut at the end of the file.
+        (ReadKind::Read, 61, 3, false),
+    ];
+    assert_eq!(reads_of(&recording, &path), expected);
+    let file = recording.files.iter().find(|file| file.path == path).expect("its path");
+    let found = fs::metadata(&path).expect("it is there");
+    let RecordedFile { kind, inode, size_bytes, mtime_ns, .. } = *file;
+    let mtime_ns_found = found.mtime() * 1_000_000_000 + found.mtime_nsec();
+    assert_eq!((kind, inode, size_bytes, mtime_ns), (FileKind::Regular, found.ino(), 64 * PAGE as u64, mtime_ns_found));
+    let waited = recording.reads.iter().filter(|read| read.wait_ns > 0).count();
+    assert!(waited > 0, "a device takes time");
+    assert!(recording.reads.iter().all(|read| read.time_ns + read.wait_ns <= recording.about.elapsed_ns));
+    assert_eq!((recording.about.exit_status, Summary::of(&recording).unnamed_files), (0, 0));
+}
+
+#[test]
+fn faults_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    let path = uncached("mapped", 256);
+    let script =
+        "import mmap, os, sys\nf = os.open(sys.argv[1], os.O_RDONLY)\nm = mmap.mmap(f, 0, prot=mmap.PROT_READ)\n\
+        m.madvise(mmap.MADV_RANDOM)\nx = m[4096 * 100]\nx = m[4096 * 200]\nx = m[4096 * 101]";
+    let recording = recorded(&["python3", "-c", script, text(&path)]);
+    let faults: Vec<_> = reads_of(&recording, &path).into_iter().filter(|read| read.0 == ReadKind::Fault).collect();
+    let expected = [100, 200, 101].map(|page| (ReadKind::Fault, page, 1, false));
+    assert_eq!(faults, expected);
+}
+
+#[test]
+fn children_exec_and_directories_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    let program = uncached("program", 1);
+    fs::copy("/bin/cat", &program).expect("cat");
+    let folder = program.parent().expect("a folder");
+    let read = uncached("by-a-child", 3);
+    let script = format!(
+        "{} {} | cat > /dev/null; ls -l {} > /dev/null; exit 3",
+        program.display(),
+        read.display(),
+        folder.display()
+    );
+    let recording = recorded(&["sh", "-c", &script]);
+    assert_eq!(recording.about.exit_status, 3);
+    assert!(!reads_of(&recording, &program).is_empty(), "exec reads the program");
+    assert_eq!(reads_of(&recording, &read), [(ReadKind::Read, 0, 3, false)]);
+    let child = recording.processes.iter().find(|process| process.name == "program");
+    assert!(child.is_some_and(|child| child.pid != recording.processes[0].pid), "{:?}", recording.processes);
+}
+
+#[test]
+fn a_command_that_a_signal_ends_and_one_that_is_not_there() {
+    if !can_record() {
+        return;
+    }
+    assert_eq!(recorded(&["sh", "-c", "kill -9 $$"]).about.exit_status, 137);
+    let _alone = ALONE.lock();
+    let error = record(&settings(&["/no/such"]), |_| {}, || true).expect_err("no such program").to_string();
+    assert_eq!(error, "/no/such: there is no such program; allowed: a command that can be started");
+    let own = format!("headstart-{}-", std::process::id());
+    let instances = fs::read_dir(Roots::of_machine().tracing.join("instances")).expect("a folder").flatten();
+    let left: Vec<_> = instances.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn lost_events_are_counted() {
+    if !can_record() {
+        return;
+    }
+    let path = uncached("lost", 4096);
+    let script = "import os, sys\nf = os.open(sys.argv[1], os.O_RDONLY)\n\
+        for i in range(40): [os.pread(f, 1, 4096 * i) for i in range(4096)]";
+    let small = Settings { buffer_kib: 8, ..settings(&["python3", "-c", script, text(&path)]) };
+    let _alone = ALONE.lock();
+    let recording = record(&small, |_| {}, || true).expect("root, and a tracefs");
+    assert!(recording.about.lost_events > 1000, "{}", recording.about.lost_events);
+    assert_eq!(recording.about.exit_status, 0);
+}
+
+#[test]
+fn without_a_tracefs_it_says_so_and_runs_nothing() {
+    let roots = Roots { tracing: "/no/tracing".into(), ..Roots::of_machine() };
+    let settings = Settings { roots, ..settings(&["touch", "/no/such/file"]) };
+    let error = record(&settings, |_| panic!("it runs"), || true).expect_err("no tracefs").to_string();
+    let allowed =
+        "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs /no/tracing";
+    assert_eq!(error, format!("/no/tracing: there is no tracefs; allowed: {allowed}"));
+}
+
+#[test]
+fn what_a_killed_recorder_has_left_goes_with_the_next() {
+    if !can_record() {
+        return;
+    }
+    let instances = Roots::of_machine().tracing.join("instances");
+    // A process of that number and start has never been.
+    let left = instances.join("headstart-1-99999999999-record.0");
+    fs::create_dir(&left).expect("root");
+    recorded(&["true"]);
+    assert!(!left.exists());
+}
