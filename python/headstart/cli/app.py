@@ -12,10 +12,12 @@ from headstart.cli import (
     emulate,
     example,
     exits,
+    hints,
     listing,
     model,
     parallel,
     profile,
+    record,
     reproduce,
     schema,
     simulate,
@@ -26,6 +28,9 @@ from headstart.cli import run as running
 from headstart.cli.exits import DONE, MISTAKE
 
 __all__ = ["DONE", "MISTAKE", "app", "main", "run"]
+
+OF_ANOTHER = {"allow_interspersed_args": False}
+"""Options behind the first argument are those of the command that is run."""
 
 app = typer.Typer(
     name="headstart",
@@ -45,6 +50,8 @@ app.command("list")(listing.list_registry)
 app.command("schema")(schema.schema)
 app.command("parallel")(parallel.parallel)
 app.command("rapid", hidden=True)(parallel.parallel)  # Its old name.
+app.command("record", context_settings=OF_ANOTHER)(record.record)
+app.add_typer(hints.app, name="hints")
 app.command("emulate")(emulate.emulate)
 app.command("tune")(tune.tune)
 app.command("profile")(profile.profile)

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart import traces
-from headstart.cli import options, output
+from headstart.cli import options, output, record
 from headstart.cli.progress import watched
 from headstart.cli.shown import safe
 from headstart.comparison import policy_keys
@@ -25,6 +25,8 @@ def root(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
+
+app.command("record", context_settings={"allow_interspersed_args": False})(record.record_trace)
 
 Trace = Annotated[
     Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .bz2, .xz and .zst are decompressed while reading.")

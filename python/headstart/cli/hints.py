@@ -1,0 +1,160 @@
+"""`headstart hints`: what recordings hold, merging them, whether they are still valid."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from headstart import recording
+from headstart.cli import options, output
+from headstart.cli.record import described, notes
+from headstart.cli.shown import plain, safe
+
+app = typer.Typer(invoke_without_command=True)
+
+FILES_SHOWN = 12
+COLUMNS = 40
+SHADES = " ░▒▓█"
+
+Recording = Annotated[Path, typer.Argument(metavar="FILE", help="A recording of `headstart record`.")]
+
+
+@app.callback()
+def root(context: typer.Context) -> None:
+    """Look into recordings of what commands read, merge them, and check whether they are still valid.
+
+    Example: headstart hints show git.hints
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("show")
+def show(file: Recording, json: options.Json = None) -> None:
+    """Show what a recording holds: how much of which files, and when.
+
+    The picture has a row for each file and a column for each part of the time; the darker, the more pages.
+
+    Example: headstart hints show git.hints
+    """
+    output.check_targets(json)
+    found = recording.show(file)
+    if json is not None:
+        output.write_json(json, output.as_json(found))
+    if json == "-":
+        return
+    console = output.console()
+    about = found["about"]
+    caches = "cold caches" if about["cold"] else "caches as they were"
+    count = len(found["processes"])
+    merged = f", merged of {about['recordings']}" if about["recordings"] > 1 else ""
+    console.print(plain(" ".join(about["command"])), markup=False)
+    console.print(
+        f"{output.seconds(about['elapsed_ns'])}, exit status {about['exit_status']}, {caches}, "
+        f"{count} process{'es' * (count != 1)}{merged}",
+        markup=False,
+    )
+    console.print(described(found["summary"]), markup=False)
+    for note in notes(found["summary"]):
+        console.print(note, markup=False)
+    console.print(_picture(found))
+
+
+@app.command("merge")
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Recordings of one command.")],
+    target: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)
+    ],
+    share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Keep pages that are in at least this share of the recordings.")
+    ] = 0.5,
+    json: options.Json = None,
+) -> None:
+    """Merge recordings: keep the pages that are in at least half of them.
+
+    The order is that of the recording that has most of them; docs/record.md gives the rule.
+
+    Example: headstart hints merge -o git.hints monday.hints tuesday.hints
+    """
+    output.check_targets(json)
+    output.check_file(str(target))
+    done = recording.merge(files, target, share=share)
+    if json is not None:
+        output.write_json(json, output.as_json(done))
+    if json != "-":
+        output.console().print(f"{plain(target)}: {described(done['summary'])}", markup=False)
+
+
+@app.command("check")
+def check(file: Recording, json: options.Json = None) -> None:
+    """List the files of a recording that are missing, replaced or changed since; exit status 1 if there are any.
+
+    Example: headstart hints check git.hints
+    """
+    output.check_targets(json)
+    found = recording.check(file)
+    if json is not None:
+        output.write_json(json, output.as_json(found))
+    if json != "-":
+        console = output.console()
+        for stale in found["stale"]:
+            console.print(f"{CHANGES[stale['change']]}: {plain(stale['path'])}", markup=False)
+        console.print(
+            f"{len(found['stale']):,} of {found['files']:,} files are not as they were recorded", markup=False
+        )
+    if found["stale"]:
+        raise typer.Exit(1)
+
+
+CHANGES = {
+    "missing": "missing",
+    "replaced": "replaced by another file",
+    "size": "another size",
+    "time": "written since",
+}
+
+
+def _picture(found: dict[str, Any]) -> Table:
+    """Return a row for each of the files with most pages, and a column for each part of the time."""
+    pages: dict[int, int] = defaultdict(int)
+    when: dict[int, list[int]] = defaultdict(lambda: [0] * COLUMNS)
+    elapsed = max(found["about"]["elapsed_ns"], 1)
+    for read in found["reads"]:
+        if read["kind"] != "read-ahead":
+            pages[read["file"]] += read["pages"]
+            column = min(read["time_ns"] * COLUMNS // elapsed, COLUMNS - 1)
+            when[read["file"]][column] += read["pages"]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("MB", justify="right", no_wrap=True)
+    table.add_column(f"when, of {output.seconds(elapsed)}", no_wrap=True, min_width=COLUMNS)
+    table.add_column("file", overflow="fold")
+    largest = sorted(pages, key=lambda file: -pages[file])
+    most = max((max(row) for row in when.values()), default=1)
+    # In order of first read, which is that of the table of files.
+    for file in sorted(largest[:FILES_SHOWN]):
+        row = "".join(_shade(each, most) for each in when[file])
+        table.add_row(_megabytes(pages[file], found), row, safe(_name(found["files"][file])))
+    rest = largest[FILES_SHOWN:]
+    if rest:
+        row = "".join(_shade(sum(when[file][at] for file in rest), most) for at in range(COLUMNS))
+        table.add_row(_megabytes(sum(pages[file] for file in rest), found), row, f"{len(rest):,} more files")
+    return table
+
+
+def _name(file: dict[str, Any]) -> str:
+    if file["kind"] == "device":
+        return f"metadata on {file['path']}"
+    return file["path"] or f"inode {file['inode']} of device {file['device']}"
+
+
+def _megabytes(pages: int, found: dict[str, Any]) -> str:
+    return f"{pages * found['about']['page_bytes'] / 1e6:,.2f}"
+
+
+def _shade(pages: int, most: int) -> str:
+    if pages == 0:
+        return SHADES[0]
+    return SHADES[min(1 + 3 * pages // max(most, 1), len(SHADES) - 1)]

@@ -1,0 +1,105 @@
+"""`headstart record`: what a command reads."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from headstart import recording
+from headstart.cli import output
+from headstart.cli.shown import plain
+
+Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)]
+Cold = Annotated[
+    bool, typer.Option("--cold", help="Drop the page cache and the caches of names and inodes first, for all programs.")
+]
+Buffer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="The kernel's buffer for each processor, 4MiB by default; more if events are lost."
+    ),
+]
+Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command and its arguments.")]
+
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Sent to this process they are meant for the command."""
+OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+"""The terminal sends them to the command, too."""
+
+
+def record(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
+    """Run CMD and record every page that it and its children read, cached or not.
+
+    Reads, faults of mapped files, programs, directories and the file system's metadata, in order, with the waits for
+    the device. Streams, signals and exit status are CMD's. Needs root and Linux 6.12; docs/record.md.
+
+    Example: headstart record -o git.hints --cold -- git status
+    """
+    _record(output_file, command, to="hints", cold=cold, buffer=buffer)
+
+
+def record_trace(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
+    """Run CMD and write every page that it and its children read as a trace in CSV.
+
+    As `headstart record`, in a format that other programs read; the paths are in a table beside it, NAME.files.csv.
+
+    Example: headstart trace record -o git.csv --cold -- git status
+    """
+    _record(output_file, command, to="csv", cold=cold, buffer=buffer)
+
+
+def _record(target: Path, command: list[str], *, to: str, cold: bool, buffer: str | None) -> None:
+    output.check_file(str(target))
+    with _signals_to_command() as children:
+        done = recording.record(command, target, to=to, cold=cold, buffer=buffer, on_start=children.append)
+    print(plain(f"headstart: {target}: {described(done['summary'])}"), file=sys.stderr)
+    for note in notes(done["summary"]):
+        print(f"headstart: {note}", file=sys.stderr)
+    raise typer.Exit(done["about"]["exit_status"])
+
+
+@contextlib.contextmanager
+def _signals_to_command() -> Iterator[list[int]]:
+    """Hand signals on to the process whose number is put into the list."""
+    children: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        if number in FORWARDED:
+            for child in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, number)
+
+    handled = [each for each in (*FORWARDED, *OF_TERMINAL) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = [signal.signal(each, forward) for each in handled]
+    try:
+        yield children
+    finally:
+        for each, handler in zip(handled, before, strict=True):
+            signal.signal(each, handler)
+
+
+def described(summary: dict[str, Any]) -> str:
+    """Return a summary in one line."""
+    cached = summary["hits"] / max(summary["references"], 1)
+    return (
+        f"{summary['references']:,} reads of {summary['files']:,} files, {cached:.0%} cached; "
+        f"{summary['miss_bytes'] / 1e6:,.1f} MB came from devices, "
+        f"and {summary['metadata_bytes'] / 1e6:,.2f} MB of metadata, "
+        f"with {output.seconds(summary['wait_ns'])} of waiting"
+    )
+
+
+def notes(summary: dict[str, Any]) -> list[str]:
+    """Return what a user of the recording must know."""
+    said = []
+    if summary["lost_events"]:
+        said.append(f"{summary['lost_events']:,} events were lost: reads may be missing; try --buffer 64MiB")
+    if summary["unnamed_files"]:
+        said.append(f"{summary['unnamed_files']:,} files have no path: they were removed, or could not be found")
+    return said
