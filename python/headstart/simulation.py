@@ -14,14 +14,23 @@ from typing import Any, Self, TypedDict, cast
 from headstart import _core, results
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
-Traces = _core.Traces
-"""Traces that several runs read, each decoded and hashed once: made once, and given to each run, on any thread.
-
-A trace stays in memory (56 bytes a request, up to two million requests of all traces) until the object is gone; a run
-without one decodes its trace as it goes. Results are the same.
-"""
 Progress = Callable[[float, int], object]
 """Called from time to time with the share done (0 to 1) and the references served; an exception stops the run."""
+
+
+class Traces:
+    """Traces that several runs read: each is decoded and hashed once.
+
+    One object is given to each of the runs, on any thread. It keeps up to two million requests of all its traces, 56
+    bytes each, until it is gone; what is beyond, each run decodes for itself. Results do not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self._shared = _core.Traces()
+
+
+def _shared(traces: Traces | None) -> _core.Traces | None:
+    return None if traces is None else traces._shared
 
 
 class _Source(TypedDict, total=False):
@@ -186,7 +195,7 @@ def simulate(
         HeadstartError: The scenario, the trace or the device's profile is at fault.
     """
     source = source_of(scenario)
-    text = _core.simulate(**source, overrides=list(overrides), on_progress=progress, traces=traces)
+    text = _core.simulate(**source, overrides=list(overrides), on_progress=progress, traces=_shared(traces))
     return Result.from_json(text)
 
 
@@ -204,5 +213,5 @@ def lower_bound(
     that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
     read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
     """
-    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides), traces=traces)
+    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides), traces=_shared(traces))
     return cast("results.LowerBound", json.loads(bound))
