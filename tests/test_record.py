@@ -86,7 +86,7 @@ def test_recordings_are_merged_and_checked(run: Run, tmp_path: Path, data: Path)
 @needs_root
 def test_signals_are_the_commands(tmp_path: Path) -> None:
     script = "trap 'echo got; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
-    words = [COMMAND, "record", "-o", "x.hints", "--", "sh", "-c", script]
+    words = [str(COMMAND), "record", "-o", "x.hints", "--", "sh", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as recorder:
         assert recorder.stdout is not None
         assert recorder.stdout.readline() == "ready\n"
@@ -99,7 +99,7 @@ def test_signals_are_the_commands(tmp_path: Path) -> None:
 @needs_root
 def test_a_killed_recorder_leaves_the_command_and_nothing_else(run: Run, tmp_path: Path) -> None:
     script = "echo ready; sleep 1; echo done"
-    words = [COMMAND, "record", "-o", "x.hints", "--", "sh", "-c", script]
+    words = [str(COMMAND), "record", "-o", "x.hints", "--", "sh", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as recorder:
         assert recorder.stdout is not None
         assert recorder.stdout.readline() == "ready\n"

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::process::Child;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -187,9 +188,12 @@ impl Recorder {
         mut instance: Instance,
         between: &mut impl FnMut() -> bool,
     ) -> io::Result<(i32, u64, u64)> {
+        let (send, ends) = mpsc::channel();
+        // A thread waits for the command: its end is known when it comes.
+        thread::spawn(move || send.send(child.wait()));
         let mut recording = true;
         loop {
-            let ended = child.try_wait()?;
+            let ended = ends.recv_timeout(PAUSE).ok().transpose()?;
             let now_ns = now_ns(ClockId::CLOCK_MONOTONIC);
             if recording {
                 self.look(&mut instance, now_ns)?;
@@ -200,7 +204,6 @@ impl Recorder {
             if let Some(ended) = ended {
                 return Ok((child::status(ended), now_ns.saturating_sub(self.origin_ns), instance.lost()));
             }
-            thread::sleep(PAUSE);
         }
     }
 
