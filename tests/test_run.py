@@ -102,7 +102,7 @@ def test_the_report(hints: Path, tmp_path: Path) -> None:
     assert report["prefetched_bytes"] + report["cached_bytes"] == report["hinted_bytes"] == PAGES * PAGE
     assert report["elapsed_ns"] >= 500_000_000
     assert done.stderr.startswith("headstart: 0.5") and "MB prefetched" in done.stderr
-    assert f'headstart_run_hinted_bytes{{policy="aggressive"}} {PAGES * PAGE}\n' in metrics.read_text()
+    assert f'headstart_run_hinted_bytes{{policy="just-in-time"}} {PAGES * PAGE}\n' in metrics.read_text()
 
 
 def test_what_cannot_be_run_has_the_status_of_a_shell(hints: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from headstart import _core
 
-POLICY = "aggressive"
+POLICY = "just-in-time"
 """The policy where none is named."""
 
 

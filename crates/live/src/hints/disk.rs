@@ -50,6 +50,19 @@ pub enum Why {
     Hole,
     /// The file is not there any more, or is not the one that was recorded.
     Stale,
+    /// The device itself may not be read: its metadata cannot be prefetched.
+    Denied,
+}
+
+impl Why {
+    /// Why a file cannot be read that could not be opened.
+    fn not_opened(file: &HintedFile) -> Self {
+        if file.is_device {
+            Why::Denied
+        } else {
+            Why::Stale
+        }
+    }
 }
 
 /// What is known of a disk.
@@ -234,9 +247,9 @@ impl Disk {
     /// Finds out where `blocks` lie, and puts those that are stored among what is to be read. Returns those that are not.
     fn place(&self, file: u32, blocks: Vec<(Block, u64)>) -> Vec<Done> {
         let hinted = &self.list.files[file as usize];
-        let (mut stored, mut holes, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut stored, mut holes, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         match open_unchanged(hinted) {
-            None => stale.extend(blocks.iter().map(|(block, _)| *block)),
+            None => gone.extend(blocks.iter().map(|(block, _)| *block)),
             Some(opened) => {
                 let end = blocks.iter().map(|(_, page)| (page + 1) * PAGE_BYTES).max().unwrap_or(0);
                 let found = extents(&opened, end);
@@ -259,7 +272,7 @@ impl Disk {
             queue.placed.insert(placed.block, placed);
         }
         drop(queue);
-        let said = [(holes, Why::Hole), (stale, Why::Stale)];
+        let said = [(holes, Why::Hole), (gone, Why::not_opened(hinted))];
         said.into_iter()
             .filter(|(blocks, _)| !blocks.is_empty())
             .map(|(blocks, why)| Done::Unneeded(blocks, why))
@@ -314,7 +327,10 @@ impl Reader {
                 advise_random(file);
             }
         }
-        let Some((_, file)) = &self.opened else { return vec![Done::Unneeded(blocks(), Why::Stale)] };
+        let Some((_, file)) = &self.opened else {
+            let why = Why::not_opened(&list.files[number as usize]);
+            return vec![Done::Unneeded(blocks(), why)];
+        };
         let (mut needed, cached) = needed(file, piece);
         let mut said = Vec::new();
         if let Some((first, last)) = needed.first().zip(needed.last()).map(|(first, last)| (first.page, last.page)) {

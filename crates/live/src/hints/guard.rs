@@ -2,10 +2,8 @@
 
 use super::disk::Why;
 
-/// Pages of stale files, as a share of all that were looked at, from which on the hints as a whole are stale.
+/// Pages of stale files, as a share of all that the hints name, from which on the hints as a whole are stale.
 const STALE_SHARE: f64 = 0.5;
-/// Pages looked at before a share is one.
-const LOOKED_MIN: u64 = 256;
 /// Share of pages that were in the page cache already from which on there is nothing to gain.
 const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
@@ -19,6 +17,8 @@ const FOREIGN_MAX: u64 = 4096;
 /// What has been seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
+    /// Pages that hints name.
+    pub hinted: u64,
     /// Pages read into the page cache.
     pub read: u64,
     /// Pages that were there already.
@@ -27,6 +27,8 @@ pub struct Seen {
     pub hole: u64,
     /// Pages of files that have changed or gone.
     pub stale: u64,
+    /// Pages of a device that may not be read.
+    pub denied: u64,
     /// References to pages that hints name.
     pub matched: u64,
     /// References to pages that no hint names.
@@ -40,6 +42,7 @@ impl Seen {
             Why::Cached => self.cached += pages,
             Why::Hole => self.hole += pages,
             Why::Stale => self.stale += pages,
+            Why::Denied => self.denied += pages,
         }
     }
 
@@ -50,7 +53,7 @@ impl Seen {
     }
 
     fn looked(&self) -> u64 {
-        self.read + self.cached + self.hole + self.stale
+        self.read + self.cached + self.hole + self.stale + self.denied
     }
 }
 
@@ -66,11 +69,11 @@ pub fn why_stop(
         return Some("the command does not read what the hints say");
     }
     let looked = seen.looked();
-    let share = |part: u64| part as f64 / looked.max(1) as f64;
-    if looked >= LOOKED_MIN && share(seen.stale) > STALE_SHARE {
+    // Of all that is hinted: files that cannot be opened are known at once, others when they have been read.
+    if seen.stale as f64 > seen.hinted as f64 * STALE_SHARE {
         return Some("the hints are stale: their files have changed");
     }
-    if looked >= CACHED_LOOKED_MIN && share(seen.cached) >= CACHED_SHARE {
+    if looked >= CACHED_LOOKED_MIN && seen.cached as f64 >= looked as f64 * CACHED_SHARE {
         return Some("there is nothing to prefetch: the pages are in the page cache");
     }
     let unused = passed >= frames_min && passed > PASSED_PER_USED * used;
@@ -88,9 +91,9 @@ mod tests {
     fn reasons_by_hand() {
         let none = Seen::default();
         assert_eq!(why_stop(&none, (true, 0, 0, false), 512), None);
-        let stale = Seen { read: 100, stale: 200, ..none };
+        let stale = Seen { hinted: 399, stale: 200, ..none };
         assert!(why_stop(&stale, (true, 0, 0, false), 512).is_some_and(|why| why.contains("stale")));
-        assert_eq!(why_stop(&Seen { read: 200, stale: 200, ..none }, (true, 0, 0, false), 512), None);
+        assert_eq!(why_stop(&Seen { hinted: 400, stale: 200, denied: 200, ..none }, (true, 0, 0, false), 512), None);
         assert!(Seen { matched: 32, foreign: 32, ..none }.confirmed());
         assert!(!Seen { matched: 31, ..none }.confirmed() && !Seen { matched: 32, foreign: 33, ..none }.confirmed());
         assert!(why_stop(&Seen { foreign: 4096, ..none }, (false, 0, 0, false), 512)

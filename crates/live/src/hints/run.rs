@@ -104,11 +104,12 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
             None
         }
     };
+    let hinted = universe.blocks() as u64;
     let machine = Machine::try_new(setting, universe)?;
     let list = Arc::new(settings.list);
     let holes_max = settings.budget_bytes / PAGE_BYTES / HOLES_SHARE;
     let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
-    let (looked, orders, metadata) = (Looked::default(), Vec::new(), Vec::new());
+    let (looked, orders, metadata) = (Looked { hinted, ..Looked::default() }, Vec::new(), Vec::new());
     let (holes, holes_allowed) = (0, 0);
     let host = Host {
         machine,
@@ -377,6 +378,10 @@ impl Host {
         report.wasted_bytes = report.prefetched_bytes - report.used_bytes;
         report.cached_bytes = looked.cached * PAGE_BYTES;
         report.stale_bytes = looked.stale * PAGE_BYTES;
+        if looked.denied > 0 {
+            let bytes = looked.denied * PAGE_BYTES;
+            report.notes.push(format!("{bytes} bytes of metadata are not prefetched: the device may not be read"));
+        }
         report
     }
 }
