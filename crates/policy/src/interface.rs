@@ -334,7 +334,8 @@ pub trait Policy: Send {
     }
 
     /// Whether fetches that are decided together leave as one order where each [adjoins](Space::adjoins) the one before it,
-    /// though the policy may not be [asked](Policy::asks). Never changes.
+    /// though the policy may not be [asked](Policy::asks). Over another level they leave so where they follow one another in
+    /// a file. Never changes.
     fn gathers(&self) -> bool {
         false
     }

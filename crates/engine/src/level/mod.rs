@@ -287,6 +287,12 @@ impl Level {
         self.requests.separate = true;
     }
 
+    /// The level stands on another one, to which a request is of one file: from now on orders are gathered by files, not by
+    /// places on disks.
+    pub fn order_by_files(&mut self) {
+        self.requests.by_disk = false;
+    }
+
     /// From now on [`Level::take_evicted`] tells what has been evicted.
     pub fn note_evictions(&mut self) {
         self.requests.evicted = Some(Vec::new());

@@ -132,6 +132,9 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             left: None,
         };
         for index in 0..all.tiers.len() {
+            if all.tiers[index].below.is_some() {
+                all.tiers[index].level.order_by_files();
+            }
             if all.gives_down(index) {
                 all.tiers[index].level.note_evictions();
             }
