@@ -234,7 +234,7 @@ fn hints_that_prove_right_are_followed() {
     let folder = Folder::new("proves");
     let (first, second) = (folder.file("first", 9000), folder.file("second", 600));
     let hints = list(&[(&first, 0, 9000), (&second, 0, 600)]);
-    let script = format!("cat '{}' > /dev/null; sleep 0.5; cat '{}' > /dev/null", first.display(), second.display());
+    let script = format!("cat '{}' > /dev/null; sleep 2; cat '{}' > /dev/null", first.display(), second.display());
     let (_, report) = ran(settings(hints, &["sh", "-c", &script]));
     if observed(&report) {
         assert_eq!(report.stopped, None, "{report:?}");

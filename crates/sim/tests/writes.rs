@@ -142,8 +142,10 @@ fn adds_up(report: &Report, requests: &[(bool, u64)], back: bool, text: &str) {
     }
     let parts = report.compute_ns + report.driver_ns + report.overhead_ns + report.stall_ns;
     assert_eq!(parts, report.elapsed_ns, "{text}");
-    let per_request = report.driver_ns.checked_div(counts.fetches + counts.blocks_written).unwrap_or(0);
-    assert!([0, 500_000].contains(&per_request), "driver work is a cost per request\n{text}");
+    let (requests, rest) = (report.driver_ns / 500_000, report.driver_ns % 500_000);
+    let most = counts.fetches + counts.blocks_written;
+    let fits = rest == 0 && (requests == 0 || requests == most || (common::gathers(text) && requests < most));
+    assert!(fits, "driver work is a cost per request\n{text}");
     let done: u64 = report.devices.iter().map(|device| device.writes).sum();
     assert!(done <= counts.blocks_written, "{text}");
     let read: u64 = report.devices.iter().map(|device| device.requests - device.writes).sum();

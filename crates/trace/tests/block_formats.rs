@@ -325,6 +325,6 @@ fn what_is_not_recognised_is_told_the_nearest_format_and_the_fix() {
     for (content, expected) in cases {
         let error = records_error(&file(&scratch("nearest"), "log", content));
         assert!(error.contains("the format is not recognised; ") && error.contains(expected), "{error}");
-        assert!(error.contains("; or name the format; allowed: headstart, msr"), "{error}");
+        assert!(error.contains("; or name the format; allowed: headstart, hints, msr"), "{error}");
     }
 }

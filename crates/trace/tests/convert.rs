@@ -188,44 +188,6 @@ fn a_replaced_file_keeps_its_mode_and_stale_files_are_in_nobodys_way() {
     assert_eq!(names(&folder).len(), 2, "its own temporary file is gone");
 }
 
-/// A trace that has no end until it is told to.
-struct Endless(std::sync::mpsc::Sender<()>);
-
-impl RecordReader for Endless {
-    fn carries(&self) -> Carries {
-        Carries { objects: true, ..Carries::default() }
-    }
-
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
-    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
-        into.clear();
-        into.push(Record { size: 1, ..Record::default() });
-        // Fails once the test has ended.
-        Ok(self.0.send(()).is_ok())
-    }
-
-    fn progress(&self) -> (u64, u64) {
-        (0, 1)
-    }
-}
-
-#[test]
-fn temporary_files_can_be_removed_from_another_thread() {
-    let directory = scratch("stopped");
-    let (sender, began) = std::sync::mpsc::channel();
-    let target = directory.join("out.csv");
-    let thread = std::thread::spawn(move || convert(&mut Endless(sender), "csv", &target, 8192).is_err());
-    began.recv().unwrap();
-    assert_eq!(names(&directory).len(), 1);
-    headstart_trace::remove_pending_files();
-    assert_eq!(names(&directory), [""; 0]);
-    drop(began);
-    assert!(thread.join().unwrap(), "there is nothing left to put in place");
-}
-
 #[test]
 fn a_failing_conversion_leaves_nothing_and_keeps_what_was_there() {
     let directory = scratch("leaves_nothing");

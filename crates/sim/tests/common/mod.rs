@@ -84,6 +84,11 @@ pub fn policies() -> Vec<String> {
     .collect()
 }
 
+/// Whether the scenario's policy fetches what lies together with one request.
+pub fn gathers(text: &str) -> bool {
+    POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
+}
+
 fn one_of<'a>(rng: &mut ChaCha8Rng, of: &[&'a str]) -> &'a str {
     of[rng.random_range(0..of.len())]
 }
