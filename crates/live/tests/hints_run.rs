@@ -232,14 +232,15 @@ fn signals_sent_to_us_reach_the_command() {
 #[test]
 fn hints_that_prove_right_are_followed() {
     let folder = Folder::new("proves");
-    let (first, second) = (folder.file("first", 9000), folder.file("second", 600));
-    let hints = list(&[(&first, 0, 9000), (&second, 0, 600)]);
+    // The first file proves the hints: more pages than of the programs and libraries, and too few for the guard against what is in the
+    // page cache already, since the command may well run ahead of what is prefetched.
+    let (first, second) = (folder.file("first", 2600), folder.file("second", 600));
+    let hints = list(&[(&first, 0, 2600), (&second, 0, 600)]);
     let script = format!("cat '{}' > /dev/null; sleep 2; cat '{}' > /dev/null", first.display(), second.display());
     let (_, report) = ran(settings(hints, &["sh", "-c", &script]));
     if observed(&report) {
         assert_eq!(report.stopped, None, "{report:?}");
-        // How much of the second file is there in time varies: a command that reads its first file from the cache faster than it
-        // can be followed leaves frames behind it.
+        // Not all of it: on a fast device a policy is sometimes left waiting for the rest of a batch.
         assert!(report.used_bytes > 0, "{report:?}");
     }
 }
