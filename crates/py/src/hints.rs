@@ -37,11 +37,11 @@ struct Question {
 /// JSON: `code` or `signal`, `report`, `openmetrics`; or `not_started` and `missing`, where there is no such program.
 #[pyfunction]
 pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
-    let mut question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
     outside(
         py,
         || "run".to_owned(),
         || {
+            let mut question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
             let recording = Recording::read(&question.hints).map_err(to_python)?;
             let list = HintList::try_from(&recording)
                 .map_err(|error| to_python(format!("{}: {error}", question.hints.display())))?;
