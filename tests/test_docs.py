@@ -40,7 +40,10 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
-    assert shown == {"advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"}
+    assert shown == {
+        *("advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"),
+        *("record", "run"),
+    }
 
 
 def test_output_shown_in_the_readme_is_real(folder: Path) -> None:

@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headstart._input import plain
 from headstart.devices import Device, Replay, Survey
 from headstart.report.charts import COLOURS, DASHES, HEIGHT, WIDTH, altair, log_ticks
 from headstart.report.figures import Figure
@@ -210,7 +211,7 @@ def replay_picture(replay: Replay, chart: "Chart") -> "Chart":
 
 def replay_title(replay: Replay) -> str:
     """Return the trace and the device of a replay, in one line."""
-    return f"{Path(replay.trace).name} on {Path(replay.device).name}"
+    return plain(f"{Path(replay.trace).name} on {Path(replay.device).name}")
 
 
 def replay_subtitle(replay: Replay) -> str:
