@@ -4,7 +4,6 @@
 //! (readahead(2), POSIX_FADV_WILLNEED) it cuts at the device's read-ahead or its greatest request, and does not say when it is done.
 //! Few are outstanding, so that what the command itself asks for waits for few.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,24 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use headstart_types::Block;
-use rustc_hash::FxBuildHasher;
 
 use super::list::{HintList, HintedFile, PAGE_BYTES};
-use super::pieces::{Cut, Piece, Pieces, Placed};
+use super::pieces::{Piece, Placed};
+use super::queue::{depth, Queue, Work, PIECE_PAGES};
 use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority};
-
-/// Pages of a read at most: 1 MiB.
-pub const PIECE_PAGES: u64 = 256;
-/// Of an arm: reading a hole of 128 KiB takes about 2 ms, less than half a turn.
-const ARM_HOLE_PAGES: u64 = 32;
-/// Without an arm: a hole of 16 KiB costs less than a request.
-const FLASH_HOLE_PAGES: u64 = 4;
-/// Reads outstanding. The command's own come between them, each at the cost of two seeks: an arm that has but one or two reads to choose
-/// from spends its time on the way between both.
-const ARM_DEPTH: usize = 8;
-const FLASH_DEPTH: usize = 16;
-/// Without an arm: pages that wait for their reads before no further file is opened.
-const PLACED_ENOUGH: usize = 256;
 
 /// What a thread has to say.
 #[derive(Debug)]
@@ -86,36 +72,17 @@ impl DiskFacts {
         };
         Self { arm: read("rotational").trim() == "1", idle_class: read("scheduler").contains("[mq-deadline]") }
     }
-
-    fn cut(&self) -> Cut {
-        let hole_max = if self.arm { ARM_HOLE_PAGES } else { FLASH_HOLE_PAGES };
-        Cut { by_address: self.arm, hole_max, pages_max: PIECE_PAGES }
-    }
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    metadata: Pieces,
-    /// Reads of metadata under way, and files that are being placed.
-    metadata_active: usize,
-    placing: usize,
-    /// Blocks and pages of files whose places are not known yet.
-    unplaced: BTreeMap<u32, Vec<(Block, u64)>>,
-    data: Pieces,
-    /// Where waiting blocks are.
-    placed: hashbrown::HashMap<Block, Placed, FxBuildHasher>,
-    holes_left: u64,
+/// What the threads share.
+struct State {
+    queue: Queue,
     stopped: bool,
-}
-
-enum Work {
-    Place(u32, Vec<(Block, u64)>),
-    Read(Piece, bool),
 }
 
 /// A disk.
 pub struct Disk {
-    queue: Mutex<Queue>,
+    state: Mutex<State>,
     changed: Condvar,
     facts: DiskFacts,
     list: Arc<HintList>,
@@ -125,49 +92,38 @@ impl Disk {
     /// One for the files of `list`.
     #[must_use]
     pub fn new(facts: DiskFacts, list: Arc<HintList>) -> Self {
-        let queue = Mutex::new(Queue::default());
-        Self { queue, changed: Condvar::new(), facts, list }
+        let state = Mutex::new(State { queue: Queue::new(facts.arm), stopped: false });
+        Self { state, changed: Condvar::new(), facts, list }
     }
 
     /// How many threads it wants.
     #[must_use]
     pub fn depth(&self) -> usize {
-        if self.facts.arm {
-            ARM_DEPTH
-        } else {
-            FLASH_DEPTH
-        }
+        depth(self.facts.arm)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads to be done.
     pub fn order(&self, blocks: impl IntoIterator<Item = (Block, u32, u64)>) {
-        let mut queue = self.lock();
+        let mut state = self.lock();
         for (block, file, page) in blocks {
-            if self.list.files[file as usize].is_device {
-                let placed = Placed { block, file, page, address: page };
-                queue.metadata.add(Cut { by_address: true, ..self.facts.cut() }, placed);
-            } else {
-                queue.unplaced.entry(file).or_default().push((block, page));
-            }
+            state.queue.add(block, file, page, self.list.files[file as usize].is_device);
         }
-        drop(queue);
+        drop(state);
         self.changed.notify_all();
     }
 
     /// The command has read `block` itself: if its read has not begun it is not needed any more.
     pub fn cancel(&self, block: Block) -> bool {
-        let mut queue = self.lock();
-        let Some(placed) = queue.placed.remove(&block) else { return false };
-        queue.data.cancel(self.facts.cut(), &placed)
+        self.lock().queue.cancel(block)
     }
 
     /// Holes of `pages` more may be read.
     pub fn allow_holes(&self, pages: u64) {
-        self.lock().holes_left += pages;
+        self.lock().queue.allow_holes(pages);
     }
 
     /// Nothing is begun any more.
@@ -178,45 +134,17 @@ impl Disk {
 
     /// What to do next; waits for it. `None` when it has been stopped.
     fn next(&self) -> Option<Work> {
-        let mut queue = self.lock();
+        let mut state = self.lock();
         loop {
-            if queue.stopped {
+            if state.stopped {
                 return None;
             }
-            let work = self.choose(&mut queue);
+            let work = state.queue.choose();
             if work.is_some() {
                 return work;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    fn choose(&self, queue: &mut Queue) -> Option<Work> {
-        let cut = self.facts.cut();
-        if let Some(piece) = queue.metadata.next(Cut { by_address: true, ..cut }, u64::MAX) {
-            queue.metadata_active += 1;
-            return Some(Work::Read(piece, true));
-        }
-        if queue.metadata_active > 0 {
-            return None;
-        }
-        // The order of addresses is known when all places are.
-        if self.facts.arm || queue.data.len() < PLACED_ENOUGH {
-            if let Some((file, blocks)) = queue.unplaced.pop_first() {
-                queue.placing += 1;
-                return Some(Work::Place(file, blocks));
-            }
-        }
-        if self.facts.arm && queue.placing > 0 {
-            return None;
-        }
-        let holes_left = queue.holes_left;
-        let piece = queue.data.next(cut, holes_left)?;
-        queue.holes_left -= piece.count() - piece.pages.len() as u64;
-        for page in &piece.pages {
-            queue.placed.remove(&page.block);
-        }
-        Some(Work::Read(piece, false))
     }
 
     /// The work of one thread, until the disk is stopped. `tell` wakes whoever listens to `done`.
@@ -235,7 +163,7 @@ impl Disk {
                         let _ = done.send(said);
                     }
                     if metadata {
-                        self.lock().metadata_active -= 1;
+                        self.lock().queue.metadata_read();
                     }
                 }
             }
@@ -264,14 +192,7 @@ impl Disk {
                 }
             }
         }
-        let cut = self.facts.cut();
-        let mut queue = self.lock();
-        queue.placing -= 1;
-        for placed in stored {
-            queue.data.add(cut, placed);
-            queue.placed.insert(placed.block, placed);
-        }
-        drop(queue);
+        self.lock().queue.place(stored);
         let said = [(holes, Why::Hole), (gone, Why::not_opened(hinted))];
         said.into_iter()
             .filter(|(blocks, _)| !blocks.is_empty())
@@ -281,7 +202,8 @@ impl Disk {
 }
 
 /// The page of the device that holds that page of the file; `None` in a hole.
-fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
+#[must_use]
+pub fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
     let at = page * PAGE_BYTES;
     let after = extents.partition_point(|extent| extent.logical <= at);
     let extent = extents[..after].last().filter(|extent| extent.stored && at - extent.logical < extent.length)?;

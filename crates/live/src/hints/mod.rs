@@ -8,27 +8,30 @@
 //!
 //! - `list.rs`, `recorded.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
 //! - `machine.rs`: the machine around a command that is only watched;
-//! - `disk.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
+//! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
 //! - `child.rs`: the command; `trace.rs`: what it references;
-//! - `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it; `run.rs`: the loop.
+//! - `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
+//! - `conductor.rs`: what connects them, and `run.rs`: the loop around it.
 
 mod budget;
 mod child;
-mod disk;
+pub(crate) mod conductor;
+pub(crate) mod disk;
 mod guard;
-mod list;
-mod machine;
+pub(crate) mod list;
+pub(crate) mod machine;
 #[cfg(test)]
 mod machine_tests;
-mod pieces;
+pub(crate) mod pieces;
 #[cfg(test)]
 mod pieces_tests;
+pub(crate) mod queue;
 mod recorded;
-mod report;
+pub(crate) mod report;
 mod run;
-mod system;
-mod trace;
-mod universe;
+pub(crate) mod system;
+pub(crate) mod trace;
+pub(crate) mod universe;
 
 use std::io;
 

@@ -1,0 +1,268 @@
+//! What a host of a hinted command does between the command's references and the disks: it lets the machine act when the hints are
+//! confirmed, gives the disks what the policy wants, and stops it when it does not help. No thread, no clock: `run.rs` is the host
+//! with real ones, a forecast (`crate::forecast`) the one with simulated ones.
+
+use headstart_policy::Space;
+use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
+use toml::Table;
+
+use headstart_policy::registry::{PolicyRow, POLICIES};
+
+use super::disk::Done;
+use super::guard::{why_stop, Seen as Looked};
+use super::list::{HintList, HintedFile, PAGE_BYTES};
+use super::machine::{Machine, Setting};
+use super::report::Report;
+use super::trace::Seen;
+
+/// How often the trace is read.
+pub const LOOK_EVERY_MS: i32 = 2;
+/// Frames before anything has been used, where there is an arm and where there is none: some 64 seeks, and 16 MiB.
+const ARM_FRAMES_MIN: u32 = 64;
+const FLASH_FRAMES_MIN: u32 = 4096;
+/// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
+const ARM_BATCH: i64 = 1 << 16;
+const FLASH_BATCH: i64 = 1024;
+const HORIZON: i64 = 4096;
+/// What a disk typically takes for a page.
+const ARM_SERVICE: Nanos = Nanos(8_000_000);
+const FLASH_SERVICE: Nanos = Nanos(100_000);
+/// The part of it that goes by the page's size: 80 MB/s, and 1 GB/s.
+const ARM_TRANSFER: Nanos = Nanos(50_000);
+const FLASH_TRANSFER: Nanos = Nanos(4_000);
+/// Reads that a disk without an arm serves at a time.
+const FLASH_CONCURRENCY: u32 = 16;
+/// Pages of holes that may be read for each frame, and the share of the budget that they may take in all.
+const HOLES_PER_FRAME: u64 = 8;
+const HOLES_SHARE: u64 = 4;
+
+/// How a policy is to prefetch from hints.
+#[derive(Clone)]
+pub struct Plan {
+    /// The policy.
+    pub row: &'static PolicyRow,
+    /// Its keys.
+    pub keys: Table,
+    /// Bytes prefetched and not yet used, at most.
+    pub budget_bytes: u64,
+    /// The hints have proved right: the whole budget is there from the start.
+    pub trusted: bool,
+}
+
+impl Plan {
+    /// What the machine is built from, on `disks` disks of which one has an `arm`.
+    ///
+    /// # Errors
+    /// The policy does not work from hints.
+    pub fn setting(&self, list: &HintList, disks: usize, arm: bool) -> Result<Setting, KeyError> {
+        let row = self.row;
+        if !row.is_hinted() {
+            let hinted = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);
+            let allowed = hinted.collect::<Vec<_>>().join(", ");
+            return Err(KeyError::new("policy", format!("{} does not work from hints", row.name), allowed));
+        }
+        let mut keys = self.keys.clone();
+        for (key, value) in [("batch_size", if arm { ARM_BATCH } else { FLASH_BATCH }), ("horizon", HORIZON)] {
+            if row.keys.has(key) && !keys.contains_key(key) {
+                keys.insert(key.into(), value.into());
+            }
+        }
+        let pages: u64 = list.ranges.iter().map(|range| u64::from(range.count)).sum();
+        let frames_max = (self.budget_bytes / PAGE_BYTES).clamp(1, pages.clamp(1, 1 << 24)) as u32;
+        let frames_min = if arm { ARM_FRAMES_MIN } else { FLASH_FRAMES_MIN };
+        Ok(Setting {
+            row,
+            keys,
+            frames_min: if self.trusted { frames_max } else { frames_min.min(frames_max) },
+            frames_max,
+            disks,
+            service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
+            transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },
+            concurrency: if arm { 1 } else { FLASH_CONCURRENCY },
+            think: Nanos(list.elapsed_ns / pages.max(1)),
+        })
+    }
+}
+
+/// By file its disk, and the disks' numbers; at least one.
+#[must_use]
+pub fn disks_of(files: &[HintedFile]) -> (Vec<DiskNumber>, Vec<u64>) {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut disk = |file: &HintedFile| {
+        let number = if file.is_device { file.identity.1 } else { file.identity.0 };
+        let at = numbers.iter().position(|each| *each == number).unwrap_or_else(|| {
+            numbers.push(number);
+            numbers.len() - 1
+        });
+        DiskNumber(at as u32)
+    };
+    let of_file = files.iter().map(&mut disk).collect();
+    if numbers.is_empty() {
+        numbers.push(0);
+    }
+    (of_file, numbers)
+}
+
+/// Where orders go: the queue of each disk.
+pub trait Queues {
+    /// How many disks there are.
+    fn disks(&self) -> usize;
+
+    /// Reads to be done: blocks, their files and pages.
+    fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>);
+
+    /// `block` is not to be read any more; false if its read has begun.
+    fn cancel(&mut self, disk: usize, block: Block) -> bool;
+
+    /// Holes of `pages` more may be read on each disk.
+    fn allow_holes(&mut self, pages: u64);
+
+    /// Nothing is begun any more.
+    fn stop(&mut self);
+}
+
+/// The machine, and what has been seen of command and disks.
+pub struct Conductor<Q> {
+    /// The machine.
+    pub machine: Machine,
+    /// The disks.
+    pub queues: Q,
+    /// Why prefetching has stopped, if it has.
+    pub stopped: Option<&'static str>,
+    looked: Looked,
+    /// Frames of the start.
+    frames_min: u64,
+    /// Pages of holes that have been read, may be, and may be at most.
+    holes: u64,
+    holes_allowed: u64,
+    holes_max: u64,
+    orders: Vec<Block>,
+    /// Metadata that has been read and does not count as used yet.
+    metadata: Vec<Block>,
+    /// The command does what the hints say: before that nothing is prefetched.
+    confirmed: bool,
+}
+
+impl<Q: Queues> Conductor<Q> {
+    /// Before the command's first reference.
+    #[must_use]
+    pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trusted: bool) -> Self {
+        Self {
+            looked: Looked { hinted: machine.universe().blocks() as u64, ..Looked::default() },
+            frames_min: u64::from(machine.frames()),
+            machine,
+            queues,
+            stopped: None,
+            holes: 0,
+            holes_allowed: 0,
+            holes_max: budget_bytes / PAGE_BYTES / HOLES_SHARE,
+            orders: Vec::new(),
+            metadata: Vec::new(),
+            confirmed: trusted,
+        }
+    }
+
+    /// What a disk has done.
+    pub fn heard(&mut self, said: Done) {
+        match said {
+            Done::Read(blocks, took, holes) => {
+                let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
+                self.looked.read += blocks.len() as u64;
+                self.holes += holes;
+                let metadata = self.machine.universe().metadata;
+                self.metadata.extend(blocks.iter().filter(|block| block.0 < metadata));
+                blocks.into_iter().for_each(|block| self.machine.fetched(block, Some(share)));
+            }
+            Done::Unneeded(blocks, why) => {
+                self.looked.unneeded(why, blocks.len() as u64);
+                blocks.into_iter().for_each(|block| self.machine.fetched(block, None));
+            }
+        }
+    }
+
+    /// The command has referenced these pages.
+    pub fn referenced(&mut self, now: Nanos, Seen { file, first, last }: Seen) {
+        let Some(file) = self.machine.universe().file(file) else {
+            self.looked.foreign += last - first + 1;
+            return;
+        };
+        for page in first..=last {
+            let Some(block) = self.machine.universe().known(file, page) else {
+                self.looked.foreign += 1;
+                continue;
+            };
+            if self.machine.is_referenced(block) {
+                continue;
+            }
+            self.looked.matched += 1;
+            let disk = self.machine.universe().disk(block);
+            if self.queues.cancel(disk.index(), block) {
+                self.machine.fetched(block, None);
+                self.turn(now);
+            }
+            self.machine.observe(now, block);
+        }
+    }
+
+    /// Lets the machine act, and gives the disks what it wants.
+    pub fn turn(&mut self, now: Nanos) {
+        self.confirmed |= self.looked.confirmed();
+        if !self.confirmed {
+            return;
+        }
+        let mut orders = std::mem::take(&mut self.orders);
+        self.machine.turn(now, &mut orders);
+        let holes = (u64::from(self.machine.frames()) * HOLES_PER_FRAME).min(self.holes_max);
+        if holes > self.holes_allowed {
+            self.queues.allow_holes(holes - self.holes_allowed);
+            self.holes_allowed = holes;
+        }
+        if self.stopped.is_none() && !orders.is_empty() {
+            let universe = self.machine.universe();
+            for number in 0..self.queues.disks() {
+                let of_disk = orders.iter().filter(|block| universe.disk(**block).index() == number);
+                let mut placed = of_disk.map(|block| {
+                    let (file, page) = universe.place(*block);
+                    (*block, file, page)
+                });
+                self.queues.order(number, &mut placed);
+            }
+        }
+        orders.clear();
+        self.orders = orders;
+    }
+
+    /// After what was heard and referenced: the machine acts, and stops if there is a reason.
+    pub fn act(&mut self, now: Nanos) {
+        self.turn(now);
+        // Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
+        if !self.metadata.is_empty() {
+            for block in std::mem::take(&mut self.metadata) {
+                self.machine.observe(now, block);
+            }
+            self.turn(now);
+        }
+        let counts = self.machine.counts();
+        let unused = (self.confirmed, counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
+        if let Some(why) = why_stop(&self.looked, unused, self.frames_min) {
+            self.stopped = Some(why);
+            self.queues.stop();
+        }
+    }
+
+    /// What has come of it, into `report`.
+    pub fn fill(&self, report: &mut Report) {
+        let (counts, looked) = (self.machine.counts(), &self.looked);
+        report.stopped = self.stopped.map(str::to_owned);
+        report.used_bytes = counts.prefetches_used * PAGE_BYTES;
+        report.late_bytes = counts.prefetches_late * PAGE_BYTES;
+        report.prefetched_bytes = ((looked.read + self.holes) * PAGE_BYTES).max(report.used_bytes);
+        report.wasted_bytes = report.prefetched_bytes - report.used_bytes;
+        report.cached_bytes = looked.cached * PAGE_BYTES;
+        report.stale_bytes = looked.stale * PAGE_BYTES;
+        if looked.denied > 0 {
+            let bytes = looked.denied * PAGE_BYTES;
+            report.notes.push(format!("{bytes} bytes of metadata are not prefetched: the device may not be read"));
+        }
+    }
+}

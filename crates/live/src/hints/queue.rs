@@ -1,0 +1,147 @@
+//! What a disk has been asked to read and has not begun, and what it does next. No thread, no file: `disk.rs` has these; a forecast
+//! (`crate::forecast`) has simulated ones.
+//!
+//! Metadata first, and nothing else while it is read: opening files needs it. Then files are placed; an arm's order is known when all of
+//! them are. Then their pages, piece by piece.
+
+use std::collections::BTreeMap;
+
+use headstart_types::Block;
+use rustc_hash::FxBuildHasher;
+
+use super::pieces::{Cut, Piece, Pieces, Placed};
+
+/// Pages of a read at most: 1 MiB.
+pub const PIECE_PAGES: u64 = 256;
+/// Of an arm: reading a hole of 128 KiB takes about 2 ms, less than half a turn.
+const ARM_HOLE_PAGES: u64 = 32;
+/// Without an arm: a hole of 16 KiB costs less than a request.
+const FLASH_HOLE_PAGES: u64 = 4;
+/// Reads outstanding. The command's own come between them, each at the cost of two seeks: an arm that has but one or two reads to choose
+/// from spends its time on the way between both.
+const ARM_DEPTH: usize = 8;
+const FLASH_DEPTH: usize = 16;
+/// Without an arm: pages that wait for their reads before no further file is opened.
+const PLACED_ENOUGH: usize = 256;
+
+/// How many reads a disk serves at a time.
+#[must_use]
+pub fn depth(arm: bool) -> usize {
+    if arm {
+        ARM_DEPTH
+    } else {
+        FLASH_DEPTH
+    }
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Work {
+    /// Find out where these pages of a file lie, and say so with [`Queue::place`].
+    Place(u32, Vec<(Block, u64)>),
+    /// Read a piece; `true`: of metadata, whose end is to be said with [`Queue::metadata_read`].
+    Read(Piece, bool),
+}
+
+/// Reads that wait.
+#[derive(Debug)]
+pub struct Queue {
+    arm: bool,
+    metadata: Pieces,
+    /// Reads of metadata under way, and files that are being placed.
+    metadata_active: usize,
+    placing: usize,
+    /// Blocks and pages of files whose places are not known yet.
+    unplaced: BTreeMap<u32, Vec<(Block, u64)>>,
+    data: Pieces,
+    /// Where waiting blocks are.
+    placed: hashbrown::HashMap<Block, Placed, FxBuildHasher>,
+    holes_left: u64,
+}
+
+impl Queue {
+    /// Of a disk with an arm or without one.
+    #[must_use]
+    pub fn new(arm: bool) -> Self {
+        Self {
+            arm,
+            metadata: Pieces::default(),
+            metadata_active: 0,
+            placing: 0,
+            unplaced: BTreeMap::new(),
+            data: Pieces::default(),
+            placed: hashbrown::HashMap::default(),
+            holes_left: 0,
+        }
+    }
+
+    fn cut(&self) -> Cut {
+        let hole_max = if self.arm { ARM_HOLE_PAGES } else { FLASH_HOLE_PAGES };
+        Cut { by_address: self.arm, hole_max, pages_max: PIECE_PAGES }
+    }
+
+    /// A page to be read: of metadata, `page` is its place.
+    pub fn add(&mut self, block: Block, file: u32, page: u64, is_metadata: bool) {
+        if is_metadata {
+            let cut = Cut { by_address: true, ..self.cut() };
+            self.metadata.add(cut, Placed { block, file, page, address: page });
+        } else {
+            self.unplaced.entry(file).or_default().push((block, page));
+        }
+    }
+
+    /// `block` is not to be read any more; false if its read has begun or it has no place yet.
+    pub fn cancel(&mut self, block: Block) -> bool {
+        let Some(placed) = self.placed.remove(&block) else { return false };
+        let cut = self.cut();
+        self.data.cancel(cut, &placed)
+    }
+
+    /// Holes of `pages` more may be read.
+    pub fn allow_holes(&mut self, pages: u64) {
+        self.holes_left += pages;
+    }
+
+    /// A file has been placed: these of its pages are stored.
+    pub fn place(&mut self, stored: impl IntoIterator<Item = Placed>) {
+        self.placing -= 1;
+        let cut = self.cut();
+        for placed in stored {
+            self.data.add(cut, placed);
+            self.placed.insert(placed.block, placed);
+        }
+    }
+
+    /// A read of metadata has ended.
+    pub fn metadata_read(&mut self) {
+        self.metadata_active -= 1;
+    }
+
+    /// What to do next; `None`: nothing, until something of this has changed.
+    pub fn choose(&mut self) -> Option<Work> {
+        let cut = self.cut();
+        if let Some(piece) = self.metadata.next(Cut { by_address: true, ..cut }, u64::MAX) {
+            self.metadata_active += 1;
+            return Some(Work::Read(piece, true));
+        }
+        if self.metadata_active > 0 {
+            return None;
+        }
+        // The order of addresses is known when all places are.
+        if self.arm || self.data.len() < PLACED_ENOUGH {
+            if let Some((file, blocks)) = self.unplaced.pop_first() {
+                self.placing += 1;
+                return Some(Work::Place(file, blocks));
+            }
+        }
+        if self.arm && self.placing > 0 {
+            return None;
+        }
+        let piece = self.data.next(cut, self.holes_left)?;
+        self.holes_left -= piece.count() - piece.pages.len() as u64;
+        for page in &piece.pages {
+            self.placed.remove(&page.block);
+        }
+        Some(Work::Read(piece, false))
+    }
+}
