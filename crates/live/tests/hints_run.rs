@@ -73,6 +73,7 @@ fn list(files: &[(&Path, u64, u32)]) -> HintList {
         files: files.iter().map(|(path, _, _)| hinted(path)).collect(),
         ranges: files.iter().enumerate().map(range).collect(),
         elapsed_ns: 0,
+        ..HintList::default()
     }
 }
 

@@ -36,6 +36,25 @@ const FLASH_CONCURRENCY: u32 = 16;
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
 
+/// References to pages that hints name, for each one to a page that no hint names, before the whole budget is given to
+/// hints of the same command.
+const MATCHED_PER_FOREIGN: u64 = 4;
+/// Metadata that may be read for each prefetched page of a file that was used, beside the frames of the start: whether it is used is
+/// not seen.
+const METADATA_PER_USED: u64 = 4;
+
+/// How far hints are trusted before they have proved right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Few frames at first, more for each page that is used.
+    Earned,
+    /// As that, and the whole budget as soon as the command's first references are those of the hints: they were recorded of
+    /// this very command.
+    SameCommand,
+    /// The whole budget from the start.
+    Whole,
+}
+
 /// How a policy is to prefetch from hints.
 #[derive(Clone)]
 pub struct Plan {
@@ -45,8 +64,8 @@ pub struct Plan {
     pub keys: Table,
     /// Bytes prefetched and not yet used, at most.
     pub budget_bytes: u64,
-    /// The hints have proved right: the whole budget is there from the start.
-    pub trusted: bool,
+    /// How far the hints are trusted.
+    pub trust: Trust,
 }
 
 impl Plan {
@@ -73,7 +92,7 @@ impl Plan {
         Ok(Setting {
             row,
             keys,
-            frames_min: if self.trusted { frames_max } else { frames_min.min(frames_max) },
+            frames_min: if self.trust == Trust::Whole { frames_max } else { frames_min.min(frames_max) },
             frames_max,
             disks,
             service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
@@ -139,14 +158,17 @@ pub struct Conductor<Q> {
     orders: Vec<Block>,
     /// Metadata that has been read and does not count as used yet.
     metadata: Vec<Block>,
-    /// The command does what the hints say: before that nothing is prefetched.
+    /// Metadata that has counted as used.
+    metadata_used: u64,
+    trust: Trust,
+    /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
 
 impl<Q: Queues> Conductor<Q> {
     /// Before the command's first reference.
     #[must_use]
-    pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trusted: bool) -> Self {
+    pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trust: Trust) -> Self {
         Self {
             looked: Looked { hinted: machine.universe().blocks() as u64, ..Looked::default() },
             frames_min: u64::from(machine.frames()),
@@ -158,7 +180,9 @@ impl<Q: Queues> Conductor<Q> {
             holes_max: budget_bytes / PAGE_BYTES / HOLES_SHARE,
             orders: Vec::new(),
             metadata: Vec::new(),
-            confirmed: trusted,
+            metadata_used: 0,
+            trust,
+            confirmed: trust == Trust::Whole,
         }
     }
 
@@ -169,15 +193,20 @@ impl<Q: Queues> Conductor<Q> {
                 let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
                 self.looked.read += blocks.len() as u64;
                 self.holes += holes;
-                let metadata = self.machine.universe().metadata;
-                self.metadata.extend(blocks.iter().filter(|block| block.0 < metadata));
+                self.keep_metadata(&blocks);
                 blocks.into_iter().for_each(|block| self.machine.fetched(block, Some(share)));
             }
             Done::Unneeded(blocks, why) => {
                 self.looked.unneeded(why, blocks.len() as u64);
+                self.keep_metadata(&blocks);
                 blocks.into_iter().for_each(|block| self.machine.fetched(block, None));
             }
         }
+    }
+
+    fn keep_metadata(&mut self, blocks: &[Block]) {
+        let metadata = self.machine.universe().metadata;
+        self.metadata.extend(blocks.iter().filter(|block| block.0 < metadata));
     }
 
     /// The command has referenced these pages.
@@ -206,9 +235,14 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Lets the machine act, and gives the disks what it wants.
     pub fn turn(&mut self, now: Nanos) {
-        self.confirmed |= self.looked.confirmed();
+        if self.trust != Trust::Whole {
+            self.confirmed = self.looked.confirmed();
+        }
         if !self.confirmed {
             return;
+        }
+        if self.trust == Trust::SameCommand && self.looked.matched >= self.looked.foreign * MATCHED_PER_FOREIGN {
+            self.machine.grow_whole();
         }
         let mut orders = std::mem::take(&mut self.orders);
         self.machine.turn(now, &mut orders);
@@ -235,18 +269,29 @@ impl<Q: Queues> Conductor<Q> {
     /// After what was heard and referenced: the machine acts, and stops if there is a reason.
     pub fn act(&mut self, now: Nanos) {
         self.turn(now);
-        // Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
-        if !self.metadata.is_empty() {
-            for block in std::mem::take(&mut self.metadata) {
-                self.machine.observe(now, block);
-            }
-            self.turn(now);
-        }
+        self.use_metadata(now);
         let counts = self.machine.counts();
         let unused = (self.confirmed, counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
         if let Some(why) = why_stop(&self.looked, unused, self.frames_min) {
             self.stopped = Some(why);
             self.queues.stop();
+        }
+    }
+
+    /// Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
+    /// How much depends on what of the rest was used, unless the hints have all frames.
+    fn use_metadata(&mut self, now: Nanos) {
+        let allowed = if self.machine.is_whole() {
+            u64::MAX
+        } else {
+            self.frames_min + METADATA_PER_USED * self.machine.data_used()
+        };
+        let count =
+            self.metadata.len().min(usize::try_from(allowed - self.metadata_used.min(allowed)).unwrap_or(usize::MAX));
+        if count > 0 {
+            self.metadata_used += count as u64;
+            self.metadata.drain(..count).for_each(|block| self.machine.observe(now, block));
+            self.turn(now);
         }
     }
 
@@ -266,3 +311,7 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "conductor_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! What a recording says, as `run` needs it: files, and ranges of their pages in the order in which they were read.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a page: the unit of everything here.
 pub const PAGE_BYTES: u64 = 4096;
@@ -40,6 +41,18 @@ pub struct HintList {
     pub ranges: Vec<HintedRange>,
     /// How long the recorded run took in ns; zero where it is not known.
     pub elapsed_ns: u64,
+    /// The recorded command and its arguments; empty where that is not known.
+    pub command: Vec<OsString>,
+    /// The folder in which it ran.
+    pub folder: PathBuf,
+}
+
+impl HintList {
+    /// Whether it was recorded of this very command, in the same folder.
+    #[must_use]
+    pub fn is_of(&self, command: &[OsString], folder: &Path) -> bool {
+        !command.is_empty() && self.command == command && self.folder == folder
+    }
 }
 
 /// The kernel's number of a device as its traces have it: major and minor number.

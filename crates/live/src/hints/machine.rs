@@ -135,7 +135,7 @@ impl Machine {
         let policy = setting.row.build(setting.keys, &context)?;
         let frames = setting.frames_min.min(setting.frames_max);
         let level = Level::new(policy, frames, &[], &disk_of, setting.disks);
-        let pages = disk_of.len();
+        let (pages, metadata) = (disk_of.len(), universe.metadata);
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
         let manner = Manner { whole: true, open: true, write_delay: None };
         let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
@@ -143,7 +143,8 @@ impl Machine {
             system,
             referenced: vec![false; pages],
             over: vec![false; pages],
-            lowest: 0,
+            // References to metadata are not seen: that others have come does not tell that it was passed by.
+            lowest: metadata,
             beyond: 0,
             frames_max: setting.frames_max,
             used: 0,
@@ -181,6 +182,26 @@ impl Machine {
         self.skipped_unused
     }
 
+    /// Prefetched pages of files that were used.
+    #[must_use]
+    pub fn data_used(&self) -> u64 {
+        self.counts().prefetches_used - self.metadata_used
+    }
+
+    /// Whether it has all frames that it may have.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.frames() == self.frames_max
+    }
+
+    /// Gives it all frames that it may have.
+    pub fn grow_whole(&mut self) {
+        let room = self.frames_max - self.frames();
+        if room > 0 {
+            self.system.stack.tiers[0].level.grow(room);
+        }
+    }
+
     /// Whether every position is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -206,17 +227,18 @@ impl Machine {
         if std::mem::replace(&mut self.referenced[block.index()], true) {
             return;
         }
+        let is_metadata = block.0 < self.universe().metadata;
         let skipped_before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
         self.skipped_unused -= u64::from(skipped_before && was_unused);
-        self.metadata_used += u64::from(was_unused && block.0 < self.universe().metadata);
+        self.metadata_used += u64::from(is_metadata && was_unused);
         let (file, first) = self.universe().place(block);
         let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
         self.last_reference = now;
         let asked = Asked { file, first, count: 1, client: 0 };
         let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: block.0, compute };
         self.system.observe(now, 0, &ask);
-        if !skipped_before {
+        if !skipped_before && !is_metadata {
             self.over[block.index()] = true;
             self.beyond += 1;
             self.advance(now);
@@ -262,7 +284,7 @@ impl Machine {
 
     /// Adds frames for the prefetches that have been used since it last did.
     fn grow(&mut self) {
-        let used = self.counts().prefetches_used - self.metadata_used;
+        let used = self.data_used();
         let earned = (used - self.used).saturating_mul(u64::from(GROWTH));
         self.used = used;
         let room = self.frames_max.saturating_sub(self.level().frames());

@@ -22,7 +22,7 @@ fn universe(metadata: u32, pages: u32) -> Universe {
     let range = |file, count| HintedRange { file, first: 0, count };
     // Data first in the recording, and some of it again: metadata is numbered first, and each page once.
     let ranges = vec![range(1, pages - metadata), range(0, metadata), range(1, 1)];
-    Universe::new(&HintList { files: vec![file(true), file(false)], ranges, elapsed_ns: 0 }, vec![Disk(0); 2])
+    Universe::new(&HintList { files: vec![file(true), file(false)], ranges, ..HintList::default() }, vec![Disk(0); 2])
 }
 
 fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {

@@ -127,15 +127,17 @@ impl Queue {
         if self.metadata_active > 0 {
             return None;
         }
-        // The order of addresses is known when all places are.
-        if self.arm || self.data.len() < PLACED_ENOUGH {
+        // An arm's order is the better the more places are known; half of its threads read on meanwhile.
+        let places = if self.arm {
+            self.data.len() == 0 || self.placing < ARM_DEPTH / 2
+        } else {
+            self.data.len() < PLACED_ENOUGH
+        };
+        if places {
             if let Some((file, blocks)) = self.unplaced.pop_first() {
                 self.placing += 1;
                 return Some(Work::Place(file, blocks));
             }
-        }
-        if self.arm && self.placing > 0 {
-            return None;
         }
         let piece = self.data.next(cut, self.holes_left)?;
         self.holes_left -= piece.count() - piece.pages.len() as u64;

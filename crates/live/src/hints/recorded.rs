@@ -14,7 +14,13 @@ impl TryFrom<&Recording> for HintList {
             return Err(Error::Pages(recording.about.page_bytes));
         }
         let mut number_of = Vec::with_capacity(recording.files.len());
-        let mut list = Self { elapsed_ns: recording.about.elapsed_ns, ..Self::default() };
+        let about = &recording.about;
+        let mut list = Self {
+            elapsed_ns: about.elapsed_ns,
+            command: about.command.iter().map(Into::into).collect(),
+            folder: about.folder.clone().into(),
+            ..Self::default()
+        };
         for file in &recording.files {
             let hinted = hinted(file);
             number_of.push(hinted.is_some().then_some(list.files.len() as u32));

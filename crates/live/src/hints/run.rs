@@ -15,7 +15,7 @@ use headstart_types::{system_says, Block, Disk as DiskNumber, Nanos};
 use toml::Table;
 
 use super::child::{self, Started, Status};
-use super::conductor::{disks_of, Conductor, Plan, Queues, LOOK_EVERY_MS};
+use super::conductor::{disks_of, Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
 use super::list::{HintList, PAGE_BYTES};
 use super::machine::Machine;
@@ -58,9 +58,15 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     let (disk_of_file, facts) = facts_of(&settings);
     let trace = Trace::new(&settings.roots);
     // Where nothing is seen there is nothing to wait for.
-    let trusted = settings.trusted || trace.is_err();
+    let trust = if settings.trusted || trace.is_err() {
+        Trust::Whole
+    } else if std::env::current_dir().is_ok_and(|folder| settings.list.is_of(&settings.command, &folder)) {
+        Trust::SameCommand
+    } else {
+        Trust::Earned
+    };
     let Settings { row, keys, budget_bytes, .. } = settings.clone();
-    let plan = Plan { row, keys, budget_bytes, trusted };
+    let plan = Plan { row, keys, budget_bytes, trust };
     let setting = plan.setting(&settings.list, facts.len(), facts.iter().any(|disk| disk.arm))?;
     // Of no pages: a wrong key is found before the command is started, and the command does not wait for its pages to be numbered.
     Machine::try_new(setting.clone(), Universe::new(&HintList::default(), Vec::new()))?;
@@ -89,7 +95,7 @@ pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     let machine = Machine::try_new(setting, universe)?;
     let list = Arc::new(settings.list);
     let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
-    let conductor = Conductor::new(machine, Disks(disks), settings.budget_bytes, trusted);
+    let conductor = Conductor::new(machine, Disks(disks), settings.budget_bytes, trust);
     Host { conductor, trace, report, started }.run(child)
 }
 
