@@ -36,9 +36,6 @@ const FLASH_CONCURRENCY: u32 = 16;
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
 
-/// References to pages that hints name, for each one to a page that no hint names, before the whole budget is given to
-/// hints of the same command.
-const MATCHED_PER_FOREIGN: u64 = 4;
 /// Metadata that may be read for each prefetched page of a file that was used, beside the frames of the start: whether it is used is
 /// not seen.
 const METADATA_PER_USED: u64 = 4;
@@ -136,6 +133,9 @@ pub trait Queues {
     /// Holes of `pages` more may be read on each disk.
     fn allow_holes(&mut self, pages: u64);
 
+    /// Nothing is begun until this is called with false.
+    fn pause(&mut self, paused: bool);
+
     /// Nothing is begun any more.
     fn stop(&mut self);
 }
@@ -212,18 +212,18 @@ impl<Q: Queues> Conductor<Q> {
     /// The command has referenced these pages.
     pub fn referenced(&mut self, now: Nanos, Seen { file, first, last }: Seen) {
         let Some(file) = self.machine.universe().file(file) else {
-            self.looked.foreign += last - first + 1;
-            return;
+            return self.looked.referenced(false);
         };
+        // Programs ask for more than a file has.
+        let last = last.min(self.machine.universe().last_page(file));
+        let (mut known, mut fresh) = (first > last, false);
         for page in first..=last {
-            let Some(block) = self.machine.universe().known(file, page) else {
-                self.looked.foreign += 1;
-                continue;
-            };
+            let Some(block) = self.machine.universe().known(file, page) else { continue };
+            known = true;
             if self.machine.is_referenced(block) {
                 continue;
             }
-            self.looked.matched += 1;
+            fresh = true;
             let disk = self.machine.universe().disk(block);
             if self.queues.cancel(disk.index(), block) {
                 self.machine.fetched(block, None);
@@ -231,17 +231,23 @@ impl<Q: Queues> Conductor<Q> {
             }
             self.machine.observe(now, block);
         }
+        // Pages that were referenced before tell nothing.
+        if fresh || !known {
+            self.looked.referenced(fresh);
+        }
     }
 
     /// Lets the machine act, and gives the disks what it wants.
     pub fn turn(&mut self, now: Nanos) {
-        if self.trust != Trust::Whole {
-            self.confirmed = self.looked.confirmed();
+        let confirmed = self.trust == Trust::Whole || self.looked.confirmed();
+        if confirmed != self.confirmed {
+            self.confirmed = confirmed;
+            self.queues.pause(!confirmed);
         }
-        if !self.confirmed {
+        if !confirmed {
             return;
         }
-        if self.trust == Trust::SameCommand && self.looked.matched >= self.looked.foreign * MATCHED_PER_FOREIGN {
+        if self.trust == Trust::SameCommand {
             self.machine.grow_whole();
         }
         let mut orders = std::mem::take(&mut self.orders);

@@ -7,6 +7,7 @@ use headstart_policy::registry::policy;
 #[derive(Default)]
 struct Ordered {
     blocks: Vec<Block>,
+    paused: bool,
     stopped: bool,
 }
 
@@ -24,6 +25,10 @@ impl Queues for Ordered {
     }
 
     fn allow_holes(&mut self, _pages: u64) {}
+
+    fn pause(&mut self, paused: bool) {
+        self.paused = paused;
+    }
 
     fn stop(&mut self) {
         self.stopped = true;
@@ -54,9 +59,18 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     Conductor::new(machine, Ordered::default(), budget_bytes, trust)
 }
 
+/// One reference.
 fn seen(first: u64, last: u64) -> Seen {
     Seen { file: (0, 2), first, last }
 }
+
+/// A reference to each of these pages.
+fn each(conductor: &mut Conductor<Ordered>, at: u64, file: (u64, u64), pages: std::ops::Range<u64>) {
+    pages.for_each(|page| conductor.referenced(Nanos(at), Seen { file, first: page, last: page }));
+    conductor.act(Nanos(at));
+}
+
+const OURS: (u64, u64) = (0, 2);
 
 /// Everything that has been ordered is read, until nothing more is ordered. Returns how much was.
 fn read_all(conductor: &mut Conductor<Ordered>, at: u64) -> usize {
@@ -76,11 +90,9 @@ fn read_all(conductor: &mut Conductor<Ordered>, at: u64) -> usize {
 fn nothing_is_ordered_before_the_first_references_confirm_the_hints() {
     for trust in [Trust::Earned, Trust::SameCommand] {
         let mut conductor = conductor(10, 5000, trust);
-        conductor.referenced(Nanos(1), seen(0, 30));
-        conductor.act(Nanos(1));
+        each(&mut conductor, 1, OURS, 0..7);
         assert_eq!(read_all(&mut conductor, 1), 0);
-        conductor.referenced(Nanos(2), seen(31, 31));
-        conductor.act(Nanos(2));
+        each(&mut conductor, 2, OURS, 7..8);
         assert!(read_all(&mut conductor, 2) > 0, "{trust:?}");
     }
 }
@@ -88,46 +100,52 @@ fn nothing_is_ordered_before_the_first_references_confirm_the_hints() {
 #[test]
 fn hints_of_the_same_command_get_everything_and_others_what_they_have_earned() {
     let mut same = conductor(3000, 5000, Trust::SameCommand);
-    same.referenced(Nanos(1), seen(0, 99));
-    same.act(Nanos(1));
+    each(&mut same, 1, OURS, 0..100);
     // All that is left of the file, and all metadata, though none of it is seen to be used.
     assert_eq!(read_all(&mut same, 1), 3000 + 4900);
     let mut other = conductor(3000, 5000, Trust::Earned);
-    other.referenced(Nanos(1), seen(0, 99));
-    other.act(Nanos(1));
+    each(&mut other, 1, OURS, 0..100);
     let read = read_all(&mut other, 1);
     assert!((64..=256).contains(&read), "{read} pages");
     // Some of it used: more.
-    let more = |at: u64, other: &mut Conductor<Ordered>| {
-        other.referenced(Nanos(at), seen(100 * at, 100 * at + 99));
-        other.act(Nanos(at));
-        read_all(other, at)
+    let more = |at: u64| {
+        each(&mut other, at, OURS, 100 * at..100 * at + 100);
+        read_all(&mut other, at)
     };
-    assert!((2..20).map(|at| more(at, &mut other)).sum::<usize>() > 1000);
+    assert!((2..20).map(more).sum::<usize>() > 1000);
 }
 
 #[test]
 fn metadata_is_not_given_up_because_other_references_have_come() {
     let mut conductor = conductor(500, 5000, Trust::SameCommand);
     // Far beyond what a position may be overtaken by: libraries that are mapped from the page cache.
-    conductor.referenced(Nanos(1), seen(0, 2000));
-    conductor.act(Nanos(1));
+    each(&mut conductor, 1, OURS, 0..2000);
     let metadata = conductor.queues.blocks.iter().filter(|block| block.0 < 500).count();
     assert_eq!(metadata, 500);
 }
 
 #[test]
-fn a_command_that_goes_elsewhere_is_not_followed_and_at_last_given_up() {
+fn a_command_that_goes_elsewhere_is_not_followed_until_it_comes_back() {
     let mut conductor = conductor(0, 5000, Trust::SameCommand);
-    conductor.referenced(Nanos(1), Seen { file: OTHER, first: 0, last: 99 });
-    conductor.referenced(Nanos(1), seen(0, 50));
-    conductor.act(Nanos(1));
-    assert_eq!(read_all(&mut conductor, 1), 0);
-    conductor.referenced(Nanos(2), seen(51, 150));
-    conductor.act(Nanos(2));
-    // More matches than not, but not four for one: what it has earned.
-    assert!((1..=400).contains(&read_all(&mut conductor, 2)));
-    conductor.referenced(Nanos(3), Seen { file: OTHER, first: 100, last: 5000 });
-    conductor.act(Nanos(3));
+    each(&mut conductor, 1, OURS, 0..1000);
+    assert!(!conductor.queues.paused);
+    each(&mut conductor, 2, OTHER, 0..20);
+    assert!(conductor.queues.paused);
+    each(&mut conductor, 3, OURS, 1000..1064);
+    assert!(!conductor.queues.paused && conductor.stopped.is_none());
+    each(&mut conductor, 4, OTHER, 20..2000);
     assert!(conductor.stopped.is_some_and(|why| why.contains("does not read")) && conductor.queues.stopped);
+}
+
+#[test]
+fn pages_beyond_the_end_and_pages_again_say_nothing() {
+    let mut conductor = conductor(0, 5000, Trust::SameCommand);
+    each(&mut conductor, 1, OURS, 0..100);
+    for _ in 0..100 {
+        // As `cat` reads: more than there is.
+        conductor.referenced(Nanos(2), seen(0, 31));
+        conductor.referenced(Nanos(2), seen(1 << 40, (1 << 40) + 31));
+    }
+    conductor.act(Nanos(2));
+    assert!(!conductor.queues.paused && conductor.stopped.is_none());
 }

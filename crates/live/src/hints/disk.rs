@@ -77,6 +77,7 @@ impl DiskFacts {
 /// What the threads share.
 struct State {
     queue: Queue,
+    paused: bool,
     stopped: bool,
 }
 
@@ -92,7 +93,7 @@ impl Disk {
     /// One for the files of `list`.
     #[must_use]
     pub fn new(facts: DiskFacts, list: Arc<HintList>) -> Self {
-        let state = Mutex::new(State { queue: Queue::new(facts.arm), stopped: false });
+        let state = Mutex::new(State { queue: Queue::new(facts.arm), paused: false, stopped: false });
         Self { state, changed: Condvar::new(), facts, list }
     }
 
@@ -126,6 +127,12 @@ impl Disk {
         self.lock().queue.allow_holes(pages);
     }
 
+    /// Nothing is begun until this is called with false.
+    pub fn pause(&self, paused: bool) {
+        self.lock().paused = paused;
+        self.changed.notify_all();
+    }
+
     /// Nothing is begun any more.
     pub fn stop(&self) {
         self.lock().stopped = true;
@@ -139,7 +146,7 @@ impl Disk {
             if state.stopped {
                 return None;
             }
-            let work = state.queue.choose();
+            let work = if state.paused { None } else { state.queue.choose() };
             if work.is_some() {
                 return work;
             }

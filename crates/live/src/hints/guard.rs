@@ -9,10 +9,14 @@ const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
 /// Prefetched pages that the command has gone past unused, for each one that it has used.
 const PASSED_PER_USED: u64 = 3;
-/// References to pages that hints name before the hints are confirmed. Commands share libraries: at least half of all have to be such.
-const MATCHED_MIN: u64 = 32;
-/// References to pages that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
-const FOREIGN_MAX: u64 = 4096;
+/// References that hints name before the hints are confirmed. Commands share libraries: of the last ones, for each that no hint names there
+/// have to be so many that hints name.
+const MATCHED_MIN: u64 = 8;
+const MATCHED_PER_FOREIGN: u64 = 4;
+/// What is remembered of them: of so many the half.
+const RECENT: u64 = 64;
+/// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
+const FOREIGN_MAX: u64 = 1024;
 
 /// What has been seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,10 +33,12 @@ pub struct Seen {
     pub stale: u64,
     /// Pages of a device that may not be read.
     pub denied: u64,
-    /// References to pages that hints name.
+    /// References, each of one page or several, that hints name and that are the first to their pages.
     pub matched: u64,
-    /// References to pages that no hint names.
+    /// References that no hint names.
     pub foreign: u64,
+    /// The part of both that has been lately.
+    pub recently: (u64, u64),
 }
 
 impl Seen {
@@ -49,7 +55,24 @@ impl Seen {
     /// Whether the command does what the hints say, as far as can be seen: references to metadata cannot.
     #[must_use]
     pub fn confirmed(&self) -> bool {
-        self.matched >= MATCHED_MIN && self.foreign <= self.matched
+        let (matched, foreign) = self.recently;
+        self.matched >= MATCHED_MIN && foreign * MATCHED_PER_FOREIGN <= matched
+    }
+
+    /// Counts a reference: whether hints name it.
+    pub fn referenced(&mut self, matches: bool) {
+        let (matched, foreign) = &mut self.recently;
+        if matches {
+            self.matched += 1;
+            *matched += 1;
+        } else {
+            self.foreign += 1;
+            *foreign += 1;
+        }
+        if *matched + *foreign > RECENT {
+            *matched /= 2;
+            *foreign /= 2;
+        }
     }
 
     fn looked(&self) -> u64 {
@@ -88,15 +111,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_has_been_lately_decides() {
+        let mut seen = Seen::default();
+        (0..7).for_each(|_| seen.referenced(true));
+        assert!(!seen.confirmed());
+        (0..1000).for_each(|_| seen.referenced(true));
+        assert!(seen.confirmed());
+        // Of 64 the half is forgotten: some 13 of 64 are a fifth.
+        let until = (1..).find(|_| {
+            seen.referenced(false);
+            !seen.confirmed()
+        });
+        assert!(until.is_some_and(|references| (8..=16).contains(&references)), "{until:?}");
+        let again = (1..).find(|_| {
+            seen.referenced(true);
+            seen.confirmed()
+        });
+        assert!(again.is_some_and(|references| references <= 64), "{again:?}");
+    }
+
+    #[test]
     fn reasons_by_hand() {
         let none = Seen::default();
         assert_eq!(why_stop(&none, (true, 0, 0, false), 512), None);
         let stale = Seen { hinted: 399, stale: 200, ..none };
         assert!(why_stop(&stale, (true, 0, 0, false), 512).is_some_and(|why| why.contains("stale")));
         assert_eq!(why_stop(&Seen { hinted: 400, stale: 200, denied: 200, ..none }, (true, 0, 0, false), 512), None);
-        assert!(Seen { matched: 32, foreign: 32, ..none }.confirmed());
-        assert!(!Seen { matched: 31, ..none }.confirmed() && !Seen { matched: 32, foreign: 33, ..none }.confirmed());
-        assert!(why_stop(&Seen { foreign: 4096, ..none }, (false, 0, 0, false), 512)
+        assert!(why_stop(&Seen { foreign: 1024, ..none }, (false, 0, 0, false), 512)
             .is_some_and(|why| why.contains("does not read")));
         let cached = Seen { read: 20, cached: 3000, ..none };
         assert!(why_stop(&cached, (true, 0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
@@ -104,7 +145,7 @@ mod tests {
         let read = Seen { read: 2000, ..none };
         assert_eq!(why_stop(&read, (true, 171, 512, false), 512), None);
         assert!(why_stop(&read, (true, 170, 512, false), 512).is_some_and(|why| why.contains("not used")));
-        let foreign = Seen { read: 512, foreign: 4096, ..none };
+        let foreign = Seen { read: 512, foreign: 1024, ..none };
         assert_eq!(why_stop(&foreign, (true, 0, 0, false), 512), None);
         assert!(why_stop(&foreign, (true, 0, 0, true), 512).is_some_and(|why| why.contains("not used")));
     }

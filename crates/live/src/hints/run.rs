@@ -129,6 +129,10 @@ impl Queues for Disks {
         self.0.iter().for_each(|disk| disk.allow_holes(pages));
     }
 
+    fn pause(&mut self, paused: bool) {
+        self.0.iter().for_each(|disk| disk.pause(paused));
+    }
+
     fn stop(&mut self) {
         self.0.iter().for_each(|disk| disk.stop());
     }

@@ -9,7 +9,7 @@ use headstart_policy::Space;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxBuildHasher;
 
-use super::list::HintList;
+use super::list::{HintList, PAGE_BYTES};
 
 /// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
 const PAGES_MAX: usize = 4 << 20;
@@ -23,6 +23,8 @@ pub struct Universe {
     disk_of_file: Vec<Disk>,
     blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
     files: HashMap<(u64, u64), u32>,
+    /// By file: its last page.
+    last_pages: Vec<u64>,
     /// Blocks that are metadata: the first ones.
     pub metadata: u32,
     /// Pages of the recording that are not among the blocks.
@@ -34,8 +36,10 @@ impl Universe {
     #[must_use]
     pub fn new(list: &HintList, disk_of_file: Vec<Disk>) -> Self {
         let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
+        let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
+        let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
         let (places, blocks) = (Vec::new(), hashbrown::HashMap::default());
-        let mut universe = Self { places, disk_of_file, blocks, files, metadata: 0, left_out: 0 };
+        let mut universe = Self { places, disk_of_file, blocks, files, last_pages, metadata: 0, left_out: 0 };
         for metadata in [true, false] {
             for range in list.ranges.iter().filter(|range| list.files[range.file as usize].is_device == metadata) {
                 (0..u64::from(range.count)).for_each(|at| universe.add(range.file, range.first + at));
@@ -62,6 +66,12 @@ impl Universe {
     #[must_use]
     pub fn file(&self, identity: (u64, u64)) -> Option<u32> {
         self.files.get(&identity).copied()
+    }
+
+    /// The last page of a file, as large as it was when it was recorded.
+    #[must_use]
+    pub fn last_page(&self, file: u32) -> u64 {
+        self.last_pages[file as usize]
     }
 
     /// By block: its disk.
