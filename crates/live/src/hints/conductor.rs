@@ -2,8 +2,11 @@
 //! confirmed, gives the disks what the policy wants, and stops it when it does not help. No thread, no clock: `run.rs` is the host
 //! with real ones, a forecast (`crate::forecast`) the one with simulated ones.
 
+use std::collections::HashSet;
+
 use headstart_policy::Space;
 use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
+use rustc_hash::FxBuildHasher;
 use toml::Table;
 
 use headstart_policy::registry::{PolicyRow, POLICIES};
@@ -39,6 +42,9 @@ const HOLES_SHARE: u64 = 4;
 /// Metadata that may be read for each prefetched page of a file that was used, beside the frames of the start: whether it is used is
 /// not seen.
 const METADATA_PER_USED: u64 = 4;
+
+/// References that no hint names, of which it is known whether they come again.
+const ELSEWHERE_MAX: usize = 1 << 16;
 
 /// How far hints are trusted before they have proved right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +162,8 @@ pub struct Conductor<Q> {
     holes_allowed: u64,
     holes_max: u64,
     orders: Vec<Block>,
+    /// Where references have been that no hint names.
+    elsewhere: HashSet<((u64, u64), u64), FxBuildHasher>,
     /// Metadata that has been read and does not count as used yet.
     metadata: Vec<Block>,
     /// Metadata that has counted as used.
@@ -179,6 +187,7 @@ impl<Q: Queues> Conductor<Q> {
             holes_allowed: 0,
             holes_max: budget_bytes / PAGE_BYTES / HOLES_SHARE,
             orders: Vec::new(),
+            elsewhere: HashSet::default(),
             metadata: Vec::new(),
             metadata_used: 0,
             trust,
@@ -211,8 +220,9 @@ impl<Q: Queues> Conductor<Q> {
 
     /// The command has referenced these pages.
     pub fn referenced(&mut self, now: Nanos, Seen { file, first, last }: Seen) {
+        let identity = file;
         let Some(file) = self.machine.universe().file(file) else {
-            return self.looked.referenced(false);
+            return self.foreign(identity, first);
         };
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
@@ -232,14 +242,23 @@ impl<Q: Queues> Conductor<Q> {
             self.machine.observe(now, block);
         }
         // Pages that were referenced before tell nothing.
-        if fresh || !known {
-            self.looked.referenced(fresh);
+        if fresh {
+            self.looked.referenced(true);
+        } else if !known {
+            self.foreign(identity, first);
+        }
+    }
+
+    /// A reference that no hint names: again, it tells nothing.
+    fn foreign(&mut self, file: (u64, u64), first: u64) {
+        if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
+            self.looked.referenced(false);
         }
     }
 
     /// Lets the machine act, and gives the disks what it wants.
     pub fn turn(&mut self, now: Nanos) {
-        let confirmed = self.trust == Trust::Whole || self.looked.confirmed();
+        let confirmed = self.trust == Trust::Whole || self.looked.confirmed(self.confirmed);
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
             self.queues.pause(!confirmed);
