@@ -112,13 +112,17 @@ impl Fold {
     /// Takes the next event. Those of one task come in order of time.
     pub fn take(&mut self, event: Event) {
         let Event { time_ns, task, what } = event;
+        // The kernel's filter by process passes over some switches to a followed task: what does something is awake.
+        if what != What::Sleep {
+            self.wake(time_ns, task);
+        }
         match what {
             What::Add { file, first, pages } => self.add(time_ns, task, file, first..first + pages),
             What::Get { file, first, last } => self.get(time_ns, task, file, first, last),
             What::Fault { file, page } => self.fault(time_ns, task, file, page),
             What::Map { file, first, last } => self.map(time_ns, task, file, first, last),
             What::Sleep => self.tasks.entry(task).or_default().asleep_since = Some(time_ns),
-            What::Wake => self.wake(time_ns, task),
+            What::Wake => {}
         }
     }
 
@@ -282,6 +286,14 @@ mod tests {
         let expected =
             [(READ, 1, 0, 1, false, 10, 10), (ReadAhead, 1, 2, 2, false, 10, 0), (READ, 1, 1, 1, false, 50, 0)];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_task_that_does_something_is_awake() {
+        let window = Map { file: 1, first: 0, last: 15 };
+        let seen = folded(true, &[Fault { file: 1, page: 5 }, add(0, 16), Sleep, window]);
+        assert_eq!(seen, [(FAULT, 1, 5, 1, false, 10, 10), (Mapped, 1, 0, 16, false, 40, 0)]);
+        assert_eq!(folded(false, &[add(0, 1), Sleep, get(0, 0)]), [(READ, 1, 0, 1, false, 10, 10)]);
     }
 
     #[test]
