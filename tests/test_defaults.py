@@ -208,6 +208,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "device_survey": (("hp97560",), {}),
         "emulate": (("hp97560", file, file), {}),
         "explain": ((), {"json": text}),
+        "forecast_hints": ((question,), {}),
         "hints_check": ((file,), {}),
         "hints_merge": ((file, [file], 0.5), {}),
         "hints_show": ((file,), {}),

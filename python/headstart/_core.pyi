@@ -82,6 +82,9 @@ def tune(action: str, question: str) -> str:
 def tune_watch(question: str, *, on_progress: Callable[[str], object] | None = None) -> str:
     """Follow what a device does and set its read-ahead by that; return the last status."""
 
+def forecast_hints(question: str, *, progress: Callable[[float], object] | None = None) -> str:
+    """Forecast a recorded command with and without prefetching; return the forecast as JSON."""
+
 def run_hinted(question: str) -> str:
     """Run a command while what it is going to read is prefetched; return how it ended and the report."""
 

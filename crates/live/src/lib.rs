@@ -4,10 +4,11 @@
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
 //! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead,
 //! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
-//! prefetched.
+//! prefetched, and [`mod@forecast`], which says beforehand what that saves.
 
 mod clock;
 pub mod emulate;
+pub mod forecast;
 pub mod hints;
 mod openmetrics;
 pub mod parallel;

@@ -82,7 +82,7 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
 }
 
 /// The hinted policy of that name.
-fn hinted(name: &str) -> Result<&'static PolicyRow, KeyError> {
+pub fn hinted(name: &str) -> Result<&'static PolicyRow, KeyError> {
     let mut hinted = POLICIES.iter().copied().filter(|row| row.is_hinted());
     let unknown = || {
         let names = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);

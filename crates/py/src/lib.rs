@@ -7,6 +7,7 @@ mod catalog;
 mod devices;
 mod emulate;
 mod errors;
+mod forecast;
 mod hints;
 mod live;
 mod model;
@@ -40,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune_watch, module)?)?;
     module.add_function(wrap_pyfunction!(profile::profile, module)?)?;
+    module.add_function(wrap_pyfunction!(forecast::forecast_hints, module)?)?;
     module.add_function(wrap_pyfunction!(hints::run_hinted, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;

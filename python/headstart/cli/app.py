@@ -12,6 +12,7 @@ from headstart.cli import (
     emulate,
     example,
     exits,
+    forecast,
     hints,
     listing,
     model,
@@ -52,6 +53,7 @@ app.command("parallel")(parallel.parallel)
 app.command("rapid", hidden=True)(parallel.parallel)  # Its old name.
 app.command("record", context_settings=OF_ANOTHER)(record.record)
 app.add_typer(hints.app, name="hints")
+app.command("forecast")(forecast.forecast)
 app.command("emulate")(emulate.emulate)
 app.command("tune")(tune.tune)
 app.command("profile")(profile.profile)

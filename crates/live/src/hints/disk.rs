@@ -234,7 +234,7 @@ pub fn open_unchanged(hinted: &HintedFile) -> Option<File> {
 }
 
 /// Without a change of its time of access, where that is allowed; never waits for the other end of a pipe.
-fn open(path: &PathBuf) -> Option<File> {
+pub fn open(path: &PathBuf) -> Option<File> {
     let with = |flags| OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
     with(libc::O_NOATIME).or_else(|_| with(0)).ok()
 }

@@ -43,7 +43,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(policy: &'static str) -> Self {
+    pub(crate) fn new(policy: &'static str) -> Self {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),

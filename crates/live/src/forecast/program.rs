@@ -1,0 +1,172 @@
+//! From a recording to a command that can be played: what each of its threads reads, and what lies between.
+//!
+//! A think time is the gap between the end of one read and the start of the next, less waits. Threads that begin, begin a while after
+//! something that another one has read: that is taken for the fork. A thread in whose gap others have ended has waited for
+//! them: that is taken for the join. What else threads wait for (pipes, locks) is part of their think times.
+
+use std::collections::BTreeMap;
+
+use headstart_trace::hints::{FileKind, Read, ReadKind, Recording};
+use headstart_types::Nanos;
+
+/// Metadata that one call of the file system reads comes within this time. A guess: some thirty pages are added in it.
+const TOGETHER_NS: u64 = 200_000;
+
+/// Pages of a file of the recording: `first..first + count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pages {
+    pub file: u32,
+    pub first: u64,
+    pub count: u32,
+}
+
+impl Pages {
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.count)
+    }
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A system call reads.
+    Read(Pages),
+    /// A page of a mapped file is touched that is not mapped.
+    Fault(Pages),
+    /// What is cached of these pages is mapped.
+    Map(Pages),
+    /// The file system reads for itself; whether the thread waits for it.
+    Metadata(Vec<Pages>, bool),
+}
+
+/// A thread's read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Beside the thread's own last step these have ended: threads, and which of their steps.
+    pub after: Vec<(u32, u32)>,
+    /// From then on.
+    pub think: Nanos,
+    pub action: Action,
+}
+
+/// A command.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    /// By thread, in order of the first step.
+    pub threads: Vec<Vec<Step>>,
+    /// From the end of the last step to that of the command.
+    pub tail: Nanos,
+    /// By step: the steps that wait for it.
+    pub dependents: BTreeMap<(u32, u32), Vec<(u32, u32)>>,
+}
+
+/// A step as it was recorded.
+struct Seen {
+    thread: u32,
+    begun_ns: u64,
+    ended_ns: u64,
+    action: Action,
+}
+
+impl Program {
+    pub fn new(recording: &Recording) -> Self {
+        let seen = steps(recording);
+        let mut program = Self::default();
+        // By thread: the end of its last step by now; and by end, the last steps of threads.
+        let mut ended: Vec<Option<u64>> = Vec::new();
+        let mut last: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
+        for step in &seen {
+            let entry = last.entry(step.thread).or_insert((0, 0));
+            *entry = (step.ended_ns, entry.1 + 1);
+        }
+        let mut finals: Vec<(u64, u32, u32)> =
+            last.iter().map(|(thread, (at_ns, steps))| (*at_ns, *thread, steps - 1)).collect();
+        finals.sort_unstable();
+        // Steps by end: what a thread that begins has begun after.
+        let mut by_end: BTreeMap<(u64, u32), u32> = BTreeMap::new();
+        for Seen { thread, begun_ns, ended_ns, action } in seen {
+            let at = thread as usize;
+            if program.threads.len() <= at {
+                program.threads.resize_with(at + 1, Vec::new);
+                ended.resize(at + 1, None);
+            }
+            let mut after = Vec::new();
+            let from_ns = match ended[at] {
+                None => {
+                    let fork = by_end.range(..=(begun_ns, u32::MAX)).next_back();
+                    after.extend(fork.map(|((_, thread), step)| (*thread, *step)));
+                    fork.map_or(0, |((at_ns, _), _)| *at_ns)
+                }
+                Some(own_ns) => {
+                    let (low, high) = (own_ns, begun_ns);
+                    let start = finals.partition_point(|(at_ns, ..)| *at_ns <= low);
+                    let joined = finals[start..].iter().take_while(|(at_ns, ..)| *at_ns < high);
+                    joined.fold(own_ns, |from_ns, (at_ns, of, step)| {
+                        if *of == thread {
+                            return from_ns;
+                        }
+                        after.push((*of, *step));
+                        from_ns.max(*at_ns)
+                    })
+                }
+            };
+            let step = program.threads[at].len() as u32;
+            for needed in &after {
+                program.dependents.entry(*needed).or_default().push((thread, step));
+            }
+            program.threads[at].push(Step { after, think: Nanos(begun_ns.saturating_sub(from_ns)), action });
+            ended[at] = Some(ended_ns);
+            by_end.insert((ended_ns, thread), step);
+        }
+        let last_ns = ended.into_iter().flatten().max().unwrap_or(0);
+        program.tail = Nanos(recording.about.elapsed_ns.saturating_sub(last_ns));
+        program
+    }
+}
+
+/// The steps of all threads by time; threads are numbered by their first one.
+fn steps(recording: &Recording) -> Vec<Seen> {
+    let mut number_of: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut seen: Vec<Seen> = Vec::new();
+    // By thread: its last step.
+    let mut latest: Vec<usize> = Vec::new();
+    for read in recording.references() {
+        let next = number_of.len() as u32;
+        let thread = *number_of.entry(read.process).or_insert(next);
+        let ended_ns = read.time_ns.saturating_add(read.wait_ns);
+        let is_metadata = recording.files[read.file as usize].kind == FileKind::Device;
+        let before = latest.get(thread as usize).map(|at| &mut seen[*at]);
+        if let Some(Seen { begun_ns, ended_ns: before_ns, action: Action::Metadata(pages, waits), .. }) = before {
+            if is_metadata && !*waits && read.time_ns - *begun_ns <= TOGETHER_NS {
+                join(pages, pages_of(read));
+                (*waits, *before_ns) = (read.wait_ns > 0, ended_ns);
+                continue;
+            }
+        }
+        let action = match read.kind {
+            _ if is_metadata => Action::Metadata(vec![pages_of(read)], read.wait_ns > 0),
+            ReadKind::Fault => Action::Fault(pages_of(read)),
+            ReadKind::Map => Action::Map(pages_of(read)),
+            ReadKind::Read | ReadKind::ReadAhead => Action::Read(pages_of(read)),
+        };
+        if thread as usize == latest.len() {
+            latest.push(seen.len());
+        }
+        latest[thread as usize] = seen.len();
+        seen.push(Seen { thread, begun_ns: read.time_ns, ended_ns, action });
+    }
+    seen
+}
+
+fn pages_of(read: &Read) -> Pages {
+    Pages { file: read.file, first: read.start, count: read.pages }
+}
+
+/// Adds pages to what is read together: neighbours leave as one request.
+fn join(all: &mut Vec<Pages>, more: Pages) {
+    match all.last_mut().filter(|last| last.file == more.file) {
+        Some(last) if last.end() == more.first => last.count += more.count,
+        Some(last) if more.end() == last.first => (last.first, last.count) = (more.first, last.count + more.count),
+        _ => all.push(more),
+    }
+}
