@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headstart.profiling import profile
     from headstart.registry import catalog, schema
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
+    from headstart.sweeps import sweep
     from headstart.traces import trace_convert, trace_generate, trace_info
 
 _MODULE_OF = {
@@ -44,6 +45,7 @@ _MODULE_OF = {
     "explain": "headstart.simulation",
     "lower_bound": "headstart.simulation",
     "simulate": "headstart.simulation",
+    "sweep": "headstart.sweeps",
     "trace_convert": "headstart.traces",
     "trace_generate": "headstart.traces",
     "trace_info": "headstart.traces",
@@ -93,6 +95,7 @@ __all__ = [
     "results",
     "schema",
     "simulate",
+    "sweep",
     "trace_convert",
     "trace_generate",
     "trace_info",

@@ -49,6 +49,8 @@ class Example:
         """What to type once it has been written into the working folder."""
         first = next((path for path in self.files if path.name.startswith(f"{self.name}.toml")), self.files[0])
         shown = Path("examples") / first
+        if first.suffix == ".toml" and "grid" in tomllib.loads((FOLDER / first).read_text(encoding="utf-8")):
+            return f"headstart sweep {shown} --out {self.name}"
         if first.suffix == ".toml":
             return f"headstart simulate {shown}"
         return f"headstart compare {shown}" if first.parent.name == "traces" else f"less {shown}"
@@ -74,8 +76,9 @@ def _example(name: str, by_name: dict[str, list[Path]]) -> Example:
         if path.suffix == ".toml":
             text = (FOLDER / path).read_text(encoding="utf-8")
             about = _first_sentence(text)
-            trace = tomllib.loads(text).get("workload", {}).get("trace")
-            files += by_name[_name(Path(trace))] if trace else []
+            scenario = tomllib.loads(text)
+            traces = [scenario.get("workload", {}).get("trace"), *scenario.get("grid", {}).get("workload.trace", [])]
+            files += [file for trace in traces if trace for file in by_name[_name(Path(trace))]]
     return Example(name, about, tuple(dict.fromkeys(files)))
 
 

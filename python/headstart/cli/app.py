@@ -22,6 +22,7 @@ from headstart.cli import (
     reproduce,
     schema,
     simulate,
+    sweep,
     trace,
     tune,
 )
@@ -43,6 +44,7 @@ app = typer.Typer(
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("advise")(advise.advise)
+app.command("sweep")(sweep.sweep)
 app.add_typer(trace.app, name="trace")
 app.add_typer(device.app, name="device")
 app.add_typer(model.app, name="model")

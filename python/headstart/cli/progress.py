@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from headstart import temporary
 from headstart.cli.shown import plain
@@ -53,8 +53,8 @@ class _State:
             self.text = text
 
 
-def watched(text: str, work: Callable[[Tell], T]) -> T:
-    """Return what `work(tell)` returns, showing how far it is."""
+def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False) -> T:
+    """Return what `work(tell)` returns, showing how far it is, and with `time_left` how long it still takes."""
     state = _State(text)
     future: Future[T] = Future()
 
@@ -69,7 +69,7 @@ def watched(text: str, work: Callable[[Tell], T]) -> T:
         try:
             # A signal may come while the thread starts: it works already.
             threading.Thread(target=run, daemon=True).start()
-            return _wait(state, future)
+            return _wait(state, future, time_left)
         except KeyboardInterrupt:
             # A second Ctrl-C must not break off the tidying.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -108,7 +108,7 @@ def _ending_signals() -> Iterator[list[int]]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def _wait(state: _State, future: Future[T]) -> T:
+def _wait(state: _State, future: Future[T], time_left: bool) -> T:
     """Wait for the work; show the progress on a terminal."""
     if not sys.stderr.isatty():
         # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
@@ -120,11 +120,13 @@ def _wait(state: _State, future: Future[T]) -> T:
     except TimeoutError:
         if future.done():
             raise
-    return _show(state, future)
+    return _show(state, future, time_left)
 
 
-def _show(state: _State, future: Future[T]) -> T:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+def _show(state: _State, future: Future[T], time_left: bool) -> T:
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
+    if time_left:
+        columns += [TimeRemainingColumn(elapsed_when_finished=False), TextColumn("left")]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(plain(state.text), total=None)
         while True:

@@ -1,0 +1,180 @@
+"""Sweeps: every combination of a grid's values is one run, on all cores or on a cluster, and one row of a table.
+
+`grid` reads the grid, `folder` keeps what has finished, `pool` and `cluster` run, `remote` fetches traces.
+"""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headstart import temporary
+from headstart._core import HeadstartError
+from headstart._input import plain
+from headstart.sweeps import cluster as on_cluster
+from headstart.sweeps import pool, remote
+from headstart.sweeps.folder import Folder, pyarrow
+from headstart.sweeps.grid import Case, Grid, read
+from headstart.sweeps.tally import Tally
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Grid", "Sweep", "Tally", "read", "run", "sweep"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A sweep that has ended: all rows are in `path`."""
+
+    path: Path
+    keys: tuple[str, ...]
+    tally: Tally
+    elapsed_s: float
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows, in the grid's order."""
+        _, pq = pyarrow()
+        rows: list[dict[str, Any]] = pq.read_table(self.path).to_pylist()
+        return rows
+
+    def failed(self) -> list[str]:
+        """Return the failed runs in words: what they were, and the error."""
+        _, pq = pyarrow()
+        found = pq.read_table(self.path, columns=[*self.keys, "error"], filters=[("error", "!=", "")]).to_pylist()
+        return [f"{', '.join(f'{key}={row[key]}' for key in self.keys)}: {row['error']}" for row in found]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the rows as a pandas frame; what a failed run lacks is <NA>."""
+        import pandas as pd
+
+        pa, pq = pyarrow()
+        frame: pd.DataFrame = pq.read_table(self.path).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        return frame
+
+
+def sweep(
+    grid: str | PathLike[str] | Mapping[str, Any],
+    *,
+    out: str | PathLike[str] | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    overrides: Sequence[str] = (),
+    progress: Callable[[float], object] | None = None,
+) -> "pd.DataFrame":
+    """Run every combination of a grid; return one row for each, in the grid's order, times in nanoseconds.
+
+    Args:
+        grid: The path of a TOML file, or a mapping of the same shape: a scenario with a table "grid" of key paths and
+            lists, such as {"cache.blocks": [320, 640], "policy": ["demand", "forestall"]}.
+        out: A folder for `results.parquet`; a sweep that was broken off goes on where it was. If `None`, nothing is
+            kept.
+        workers: Processes; one for each processor if `None`.
+        cluster: The address of a scheduler of dask.distributed, in place of processes on this machine.
+        overrides: Laid over the scenario before the grid, each "a.b=value".
+        progress: Called with the share done, 0 to 1; if it raises, the sweep stops.
+
+    Raises:
+        HeadstartError: A mistake in the grid; a run that fails is a row with its `error`.
+    """
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise HeadstartError("sweep: a DataFrame needs pandas; allowed: pip install 'headstart[frame]'") from error
+    found = read(grid, overrides)
+
+    def tell(tally: Tally) -> None:
+        if progress is not None:
+            progress(tally.share)
+
+    if out is not None:
+        return run(found, Path(out), workers=workers, cluster=cluster, tell=tell).to_frame()
+    with temporary.folder() as folder:
+        return run(found, folder / "sweep", workers=workers, cluster=cluster, tell=tell).to_frame()
+
+
+def run(
+    grid: Grid,
+    out: Path,
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    tell: Callable[[Tally], object] = lambda tally: None,
+) -> Sweep:
+    """Run what is not in the folder `out` yet, and write `results.parquet` there.
+
+    `tell` is called twenty times a second; if it raises, the sweep stops, and what has finished is kept.
+
+    Raises:
+        HeadstartError: A mistake in the grid, a folder of another grid, a cluster that does not answer.
+    """
+    pyarrow()
+    if workers is not None and workers < 1:
+        raise HeadstartError(f"workers: {workers}; allowed: whole numbers from 1")
+    if workers is not None and cluster is not None:
+        raise HeadstartError("workers: given beside a cluster; allowed: one of the two")
+    started = time.monotonic()
+    grid.check()
+    folder = Folder(out, grid)
+    tally = Tally(runs=len(grid))
+    with folder.locked() as lock:
+        if folder.results.exists():
+            tally.before = len(grid)
+        else:
+            _run(folder, lock, workers, cluster, tally, lambda: tell(tally))
+            folder.merge()
+    return Sweep(path=folder.results, keys=tuple(grid.axes), tally=tally, elapsed_s=time.monotonic() - started)
+
+
+def _run(
+    folder: Folder,
+    lock: int,
+    workers: int | None,
+    cluster: str | None,
+    tally: Tally,
+    tell: Callable[[], object],
+) -> None:
+    finished = folder.finished()
+    cases = [case for case in folder.grid.cases() if case.index not in finished]
+    tally.before = len(finished)
+    if not cases:
+        return
+    names = dict.fromkeys(case.trace for case in cases if case.trace is not None)
+    located = {name: _located(name, folder.grid, fetch=cluster is None) for name in names}
+    folder.check_traces({name: mark for name, path in located.items() if (mark := _mark(path)) is not None})
+    if cluster is None:
+        tally.workers = min(workers or len(os.sched_getaffinity(0)), len(cases))
+        pool.run(folder, lock, cases, located, workers=tally.workers, tally=tally, tell=tell)
+    else:
+        with on_cluster.client(cluster) as connected:
+            on_cluster.run(connected, folder, _by_trace(cases), located, tally=tally, tell=tell)
+
+
+def _by_trace(cases: Sequence[Case]) -> list[Case]:
+    """Return the runs with those of one trace together: each worker decodes a trace once, and few at a time."""
+    order = {trace: place for place, trace in enumerate(dict.fromkeys(case.trace for case in cases))}
+    return sorted(cases, key=lambda case: order[case.trace])
+
+
+def _located(trace: str, grid: Grid, *, fetch: bool) -> str:
+    """Return where a trace is: fetched, or beside the grid where it is not in the working folder."""
+    if remote.is_url(trace):
+        return remote.fetched(trace) if fetch else trace
+    path, beside = Path(trace), grid.folder / trace
+    if not path.exists() and beside.exists():
+        path = beside
+    if fetch and not path.exists():
+        raise HeadstartError(f"{plain(trace)}: no such file; allowed: a trace, or a URL such as s3://BUCKET/TRACE")
+    return str(path.absolute())
+
+
+def _mark(path: str) -> str | None:
+    """Return what changes when a file does; `None` of what is fetched elsewhere or does not exist."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return f"{found.st_size} bytes, {found.st_mtime_ns}"

@@ -1,0 +1,267 @@
+"""The folder of a sweep: a manifest, part files while it runs, `results.parquet` at the end.
+
+    manifest.json      the digest of the grid, the version, the number of runs, what the traces were
+    parts/*.jsonl      finished runs, a line each: its index and its row; a torn last line does not count
+    results.parquet    all rows, in the order of the grid; it appears whole, and then the parts are gone
+    lock               held by the sweep and its workers
+
+A part is written by one process and only grows. The file of results is the same bytes whatever the parts were.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headstart import temporary
+from headstart._core import HeadstartError, __version__
+from headstart._input import plain
+from headstart.sweeps.grid import Grid, toml_text
+from headstart.sweeps.rows import FIGURES
+
+FORMAT = 1
+BATCH = 1 << 14
+"""Rows of a group of the Parquet file."""
+SYNC_EVERY_S = 1.0
+LOCK_WAIT_S = 2.0
+"""The workers of a sweep that was killed let go of its lock within this time."""
+
+
+class Part:
+    """A part file that this process appends to."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._synced = time.monotonic()
+
+    def append(self, index: int, row: Mapping[str, Any]) -> None:
+        """Add a row. It outlives this process from now on, and the machine's next crash from the next second on."""
+        line = memoryview((json.dumps([index, row], ensure_ascii=False) + "\n").encode())
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        now = time.monotonic()
+        if now > self._synced + SYNC_EVERY_S:
+            self._synced = now
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Write out what the system still holds."""
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+
+
+class Folder:
+    """The folder of one sweep; one process at a time."""
+
+    def __init__(self, path: Path, grid: Grid) -> None:
+        self.path = path
+        self.grid = grid
+        self.results = path / "results.parquet"
+        self._parts = path / "parts"
+        self._manifest = path / "manifest.json"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[int]:
+        """Make the folder if there is none, and keep other sweeps out of it; yield the descriptor of the lock.
+
+        Raises:
+            HeadstartError: Another sweep runs there, or it holds something else.
+        """
+        self._check_content()
+        self.path.mkdir(exist_ok=True)
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._take(descriptor)
+            self._check_manifest()
+            self._parts.mkdir(exist_ok=True)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int) -> None:
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    problem = f"{plain(self.path)}: another sweep is running in it"
+                    raise HeadstartError(f"{problem}; allowed: one at a time, or another folder") from None
+            time.sleep(0.02)
+
+    def _check_content(self) -> None:
+        name = plain(self.path)
+        if self.path.exists() and not self.path.is_dir():
+            raise HeadstartError(f"{name}: is no folder; allowed: an empty folder, or one that is made")
+        if not self.path.exists() and not self.path.parent.is_dir():
+            problem = f"{name}: there is no folder {plain(self.path.parent)}"
+            raise HeadstartError(f"{problem}; allowed: a folder that exists, or one to be made in such a folder")
+        if not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
+            raise HeadstartError(f"{name}: cannot be written; allowed: a folder that can be written")
+        if (
+            self.path.exists()
+            and not self._manifest.exists()
+            and {each.name for each in self.path.iterdir()} - {"lock"}
+        ):
+            raise HeadstartError(
+                f"{name}: holds files but no sweep; allowed: an empty folder, or that of the same grid"
+            )
+
+    def _check_manifest(self) -> None:
+        own = {
+            "format": FORMAT,
+            "version": __version__,
+            "grid_sha256": self.grid.digest(),
+            "runs": len(self.grid),
+            "keys": list(self.grid.axes),
+        }
+        if not self._manifest.exists() or not (self.results.exists() or any(self._parts.glob("*.jsonl"))):
+            # Nothing has been run: a mistake in the grid may have been set right since.
+            _write(self._manifest, json.dumps({**own, "traces": {}}, indent=1, ensure_ascii=False).encode())
+            return
+        name = plain(self.path)
+        try:
+            there = json.loads(self._manifest.read_bytes())
+            found = {key: there[key] for key in own}
+        except (ValueError, KeyError, TypeError):
+            raise HeadstartError(f"{name}/manifest.json: is none of a sweep; allowed: another folder") from None
+        if found["version"] != __version__ and {**found, "version": __version__} == own:
+            problem = f"{name}: holds rows of headstart {plain(found['version'])}, this is {__version__}"
+            raise HeadstartError(f"{problem}; allowed: that version, or another folder")
+        if found != own:
+            problem = f"{name}: holds another grid, of {found['runs']} runs"
+            raise HeadstartError(f"{problem}; allowed: the grid it was begun with, or another folder")
+
+    def check_traces(self, traces: Mapping[str, str]) -> None:
+        """Note what the traces are, by name; refuse to go on if one has changed since the sweep was begun.
+
+        Raises:
+            HeadstartError: One has changed.
+        """
+        there = json.loads(self._manifest.read_bytes())
+        for name, mark in traces.items():
+            if there["traces"].setdefault(name, mark) != mark:
+                problem = f"{plain(name)}: has changed since the sweep in {plain(self.path)} was begun"
+                raise HeadstartError(f"{problem}; allowed: another folder")
+        _write(self._manifest, json.dumps(there, indent=1, ensure_ascii=False).encode())
+
+    def new_part(self) -> Path:
+        """Return the path of a part file that no other process writes."""
+        return self._parts / f"{uuid.uuid4().hex}.jsonl"
+
+    def finished(self) -> dict[int, tuple[Path, int]]:
+        """Return where the row of each finished run stands: its part, and the offset in it."""
+        found: dict[int, tuple[Path, int]] = {}
+        for part in sorted(self._parts.glob("*.jsonl")):
+            with part.open("rb") as file:
+                offset = 0
+                for line in file:
+                    index = _index(line)
+                    if index is not None and index < len(self.grid):
+                        found.setdefault(index, (part, offset))
+                    offset += len(line)
+        return found
+
+    def merge(self) -> None:
+        """Write all rows to `results.parquet`, in the grid's order; the parts are removed."""
+        finished = self.finished()
+        with contextlib.ExitStack() as stack:
+            parts = {part: stack.enter_context(part.open("rb")) for part in {part for part, _ in finished.values()}}
+
+            def row(index: int) -> dict[str, Any]:
+                part, offset = finished[index]
+                parts[part].seek(offset)
+                found: dict[str, Any] = json.loads(parts[part].readline())[1]
+                return found
+
+            with temporary.file_beside(self.results) as (_, path):
+                _write_parquet(path, self.grid, row)
+                path.chmod(0o644)
+                path.replace(self.results)
+        _sync_folder(self.path)
+        for part in self._parts.glob("*.jsonl"):
+            part.unlink()
+        self._parts.rmdir()
+
+
+def _index(line: bytes) -> int | None:
+    """Return the index of a line of a part; `None` if it is torn."""
+    try:
+        index, row = json.loads(line) if line.endswith(b"\n") else (None, None)
+    except ValueError:
+        return None
+    return index if isinstance(index, int) and isinstance(row, dict) and index >= 0 else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    with temporary.file_beside(path) as (descriptor, part):
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+        part.chmod(0o644)
+        part.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module.
+
+    Raises:
+        HeadstartError: It is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise HeadstartError("sweep: results need pyarrow; allowed: pip install 'headstart[sweep]'") from error
+    return pa, pq
+
+
+def _write_parquet(path: Path, grid: Grid, row: Any) -> None:
+    pa, pq = pyarrow()
+    kinds = {key: _kind(values) for key, values in grid.axes.items()}
+    types = {"integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_(), "text": pa.string()}
+    columns = {key: types[kind] for key, kind in kinds.items()}
+    for name in ("seed", *FIGURES):
+        columns.setdefault(name, pa.int64())
+    columns.update({"error": pa.string(), "trace_sha256": pa.string(), "version": pa.string(), "schema": pa.int64()})
+    schema = pa.schema(list(columns.items()))
+    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=True) as writer:
+        lines: list[dict[str, Any]] = []
+        for index, values in enumerate(grid.values()):
+            own = {key: _cell(value, kinds[key]) for key, value in zip(grid.axes, values, strict=True)}
+            lines.append({**row(index), **own})
+            if len(lines) == BATCH or index + 1 == len(grid):
+                arrays = [pa.array([line.get(name) for line in lines], type=columns[name]) for name in columns]
+                writer.write_table(pa.table(arrays, schema=schema))
+                lines = []
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _kind(values: Sequence[Any]) -> str:
+    """Return the type of a column of the grid: that of its values, or text where they are of several."""
+    if all(isinstance(value, bool) for value in values):
+        return "truth"
+    if any(isinstance(value, bool) for value in values) or not all(isinstance(value, int | float) for value in values):
+        return "text"
+    return "integer" if all(isinstance(value, int) for value in values) else "number"
+
+
+def _cell(value: Any, kind: str) -> Any:
+    """Return a value of the grid as its column has it: text as it is, tables and lists as TOML."""
+    if kind != "text" or isinstance(value, str):
+        return float(value) if kind == "number" else value
+    return toml_text(value)

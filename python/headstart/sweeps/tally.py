@@ -1,0 +1,51 @@
+"""How far a sweep is: counted here, shown by the command."""
+
+import dataclasses
+import resource
+
+
+@dataclasses.dataclass
+class Tally:
+    """Counts of a sweep under way."""
+
+    runs: int
+    before: int = 0
+    """Finished by an earlier start of the same sweep."""
+    done: int = 0
+    """Finished by this one."""
+    failed: int = 0
+    """Of these."""
+    under_way: float = 0.0
+    """Sum of the shares of the runs under way."""
+    workers: int = 0
+    _peaks: dict[int, int] = dataclasses.field(default_factory=dict)
+
+    def finished(self, *, failed: bool) -> None:
+        """Count a run."""
+        self.done += 1
+        self.failed += failed
+
+    def peak(self, process: int, peak_bytes: int) -> None:
+        """Note the most memory that a process has had."""
+        self._peaks[process] = peak_bytes
+
+    @property
+    def has_peaks(self) -> bool:
+        """Whether the workers say how much memory they have had: those of a cluster do not."""
+        return bool(self._peaks)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory of this process and its workers, each at its own time."""
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return own + sum(self._peaks.values())
+
+    @property
+    def share(self) -> float:
+        """The share done of what this start has to do, 0 to 1."""
+        return min((self.done + self.under_way) / max(self.runs - self.before, 1), 1.0)
+
+    def text(self) -> str:
+        """Return how far it is, in words."""
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        return f"{self.before + self.done:,} of {self.runs:,} runs{failed}"

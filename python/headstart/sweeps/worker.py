@@ -1,0 +1,73 @@
+"""A worker of a sweep on this machine: `python -P -m headstart.sweeps.worker`, started by `headstart.sweeps.pool`.
+
+It reads a line of JSON with the scenario, then one for each run, and writes each row to a part file of its own before
+it says on stdout that the run is done: if the sweep is killed, what has finished is on disk. When its input ends, also
+because the sweep was killed, it ends at once.
+"""
+
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from headstart.simulation import Traces
+from headstart.sweeps import rows
+from headstart.sweeps.folder import Part
+
+SHARE_EVERY_S = 0.2
+
+
+def main() -> None:
+    """Run what the sweep says until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Our own copies: nothing else may write into the conversation.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    start = json.loads(sys.stdin.readline())
+    cases: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(cases,), daemon=True).start()
+    part = Part(start["part"])
+    traces = Traces()
+
+    def tell(**what: Any) -> None:
+        out.write(json.dumps(what) + "\n")
+        out.flush()
+
+    while True:
+        case = cases.get()
+        told = began = time.monotonic()
+
+        def share(done: float, _references: int) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if now > told + SHARE_EVERY_S:
+                told = now
+                tell(share=done)
+
+        row = rows.run(
+            start["scenario"],
+            tuple(case["overrides"]),
+            trace=case["trace"],
+            local=case["local"],
+            traces=traces,
+            progress=share,
+        )
+        part.append(case["index"], row)
+        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        seconds = time.monotonic() - began
+        tell(done=case["index"], failed=row["error"] is not None, seconds=seconds, peak_bytes=peak_bytes)
+
+
+def _receive(cases: "queue.SimpleQueue[dict[str, Any]]") -> None:
+    for line in sys.stdin:
+        cases.put(json.loads(line))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,521 @@
+"""Sweeps: rows, order, what a kill leaves, clusters, traces by URL."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headstart
+from headstart import sweeps
+from headstart.sweeps import grid as grids
+from tests.conftest import COMMAND, CSCOPE_1, GLIMPSE, Run
+
+pq = pytest.importorskip("pyarrow.parquet", reason="it writes Parquet: pip install '.[sweep]'")
+
+SMALL = f"""
+[workload]
+trace = "{CSCOPE_1}"
+limit = 500
+addresses = "compact-chunks"
+
+[grid]
+"cache.blocks" = [64, 128, 256]
+"policy" = ["demand", "linux", {{name = "fixed-horizon", horizon = 20}}]
+"seed" = [1, 2]
+"""
+LONG = f"""
+device = {{model = "uniform", fetch_time = "1us"}}
+workload = {{generator = "loop", blocks = 5000}}
+
+[grid]
+"cache.blocks" = [{", ".join(str(blocks) for blocks in range(100, 140))}]
+"workload.requests" = [200_000]
+"""
+
+
+def write(folder: Path, text: str = SMALL, name: str = "grid.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / "results.parquet").to_pylist()
+    return rows
+
+
+def lines(folder: Path) -> list[int]:
+    """The index of each whole line of the parts."""
+    found = []
+    for part in (folder / "parts").glob("*.jsonl"):
+        whole = part.read_text(encoding="utf-8").splitlines(keepends=True)
+        found += [int(json.loads(line)[0]) for line in whole if line.endswith("\n")]
+    return found
+
+
+def wait_until(what: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_each_row_is_the_run_of_its_scenario(run: Run, tmp_path: Path) -> None:
+    done = run("sweep", write(tmp_path), "--out", "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("out/results.parquet: 18 runs\n")
+    assert re.search(r"with [12] workers?, [\d.,]+ runs/s, peak memory \d+ MiB\n$", done.stdout)
+    rows = table(tmp_path / "out")
+    policies = ["demand", "linux", '{name = "fixed-horizon", horizon = 20}']
+    expected = [(blocks, policy, seed) for blocks in (64, 128, 256) for policy in policies for seed in (1, 2)]
+    assert [(row["cache.blocks"], row["policy"], row["seed"]) for row in rows] == expected
+    for row in (rows[0], rows[-1]):
+        policy = "demand" if row["policy"] == "demand" else {"name": "fixed-horizon", "horizon": 20}
+        scenario = {
+            "seed": row["seed"],
+            "workload": {"trace": str(CSCOPE_1), "limit": 500, "addresses": "compact-chunks"},
+            "cache": {"blocks": row["cache.blocks"]},
+            "policy": policy,
+        }
+        result = headstart.simulate(scenario)
+        figures = {key: value for key, value in result.to_dict().items() if isinstance(value, int | str)}
+        figures |= {f"response_ns_{name}": value for name, value in result.to_dict()["response_ns"].items()}
+        assert {key: row[key] for key in figures} == figures
+        assert row["error"] is None
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["lock", "manifest.json", "results.parquet"]
+
+
+def test_the_file_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
+    grid = sweeps.read(write(tmp_path))
+    files = [sweeps.run(grid, tmp_path / f"{workers}", workers=workers).path for workers in (1, 2, 5)]
+    assert len({path.read_bytes() for path in files}) == 1
+
+
+def test_a_finished_sweep_is_not_run_again(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    run("sweep", path, "--out", "out")
+    before = (tmp_path / "out" / "results.parquet").stat()
+    done = run("sweep", path, "--out", "out")
+    assert done.stdout == "out/results.parquet: 18 runs\n18 of them had finished before\n"
+    assert (tmp_path / "out" / "results.parquet").stat() == before
+
+
+def test_a_run_that_fails_is_a_row(run: Run, tmp_path: Path) -> None:
+    text = (
+        'workload = {references = ["A", "b", "A"]}\n[grid]\npolicy = ["demand", "forestal"]\n"cache.blocks" = [2, 4]\n'
+    )
+    done = run("sweep", write(tmp_path, text), "--out", "out")
+    assert done.returncode == 0
+    first, second = done.stdout.splitlines()[:2]
+    assert first == "out/results.parquet: 4 runs, 2 failed"
+    assert second.startswith('first failure: policy=forestal, cache.blocks=2: policy.name: unknown policy "forestal" ')
+    rows = table(tmp_path / "out")
+    assert [row["error"] is None for row in rows] == [True, True, False, False]
+    assert rows[2]["elapsed_ns"] is None
+    assert rows[2]["version"] == headstart.__version__
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("seed = 1\n", "grid.toml: no table [grid]; allowed: a table [grid] of key paths and lists"),
+        ("[grid]\n", "grid.toml: grid holds no lists; allowed: a table [grid]"),
+        ('[grid]\n"seed" = 1\n', 'grid.toml: grid: "seed" is no list of values; allowed: a table [grid]'),
+        ('[grid]\n"seed" = []\n', 'grid.toml: grid: "seed" is no list of values; allowed: a table [grid]'),
+        ('[grid]\n"seed" = [1, 1]\n', 'grid.toml: grid: "seed" has 1 twice; allowed: each value once'),
+        ('[grid]\n"seed" = [1979-05-27]\n', 'grid.toml: grid: "seed": 1979-05-27 is no value of a scenario; allowed:'),
+        ('[grid]\n"seed" = [1, \n', "grid.toml: "),
+        ('[grid]\n"polcy.name" = ["demand"]\n', 'polcy: unknown key (did you mean "policy"?); allowed: '),
+        (
+            f'[grid]\n"seed" = {list(range(600))}\n"cache.blocks" = {list(range(600))}\n',
+            "grid.toml: grid: 360,000 runs; allowed: at most 250,000",
+        ),
+        (
+            'workload = {trace = "no.csv"}\n[grid]\n"seed" = [1]\n',
+            "no.csv: no such file; allowed: a trace, or a URL such as s3://BUCKET/TRACE",
+        ),
+    ],
+)
+def test_mistakes_in_a_grid_are_one_line(run: Run, tmp_path: Path, text: str, error: str) -> None:
+    write(tmp_path, text)
+    done = run("sweep", "grid.toml", "--out", "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"headstart: {error}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_mistakes_beside_the_grid_are_one_line(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    cases = {
+        (): "--out: missing; allowed: a folder for results.parquet, or --dry-run",
+        ("--out", "full"): "full: holds files but no sweep; allowed: an empty folder, or that of the same grid",
+        ("--out", "grid.toml"): "grid.toml: is no folder; allowed: an empty folder, or one that is made",
+        ("--out", "no/out"): "no/out: there is no folder no; allowed: ",
+        ("--out", "out", "--cluster", "tcp://127.0.0.1:1"): "--cluster: tcp://127.0.0.1:1: no scheduler answers; ",
+        ("--out", "out", "--cluster", "here"): "--cluster: here: is no address; allowed: ",
+        (
+            "--out",
+            "out",
+            "--cluster",
+            "x",
+            "--workers",
+            "2",
+        ): "workers: given beside a cluster; allowed: one of the two",
+    }
+    for words, error in cases.items():
+        done = run("sweep", path, *words)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert done.stderr.startswith(f"headstart: {error}"), done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_dry_run_counts(run: Run, tmp_path: Path) -> None:
+    done = run("sweep", write(tmp_path), "--dry-run")
+    assert (done.returncode, done.stdout) == (0, "18 runs: 3 cache.blocks x 3 policy x 2 seed\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["grid.toml"]
+
+
+def test_the_folder_of_another_grid_is_refused(run: Run, tmp_path: Path) -> None:
+    run("sweep", write(tmp_path), "--out", "out")
+    there = (tmp_path / "out" / "results.parquet").read_bytes()
+    for words in (["--set", "workload.limit=400"], []):
+        if not words:
+            write(tmp_path, SMALL.replace("128", "129"))
+        done = run("sweep", "grid.toml", "--out", "out", *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith("headstart: out: holds another grid, of 18 runs; allowed: ")
+    assert (tmp_path / "out" / "results.parquet").read_bytes() == there
+
+
+def test_a_trace_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("offset,size\n0,8192\n8192,8192\n", encoding="utf-8")
+    grid = sweeps.read({"workload": {"trace": str(trace)}, "grid": {"cache.blocks": [1, 2, 3]}})
+
+    def stop(tally: sweeps.Tally) -> None:
+        if tally.done:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        sweeps.run(grid, tmp_path / "out", workers=1, tell=stop)
+    trace.write_text("offset,size\n0,8192\n", encoding="utf-8")
+    with pytest.raises(headstart.HeadstartError, match=r"trace\.csv: has changed since the sweep in .* was begun; "):
+        sweeps.run(grid, tmp_path / "out")
+
+
+def test_files_are_looked_for_beside_the_grid(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "apart"
+    folder.mkdir()
+    (folder / "trace.csv").write_text("offset,size\n0,8192\n8192,8192\n", encoding="utf-8")
+    write(folder, 'workload = {trace = "trace.csv"}\n[grid]\n"cache.blocks" = [1, 2]\n')
+    assert run("sweep", "apart/grid.toml", "--out", "out").returncode == 0
+    assert [row["error"] for row in table(tmp_path / "out")] == [None, None]
+
+
+def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    """The command under way, in a session of its own."""
+    line = [str(COMMAND), "sweep", *words]
+    return subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def test_a_kill_loses_no_finished_run_and_repeats_none(tmp_path: Path) -> None:
+    grid = write(tmp_path, LONG)
+    whole = sweeps.run(sweeps.read(grid), tmp_path / "whole").path.read_bytes()
+    out = tmp_path / "out"
+    for least in (3, 12):
+        with started(tmp_path, "grid.toml", "--out", "out", "--workers", "2") as process:
+            wait_until(lambda least=least: len(lines(out)) >= least)  # type: ignore[misc]
+            process.kill()
+        # Its workers notice that they are alone.
+        time.sleep(0.3)
+        finished = lines(out)
+        assert least <= len(finished) < 40
+        assert len(set(finished)) == len(finished)
+    part = next((out / "parts").glob("*.jsonl"))
+    with part.open("a", encoding="utf-8") as file:
+        file.write('[39, {"elapsed_ns": 1, "err')
+    told: list[sweeps.Tally] = []
+    done = sweeps.run(sweeps.read(grid), out, tell=told.append)
+    assert done.tally.before == len(finished)
+    assert done.tally.done == 40 - len(finished)
+    assert done.path.read_bytes() == whole
+
+
+def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, LONG)
+    with started(tmp_path, "grid.toml", "--out", "out", "--workers", "1") as process:
+        wait_until(lambda: bool(lines(tmp_path / "out")))
+        with started(tmp_path, "grid.toml", "--out", "out") as other:
+            _, errors = other.communicate()
+        assert (other.returncode, errors.count(b"\n")) == (2, 1)
+        assert errors.startswith(b"headstart: out: another sweep is running in it; allowed: one at a time")
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_ctrl_c_is_at_once_and_loses_nothing(tmp_path: Path) -> None:
+    write(tmp_path, LONG.replace("200_000", "2_000_000"))
+    took = []
+    for _ in range(3):
+        with started(tmp_path, "grid.toml", "--out", "out", "--workers", "2") as process:
+            there = len(lines(tmp_path / "out"))
+            wait_until(lambda there=there: len(lines(tmp_path / "out")) > there)  # type: ignore[misc]
+            finished = len(lines(tmp_path / "out"))
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            took.append(time.monotonic() - began)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert (process.returncode, process.stdout.read(), process.stderr.read()) == (130, b"", b"")
+        assert finished <= len(lines(tmp_path / "out")) < 40
+    # Other work on the machine only ever adds to it.
+    assert min(took) < 0.15
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    grid = write(tmp_path, LONG)
+    killed: list[int] = []
+
+    def kill(tally: sweeps.Tally) -> None:
+        if tally.done and not killed:
+            children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+            pids = [int(pid) for each in children for pid in each.read_text().split()]
+            workers = [pid for pid in pids if b"headstart.sweeps.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            os.kill(workers[0], signal.SIGKILL)
+            killed.extend(workers[:1])
+
+    done = sweeps.run(sweeps.read(grid), tmp_path / "out", workers=2, tell=kill)
+    assert killed
+    assert (done.tally.done, done.tally.failed) == (40, 0)
+    assert done.path.read_bytes() == sweeps.run(sweeps.read(grid), tmp_path / "whole").path.read_bytes()
+
+
+DEADLY = """
+import os
+from headstart.sweeps import rows, worker
+whole = rows.run
+rows.run = lambda scenario, overrides, **rest: (
+    os.abort() if "cache.blocks=3" in overrides else whole(scenario, overrides, **rest)
+)
+worker.main()
+"""
+
+
+def test_a_run_that_kills_its_workers_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "deadly.py"
+    program.write_text(DEADLY, encoding="utf-8")
+    wrapped = tmp_path / "python"
+    wrapped.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n", encoding="utf-8")
+    wrapped.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(wrapped))
+    grid = {"workload": {"references": ["A", "b"]}, "grid": {"cache.blocks": [1, 2, 3, 4, 5]}}
+    done = sweeps.run(sweeps.read(grid), tmp_path / "out", workers=2)
+    assert [row["error"] is None for row in done.rows()] == [True, True, False, True, True]
+    assert done.failed()[0].startswith("cache.blocks=3: its process was ended by signal 6")
+
+
+def test_python_gives_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    shares: list[float] = []
+    grid = {
+        "workload": {"references": ["A", "b", "A", "c"]},
+        "grid": {"cache.blocks": [2, 4], "policy": ["demand", {"name": "fixed-horizon", "horizon": 2}, "no"]},
+    }
+    frame = headstart.sweep(grid, progress=shares.append)
+    assert list(frame["cache.blocks"]) == [2, 2, 2, 4, 4, 4]
+    assert list(frame["error"].notna()) == [False, False, True] * 2
+    assert frame["elapsed_ns"].notna().sum() == 4
+    assert frame["elapsed_ns"].dtype == "Int64"
+    assert shares
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_has_small_multiples(tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    from headstart.report.sweep import axes, sweep_figures, sweep_page
+
+    done = sweeps.run(sweeps.read(write(tmp_path)), tmp_path / "out")
+    assert axes(done.rows(), done.keys) == ("cache.blocks", "policy", [])
+    text = sweep_page("grid.toml", done)
+    assert "a sweep of 18 runs" in text
+    assert text.count("<tr") >= 19
+    assert [figure.name for figure in sweep_figures(done)] == ["elapsed", "stall", "fetches"]
+
+
+def test_toml_text_is_read_back() -> None:
+    values = [1, -5, 1.5, 1e300, True, 'a"b\\\n\x7f', ["x", {"a b": [1, 2.0], "c": False}], {"name": "ü"}]
+    for value in values:
+        assert grids._toml_value(grids.toml_text(value)) == value
+
+
+# A cluster: a scheduler and its workers, each a process of its own.
+
+
+class Cluster:
+    """A scheduler and workers of dask.distributed on loopback."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{port}"
+        self.folder = folder
+        self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        self.workers = [self.add() for _ in range(workers)]
+
+    def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-m", f"distributed.cli.{module}", *words]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(line, cwd=self.folder, **quiet)  # type: ignore[call-overload, no-any-return]
+
+    def add(self) -> subprocess.Popen[bytes]:
+        words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder))
+        return self._start("dask_worker", self.address, *words)
+
+    def close(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    pytest.importorskip("distributed", reason="a cluster: pip install '.[sweep]'")
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    found = Cluster(folder, workers=2)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_a_cluster_gives_the_same_file(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    done = run("sweep", path, "--out", "out", "--cluster", cluster.address)
+    assert (done.returncode, done.stderr) == (0, "")
+    here = sweeps.run(sweeps.read(path), tmp_path / "here").path
+    assert (tmp_path / "out" / "results.parquet").read_bytes() == here.read_bytes()
+
+
+def test_a_cluster_loses_a_worker_halfway(cluster: Cluster, tmp_path: Path) -> None:
+    path = write(tmp_path, LONG)
+    killed: list[int] = []
+
+    def kill(tally: sweeps.Tally) -> None:
+        if tally.done >= 10 and not killed:
+            cluster.workers[0].kill()
+            killed.append(tally.done)
+
+    done = sweeps.run(sweeps.read(path), tmp_path / "out", cluster=cluster.address, tell=kill)
+    assert killed
+    assert killed[0] < 40
+    assert (done.tally.done, done.tally.failed) == (40, 0)
+    here = sweeps.run(sweeps.read(path), tmp_path / "here").path
+    assert done.path.read_bytes() == here.read_bytes()
+
+
+def test_a_scheduler_that_goes_is_said_in_a_line(cluster: Cluster, tmp_path: Path) -> None:
+    def kill(tally: sweeps.Tally) -> None:
+        if tally.done >= 3:
+            cluster.scheduler.kill()
+
+    grid = sweeps.read(write(tmp_path, LONG))
+    with pytest.raises(headstart.HeadstartError, match="--cluster: the scheduler is gone; allowed: the same command"):
+        sweeps.run(grid, tmp_path / "out", cluster=cluster.address, tell=kill)
+    before = len(lines(tmp_path / "out"))
+    assert before >= 3
+    assert sweeps.run(grid, tmp_path / "out").tally.before == before
+
+
+def test_a_trace_that_workers_lack_is_said_in_a_line(cluster: Cluster, tmp_path: Path) -> None:
+    grid = sweeps.read({"workload": {"trace": "not-there.csv"}, "grid": {"cache.blocks": [1, 2]}})
+    with pytest.raises(headstart.HeadstartError, match=r"not-there\.csv: no such file on a worker; allowed: "):
+        sweeps.run(grid, tmp_path / "out", cluster=cluster.address)
+
+
+# Traces by URL: a real server of S3 on loopback.
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The requests that a server of S3 has had; a bucket holds two traces."""
+    boto3: Any = pytest.importorskip("boto3")
+    moto_server: Any = pytest.importorskip("moto.server")
+    pytest.importorskip("s3fs")
+    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    for name, value in {**keys, "AWS_ENDPOINT_URL": address, "HEADSTART_CACHE": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="traces")
+    for trace in (CSCOPE_1, GLIMPSE):
+        client.upload_file(str(trace), "traces", f"recorded/{trace.name}")
+    asked: list[str] = []
+    whole = server._server.app
+
+    def listening(environment: dict[str, Any], start: Any) -> Any:
+        asked.append(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}")
+        return whole(environment, start)
+
+    server._server.app = listening
+    try:
+        yield asked
+    finally:
+        server.stop()
+
+
+def on_s3() -> dict[str, Any]:
+    names = [f"s3://traces/recorded/{trace.name}" for trace in (CSCOPE_1, GLIMPSE)]
+    return {
+        "workload": {"limit": 300, "addresses": "compact-chunks"},
+        "grid": {"workload.trace": names, "cache.blocks": [64, 256], "policy": ["demand", "linux", "none"]},
+    }
+
+
+def test_traces_are_fetched_once(s3: list[str], tmp_path: Path) -> None:
+    grid = sweeps.read(on_s3())
+    rows = sweeps.run(grid, tmp_path / "out").rows()
+    assert len([each for each in s3 if each.startswith("GET") and "recorded/" in each]) == 2
+    assert [row["error"] is None for row in rows] == [True, True, False] * 4
+    here = on_s3()
+    here["grid"]["workload.trace"] = [str(CSCOPE_1), str(GLIMPSE)]
+    same = sweeps.run(sweeps.read(here), tmp_path / "here").rows()
+    assert [row["trace_sha256"] for row in rows] == [row["trace_sha256"] for row in same]
+    assert [row["elapsed_ns"] for row in rows] == [row["elapsed_ns"] for row in same]
+    s3.clear()
+    sweeps.run(grid, tmp_path / "again")
+    assert not [each for each in s3 if each.startswith("GET") and each.endswith(".xz")]
+
+
+def test_workers_of_a_cluster_fetch_for_themselves(s3: list[str], cluster: Cluster, tmp_path: Path) -> None:
+    grid = sweeps.read(on_s3())
+    apart = sweeps.run(grid, tmp_path / "out", cluster=cluster.address).path
+    assert len([each for each in s3 if each.startswith("GET") and "recorded/" in each]) == 2
+    assert apart.read_bytes() == sweeps.run(grid, tmp_path / "here").path.read_bytes()
+
+
+def test_urls_that_name_nothing_are_one_line(s3: list[str], run: Run, tmp_path: Path) -> None:
+    for url in ("s3://traces/none.csv", "s3://none/none.csv", "nope://x/y", "file:///none/none.csv"):
+        write(tmp_path, f'workload = {{trace = "{url}"}}\n[grid]\n"seed" = [1, 2]\n')
+        done = run("sweep", "grid.toml", "--out", "out")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"headstart: {url}: cannot be fetched: ")
+        assert done.stderr.count("\n") == 1
+    assert s3
