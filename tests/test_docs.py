@@ -42,7 +42,7 @@ def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
     assert shown == {
         *("advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"),
-        *("record", "run"),
+        *("record", "run", "sweep"),
     }
 
 
@@ -95,9 +95,14 @@ def test_the_scenario_of_the_docs_is_a_scenario() -> None:
     assert len(result.devices) == 4
 
 
+def command(scenario: str) -> list[str]:
+    """What runs a scenario, or a grid of them."""
+    return ["sweep", "--out", "out"] if "grid" in tomllib.loads(scenario) else ["simulate"]
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda each: each.stem)
 def test_every_example_runs(folder: Path, example: Path) -> None:
-    words = [str(COMMAND), "simulate", f"examples/{example.name}"]
+    words = [str(COMMAND), *command(example.read_text(encoding="utf-8")), f"examples/{example.name}"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -116,9 +121,11 @@ def test_every_scenario_of_the_docs_runs(folder: Path, name: str) -> None:
     if "workload" not in tomllib.loads(text):
         text += '\n[workload]\ngenerator = "sequential"\n'
     (folder / "block.toml").write_text(text, encoding="utf-8")
-    words = [str(COMMAND), "simulate", "block.toml"]
+    words = [str(COMMAND), *command(text), "block.toml"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    if "sweep" in words:
+        return
     assert "elapsed" in done.stdout
     done = subprocess.run([*words, "--json", "-"], capture_output=True, text=True, cwd=folder, check=False)
     assert (done.returncode, done.stderr) == (0, "")
