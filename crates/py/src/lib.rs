@@ -36,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
     module.add_class::<simulation::Traces>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;

@@ -82,6 +82,38 @@ pub fn simulate(
     }
 }
 
+/// Runs a scenario as `simulate` does; returns the result as JSON, and what has happened as a JSON list.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, events_max=headstart_sim::EVENTS_MAX))]
+pub fn timeline(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    on_progress: Option<Py<PyAny>>,
+    events_max: usize,
+) -> PyResult<(String, String)> {
+    let source = source(path, json);
+    let mut raised: Option<PyErr> = None;
+    let result = outside(py, described(&source, &overrides), || {
+        let scenario = read(&source, &overrides, None)?;
+        headstart_sim::timeline(&scenario, events_max, &mut |progress| {
+            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
+            raised = outcome.err();
+            raised.is_none()
+        })
+    })?;
+    match (result, raised) {
+        (_, Some(raised)) => Err(raised),
+        (Ok((report, events)), None) => {
+            let report = serde_json::to_string(&report).map_err(to_python)?;
+            Ok((report, serde_json::to_string(&events).map_err(to_python)?))
+        }
+        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
+        (Err(error), None) => Err(to_python(error)),
+    }
+}
+
 /// Tells Python how far a run is, and hears whether it goes on.
 pub fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
     py.check_signals()?;

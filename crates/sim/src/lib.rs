@@ -19,6 +19,7 @@ pub mod scenario;
 mod simulate;
 mod storage;
 mod surroundings;
+mod timeline;
 mod workload;
 
 pub use error::Error;
@@ -27,4 +28,5 @@ pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
 pub use scenario::{schema, Scenario, Source};
 pub use simulate::{lower_bound, simulate};
+pub use timeline::{timeline, Event, EVENTS_MAX};
 pub use workload::{Places, Traces};

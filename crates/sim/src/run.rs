@@ -23,12 +23,26 @@ const REPORT_EVERY: u64 = 1 << 14;
 /// # Panics
 /// A policy lets a process wait for a block that nothing will bring: a bug.
 pub fn finish(machine: &mut Machine, on_progress: OnProgress<'_>) -> Result<Nanos, Error> {
+    finish_with(machine, on_progress, |_, _| Ok(()))
+}
+
+/// The same; `after` is called after each instant.
+///
+/// # Errors
+/// As for [`finish`], or that of `after`.
+#[inline(always)]
+pub fn finish_with(
+    machine: &mut Machine,
+    on_progress: OnProgress<'_>,
+    mut after: impl FnMut(&mut Machine, Nanos) -> Result<(), Error>,
+) -> Result<Nanos, Error> {
     let mut steps = 0u64;
     while let Some(now) = machine.next_instant() {
         if now > TIME_MAX {
             return Err(too_long());
         }
         machine.step(now)?;
+        after(machine, now)?;
         steps += 1;
         if steps % REPORT_EVERY == 0 && !on_progress(progress(machine)) {
             return Err(Error::Stopped);

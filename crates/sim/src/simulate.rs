@@ -35,10 +35,15 @@ use crate::Error;
 /// # Errors
 /// A key, the trace or the device's profile is at fault, or `on_progress` asked to stop.
 pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
-    report_of(scenario, on_progress).map_err(|error| scenario.as_written(error))
+    let report = report_of(scenario, &mut |machine| run::finish(machine, on_progress));
+    report.map_err(|error| scenario.as_written(error))
 }
 
-fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
+/// The report of a scenario whose machine `finish` drives until its end.
+pub(crate) fn report_of(
+    scenario: &Scenario,
+    finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
+) -> Result<Report, Error> {
     scenario.check_keys()?;
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
@@ -50,7 +55,7 @@ fn report_of(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report,
     };
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
     let (mut machine, frames) = build::machine(scenario, parts)?;
-    let elapsed = run::finish(&mut machine, on_progress)?;
+    let elapsed = finish(&mut machine)?;
     let outcome = Outcome::new(scenario, &machine, &frames, elapsed);
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,

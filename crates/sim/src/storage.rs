@@ -11,6 +11,7 @@ use headstart_policy::Space;
 use headstart_types::{stream_seed, Block, Disk, Nanos};
 
 use crate::scenario::DeviceKeys;
+use crate::timeline::DiskJournal;
 use crate::workload::Places;
 use crate::Error;
 
@@ -40,6 +41,8 @@ pub struct Storage {
     ended: VecDeque<Ended>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
+    /// What the disks do, for who draws it.
+    pub(crate) journal: Option<Box<DiskJournal>>,
 }
 
 impl Storage {
@@ -78,6 +81,7 @@ impl Storage {
             allocated: VecDeque::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),
+            journal: None,
         })
     }
 
@@ -118,9 +122,12 @@ impl Storage {
         self.calendar.pop();
         let disk = code & !WAKE;
         if code & WAKE == 0 {
-            let Self { drives, pieces, ended, .. } = self;
+            let Self { drives, pieces, ended, journal, .. } = self;
             drives[disk as usize].finish(now, |piece| {
-                let Finished { request, service_time, .. } = piece;
+                let Finished { request, service_time, arrived, .. } = piece;
+                if let Some(journal) = journal {
+                    journal.finished(now, disk, &request, arrived, service_time);
+                }
                 if request.tag & GROUP != 0 {
                     let slot = (request.tag & GROUP_SLOT) as usize;
                     return pieces.ended(slot, service_time, request.write, |block| space.disk(block), ended);
@@ -137,7 +144,12 @@ impl Storage {
     fn start_disk(&mut self, now: Nanos, disk: u32) {
         loop {
             match self.drives[disk as usize].start(now) {
-                Started::Ends(end) => self.calendar.push(Reverse((end, disk))),
+                Started::Ends(end) => {
+                    self.calendar.push(Reverse((end, disk)));
+                    if let Some(journal) = &mut self.journal {
+                        journal.started(disk, now, end);
+                    }
+                }
                 Started::Wakes(at) => {
                     if self.wakes_at[disk as usize] != at {
                         self.wakes_at[disk as usize] = at;
@@ -166,6 +178,14 @@ impl Storage {
         }
     }
 
+    /// Notes a request that is queued.
+    #[inline]
+    fn note(&mut self, from: From, disk: Disk, place: (u64, u64), kind: Kind, blocks: &[Block]) {
+        if let Some(journal) = &mut self.journal {
+            journal.queued(from, disk, place, kind, blocks);
+        }
+    }
+
     /// Nothing but an arrival: handed over when this instant comes round again.
     #[cold]
     fn allocate(&mut self, now: Nanos, level: u32, order: &Order<'_>) {
@@ -179,16 +199,20 @@ impl Storage {
         let mut pieces = 1;
         let slot = self.pieces.open(from.level, order.blocks);
         let (mut run, mut sectors) = self.lies(order.blocks[0], space);
-        for block in &order.blocks[1..] {
+        let mut begin = 0;
+        for (index, block) in order.blocks.iter().enumerate().skip(1) {
             let (at, more) = self.lies(*block, space);
             if at == (run.0, run.1 + sectors) && sectors < PIECE_SECTORS_MAX {
                 sectors += more;
                 continue;
             }
+            self.note(from, run.0, (run.1, GROUP | slot as u64), order.kind, &order.blocks[begin..index]);
             self.queue_piece(now, from, (run, sectors), order.kind, slot);
             pieces += 1;
+            begin = index;
             (run, sectors) = (at, more);
         }
+        self.note(from, run.0, (run.1, GROUP | slot as u64), order.kind, &order.blocks[begin..]);
         self.queue_piece(now, from, (run, sectors), order.kind, slot);
         pieces
     }
@@ -227,6 +251,7 @@ impl Devices<Places> for Storage {
             }
             Order { blocks: &[block], disk, kind } if from.level == 0 && !space.has_fragments() => {
                 let sector = space.universe().sector_of[block.index()];
+                self.note(from, disk, (sector, u64::from(block.0)), kind, &[block]);
                 self.queue(now, from, disk, (sector, self.sectors), kind, u64::from(block.0));
                 1
             }

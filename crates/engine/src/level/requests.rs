@@ -60,6 +60,12 @@ impl Looked {
         }
     }
 
+    /// Blocks that were looked up.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.hits_ready + self.hits_unready + self.misses
+    }
+
     /// Whether anything is waited for. If not, the request is done.
     #[inline]
     #[must_use]

@@ -57,7 +57,9 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             return;
         }
         self.forget_sent(index, message);
-        let cost = self.cross(index, self.messages[message].blocks.len());
+        let blocks = self.messages[message].blocks.len();
+        let cost = self.cross(index, blocks);
+        self.note_crossing(now, index, cost, blocks);
         if cost == Nanos::ZERO && self.service.is_some() {
             // Straight from the disk: the level above sees the disk's service.
             self.reply(now, message, self.service);

@@ -18,6 +18,7 @@ pub use link::Link;
 
 use crate::backend::{Backend, Kind, Order};
 use crate::devices::{Devices, Ended, From, What};
+use crate::journal::Happening;
 use crate::level::Level;
 use messages::{Delivery, Message, Sent};
 use wishes::Wishes;
@@ -105,6 +106,8 @@ pub struct Stack<D, S> {
     evicted: Vec<Block>,
     /// Blocks that have been evicted, for a host that wants to know.
     left: Option<Vec<Block>>,
+    /// What has gone over links, for a host that wants to know.
+    pub(crate) journal: Option<Vec<Happening>>,
 }
 
 impl<D: Devices<S>, S: Space> Stack<D, S> {
@@ -130,6 +133,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             done: Vec::new(),
             evicted: Vec::new(),
             left: None,
+            journal: None,
         };
         for index in 0..all.tiers.len() {
             if all.tiers[index].below.is_some() {
@@ -251,7 +255,9 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 let mut cost = Nanos::ZERO;
                 let mut below = self.tiers[tier].below;
                 while let Some(index) = below {
-                    cost += self.cross(index, 1);
+                    let own = self.cross(index, 1);
+                    self.note_crossing(now + cost, index, own, 1);
+                    cost += own;
                     below = self.tiers[index].below;
                 }
                 self.schedule(now + cost, Delivery::Written(tier, ended.block));
@@ -265,6 +271,14 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let cost = tier.link.cost(blocks, self.block_bytes);
         tier.link_time += cost;
         cost
+    }
+
+    /// Notes a crossing of the link above level `index`, if a host wants to know.
+    fn note_crossing(&mut self, now: Nanos, index: usize, cost: Nanos, blocks: usize) {
+        if let Some(journal) = &mut self.journal {
+            let (level, blocks) = (index as u32, blocks as u32);
+            journal.push(Happening::Crossed { level, since: now, until: now + cost, blocks });
+        }
     }
 
     fn schedule(&mut self, at: Nanos, delivery: Delivery) {

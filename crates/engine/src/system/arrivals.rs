@@ -50,6 +50,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
         let looked = client.request(now, &mut self.stack, (id, asked, Nanos::ZERO));
         self.follow::<false>(now, tier, looked.issued);
+        if self.journals {
+            self.note_reference(now, index, &looked);
+        }
         if !looked.waits() {
             self.answered(now, id);
         }

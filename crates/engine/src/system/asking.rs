@@ -6,6 +6,7 @@ use headstart_types::{Block, Nanos};
 
 use super::{Awaited, Client, Cursor, Phase, Reads, Supply, System};
 use crate::devices::Devices;
+use crate::journal::Happening;
 use crate::level::{Ask, Looked};
 use crate::stack::Stack;
 
@@ -68,6 +69,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if let Phase::Granted(wait) = self.clients[index].process.phase {
             let client = &mut self.clients[index];
             client.process.end_wait(now, &wait, client.charged_before);
+            if !ALONE && self.journals {
+                let waited = wait.waited(now, client.charged_before);
+                let (process, since, what) = (index as u32, wait.since, wait.what);
+                self.note(Happening::Waited { process, since, until: now, waited, what });
+            }
             if in_program {
                 self.resumes(now, index);
             }
@@ -123,8 +129,19 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.follow::<ALONE>(now, tier, looked.issued);
         if !ALONE {
             self.count(&looked);
+            if self.journals {
+                self.note_reference(now, index, &looked);
+            }
         }
         looked
+    }
+
+    /// Notes what a process has looked up.
+    #[cold]
+    pub(super) fn note_reference(&mut self, now: Nanos, index: usize, looked: &Looked) {
+        let client = &self.clients[index];
+        let (process, blocks) = (index as u32, client.blocks(looked.blocks()).to_vec());
+        self.note(Happening::Referenced { process, at: now, blocks, outcome: looked.outcome() });
     }
 
     /// A process takes what it has waited for.

@@ -34,6 +34,7 @@ pub use program::Parallel;
 pub use supply::{Cursor, NoSupply, Supply};
 
 use crate::devices::Devices;
+use crate::journal::Happening;
 use crate::level::{Ask, Looked};
 use crate::responses::Responses;
 use crate::stack::{Stack, Told};
@@ -84,6 +85,8 @@ pub struct System<D, S, R> {
     arrivals: Arrivals,
     /// For a host that says who acts: the processes whose times have changed.
     moved: Option<Vec<u32>>,
+    /// Whether the stack's journal is kept.
+    journals: bool,
     now: Nanos,
 }
 
@@ -127,6 +130,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             writers: Writers::default(),
             arrivals: Arrivals::default(),
             moved: None,
+            journals: false,
             now: Nanos::ZERO,
         };
         system.look_ahead()?;
@@ -210,6 +214,32 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub fn be_told(&mut self) {
         self.moved = Some((0..self.clients.len() as u32).collect());
         self.stack.note_what_leaves();
+    }
+
+    /// From now on [`System::take_journal`] tells what has happened. To be called before the first instant.
+    pub fn keep_journal(&mut self) {
+        // What is for a process that is alone notes nothing.
+        self.alone = false;
+        self.journals = true;
+        self.stack.journal = Some(Vec::new());
+        self.stack.note_what_leaves();
+        (0..self.clients.len()).for_each(|index| self.reschedule(index));
+    }
+
+    /// Gives what has happened since it was last asked, evictions last: those of the instant `now`.
+    pub fn take_journal(&mut self, now: Nanos, into: &mut Vec<Happening>) {
+        if let Some(journal) = &mut self.stack.journal {
+            into.append(journal);
+        }
+        let mut left = Vec::new();
+        self.stack.take_left(&mut left);
+        into.extend(left.into_iter().map(|block| Happening::Evicted { at: now, block }));
+    }
+
+    fn note(&mut self, happening: Happening) {
+        if let Some(journal) = &mut self.stack.journal {
+            journal.push(happening);
+        }
     }
 
     /// Gives the processes whose times have changed since it was last asked; some may come more than once.

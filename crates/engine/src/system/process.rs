@@ -47,6 +47,15 @@ pub struct Wait {
     charged_before: Nanos,
 }
 
+impl Wait {
+    /// What of the wait until `now` is stall or barrier; `charged_before` is what [`Process::charged`] was before this instant.
+    #[inline]
+    #[must_use]
+    pub fn waited(&self, now: Nanos, charged_before: Nanos) -> Nanos {
+        (now - self.since) - (charged_before - self.charged_before)
+    }
+}
+
 /// A process and where its time has gone.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -249,7 +258,7 @@ impl Process {
     /// The wait ends at `now`; `charged_before` as above.
     #[inline]
     pub fn end_wait(&mut self, now: Nanos, wait: &Wait, charged_before: Nanos) {
-        let waited = (now - wait.since) - (charged_before - wait.charged_before);
+        let waited = wait.waited(now, charged_before);
         match wait.what {
             Awaited::Others => self.barrier += waited,
             Awaited::Write => self.stall += waited,
