@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headstart._core import HeadstartError, InternalError, __version__
 
 if TYPE_CHECKING:
-    from headstart import model, plot, recording, results, tuning
+    from headstart import model, plot, recording, results, timelines, tuning
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
     from headstart.devices import Device, device
@@ -51,7 +51,7 @@ _MODULE_OF = {
     "trace_info": "headstart.traces",
 }
 """Where each name comes from: loaded when it is used first, since all of them together take a third of a second."""
-_MODULES = frozenset({"model", "plot", "recording", "results", "tuning"})
+_MODULES = frozenset({"model", "plot", "recording", "results", "timelines", "tuning"})
 
 
 def __getattr__(name: str) -> Any:
@@ -96,6 +96,7 @@ __all__ = [
     "schema",
     "simulate",
     "sweep",
+    "timelines",
     "trace_convert",
     "trace_generate",
     "trace_info",

@@ -34,6 +34,16 @@ def simulate(
 ) -> str:
     """Run a scenario; return the result."""
 
+def timeline(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    on_progress: Callable[[float, int], object] | None = None,
+    events_max: int = ...,
+) -> tuple[str, str]:
+    """Run a scenario; return the result, and what has happened."""
+
 def play(
     *,
     path: str | PathLike[str] | None = None,

@@ -21,6 +21,7 @@ from headstart.cli import (
     record,
     reproduce,
     schema,
+    show,
     simulate,
     sweep,
     trace,
@@ -42,6 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("simulate")(simulate.simulate)
+app.command("show")(show.show)
 app.command("compare")(compare.compare)
 app.command("advise")(advise.advise)
 app.command("sweep")(sweep.sweep)

@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import simulation
+from headstart import simulation, timelines
+from headstart._core import HeadstartError
 from headstart.cli import options, output, pages
-from headstart.cli.progress import watched
+from headstart.cli.progress import Tell, watched
 from headstart.cli.shown import plain, safe
 from headstart.report.simulation import simulation_figures, simulation_page
 from headstart.results import Disk, Level
+from headstart.sweeps.folder import pyarrow
 
 OPTIONS = {"workload.request_size": "--request-size"}
 """The option of each key that has one."""
@@ -30,6 +32,14 @@ def simulate(
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
+    timeline: Annotated[
+        str | None,
+        typer.Option("--timeline", metavar="FILE", help="Write what happens over time, for ui.perfetto.dev."),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", metavar="FILE.parquet", help="Write every event as a row of a Parquet file."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the scenario with every default; run nothing.")
     ] = False,
@@ -46,18 +56,33 @@ def simulate(
         with naming:
             typer.echo(simulation.explain(scenario, overrides=laid_over), nl=False)
         return
-    output.check_targets(json)
+    output.check_targets(json, timeline, events)
+    if "-" in (timeline, events):
+        raise HeadstartError("--timeline, --events: - is no file; allowed: the name of a file")
+    if events is not None:
+        pyarrow("--events")
     pages.check("simulate", html, figures)
     with naming:
-        result = watched(
-            f"simulating {scenario}", lambda tell: simulation.simulate(scenario, overrides=laid_over, progress=tell)
-        )
+        result = watched(f"simulating {scenario}", lambda tell: _run(scenario, laid_over, tell, timeline, events))
     if json != "-":
         show(output.console(), result)
     if json is not None:
         output.write_json(json, result.to_json())
     name = scenario.name
     pages.write(html, figures, lambda: simulation_page(name, result), lambda: simulation_figures(result))
+
+
+def _run(
+    scenario: Path, overrides: Sequence[str], tell: Tell, timeline: str | None, events: str | None
+) -> simulation.Result:
+    if timeline is None and events is None:
+        return simulation.simulate(scenario, overrides=overrides, progress=tell)
+    done = timelines.run(scenario, overrides=overrides, progress=tell)
+    if timeline is not None:
+        output.write_text(Path(timeline), done.chrome_json())
+    if events is not None:
+        done.write_parquet(events)
+    return done.result
 
 
 def show(console: Console, result: simulation.Result) -> None:
@@ -84,6 +109,12 @@ def show(console: Console, result: simulation.Result) -> None:
     console.print(_devices(result.devices))
     for note in result.notes:
         console.print(f"note: {plain(note)}", markup=False)
+
+
+def policy_words(result: simulation.Result) -> str:
+    """Return the policies of a result's levels, nearest the application first."""
+    levels = result.scenario.get("level") or [result.scenario]
+    return " over ".join(_policy(level["policy"]) for level in levels)
 
 
 def _named(value: str | dict[str, Any]) -> str:

@@ -215,7 +215,7 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def pyarrow() -> tuple[Any, Any]:
+def pyarrow(what: str = "results") -> tuple[Any, Any]:
     """Return pyarrow and its Parquet module.
 
     Raises:
@@ -225,7 +225,7 @@ def pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise HeadstartError("sweep: results need pyarrow; allowed: pip install 'headstart[sweep]'") from error
+        raise HeadstartError(f"{what}: Parquet needs pyarrow; allowed: pip install 'headstart[sweep]'") from error
     return pa, pq
 
 

@@ -1,0 +1,243 @@
+"""What happened in a run, event by event: references, waits, requests of the disks, links, evictions.
+
+    timeline = headstart.timelines.run("scenario.toml")
+    timeline.result.elapsed_ns, timeline.events[0]
+    timeline.write_chrome("run.json")       # for ui.perfetto.dev or chrome://tracing
+    timeline.write_parquet("run.parquet")
+
+The result is that of a run without it. docs/timeline.md says what each event holds.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+from headstart import _core
+from headstart.simulation import Progress, Result, Scenario, source_of
+
+Event = dict[str, Any]
+EVENTS_MAX = 1_000_000
+LANES_MAX = 1 << 16
+"""Requests that a disk serves at a time, at most."""
+PROCESSES, DISKS, LINKS, CACHE = 1, 2, 3, 4
+"""Numbers of the groups of tracks."""
+GROUPS = {PROCESSES: "processes", DISKS: "disks", LINKS: "links", CACHE: "cache"}
+COLUMNS = (
+    *("event", "start_ns", "end_ns", "time_ns", "issued_ns", "process", "disk", "level"),
+    *("outcome", "kind", "blocks", "sector", "sectors", "count"),
+)
+"""Columns of the event log."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Timeline:
+    """A run, and what happened in it, in the order in which it began."""
+
+    result: Result
+    events: list[Event]
+
+    def __repr__(self) -> str:
+        """Return the result and the number of events."""
+        return f"<headstart.Timeline: {len(self.events):,} events of {self.result!r}>"
+
+    def names(self) -> list[str]:
+        """Return the name of each block where the scenario names them itself; else nothing."""
+        references = self.result.scenario["workload"].get("references", [])
+        initial = self.result.scenario.get("cache", {}).get("initial", [])
+        limit = self.result.scenario["workload"].get("limit")
+        return list(dict.fromkeys([*references[:limit], *initial])) if references else []
+
+    def of(self, kind: str) -> Iterator[Event]:
+        """Return the events of a kind, such as "service"."""
+        return (event for event in self.events if event["event"] == kind)
+
+    def lanes(self) -> Iterator[tuple[Event, int]]:
+        """Return what the disks did, each with a lane of its disk in which nothing else is at that time."""
+        ends: dict[int, list[int]] = {}
+        for event in self.events:
+            if event["event"] not in ("service", "unfinished"):
+                continue
+            lanes = ends.setdefault(event["disk"], [])
+            lane = next((at for at, end in enumerate(lanes) if end <= event["start_ns"]), len(lanes))
+            lanes[lane : lane + 1] = [event["end_ns"]]
+            yield event, lane
+
+    def uses(self) -> Iterator[tuple[Event, Event]]:
+        """Return, for each block that was prefetched and used, its request and the reference that used it first.
+
+        A request may bring blocks that are waited for and others with them: prefetched are those that no process waits
+        for when it is issued.
+        """
+        wanted: dict[int, list[tuple[int, int, Event]]] = {}
+        until: dict[tuple[int, int], int] = {
+            (each["process"], each["start_ns"]): each["end_ns"] for each in self.of("wait")
+        }
+        for event in self.of("reference"):
+            if event["outcome"] != "hit":
+                start: int = event["start_ns"]
+                for block in event["blocks"]:
+                    wanted.setdefault(block, []).append((start, until.get((event["process"], start), start), event))
+        waiting: dict[int, Event] = {}
+        # At one instant what is evicted makes room for what is issued, and a reference comes last.
+        order = {"eviction": 0, "service": 1, "reference": 2}
+        found = [event for event in self.events if event["event"] in order]
+        for event in sorted(found, key=lambda each: (each.get("issued_ns", each["start_ns"]), order[each["event"]])):
+            match event["event"]:
+                case "eviction":
+                    for block in event["blocks"]:
+                        waiting.pop(block, None)
+                case "service" if event["kind"] != "write" and event["level"] == 0:
+                    at = event["issued_ns"]
+                    for block in event["blocks"]:
+                        by = [each for start, end, each in wanted.get(block, ()) if start <= at <= end]
+                        if not by:
+                            waiting[block] = event
+                        elif all(each["outcome"] == "late hit" for each in by):
+                            # An action of a processor took it on before, and issues it only when it ends.
+                            yield event, by[0]
+                case "reference":
+                    for block in event["blocks"]:
+                        fetch = waiting.pop(block, None)
+                        if fetch is not None:
+                            yield fetch, event
+
+    def chrome(self) -> Iterator[dict[str, Any]]:
+        """Return the events of Chrome's trace event format; times are in microseconds, as the format has them."""
+        names = self.names()
+
+        def shown(blocks: Sequence[int]) -> str:
+            found = [names[block] if block < len(names) else str(block) for block in blocks[:4]]
+            return ", ".join(found) + (f" and {len(blocks) - 4} more" if len(blocks) > 4 else "")
+
+        yield from self._tracks()
+        gone = [0] * len(self.result.processes)
+        is_open = self.result.scenario["workload"].get("arrival") == "open"
+        for event in self.events:
+            start, end = event["start_ns"], event["end_ns"] if "end_ns" in event else event["start_ns"]
+            match event["event"]:
+                case "reference":
+                    args = {"blocks": event["blocks"]}
+                    name = f"{event['outcome']} {shown(event['blocks'])}"
+                    yield {**_at("i", PROCESSES, event["process"], start), "name": name, "s": "t", "args": args}
+                case "wait":
+                    process, since = event["process"], end - event["time_ns"]
+                    if since > gone[process]:
+                        yield {**_slice(PROCESSES, process, gone[process], since), "name": "run"}
+                    gone[process] = end
+                    kind = "barrier" if event["outcome"] == "barrier" else "stall"
+                    args = {"since_ns": start, "outcome": event["outcome"]}
+                    yield {**_slice(PROCESSES, process, since, end), "name": kind, "args": args}
+                case "link":
+                    args = {"blocks": event["count"]}
+                    yield {
+                        **_slice(LINKS, event["level"], start, end),
+                        "name": f"{event['count']} blocks",
+                        "args": args,
+                    }
+                case "eviction":
+                    args = {"blocks": event["blocks"]}
+                    yield {
+                        **_at("i", CACHE, 0, start),
+                        "name": f"evict {shown(event['blocks'])}",
+                        "s": "t",
+                        "args": args,
+                    }
+        for index, each in enumerate(self.result.processes if not is_open else []):
+            if each["elapsed_ns"] > gone[index]:
+                yield {**_slice(PROCESSES, index, gone[index], each["elapsed_ns"]), "name": "run"}
+        lanes = {}
+        for event, lane in self.lanes():
+            track = event["disk"] * LANES_MAX + lane
+            if event["event"] == "unfinished":
+                yield {**_slice(DISKS, track, event["start_ns"], event["end_ns"]), "name": "unfinished"}
+                continue
+            lanes[id(event)] = track
+            kept = ("kind", "blocks", "level", "process", "sector", "sectors", "issued_ns")
+            yield {
+                **_slice(DISKS, track, event["start_ns"], event["end_ns"]),
+                "name": f"{event['kind']} {shown(event['blocks'])}",
+                "cat": event["kind"],
+                "args": {key: event[key] for key in kept},
+            }
+        for number, (fetch, use) in enumerate(self.uses()):
+            if use["start_ns"] < fetch["issued_ns"]:
+                continue
+            flow = {"name": "prefetch", "cat": "prefetch", "id": number}
+            process = fetch["process"] if fetch["process"] is not None else use["process"]
+            yield {**_at("s", PROCESSES, process, fetch["issued_ns"]), **flow}
+            if fetch["start_ns"] <= use["start_ns"]:
+                yield {**_at("t", DISKS, lanes[id(fetch)], fetch["start_ns"]), **flow}
+            yield {**_at("f", PROCESSES, use["process"], use["start_ns"]), **flow, "bp": "e"}
+
+    def _tracks(self) -> Iterator[dict[str, Any]]:
+        tracks = {(PROCESSES, index): f"process {index}" for index in range(len(self.result.processes))}
+        for event, lane in self.lanes():
+            name = f"disk {event['disk']}" + (f", lane {lane}" if lane else "")
+            tracks[DISKS, event["disk"] * LANES_MAX + lane] = name
+        levels = self.result.levels
+        tracks.update(((LINKS, event["level"]), f"above {levels[event['level']]['name']}") for event in self.of("link"))
+        tracks[CACHE, 0] = "evictions"
+        for group in dict.fromkeys(group for group, _ in tracks):
+            yield {"ph": "M", "pid": group, "tid": 0, "name": "process_name", "args": {"name": GROUPS[group]}}
+            yield {"ph": "M", "pid": group, "tid": 0, "name": "process_sort_index", "args": {"sort_index": group}}
+        for (group, track), name in sorted(tracks.items()):
+            yield {"ph": "M", "pid": group, "tid": track, "name": "thread_name", "args": {"name": name}}
+
+    def chrome_json(self) -> str:
+        """Return the timeline as a file that ui.perfetto.dev and chrome://tracing open."""
+        events = ",\n".join(_json(event) for event in self.chrome())
+        about = {
+            key: getattr(self.result, key) for key in ("version", "seed", "trace_sha256", "elapsed_ns", "stall_ns")
+        }
+        rest = json.dumps({"otherData": about}, ensure_ascii=False)[1:]
+        return f'{{"displayTimeUnit": "ns", "traceEvents": [\n{events}\n], {rest}\n'
+
+    def write_chrome(self, target: str | PathLike[str]) -> None:
+        """Write the timeline as a file that ui.perfetto.dev and chrome://tracing open."""
+        Path(target).write_text(self.chrome_json(), encoding="utf-8")
+
+    def write_parquet(self, target: str | PathLike[str]) -> None:
+        """Write every event as a row of a Parquet file; needs `headstart[sweep]`."""
+        from headstart.sweeps.folder import pyarrow
+
+        pa, pq = pyarrow("events")
+        types = {"event": pa.string(), "outcome": pa.string(), "kind": pa.string(), "blocks": pa.list_(pa.int64())}
+        schema = pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
+        arrays = [pa.array([each.get(name) for each in self.events], type=schema.field(name).type) for name in COLUMNS]
+        pq.write_table(pa.table(arrays, schema=schema), target, compression="zstd")
+
+
+def _at(phase: str, group: int, track: int, at_ns: int) -> dict[str, Any]:
+    return {"ph": phase, "pid": group, "tid": track, "ts": at_ns}
+
+
+def _slice(group: int, track: int, start_ns: int, end_ns: int) -> dict[str, Any]:
+    return {**_at("X", group, track, start_ns), "dur": end_ns - start_ns}
+
+
+def _json(event: Mapping[str, Any]) -> str:
+    """Return an event as JSON, its times in microseconds to the nanosecond: a binary fraction would not be exact."""
+    times = [f'"{key}": {event[key] // 1000}.{event[key] % 1000:03d}' for key in ("ts", "dur") if key in event]
+    rest = json.dumps({key: value for key, value in event.items() if key not in ("ts", "dur")}, ensure_ascii=False)
+    return "{" + ", ".join([*times, rest[1:]])
+
+
+def run(
+    scenario: Scenario,
+    *,
+    overrides: Sequence[str] = (),
+    progress: Progress | None = None,
+    events_max: int = EVENTS_MAX,
+) -> Timeline:
+    """Run a scenario as `headstart.simulate` does, and keep what happens: `events_max` events at most.
+
+    Raises:
+        HeadstartError: As for `simulate`, or that there are more events.
+    """
+    result, events = _core.timeline(
+        **source_of(scenario), overrides=list(overrides), on_progress=progress, events_max=events_max
+    )
+    return Timeline(result=Result.from_json(result), events=cast("list[Event]", json.loads(events)))
