@@ -82,6 +82,7 @@ golden-update: ## write the golden results anew; look at the difference before y
 bench: setup ## references and drive requests per second and peak memory, beside libcachesim where it can be installed
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5
 	$(BIN)/python benches/bench.py
+	$(BIN)/python benches/sweep.py
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
 	$(BIN)/headstart reproduce li07-live $(ARGS)
