@@ -215,7 +215,7 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def pyarrow(what: str = "results") -> tuple[Any, Any]:
+def pyarrow(what: str = "sweep") -> tuple[Any, Any]:
     """Return pyarrow and its Parquet module.
 
     Raises:
