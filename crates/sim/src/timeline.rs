@@ -80,17 +80,20 @@ pub struct DiskJournal {
 
 impl DiskJournal {
     /// A request has been queued.
+    #[cold]
     pub fn queued(&mut self, from: From, disk: Disk, (sector, tag): (u64, u64), kind: Kind, blocks: &[Block]) {
         let open = Open { from, kind, blocks: blocks.to_vec() };
         self.open.entry((disk.0, sector, tag)).or_default().push_back(open);
     }
 
     /// A disk serves from `start` to `end`.
+    #[cold]
     pub fn started(&mut self, disk: u32, start: Nanos, end: Nanos) {
         self.serving.insert((disk, end, start));
     }
 
     /// A request has ended, `service` after its start.
+    #[cold]
     pub fn finished(
         &mut self,
         now: Nanos,
