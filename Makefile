@@ -12,8 +12,11 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Further arguments for maturin of `make wheel`.
+# Further arguments for maturin of `make wheel`, and the target of another machine.
 WHEEL ?=
+TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
+# `headstart run` without Python: it has to start at once.
+LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
 .PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check site
 
@@ -30,11 +33,16 @@ $(BIN)/.tools: requirements-dev.txt
 
 $(BIN)/.built: $(BIN)/.tools $(SOURCES)
 	PIP_NO_DEPS=1 PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release
+	cargo $(LAUNCHER) -- -C strip=symbols
+	install target/release/headstart-run $(BIN)/headstart-run
 	@touch $@
 
 wheel: setup ## build a wheel for every Linux with glibc 2.28 or newer into dist/; docs/install.md
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.1
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --zig --compatibility manylinux_2_28 --out dist $(WHEEL)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.1 cargo-zigbuild==0.24.0
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cargo-zigbuild $(LAUNCHER) --target $(TARGET).2.28 -- -C strip=symbols
+	mkdir -p packaging/scripts && install target/$(TARGET)/release/headstart-run packaging/scripts/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --zig --target $(TARGET) --compatibility manylinux_2_28 --out dist $(WHEEL); \
+		status=$$?; rm -r packaging/scripts; exit $$status
 
 wheel-test: wheel ## install the wheel into a fresh environment of each Python, without Rust, and run the examples of --help
 	$(BIN)/python -m pytest tests/test_wheel.py

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from headstart import HeadstartError, hinting
+from headstart._core import run_options
+from headstart.cli import app
 
 INSTANCES = Path("/sys/kernel/tracing/instances")
 PAGE = 4096
@@ -158,3 +160,52 @@ def test_a_command_outlives_this_and_the_next_start_cleans_up(hints: Path, tmp_p
     if not left:
         pytest.skip("nothing is traced here: no tracefs, or not root")
     assert not any(each.exists() for each in left)
+
+
+IN_PYTHON = "import sys; from headstart._core import run_command; sys.exit(run_command(sys.argv[1:]))"
+"""What `headstart run` does where `headstart-run` is not installed."""
+
+
+def test_without_the_program_the_module_does_the_same(hints: Path, tmp_path: Path) -> None:
+    def run_in_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", IN_PYTHON, *arguments]
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    done = run_in_python("--hints", str(hints), "--report", "-", "-v", "--", "sh", "-c", "exit 7")
+    assert (done.returncode, json.loads(done.stdout)["hinted_bytes"]) == (7, PAGES * PAGE)
+    assert done.stderr.startswith("headstart: 0.")
+    assert run_in_python("--hints", str(hints), "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
+    assert run_in_python("--hints", str(hints), "/no/such/program").returncode == 127
+    mistakes = [["--foo", "x"], ["--hints", str(hints)], ["--forget", "--hints", str(hints), "true"], []]
+    for words in [*mistakes, ["--report", str(hints), "--hints", str(hints), "true"], ["--set", "x", "true"]]:
+        done = run_in_python(*words)
+        assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+        assert (done.stderr, 2) == (run(*words).stderr, run(*words).returncode)
+
+
+def test_it_starts_without_the_libraries_of_the_other_commands() -> None:
+    program = (
+        "import sys, headstart.cli; print(*{'typer', 'rich', 'json', 'pathlib', 'headstart._core'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "\n"
+
+
+def test_help_and_mistakes_go_by_the_table_of_the_core(capfd: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["run", "--help"]) == 0
+    shown = capfd.readouterr().out
+    table = json.loads(run_options())
+    assert all(option["name"] in shown for option in table["options"]) and len(table["options"]) >= 10
+    assert app.run(["run", "--set", "a=1", "--set=b=2", "--trust", "-v", "--policy", "lru", "--", "true"]) == 2
+    assert 'unknown hinted policy "lru"' in capfd.readouterr().err
+
+
+def test_the_api_says_what_the_command_says(hints: Path) -> None:
+    outcome = hinting.run(["sh", "-c", "exit 7"], hints=hints)
+    assert (outcome.code, outcome.signal, outcome.report.policy) == (7, None, hinting.POLICY)
+    assert f"{hinting.POLICY}: " in outcome.line and "headstart_run_used_bytes" in outcome.openmetrics
+
+
+def test_names_that_are_no_utf_8_are_the_commands(hints: Path) -> None:
+    words: list[str | bytes] = [sys.executable, "-m", "headstart", "run", "--hints", str(hints), "--"]
+    words += ["printf", "%s", b"\xff\xfe"]
+    assert subprocess.check_output(words) == b"\xff\xfe"

@@ -95,6 +95,12 @@ def tune_watch(question: str, *, on_progress: Callable[[str], object] | None = N
 def forecast_hints(question: str, *, progress: Callable[[float], object] | None = None) -> str:
     """Forecast a recorded command with and without prefetching; return the forecast as JSON."""
 
+def run_command(words: list[str]) -> int:
+    """Run a command as `headstart run` does with these words; return the exit status."""
+
+def run_options() -> str:
+    """Return the options of `headstart run` as JSON."""
+
 def run_hinted(question: str) -> str:
     """Run a command while what it is going to read is prefetched; return how it ended and the report."""
 

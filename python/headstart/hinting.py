@@ -59,16 +59,6 @@ class Report:
         """Return it as JSON has it."""
         return dataclasses.asdict(self)
 
-    def line(self) -> str:
-        """Return it in one line."""
-        mb = 1e6
-        stopped = f"; stopped: {self.stopped}" if self.stopped else ""
-        return (
-            f"{self.elapsed_ns / 1e9:.2f} s, {self.policy}: {self.prefetched_bytes / mb:,.1f} MB prefetched, "
-            f"{self.used_bytes / mb:,.1f} MB used ({self.late_bytes / mb:,.1f} MB late), "
-            f"{self.wasted_bytes / mb:,.1f} MB wasted, {self.cached_bytes / mb:,.1f} MB were in the page cache{stopped}"
-        )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -79,6 +69,8 @@ class Outcome:
     signal: int | None
     """The signal that has ended it."""
     report: Report
+    line: str
+    """The report in one line, as `headstart run -v` says it."""
     openmetrics: str
     """The report as text for metrics collectors."""
 
@@ -123,5 +115,4 @@ def run(
     answer = json.loads(_core.run_hinted(json.dumps(question)))
     if "not_started" in answer:
         raise NotStarted(answer["not_started"], missing=answer["missing"])
-    report = Report.from_dict(answer["report"])
-    return Outcome(code=answer["code"], signal=answer["signal"], report=report, openmetrics=answer["openmetrics"])
+    return Outcome(**{**answer, "report": Report.from_dict(answer["report"])})

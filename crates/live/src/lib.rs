@@ -6,6 +6,7 @@
 //! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
 //! prefetched, and [`mod@forecast`], which says beforehand what that saves.
 
+mod child;
 mod clock;
 pub mod emulate;
 pub mod forecast;
@@ -15,6 +16,7 @@ pub mod parallel;
 mod path_error;
 pub mod profile;
 pub mod record;
+mod tracefs;
 pub mod tune;
 
 pub use clock::{Clock, Lateness, RealClock, SteppedClock};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use headstart_live::record::{record, Settings, Summary, BUFFER_KIB};
+use headstart_live::record::{record, Settings, Summary, BUFFER_KIB, WALK_MAX};
 use headstart_live::tune::Roots;
 use headstart_trace::hints::{FileKind, ReadKind, RecordedFile, Recording};
 
@@ -26,8 +26,15 @@ fn can_record() -> bool {
 }
 
 fn settings(command: &[&str]) -> Settings {
-    let command = command.iter().map(|&word| word.to_owned()).collect();
-    Settings { roots: Roots::of_machine(), command, cold: false, buffer_kib: BUFFER_KIB }
+    let command = command.iter().map(Into::into).collect();
+    Settings {
+        roots: Roots::of_machine(),
+        command,
+        cold: false,
+        buffer_kib: BUFFER_KIB,
+        walk_max: WALK_MAX,
+        elapsed_max: None,
+    }
 }
 
 fn recorded(command: &[&str]) -> Recording {

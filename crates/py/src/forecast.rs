@@ -12,7 +12,7 @@ use toml::Table;
 
 use crate::devices::table;
 use crate::errors::{outside, to_python};
-use crate::hints::hinted;
+use headstart_live::hints::command::hinted_policy;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -45,7 +45,7 @@ pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>
         || {
             let question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
             let recording = Recording::read(&question.hints).map_err(to_python)?;
-            let policies = question.policies.iter().map(|name| hinted(name)).collect::<Result<_, _>>();
+            let policies = question.policies.iter().map(|name| hinted_policy(name)).collect::<Result<_, _>>();
             let settings = Settings {
                 device: question.device.map(|name| (name, question.device_keys)),
                 scheduler: question.scheduler,

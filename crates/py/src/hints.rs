@@ -1,13 +1,13 @@
 //! A command run while what it is going to read is prefetched.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use headstart_device::build_device;
-use headstart_live::hints::{default_budget, run, Error, HintList, Settings, Status};
+use headstart_live::hints::{command, default_budget, run, Error, HintList, Settings, Status};
 use headstart_live::tune::Roots;
-use headstart_policy::registry::{PolicyRow, POLICIES};
 use headstart_trace::hints::Recording;
-use headstart_types::{read_table, Bytes, KeyError};
+use headstart_types::{read_table, Bytes};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
             let settings = Settings {
                 command: question.command.into_iter().map(Into::into).collect(),
                 list,
-                row: hinted(&question.policy).map_err(to_python)?,
+                row: command::hinted_policy(&question.policy).map_err(to_python)?,
                 keys: question.keys,
                 budget_bytes: budget.unwrap_or_else(|| default_budget(&roots.proc, "/sys/fs/cgroup".as_ref())),
                 trusted: question.trusted,
@@ -68,8 +68,8 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
                         Status::Code(code) => (Some(code), None),
                         Status::Signal(signal) => (None, Some(signal)),
                     };
-                    let openmetrics = report.to_openmetrics();
-                    json!({"code": code, "signal": signal, "report": report, "openmetrics": openmetrics})
+                    let (line, openmetrics) = (report.line(), report.to_openmetrics());
+                    json!({"code": code, "signal": signal, "report": report, "line": line, "openmetrics": openmetrics})
                 }
                 Err(error @ Error::Start { .. }) => {
                     json!({"not_started": error.to_string(), "missing": error.is_missing()})
@@ -81,12 +81,19 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
     )?
 }
 
-/// The hinted policy of that name.
-pub fn hinted(name: &str) -> Result<&'static PolicyRow, KeyError> {
-    let mut hinted = POLICIES.iter().copied().filter(|row| row.is_hinted());
-    let unknown = || {
-        let names = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);
-        KeyError::unknown("policy", "hinted policy", name, names)
-    };
-    hinted.find(|row| row.name == name).ok_or_else(unknown)
+/// `headstart run` with these words behind it, whole; docs/run.md. Returns the exit status, or ends this process by the signal that has
+/// ended the command, or is replaced by the command where there is nothing to do for it.
+#[pyfunction]
+pub fn run_command(py: Python<'_>, words: Vec<OsString>) -> PyResult<i32> {
+    let status = outside(py, || "run".to_owned(), || command::main(&words))?;
+    match status {
+        Status::Code(code) => Ok(code),
+        Status::Signal(_) => command::end(status),
+    }
+}
+
+/// The options of `headstart run` as JSON.
+#[pyfunction]
+pub fn run_options(py: Python<'_>) -> PyResult<String> {
+    outside(py, || "run".to_owned(), || json!({"command": command::COMMAND, "options": command::OPTIONS}).to_string())
 }

@@ -43,7 +43,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tune::tune_watch, module)?)?;
     module.add_function(wrap_pyfunction!(profile::profile, module)?)?;
     module.add_function(wrap_pyfunction!(forecast::forecast_hints, module)?)?;
+    module.add_function(wrap_pyfunction!(hints::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(hints::run_hinted, module)?)?;
+    module.add_function(wrap_pyfunction!(hints::run_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_defeat, module)?)?;

@@ -1,9 +1,10 @@
 //! Recordings of what commands read: made, shown, merged, checked.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use headstart_live::record::{record as run, Settings, Summary, BUFFER_KIB};
+use headstart_live::record::{record as run, Settings, Summary, BUFFER_KIB, WALK_MAX};
 use headstart_live::tune::Roots;
 use headstart_trace::convert;
 use headstart_trace::hints::{check, merge, Recording};
@@ -23,7 +24,7 @@ const REFRESH: Duration = Duration::from_millis(50);
 #[allow(clippy::too_many_arguments, clippy::disallowed_methods)]
 pub fn record(
     py: Python<'_>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     target: PathBuf,
     to: &str,
     cold: bool,
@@ -38,7 +39,7 @@ pub fn record(
     };
     let mut roots = Roots::of_machine();
     roots.tracing = tracing.unwrap_or(roots.tracing);
-    let settings = Settings { roots, command, cold, buffer_kib };
+    let settings = Settings { roots, command, cold, buffer_kib, walk_max: WALK_MAX, elapsed_max: None };
     outside(
         py,
         || format!("record {settings:?}"),

@@ -1,12 +1,7 @@
 """`headstart record`: what a command reads."""
 
-import contextlib
-import os
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -26,11 +21,6 @@ Buffer = Annotated[
     ),
 ]
 Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command and its arguments.")]
-
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Sent to this process they are meant for the command."""
-OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-"""The terminal sends them to the command, too."""
 
 
 def record(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
@@ -56,32 +46,11 @@ def record_trace(output_file: Target, command: Command, cold: Cold = False, buff
 
 def _record(target: Path, command: list[str], *, to: str, cold: bool, buffer: str | None) -> None:
     output.check_file(str(target))
-    with _signals_to_command() as children:
-        done = recording.record(command, target, to=to, cold=cold, buffer=buffer, on_start=children.append)
+    done = recording.record(command, target, to=to, cold=cold, buffer=buffer)
     print(plain(f"headstart: {target}: {described(done['summary'])}"), file=sys.stderr)
     for note in notes(done["summary"]):
         print(f"headstart: {note}", file=sys.stderr)
     raise typer.Exit(done["about"]["exit_status"])
-
-
-@contextlib.contextmanager
-def _signals_to_command() -> Iterator[list[int]]:
-    """Hand signals on to the process whose number is put into the list."""
-    children: list[int] = []
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        if number in FORWARDED:
-            for child in children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, number)
-
-    handled = [each for each in (*FORWARDED, *OF_TERMINAL) if signal.getsignal(each) is not signal.SIG_IGN]
-    before = [signal.signal(each, forward) for each in handled]
-    try:
-        yield children
-    finally:
-        for each, handler in zip(handled, before, strict=True):
-            signal.signal(each, handler)
 
 
 def described(summary: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ use toml::Table;
 use headstart_policy::registry::{PolicyRow, POLICIES};
 
 use super::disk::Done;
-use super::guard::{why_stop, Seen as Looked};
+use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
 use super::list::{HintList, HintedFile, PAGE_BYTES};
 use super::machine::{Machine, Setting};
 use super::report::Report;
@@ -39,6 +39,11 @@ const FLASH_CONCURRENCY: u32 = 16;
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
 
+/// Share of hinted pages in files that have changed beyond which hints no longer fit.
+const STALE_MAX: f64 = 0.1;
+
+/// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
+const FOREIGN_PER_HINTED: u64 = 2;
 /// Metadata that may be read for each prefetched page of a file that was used, beside the frames of the start: whether it is used is
 /// not seen.
 const METADATA_PER_USED: u64 = 4;
@@ -333,6 +338,24 @@ impl<Q: Queues> Conductor<Q> {
         if looked.denied > 0 {
             let bytes = looked.denied * PAGE_BYTES;
             report.notes.push(format!("{bytes} bytes of metadata are not prefetched: the device may not be read"));
+        }
+    }
+
+    /// References to pages that hints name.
+    pub fn matched(&self) -> u64 {
+        self.looked.matched
+    }
+
+    /// Why the hints do not fit what the command does, if they do not.
+    pub fn unfit(&self) -> Option<&'static str> {
+        let Looked { hinted, stale, matched, foreign, .. } = self.looked;
+        match self.stopped {
+            Some(why) if why != ALL_CACHED => Some(why),
+            _ if stale as f64 > hinted as f64 * STALE_MAX => Some("files have changed"),
+            _ if foreign > FOREIGN_PER_HINTED * hinted.max(matched) => {
+                Some("the command reads more than the hints say")
+            }
+            _ => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Few are outstanding, so that what the command itself asks for waits for few.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use headstart_types::Block;
 
-use super::list::{HintList, HintedFile, PAGE_BYTES};
+use super::list::{device_number, HintList, HintedFile, PAGE_BYTES};
 use super::pieces::{Piece, Placed};
 use super::queue::{depth, Queue, Work, PIECE_PAGES};
 use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority};
@@ -220,9 +220,17 @@ pub fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
 /// Opens a file if it is the one that was recorded, unchanged.
 #[must_use]
 pub fn open_unchanged(hinted: &HintedFile) -> Option<File> {
+    let (_, inode) = hinted.identity;
+    // Some devices act when they are opened: only the one that was recorded is.
+    let is_disk = |found: fs::Metadata| {
+        let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
+        found.file_type().is_block_device() && device_number(major, minor) == inode
+    };
+    if hinted.is_device && !fs::metadata(&hinted.path).is_ok_and(is_disk) {
+        return None;
+    }
     let file = open(&hinted.path)?;
     let found = file.metadata().ok()?;
-    let (_, inode) = hinted.identity;
     let is_same = hinted.is_device
         || (found.is_file()
             && found.ino() == inode
@@ -308,4 +316,20 @@ fn read_whole(file: &File, room: &mut [u8], offset: u64) -> usize {
         }
     }
     read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_recorded_device_is_opened() {
+        // One that is no disk, and a disk that would be another one.
+        for (path, number) in [("/dev/null", device_number(1, 3)), ("/proc/self/exe", 0), ("/dev", device_number(8, 0))]
+        {
+            let file =
+                HintedFile { path: path.into(), identity: (0, number), is_device: true, size: None, mtime_ns: None };
+            assert!(open_unchanged(&file).is_none(), "{path}");
+        }
+    }
 }

@@ -18,6 +18,9 @@ const RECENT: u64 = 64;
 /// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
 const FOREIGN_MAX: u64 = 1024;
 
+/// A reason that says nothing against the hints.
+pub const ALL_CACHED: &str = "there is nothing to prefetch: the pages are in the page cache";
+
 /// What has been seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -99,7 +102,7 @@ pub fn why_stop(
         return Some("the hints are stale: their files have changed");
     }
     if looked >= CACHED_LOOKED_MIN && seen.cached as f64 >= looked as f64 * CACHED_SHARE {
-        return Some("there is nothing to prefetch: the pages are in the page cache");
+        return Some(ALL_CACHED);
     }
     let unused = passed >= frames_min && passed > PASSED_PER_USED * used;
     if unused || (full && seen.foreign >= FOREIGN_MAX) {

@@ -9,12 +9,13 @@
 //! - `list.rs`, `recorded.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
 //! - `machine.rs`: the machine around a command that is only watched;
 //! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
-//! - `child.rs`: the command; `trace.rs`: what it references;
+//! - `trace.rs`: what the command references;
 //! - `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
-//! - `conductor.rs`: what connects them, and `run.rs`: the loop around it.
+//! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
+//! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
 
 mod budget;
-mod child;
+pub mod command;
 pub(crate) mod conductor;
 pub(crate) mod disk;
 mod guard;
@@ -29,6 +30,7 @@ pub(crate) mod queue;
 mod recorded;
 pub(crate) mod report;
 mod run;
+mod store;
 pub(crate) mod system;
 pub(crate) mod trace;
 pub(crate) mod universe;
@@ -37,8 +39,8 @@ use std::io;
 
 use headstart_types::{system_says, KeyError};
 
+pub use crate::child::Status;
 pub use budget::default_budget;
-pub use child::Status;
 pub use list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
 pub use report::Report;
 pub use run::{run, Settings};
@@ -60,6 +62,9 @@ pub enum Error {
     /// A recording of another machine.
     #[error("a recording of pages of {0} bytes; allowed: pages of {PAGE_BYTES} bytes")]
     Pages(u64),
+    /// The recording.
+    #[error("{0}")]
+    Hints(String),
     /// The end of the command cannot be waited for.
     #[error("waiting for the command: {}", system_says(source))]
     Wait {

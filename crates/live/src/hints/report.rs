@@ -63,6 +63,23 @@ impl Report {
         }
     }
 
+    /// In one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let stopped = self.stopped.as_ref().map(|why| format!("; stopped: {why}")).unwrap_or_default();
+        format!(
+            "{:.2} s, {}: {:.1} MB prefetched, {:.1} MB used ({:.1} MB late), {:.1} MB wasted, {:.1} MB were in the page cache{stopped}",
+            self.elapsed_ns as f64 / 1e9,
+            self.policy,
+            mb(self.prefetched_bytes),
+            mb(self.used_bytes),
+            mb(self.late_bytes),
+            mb(self.wasted_bytes),
+            mb(self.cached_bytes),
+        )
+    }
+
     /// As text for metrics collectors.
     #[must_use]
     pub fn to_openmetrics(&self) -> String {

@@ -1,20 +1,23 @@
 //! A command run with its hints: the command, its trace, the machine and the disks' threads, and the loop between them.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::sync::mpsc::{channel, Receiver};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::Space;
+use headstart_trace::hints::Recording;
 use headstart_types::{system_says, Block, Disk as DiskNumber, Nanos};
 use toml::Table;
 
-use super::child::{self, Started, Status};
+use super::budget::default_budget;
 use super::conductor::{disks_of, Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
 use super::list::{HintList, PAGE_BYTES};
@@ -24,8 +27,13 @@ use super::system::{begin, process_file, wait_readable, wake_file};
 use super::trace::Trace;
 use super::universe::Universe;
 use super::Error;
+use crate::child::{self, Started, Status};
 use crate::tune::Roots;
 
+/// After so long without a reference to a page of the hints, and as long as the recorded run took, the command is no longer watched.
+const IDLE: Duration = Duration::from_secs(20);
+/// How often the trace is read when nothing is prefetched any more: what is used still counts.
+const IDLE_LOOK_MS: i32 = 100;
 /// A thread reads 1 MiB and calls little.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -40,7 +48,7 @@ pub struct Settings {
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Bytes prefetched and not yet used, at most.
+    /// Bytes prefetched and not yet used, at most; 0: as [`default_budget`] has it, which the command does not wait for.
     pub budget_bytes: u64,
     /// The hints have proved right: the whole budget is there from the start.
     pub trusted: bool,
@@ -50,58 +58,110 @@ pub struct Settings {
     pub roots: Roots,
 }
 
+/// Where hints come from.
+pub(super) enum Source {
+    /// They are there.
+    List(HintList),
+    /// A recording that the user names: nothing runs where it cannot be read.
+    Given(PathBuf),
+    /// A recording of the store: the command does not wait for it.
+    Stored(PathBuf),
+}
+
+/// What has come of a run.
+pub(super) struct Finished {
+    pub status: Status,
+    pub report: Report,
+    /// Why the hints no longer fit the command, if they do not.
+    pub unfit: Option<String>,
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// It cannot be started, or a key of the policy is wrong; then nothing has been started.
-pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
-    let (disk_of_file, facts) = facts_of(&settings);
-    let trace = Trace::new(&settings.roots);
-    // Where nothing is seen there is nothing to wait for.
-    let trust = if settings.trusted || trace.is_err() {
-        Trust::Whole
-    } else if std::env::current_dir().is_ok_and(|folder| settings.list.is_of(&settings.command, &folder)) {
-        Trust::SameCommand
-    } else {
-        Trust::Earned
+pub fn run(mut settings: Settings) -> Result<(Status, Report), Error> {
+    let list = std::mem::take(&mut settings.list);
+    run_from(settings, Source::List(list)).map(|Finished { status, report, .. }| (status, report))
+}
+
+/// As [`run`], with hints from `source`.
+///
+/// # Errors
+/// As [`run`]; or the recording that is given cannot be read.
+pub(super) fn run_from(settings: Settings, source: Source) -> Result<Finished, Error> {
+    // While it is read the kernel makes the trace.
+    let given = match &source {
+        Source::Given(path) => Some((
+            path.clone(),
+            thread::spawn({
+                let path = path.clone();
+                move || read(&path)
+            }),
+        )),
+        _ => None,
     };
-    let Settings { row, keys, budget_bytes, .. } = settings.clone();
-    let plan = Plan { row, keys, budget_bytes, trust };
-    let setting = plan.setting(&settings.list, facts.len(), facts.iter().any(|disk| disk.arm))?;
-    // Of no pages: a wrong key is found before the command is started, and the command does not wait for its pages to be numbered.
-    Machine::try_new(setting.clone(), Universe::new(&HintList::default(), Vec::new()))?;
+    let mut trace = Trace::new(&settings.roots);
+    // A wrong key is found before the command is started.
+    check(&settings)?;
+    let given = match given {
+        Some((path, reading)) => {
+            let fault = || Err(format!("{}: cannot be read; allowed: a recording", path.display()));
+            Some(reading.join().unwrap_or_else(|_| fault()).map_err(Error::Hints)?)
+        }
+        None => None,
+    };
     let started = begin();
-    let followed = trace.as_ref().ok().and_then(Trace::followed);
-    let child = child::start(&settings.command, followed).map_err(|source| Error::Start {
+    let switches = trace.as_mut().ok().and_then(|trace| trace.switches.take());
+    let mut child = child::start(&settings.command, switches).map_err(|source| Error::Start {
         program: settings.command.first().cloned().unwrap_or_default().to_string_lossy().into_owned(),
         source,
     })?;
-    let universe = Universe::new(&settings.list, disk_of_file);
-    let mut report = Report::new(settings.row.name);
-    report.observed = trace.is_ok();
-    report.budget_bytes = settings.budget_bytes;
-    report.hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
-    if universe.left_out > 0 {
-        report.notes.push(format!("{} pages of the hints are beyond what is prefetched", universe.left_out));
-    }
-    let trace = match trace {
-        Ok(trace) => Some(trace),
+    let mut unfit = None;
+    let list = match (given, source) {
+        (Some(list), _) | (None, Source::List(list)) => list,
+        (None, Source::Given(path) | Source::Stored(path)) => read(&path).unwrap_or_else(|problem| {
+            unfit = Some(problem);
+            HintList::default()
+        }),
+    };
+    let finished = match Host::new(settings, list, trace, started) {
+        Ok(host) => host.run(child)?,
+        // The command is not left alone for that.
         Err(problem) => {
-            let what = "the command's reads are not seen, prefetching is by the hints alone";
-            report.notes.push(format!("{what}: {}", system_says(&problem)));
-            None
+            let _ = child.wait();
+            return Err(problem);
         }
     };
-    let machine = Machine::try_new(setting, universe)?;
-    let list = Arc::new(settings.list);
-    let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
-    let conductor = Conductor::new(machine, Disks(disks), settings.budget_bytes, trust);
-    Host { conductor, trace, report, started }.run(child)
+    Ok(Finished { unfit: unfit.or(finished.unfit), ..finished })
+}
+
+/// Refuses what is wrong in `settings` whatever the hints are.
+///
+/// # Errors
+/// The policy or one of its keys.
+pub(super) fn check(settings: &Settings) -> Result<(), Error> {
+    let nothing = HintList::default();
+    let setting = plan(settings, Trust::Whole).setting(&nothing, 1, settings.arm.unwrap_or(false))?;
+    Machine::try_new(setting, Universe::new(&nothing, Vec::new()))?;
+    Ok(())
+}
+
+/// The hints of a recording.
+fn read(path: &Path) -> Result<HintList, String> {
+    let recording = Recording::read(path).map_err(|problem| problem.to_string())?;
+    HintList::try_from(&recording).map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+/// How it is to be prefetched.
+fn plan(settings: &Settings, trust: Trust) -> Plan {
+    let Settings { row, keys, budget_bytes, .. } = settings;
+    Plan { row, keys: keys.clone(), budget_bytes: *budget_bytes, trust }
 }
 
 /// By file its disk, and what is known of each.
-fn facts_of(settings: &Settings) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
-    let (of_file, numbers) = disks_of(&settings.list.files);
+fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
+    let (of_file, numbers) = disks_of(&list.files);
     let facts = numbers.iter().map(|number| {
         let found = DiskFacts::of(&settings.roots.sys, number >> 20, number & 0xf_ffff);
         DiskFacts { arm: settings.arm.unwrap_or(found.arm), ..found }
@@ -109,86 +169,156 @@ fn facts_of(settings: &Settings) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
     (of_file, facts.collect())
 }
 
-/// The disks with their threads.
-struct Disks(Vec<Arc<Disk>>);
+/// The disks with their threads, which begin with the first order: many commands end before.
+struct Disks {
+    disks: Vec<Arc<Disk>>,
+    done: Sender<Done>,
+    wake: Arc<File>,
+    begun: bool,
+}
+
+impl Disks {
+    /// The threads end by themselves when the disks are stopped, or with this process. Fewer are enough where there is no room for more.
+    fn begin(&mut self) {
+        for disk in &self.disks {
+            for _ in 0..disk.depth() {
+                let (disk, done, wake) = (disk.clone(), self.done.clone(), self.wake.clone());
+                let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+                    disk.serve(&done, &|| {
+                        let _ = (&*wake).write_all(&1u64.to_ne_bytes());
+                    });
+                });
+            }
+        }
+    }
+}
 
 impl Queues for Disks {
     fn disks(&self) -> usize {
-        self.0.len()
+        self.disks.len()
     }
 
     fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
-        self.0[disk].order(blocks);
+        if !std::mem::replace(&mut self.begun, true) {
+            self.begin();
+        }
+        self.disks[disk].order(blocks);
     }
 
     fn cancel(&mut self, disk: usize, block: Block) -> bool {
-        self.0[disk].cancel(block)
+        self.disks[disk].cancel(block)
     }
 
     fn allow_holes(&mut self, pages: u64) {
-        self.0.iter().for_each(|disk| disk.allow_holes(pages));
+        self.disks.iter().for_each(|disk| disk.allow_holes(pages));
     }
 
     fn pause(&mut self, paused: bool) {
-        self.0.iter().for_each(|disk| disk.pause(paused));
+        self.disks.iter().for_each(|disk| disk.pause(paused));
     }
 
     fn stop(&mut self) {
-        self.0.iter().for_each(|disk| disk.stop());
+        self.disks.iter().for_each(|disk| disk.stop());
     }
 }
 
 /// What the loop works with.
 struct Host {
     conductor: Conductor<Disks>,
+    done: Receiver<Done>,
     trace: Option<Trace>,
     report: Report,
     started: Instant,
+    /// How long the recorded run took.
+    recorded: Duration,
+    /// References to pages of the hints, and when the last one was seen, since the start.
+    matched: u64,
+    matched_last: Duration,
 }
 
 impl Host {
-    fn run(mut self, mut child: Started) -> Result<(Status, Report), Error> {
-        let threads = self.start_threads();
+    /// Around a command that has been started.
+    fn new(mut settings: Settings, list: HintList, trace: io::Result<Trace>, started: Instant) -> Result<Self, Error> {
+        if settings.budget_bytes == 0 {
+            settings.budget_bytes = default_budget(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
+        }
+        let settings = &settings;
+        let (disk_of_file, facts) = facts_of(settings, &list);
+        // Where nothing is seen there is nothing to wait for.
+        let trust = if settings.trusted || trace.is_err() {
+            Trust::Whole
+        } else if env::current_dir().is_ok_and(|folder| list.is_of(&settings.command, &folder)) {
+            Trust::SameCommand
+        } else {
+            Trust::Earned
+        };
+        let universe = Universe::new(&list, disk_of_file);
+        let mut report = Report::new(settings.row.name);
+        report.observed = trace.is_ok();
+        report.budget_bytes = settings.budget_bytes;
+        report.hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
+        if universe.left_out > 0 {
+            report.notes.push(format!("{} pages of the hints are beyond what is prefetched", universe.left_out));
+        }
+        if let Err(problem) = &trace {
+            let what = "the command's reads are not seen, prefetching is by the hints alone";
+            report.notes.push(format!("{what}: {}", system_says(problem)));
+        }
+        let setting = plan(settings, trust).setting(&list, facts.len(), facts.iter().any(|disk| disk.arm))?;
+        let machine = Machine::try_new(setting, universe)?;
+        let recorded = Duration::from_nanos(list.elapsed_ns);
+        let list = Arc::new(list);
+        let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
+        let (sender, done) = channel();
+        let wake = Arc::new(File::from(wake_file().map_err(|source| Error::Wait { source })?));
+        let disks = Disks { disks, done: sender, wake, begun: false };
+        let conductor = Conductor::new(machine, disks, settings.budget_bytes, trust);
+        Ok(Self {
+            conductor,
+            done,
+            trace: trace.ok(),
+            report,
+            started,
+            recorded,
+            matched: 0,
+            matched_last: Duration::ZERO,
+        })
+    }
+
+    fn run(mut self, mut child: Started) -> Result<Finished, Error> {
         let ended = process_file(child.id());
-        if let (Ok((done, wake)), Ok(ended)) = (threads, ended) {
-            self.follow(&done, &wake, ended.as_raw_fd());
+        // Without hints there is nothing to watch for.
+        if let Some(ended) = ended.ok().filter(|_| self.report.hinted_bytes > 0) {
+            self.follow(ended.as_raw_fd());
         }
         self.conductor.queues.stop();
         let status = child.wait().map_err(|source| Error::Wait { source })?;
         self.report.elapsed_ns = self.started.elapsed().as_nanos() as u64;
-        Ok((status, self.finish()))
-    }
-
-    /// The threads of the disks; they end by themselves when the disks are stopped, or with this process.
-    fn start_threads(&self) -> std::io::Result<(Receiver<Done>, Arc<File>)> {
-        let (sender, receiver) = channel();
-        let wake = Arc::new(File::from(wake_file()?));
-        for disk in &self.conductor.queues.0 {
-            for _ in 0..disk.depth() {
-                let (disk, sender, wake) = (disk.clone(), sender.clone(), wake.clone());
-                thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-                    disk.serve(&sender, &|| {
-                        let _ = (&*wake).write_all(&1u64.to_ne_bytes());
-                    });
-                })?;
-            }
+        self.conductor.fill(&mut self.report);
+        let unfit = self.conductor.unfit().filter(|_| self.report.observed).map(str::to_owned);
+        if let Some(trace) = self.trace {
+            trace.leave();
         }
-        Ok((receiver, wake))
+        Ok(Finished { status, report: self.report, unfit })
     }
 
     /// Until the command ends.
-    fn follow(&mut self, done: &Receiver<Done>, wake: &File, ended: i32) {
+    fn follow(&mut self, ended: i32) {
+        let wake = self.conductor.queues.wake.clone();
         self.conductor.turn(self.now());
         loop {
             let going = self.conductor.stopped.is_none();
-            let timeout =
-                if going && self.trace.is_some() && !self.conductor.machine.is_over() { LOOK_EVERY_MS } else { -1 };
+            let timeout = match (going && !self.conductor.machine.is_over(), &self.trace) {
+                (_, None) => -1,
+                (true, Some(_)) => LOOK_EVERY_MS,
+                (false, Some(_)) => IDLE_LOOK_MS,
+            };
             let ready = wait_readable(&[Some(ended), going.then_some(wake.as_raw_fd())], timeout);
             if ready[1] {
                 // The number does not matter.
                 let _ = (&*wake).read(&mut [0; 8]);
             }
-            done.try_iter().for_each(|said| self.conductor.heard(said));
+            self.done.try_iter().for_each(|said| self.conductor.heard(said));
             self.observe();
             if ready[0] {
                 return;
@@ -196,7 +326,24 @@ impl Host {
             if going {
                 self.conductor.act(self.now());
             }
+            if self.is_idle() {
+                // A command that goes on for days is not watched for days.
+                self.trace.take().into_iter().for_each(Trace::leave);
+                self.conductor.queues.stop();
+                wait_readable(&[Some(ended)], -1);
+                return;
+            }
         }
+    }
+
+    /// Whether nothing more is to be expected: the command has not referenced a page of the hints for long.
+    fn is_idle(&mut self) -> bool {
+        let now = self.started.elapsed();
+        let matched = self.conductor.matched();
+        if matched > std::mem::replace(&mut self.matched, matched) {
+            self.matched_last = now;
+        }
+        now - self.matched_last > IDLE.max(self.recorded)
     }
 
     fn now(&self) -> Nanos {
@@ -214,10 +361,5 @@ impl Host {
                 self.report.notes.push(format!("the command's reads are no longer seen: {}", system_says(&error)))
             }
         }
-    }
-
-    fn finish(mut self) -> Report {
-        self.conductor.fill(&mut self.report);
-        self.report
     }
 }

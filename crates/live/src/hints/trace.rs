@@ -8,19 +8,16 @@
 //!
 //! References to metadata, the pages of a block device, are not traced: `block_touch_buffer` shows the repeated ones only.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
 
 use super::list::{device_number, PAGE_BYTES};
-use crate::tune::{sweep, Process, Roots};
+use crate::child::Switches;
+use crate::tracefs::{next_name, open_pipe, Tracefs};
+use crate::tune::Roots;
 
 /// The events.
 const EVENTS: [&str; 3] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages"];
-/// For each processor: some 30,000 events that have not been read.
-const BUFFER_KB: &str = "2048";
 /// Read at a time.
 const PIECE: usize = 256 << 10;
 
@@ -35,16 +32,17 @@ pub struct Seen {
     pub last: u64,
 }
 
-/// The instance. Dropping it removes it; the next command that traces removes that of a killed process.
+/// The instance. Its buffers, 1.4 MB for each processor, hold some 20,000 events that have not been read; another size costs 10 ms.
+/// Dropping it removes it; the next command that traces removes that of a killed process.
 #[derive(Debug)]
 pub struct Trace {
-    folder: PathBuf,
-    pipe: Option<File>,
-    /// Writing a process's number here follows it, and 1 there begins. Open already, for the child to write.
-    followed: Option<(File, File)>,
+    pipe: File,
+    /// For the command to start with.
+    pub switches: Option<Switches>,
     room: Vec<u8>,
     /// The beginning of a line whose end has not come.
     rest: Vec<u8>,
+    tracefs: Tracefs,
 }
 
 impl Trace {
@@ -63,36 +61,20 @@ impl Trace {
                 return Err(missing(event));
             }
         }
-        sweep(roots);
-        let own = Process::own(roots);
-        let folder = roots.tracing.join("instances").join(format!("headstart-{}-{}-run", own.pid, own.start_ticks));
-        fs::create_dir(&folder)?;
-        let mut trace = Self { folder, pipe: None, followed: None, room: vec![0; PIECE], rest: Vec::new() };
-        trace.start()?;
-        Ok(trace)
+        let tracefs = Tracefs::create(roots, &next_name(roots, "run"))?;
+        let _ = tracefs.set("options/context-info", "0");
+        let pipe = open_pipe(&tracefs.folder().join("trace_pipe"))?;
+        let switches = Some(tracefs.follow()?);
+        EVENTS.iter().try_for_each(|event| tracefs.set(&format!("events/{event}/enable"), "1"))?;
+        Ok(Self { pipe, switches, room: vec![0; PIECE], rest: Vec::new(), tracefs })
     }
 
-    fn start(&mut self) -> io::Result<()> {
-        self.set("buffer_size_kb", BUFFER_KB)?;
-        self.set("options/event-fork", "1")?;
-        let _ = self.set("options/context-info", "0");
-        let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.folder.join("trace_pipe"))?;
-        self.pipe = Some(pipe);
-        // Of an empty list the kernel follows everybody.
-        self.set("tracing_on", "0")?;
-        let to_write = |name: &str| OpenOptions::new().write(true).open(self.folder.join(name));
-        self.followed = Some((to_write("set_event_pid")?, to_write("tracing_on")?));
-        EVENTS.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
-    }
-
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
-        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
-    }
-
-    /// The files into which a process writes its number to be followed, and 1 to begin.
-    #[must_use]
-    pub fn followed(&self) -> Option<(RawFd, RawFd)> {
-        self.followed.as_ref().map(|(followed, on)| (followed.as_raw_fd(), on.as_raw_fd()))
+    /// Removes it without waiting until the kernel has.
+    pub fn leave(self) {
+        let Self { pipe, switches, tracefs, .. } = self;
+        // While they are open it cannot be removed.
+        drop((pipe, switches));
+        tracefs.leave();
     }
 
     /// Gives `each` what has come since the last time, without waiting.
@@ -100,9 +82,8 @@ impl Trace {
     /// # Errors
     /// As the system says.
     pub fn take(&mut self, each: &mut dyn FnMut(Seen)) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
         loop {
-            match pipe.read(&mut self.room) {
+            match self.pipe.read(&mut self.room) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => lines(&mut self.rest, &self.room[..bytes], each),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -110,15 +91,6 @@ impl Trace {
                 Err(error) => return Err(error),
             }
         }
-    }
-}
-
-impl Drop for Trace {
-    fn drop(&mut self) {
-        // While they are open it cannot be removed.
-        self.pipe = None;
-        self.followed = None;
-        let _ = fs::remove_dir(&self.folder);
     }
 }
 

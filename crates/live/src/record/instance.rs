@@ -1,15 +1,15 @@
 //! A private kernel trace of one command: an instance of tracefs that follows its processes and holds what they read.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use headstart_types::system_says;
 
 use super::ring::{Field, Pages};
-use crate::tune::{own_name, sweep, Roots};
+use crate::child::Switches;
+use crate::tracefs::{next_name, open_pipe, Tracefs};
+use crate::tune::Roots;
 use crate::PathError;
 
 /// The events of the page cache; since Linux 6.12 all of them.
@@ -18,8 +18,6 @@ const READS: [&str; 4] =
 const SWITCH: &str = "sched_switch";
 /// The bit of a task's state that says that only a wake-up ends its sleep.
 const UNINTERRUPTIBLE: u64 = 2;
-/// Instances of this process so far: each has a name of its own.
-static COUNT: AtomicU32 = AtomicU32::new(0);
 /// What is needed, for errors.
 const ALLOWED: &str = "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs ";
 
@@ -124,12 +122,14 @@ fn header_page(events: &Path) -> String {
 /// The instance. Dropping it removes it; a later command removes that of a killed process.
 #[derive(Debug)]
 pub(super) struct Instance {
-    folder: PathBuf,
     formats: Formats,
     pages: Pages,
     /// One of each processor.
     pipes: Vec<File>,
     page: Vec<u8>,
+    /// For the command to start with.
+    pub switches: Option<Switches>,
+    tracefs: Tracefs,
 }
 
 impl Instance {
@@ -152,47 +152,35 @@ impl Instance {
         let formats = Formats::read(&events).ok_or_else(|| problem("there are no tracepoints of the page cache"))?;
         let pages =
             Pages::parse(&header_page(&events)).ok_or_else(|| problem("events/header_page cannot be understood"))?;
-        sweep(roots);
-        let folder = instances.join(own_name(roots, &format!("record.{}", COUNT.fetch_add(1, Ordering::Relaxed))));
-        let refused = |source: io::Error| PathError::new(&folder, system_says(&source), &*allowed);
-        fs::create_dir(&folder).map_err(refused)?;
+        let name = next_name(roots, "record");
+        let refused =
+            |source: io::Error| PathError::new(&Tracefs::folder_of(roots, &name), system_says(&source), &*allowed);
+        let tracefs = Tracefs::create(roots, &name).map_err(refused)?;
         // From here on it goes with this.
         let page = vec![0; pages.bytes];
-        let mut instance = Self { folder: folder.clone(), formats, pages, pipes: Vec::new(), page };
+        let mut instance = Self { formats, pages, pipes: Vec::new(), page, switches: None, tracefs };
         instance.start(buffer_kib).map_err(refused)?;
         Ok(instance)
     }
 
     fn start(&mut self, buffer_kib: u64) -> io::Result<()> {
-        self.set("buffer_size_kb", &buffer_kib.to_string())?;
-        self.set("trace_clock", "mono")?;
+        self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
+        self.tracefs.set("trace_clock", "mono")?;
         // What has happened first is kept: the start of a command says more than its end.
-        self.set("options/overwrite", "0")?;
-        self.set("options/event-fork", "1")?;
-        // Until the command has written its own number, nothing is followed.
-        self.set("tracing_on", "0")?;
-        let mut cpus: Vec<PathBuf> = fs::read_dir(self.folder.join("per_cpu"))?
+        self.tracefs.set("options/overwrite", "0")?;
+        self.switches = Some(self.tracefs.follow()?);
+        let mut cpus: Vec<PathBuf> = fs::read_dir(self.tracefs.folder().join("per_cpu"))?
             .map(|cpu| cpu.map(|cpu| cpu.path()))
             .collect::<Result<_, _>>()?;
         cpus.sort();
         for cpu in cpus {
             let pipe = cpu.join("trace_pipe_raw");
-            self.pipes.push(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe)?);
+            self.pipes.push(open_pipe(&pipe)?);
         }
         for event in READS {
-            self.set(&format!("events/filemap/{event}/enable"), "1")?;
+            self.tracefs.set(&format!("events/filemap/{event}/enable"), "1")?;
         }
-        self.set(&format!("events/sched/{SWITCH}/enable"), "1")
-    }
-
-    /// Where a process writes its number to be followed, and then 1 to begin.
-    pub fn switches(&self) -> io::Result<[File; 2]> {
-        let open = |file| OpenOptions::new().write(true).open(self.folder.join(file));
-        Ok([open("set_event_pid")?, open("tracing_on")?])
-    }
-
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
-        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
+        self.tracefs.set(&format!("events/sched/{SWITCH}/enable"), "1")
     }
 
     /// Gives `each` what has happened since the last time, one processor after another.
@@ -219,15 +207,7 @@ impl Instance {
             let names = ["overrun:", "commit overrun:", "dropped events:"];
             text.lines().flat_map(|line| names.iter().filter_map(move |name| value(line, name))).sum()
         };
-        let cpus = fs::read_dir(self.folder.join("per_cpu")).into_iter().flatten().flatten();
+        let cpus = fs::read_dir(self.tracefs.folder().join("per_cpu")).into_iter().flatten().flatten();
         cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok()).map(count).sum()
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        // While they are open it cannot be removed.
-        self.pipes.clear();
-        let _ = fs::remove_dir(&self.folder);
     }
 }

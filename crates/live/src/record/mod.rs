@@ -4,14 +4,13 @@
 //! limited to the command's processes, which `fork` adds to. Nothing of the command is changed; it is not stopped at any
 //! system call. This process reads the kernel's buffers every few milliseconds, in their binary form.
 //!
-//! - `child.rs`: the command, followed from its first instruction; `instance.rs`: the kernel's trace; `ring.rs`: its pages;
+//! - `instance.rs`: the kernel's trace; `ring.rs`: its pages;
 //! - `fold.rs`: from events to reads, hits and waits; `intervals.rs`: ranges of pages;
 //! - `places.rs`: from inodes to files.
 //!
 //! Not seen: pages that threads of the kernel read on behalf of the command (io_uring's workers and pollers), and accesses to
 //! mapped pages that need no fault.
 
-mod child;
 mod fold;
 mod instance;
 mod intervals;
@@ -19,11 +18,10 @@ mod places;
 mod ring;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::process::Child;
-use std::sync::mpsc;
-use std::thread;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use headstart_trace::hints::{About, FileKind, Read, RecordedFile, RecordedProcess, Recording, READS_MAX};
@@ -35,15 +33,20 @@ use fold::{Event, Fold, What};
 use instance::{Inode, Instance, Raw, RawEvent};
 use places::{refresh_all, Place, Places};
 
+use crate::child::{self, Started, Status};
+use crate::hints::system::{process_file, wait_readable};
 use crate::tune::Roots;
 use crate::PathError;
 
 /// The kernel's buffer for each processor: a command that reads cached pages as fast as it can fills it in a tenth of a second.
 pub const BUFFER_KIB: u64 = 4096;
 /// How often buffers are read.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MS: i32 = 10;
 /// Where the kernel is told to drop what it caches.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// How long file systems are walked for files without a path. A guess at what a user waits for: some million files.
+pub const WALK_MAX: Duration = Duration::from_secs(30);
 
 /// What to record, and how.
 #[derive(Debug, Clone)]
@@ -51,11 +54,15 @@ pub struct Settings {
     /// Where the kernel's file systems are.
     pub roots: Roots,
     /// The program and its arguments; at least the program.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Whether to drop the page cache, and the caches of names and inodes, before.
     pub cold: bool,
     /// The kernel's buffer for each processor; [`BUFFER_KIB`] unless it is too small.
     pub buffer_kib: u64,
+    /// How long file systems are walked for files that the kernel does not name; [`WALK_MAX`] unless someone waits.
+    pub walk_max: Duration,
+    /// The recording ends after so long, or with the command.
+    pub elapsed_max: Option<Duration>,
 }
 
 /// Why nothing was recorded.
@@ -65,9 +72,24 @@ pub enum Error {
     /// A key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A file, or the command.
+    /// A file.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// The command.
+    #[error("{program}: {}; allowed: a command that can be started", why_not_started(source))]
+    Start {
+        /// As it was named.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+fn why_not_started(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such program".to_owned(),
+        _ => system_says(error),
+    }
 }
 
 /// What a recording holds, in numbers.
@@ -93,7 +115,35 @@ pub struct Summary {
     pub lost_events: u64,
 }
 
-/// Runs the command and records it. `started` is told the number of its process; `between` is called every few
+/// A command that was recorded, and that may still run.
+pub struct Recorded {
+    /// What it has read.
+    pub recording: Recording,
+    /// Why the recording ended before its time.
+    pub failed: Option<PathError>,
+    child: Started,
+    status: Option<Status>,
+    origin_ns: u64,
+}
+
+impl Recorded {
+    /// Waits for the end of the command.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn wait(&mut self) -> io::Result<Status> {
+        self.status.map_or_else(|| self.child.wait(), Ok)
+    }
+
+    /// From the start of the command to its end, or to now.
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        let now = || now_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin_ns);
+        self.status.map_or_else(now, |_| self.recording.about.elapsed_ns)
+    }
+}
+
+/// Runs the command and records it until it ends. `started` is told the number of its process; `between` is called every few
 /// milliseconds, and ends the recording, not the command, by returning false.
 ///
 /// # Errors
@@ -101,37 +151,57 @@ pub struct Summary {
 pub fn record(
     settings: &Settings,
     started: impl FnOnce(u32),
-    mut between: impl FnMut() -> bool,
+    between: impl FnMut() -> bool,
 ) -> Result<Recording, Error> {
-    if settings.command.is_empty() {
-        return Err(KeyError::new("command", "is missing", "a command behind --").into());
-    }
-    let instance = Instance::new(&settings.roots, settings.buffer_kib)?;
+    let mut recorded = begin(settings, started, between)?;
+    let status = recorded.wait().map_err(|error| failed(settings, &error))?;
+    recorded.recording.about.exit_status = status.shell_code();
+    recorded.failed.map_or(Ok(recorded.recording), |problem| Err(problem.into()))
+}
+
+fn failed(settings: &Settings, error: &io::Error) -> PathError {
+    PathError::new(&settings.roots.tracing, system_says(error), "a tracefs that stays")
+}
+
+/// As [`record`], but returns when the recording ends, which may be before the command does: its exit status is then 0 in the recording.
+///
+/// # Errors
+/// As [`record`].
+pub fn begin(
+    settings: &Settings,
+    started: impl FnOnce(u32),
+    mut between: impl FnMut() -> bool,
+) -> Result<Recorded, Error> {
+    let program = settings.command.first().ok_or(KeyError::new("command", "is missing", "a command behind --"))?;
+    let mut instance = Instance::new(&settings.roots, settings.buffer_kib)?;
     if settings.cold {
         drop_caches()?;
     }
-    let failed =
-        |error: io::Error| PathError::new(&settings.roots.tracing, system_says(&error), "a tracefs that stays");
-    let switches = instance.switches().map_err(failed)?;
     let mut recorder = Recorder::new(settings.cold);
     let recorded_at_s = now_ns(ClockId::CLOCK_REALTIME) / 1_000_000_000;
-    recorder.origin_ns = now_ns(ClockId::CLOCK_MONOTONIC);
-    let child = child::start(&settings.command, switches)?;
+    let origin_ns = now_ns(ClockId::CLOCK_MONOTONIC);
+    recorder.origin_ns = origin_ns;
+    let not_started = |source| Error::Start { program: program.to_string_lossy().into_owned(), source };
+    let mut child = child::start(&settings.command, instance.switches.take()).map_err(not_started)?;
     started(child.id());
-    let (exit_status, elapsed_ns, lost_events) = recorder.follow(child, instance, &mut between).map_err(failed)?;
+    let ended = recorder.follow(&child, &mut instance, settings.elapsed_max, &mut between);
+    let elapsed_ns = now_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(origin_ns);
+    let status = if matches!(ended, Ok(true)) { child.wait().ok() } else { None };
     let about = About {
-        command: settings.command.clone(),
+        command: settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         folder: std::env::current_dir().unwrap_or_default().display().to_string(),
         recorded_at_s,
         elapsed_ns,
-        exit_status,
+        exit_status: status.map_or(0, Status::shell_code),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
         page_bytes: recorder.page_bytes,
         cold: settings.cold,
-        lost_events,
+        lost_events: instance.lost(),
         recordings: 1,
     };
-    Ok(recorder.finish(about))
+    drop(instance);
+    let recording = recorder.finish(about, settings.walk_max);
+    Ok(Recorded { recording, failed: ended.err().map(|error| failed(settings, &error)), child, status, origin_ns })
 }
 
 fn drop_caches() -> Result<(), PathError> {
@@ -181,28 +251,23 @@ impl Recorder {
         }
     }
 
-    /// Until the command has ended: its exit status, how long it took, and how many events were lost.
+    /// Until the command has ended, or the recording is long enough. Whether it has ended.
     fn follow(
         &mut self,
-        mut child: Child,
-        mut instance: Instance,
+        child: &Started,
+        instance: &mut Instance,
+        elapsed_max: Option<Duration>,
         between: &mut impl FnMut() -> bool,
-    ) -> io::Result<(i32, u64, u64)> {
-        let (send, ends) = mpsc::channel();
-        // A thread waits for the command: its end is known when it comes.
-        thread::spawn(move || send.send(child.wait()));
-        let mut recording = true;
+    ) -> io::Result<bool> {
+        let ends = process_file(child.id())?;
         loop {
-            let ended = ends.recv_timeout(PAUSE).ok().transpose()?;
+            let ended = wait_readable(&[Some(ends.as_raw_fd())], PAUSE_MS)[0];
             let now_ns = now_ns(ClockId::CLOCK_MONOTONIC);
-            if recording {
-                self.look(&mut instance, now_ns)?;
-                recording = between() && (self.fold.len() as u64) < READS_MAX / 2;
-            } else {
-                between();
-            }
-            if let Some(ended) = ended {
-                return Ok((child::status(ended), now_ns.saturating_sub(self.origin_ns), instance.lost()));
+            self.look(instance, now_ns)?;
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.origin_ns));
+            let is_long = elapsed_max.is_some_and(|most| elapsed >= most) || self.fold.len() as u64 >= READS_MAX / 2;
+            if !between() || ended || is_long {
+                return Ok(ended);
             }
         }
     }
@@ -276,8 +341,8 @@ impl Recorder {
         }
     }
 
-    fn finish(mut self, about: About) -> Recording {
-        self.places.walk(&mut self.files);
+    fn finish(mut self, about: About, walk_max: Duration) -> Recording {
+        self.places.walk(&mut self.files, walk_max);
         refresh_all(&mut self.files);
         let mut reads = self.fold.finish();
         let page_bytes = self.page_bytes;

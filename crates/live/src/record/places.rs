@@ -19,8 +19,6 @@ use headstart_trace::hints::{FileKind, RecordedFile};
 
 use super::instance::Inode;
 
-/// How long file systems are walked. A guess at what a user waits for: some million files.
-const WALK_MAX: Duration = Duration::from_secs(30);
 /// File systems that hold their files in memory, or make them up.
 const IN_MEMORY: [&str; 7] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc", "sysfs", "tracefs"];
 
@@ -126,9 +124,9 @@ impl Places {
         }
     }
 
-    /// Walks the file systems of files without a path, for a while.
+    /// Walks the file systems of files without a path, for so long.
     #[allow(clippy::disallowed_methods)] // A limit on work that decides nothing.
-    pub fn walk(&self, files: &mut [RecordedFile]) {
+    pub fn walk(&self, files: &mut [RecordedFile], at_most: Duration) {
         let begun = Instant::now();
         let mut wanted = wanted(files);
         let devices: BTreeSet<u32> = wanted.keys().map(|(device, _)| *device).collect();
@@ -136,7 +134,7 @@ impl Places {
             let Some(mount) = self.mounts.get(&device) else { continue };
             let mut folders = vec![mount.path.clone()];
             while let Some(folder) = folders.pop() {
-                if begun.elapsed() > WALK_MAX || !wanted.keys().any(|(of, _)| *of == device) {
+                if begun.elapsed() > at_most || !wanted.keys().any(|(of, _)| *of == device) {
                     break;
                 }
                 for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {

@@ -1,20 +1,17 @@
 //! A private kernel trace: an instance of tracefs, which holds our events only.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
 
 use headstart_types::system_says;
 
 use super::depth::page_bytes;
 use super::events::{beginnings, EVENT, FAULT, FILLED, MAPPED};
-use super::{Error, Number, Process, Roots};
+use super::{Error, Number, Roots};
+use crate::tracefs::{open_pipe, own_name, Tracefs};
 
 /// Of the events that have not been read: for each processor. Some 4,000 of them.
 const BUFFER_KB: &str = "256";
-/// Ours begin so; the process that it belongs to follows.
-const PREFIX: &str = "headstart-";
 /// Read at a time; and at most at once, so that a flood does not keep us from all else.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 64;
@@ -39,11 +36,11 @@ pub trait Source {
 /// The instance. Dropping it removes it; the next command that writes removes that of a killed process.
 #[derive(Debug)]
 pub struct Instance {
-    folder: PathBuf,
     /// The files that turn events on and off.
     switches: Vec<String>,
     pipe: Option<File>,
     piece: Vec<u8>,
+    tracefs: Tracefs,
 }
 
 impl Instance {
@@ -67,9 +64,8 @@ impl Instance {
         if !root.join("events/block").join(EVENT).is_dir() {
             return Err(missing("there are no block tracepoints"));
         }
-        sweep(roots);
         let filter = format!("dev == {}", packed(number));
-        Self::with(instances.join(name(Process::own(roots), number)), &[("block", EVENT, filter)])
+        Self::with(roots, &name(roots, number), &[("block", EVENT, filter)])
     }
 
     /// Faults of files on the file systems of these devices, from now on: the device of that number and its partitions. An
@@ -86,37 +82,31 @@ impl Instance {
         let any: Vec<String> = devices.iter().map(|device| format!("s_dev == {}", packed(*device))).collect();
         let any = format!("({})", any.join(" || "));
         let filled = format!("{any}{}", beginnings(page_bytes()));
-        let own = name(Process::own(roots), number);
         let events = [("filemap", FAULT, any.clone()), ("filemap", MAPPED, any), ("filemap", FILLED, filled)];
-        Self::with(roots.tracing.join("instances").join(format!("{own}-faults")), &events)
+        Self::with(roots, &format!("{}-faults", name(roots, number)), &events)
     }
 
-    fn with(folder: PathBuf, events: &[(&str, &str, String)]) -> Result<Self, Error> {
+    fn with(roots: &Roots, name: &str, events: &[(&str, &str, String)]) -> Result<Self, Error> {
+        let folder = Tracefs::folder_of(roots, name);
         let allowed = "root, and an instance of tracefs that can be made";
         let problem = |source: io::Error| Error::path(&folder, system_says(&source), allowed);
-        fs::create_dir(&folder).map_err(problem)?;
-        // From here on it goes with this.
-        let mut instance = Self { folder: folder.clone(), switches: Vec::new(), pipe: None, piece: vec![0; PIECE] };
+        let tracefs = Tracefs::create(roots, name).map_err(problem)?;
+        let mut instance = Self { switches: Vec::new(), pipe: None, piece: vec![0; PIECE], tracefs };
         instance.start(events).map_err(problem)?;
         Ok(instance)
     }
 
     fn start(&mut self, events: &[(&str, &str, String)]) -> io::Result<()> {
-        self.set("buffer_size_kb", BUFFER_KB)?;
+        self.tracefs.set("buffer_size_kb", BUFFER_KB)?;
         // Less to print and to read; and one clock for all processors. Without them it works as well, but slower.
-        let _ = self.set("options/context-info", "0");
-        let _ = self.set("trace_clock", "mono");
+        let _ = self.tracefs.set("options/context-info", "0");
+        let _ = self.tracefs.set("trace_clock", "mono");
         for (system, event, filter) in events {
-            self.set(&format!("events/{system}/{event}/filter"), filter)?;
+            self.tracefs.set(&format!("events/{system}/{event}/filter"), filter)?;
             self.switches.push(format!("events/{system}/{event}/enable"));
         }
-        let pipe = self.folder.join("trace_pipe");
-        self.pipe = Some(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe)?);
+        self.pipe = Some(open_pipe(&self.tracefs.folder().join("trace_pipe"))?);
         self.set_tracing(true)
-    }
-
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
-        OpenOptions::new().write(true).open(self.folder.join(file))?.write_all(value.as_bytes())
     }
 }
 
@@ -136,24 +126,7 @@ impl Source for Instance {
     }
 
     fn set_tracing(&mut self, on: bool) -> io::Result<()> {
-        self.switches.iter().try_for_each(|switch| self.set(switch, if on { "1" } else { "0" }))
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        // While it is open it cannot be removed.
-        self.pipe = None;
-        let _ = fs::remove_dir(&self.folder);
-    }
-}
-
-/// Removes the instances of processes that have ended. The kernel refuses to remove one in use.
-pub(crate) fn sweep(roots: &Roots) {
-    for entry in fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten() {
-        if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {
-            let _ = fs::remove_dir(entry.path());
-        }
+        self.switches.iter().try_for_each(|switch| self.tracefs.set(switch, if on { "1" } else { "0" }))
     }
 }
 
@@ -163,28 +136,14 @@ fn packed(number: Number) -> u64 {
 }
 
 /// A process may follow several devices.
-fn name(owner: Process, number: Number) -> String {
-    named(owner, &format!("{}.{}", number.major, number.minor))
-}
-
-/// The instance of this process for `what`.
-pub(crate) fn own_name(roots: &Roots, what: &str) -> String {
-    named(Process::own(roots), what)
-}
-
-fn named(owner: Process, what: &str) -> String {
-    format!("{PREFIX}{}-{}-{what}", owner.pid, owner.start_ticks)
-}
-
-/// Whose instance it is; `None` if it is none of ours.
-fn owner(name: &str) -> Option<Process> {
-    let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '-');
-    let (pid, start_ticks) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(Process { pid, start_ticks })
+fn name(roots: &Roots, number: Number) -> String {
+    own_name(roots, &format!("{}.{}", number.major, number.minor))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::testing::Machine;
     use super::*;
 
@@ -203,25 +162,5 @@ mod tests {
         // Here it can be made, but nothing appears in it.
         assert!(error().contains(&format!("/instances/headstart-{}-", std::process::id())), "{}", error());
         assert_eq!(fs::read_dir(machine.path("tracing/instances")).expect("a folder").count(), 0);
-    }
-
-    #[test]
-    fn what_the_dead_have_left_goes() {
-        let machine = Machine::new();
-        let instances = machine.path("tracing/instances");
-        machine.write("proc/77/stat", &format!("77 (a) b) S {} 4242 0", "1 ".repeat(18).trim()));
-        // Two devices of one process.
-        let live = Process { pid: 77, start_ticks: 4242 };
-        assert_eq!(owner(&format!("{}-faults", name(live, Number { major: 8, minor: 0 }))), Some(live));
-        let [one, other] = [0, 16].map(|minor| name(live, Number { major: 8, minor }));
-        assert_eq!([&one, &other].map(|name| owner(name)), [Some(live), Some(live)]);
-        for name in [&one, &other, "headstart-77-4241-8.0", "headstart-78-1-8.0", "headstart-mine", "others"] {
-            fs::create_dir_all(instances.join(name)).expect("there is room");
-        }
-        sweep(&machine.roots());
-        let mut left: Vec<_> =
-            fs::read_dir(&instances).expect("a folder").map(|each| each.expect("a name").file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["headstart-77-4242-8.0", "headstart-77-4242-8.16", "headstart-mine", "others"]);
     }
 }

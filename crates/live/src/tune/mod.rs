@@ -37,7 +37,7 @@ mod report;
 mod roots;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod tuner;
 #[cfg(test)]
 mod tuner_tests;
@@ -53,12 +53,12 @@ pub use depth::{Depth, Wanted};
 pub use device::{Device, Kind};
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
-pub(crate) use instance::{own_name, sweep};
 pub use instance::{Instance, Source};
 pub use number::Number;
 pub use process::Process;
 pub use report::{Action, Ended, Report, Status};
 pub use roots::Roots;
+pub(crate) use state::replace;
 pub use state::DEFAULT_STATE;
 pub use tuner::{forget_gone, Settings, Tuner};
 pub use watch::{Watch, WatchSettings};

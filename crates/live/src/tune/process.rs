@@ -24,7 +24,7 @@ impl Process {
     }
 
     /// Whether it has not ended.
-    pub(super) fn lives(self, roots: &Roots) -> bool {
+    pub(crate) fn lives(self, roots: &Roots) -> bool {
         start_ticks(roots, self.pid) == Some(self.start_ticks)
     }
 }

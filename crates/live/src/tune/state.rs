@@ -278,7 +278,7 @@ fn make_folder_of(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// As the system says; then the old one is as it was.
-pub(super) fn replace(path: &Path, text: &str, mode: u32, synced: bool) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str, mode: u32, synced: bool) -> io::Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".XXXXXX");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::Roots;
 
 /// The folder, which goes with it.
-pub(super) struct Machine(PathBuf);
+pub(crate) struct Machine(PathBuf);
 
 impl Machine {
     pub fn new() -> Self {

@@ -8,11 +8,11 @@ use nix::fcntl::Flock;
 
 use super::cautions;
 use super::depth::bytes_of;
-use super::instance::sweep;
 use super::lock::try_lock;
 use super::report::SCHEMA;
 use super::state::{self, Entry, State, LARGEST_KB};
 use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
+use crate::tracefs::sweep;
 
 const FORGOTTEN: &str = "another device has its number now: what was found is forgotten";
 

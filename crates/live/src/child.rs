@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::RawFd;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -28,6 +28,17 @@ pub enum Status {
     Code(i32),
     /// By a signal.
     Signal(i32),
+}
+
+impl Status {
+    /// As shells say it: the exit status, or 128 and the number of the signal.
+    #[must_use]
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
 }
 
 extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -70,32 +81,28 @@ fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
     before
 }
 
-/// Writes the number of this process, without memory of its own: between fork and exec.
-fn write_own_number(fd: RawFd) -> io::Result<()> {
-    let mut digits = [0u8; 10];
-    let (mut at, mut left) = (digits.len(), std::process::id());
-    while at == digits.len() || left > 0 {
+/// The number in decimal digits, without memory of its own: between fork and exec.
+fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
         at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
     }
-    write(fd, &digits[at..])
 }
 
-fn write(fd: RawFd, text: &[u8]) -> io::Result<()> {
-    // SAFETY: `text` is as long as it says.
-    let written = unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
-    if written < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
+/// Where a process writes its number to be followed, and then 1 to begin.
+pub(crate) type Switches = [File; 2];
 
-/// Starts the command. `followed`: where it writes its number, and 1 after that, before it begins.
+/// Starts the command with our streams, environment and folder. Between fork and exec it writes its number into the first of
+/// `switches` and 1 into the second: no event is lost, and none is of another process.
 ///
 /// # Errors
-/// There is no such program, or it cannot be run.
-pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Result<Started> {
+/// There is no such program, or it cannot be run or followed.
+pub(crate) fn start(command: &[OsString], mut switches: Option<Switches>) -> io::Result<Started> {
     let mut words = command.iter();
     let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
@@ -107,11 +114,9 @@ pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Resu
             for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
                 libc::signal(signal, libc::SIG_DFL);
             }
-            if let Some((number, on)) = followed {
-                // Without it the command runs all the same, unseen.
-                let _ = write_own_number(number).and_then(|()| write(on, b"1"));
-            }
-            Ok(())
+            let Some([followers, tracing]) = &mut switches else { return Ok(()) };
+            followers.write_all(decimal(std::process::id(), &mut [0; 10]))?;
+            tracing.write_all(b"1")
         });
     }
     let before = hand_on_signals();
@@ -132,7 +137,7 @@ pub fn start(command: &[OsString], followed: Option<(RawFd, RawFd)>) -> io::Resu
 }
 
 /// The command while it runs. Signals are handed on until this is dropped.
-pub struct Started {
+pub(crate) struct Started {
     child: Child,
     before: Vec<(libc::c_int, libc::sigaction)>,
 }
@@ -164,5 +169,15 @@ fn take_back(before: &[(libc::c_int, libc::sigaction)]) {
     for (signal, before) in before {
         // SAFETY: it is what the system said was there.
         unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_in_digits() {
+        for number in [0, 7, 10, 4_194_303, u32::MAX] {
+            assert_eq!(super::decimal(number, &mut [0; 10]), number.to_string().as_bytes());
+        }
     }
 }
