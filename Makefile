@@ -18,7 +18,7 @@ TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study results docs docs-check site
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study hints-study results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +94,9 @@ bench: setup ## references and drive requests per second and peak memory, beside
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
 	$(BIN)/headstart reproduce li07-live $(ARGS)
+
+hints-study: setup ## commands with cold caches, plain and by headstart run, beside the forecast; Linux, root, half an hour. ARGS="--disk own"
+	$(BIN)/python -m headstart.hintstudy $(ARGS)
 
 results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
 	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status

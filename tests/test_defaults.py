@@ -227,6 +227,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "run_options": ((), {}),
         "schema": ((), {}),
         "simulate": ((), {"json": text}),
+        "timeline": ((), {"json": text}),
         "trace_convert": ((file, file), {"to": "csv"}),
         "trace_generate": (("zipf", file), {}),
         "trace_info": ((file,), {}),

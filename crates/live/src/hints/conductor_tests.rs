@@ -129,11 +129,11 @@ fn a_command_that_goes_elsewhere_is_not_followed_until_it_comes_back() {
     let mut conductor = conductor(0, 5000, Trust::SameCommand);
     each(&mut conductor, 1, OURS, 0..1000);
     assert!(!conductor.queues.paused);
-    each(&mut conductor, 2, OTHER, 0..50);
+    each(&mut conductor, 2, OTHER, 0..20);
     assert!(conductor.queues.paused);
     each(&mut conductor, 3, OURS, 1000..1064);
     assert!(!conductor.queues.paused && conductor.stopped.is_none());
-    each(&mut conductor, 4, OTHER, 50..2000);
+    each(&mut conductor, 4, OTHER, 20..2000);
     assert!(conductor.stopped.is_some_and(|why| why.contains("does not read")) && conductor.queues.stopped);
 }
 

@@ -12,9 +12,9 @@ const PASSED_PER_USED: u64 = 3;
 /// References that hints name before the hints are confirmed. Commands share libraries: of the last ones, for each that no hint names there
 /// have to be so many that hints name. After that the command is followed until most are others.
 const MATCHED_MIN: u64 = 8;
-const MATCHED_PER_FOREIGN: u64 = 4;
+const MATCHED_PER_FOREIGN: u64 = 3;
 /// What is remembered of them: of so many the half.
-const RECENT: u64 = 64;
+const RECENT: u64 = 16;
 /// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
 const FOREIGN_MAX: u64 = 1024;
 
@@ -122,17 +122,17 @@ mod tests {
         assert!(!seen.confirmed(false));
         (0..1000).for_each(|_| seen.referenced(true));
         assert!(seen.confirmed(false));
-        // Of 64 the half is forgotten.
+        // Of 16 the half is forgotten.
         let until = (1..).find(|_| {
             seen.referenced(false);
             !seen.confirmed(true)
         });
-        assert!(until.is_some_and(|references| (16..=48).contains(&references)), "{until:?}");
+        assert!(until.is_some_and(|references| (4..=16).contains(&references)), "{until:?}");
         let again = (1..).find(|_| {
             seen.referenced(true);
             seen.confirmed(false)
         });
-        assert!(again.is_some_and(|references| (16..=80).contains(&references)), "{again:?}");
+        assert!(again.is_some_and(|references| (8..=32).contains(&references)), "{again:?}");
     }
 
     #[test]
