@@ -68,6 +68,8 @@ def test_what_must_not_become_slower_is_judged() -> None:
     found_by = verdicts(found)
     assert found_by["all wrong"] == ("1.03", "agrees")
     assert found_by["90% wrong"] == ("1.04", "differs")
+    found.guarded = [Guarded(disk="own", case="64 MiB", plain_ns=0, run_ns=0, problem="exit status -9")]
+    assert verdicts(found)["64 MiB"] == ("exit status -9", "differs")
 
 
 def test_sorted_puts_metadata_first_and_joins_neighbours_across_small_holes() -> None:

@@ -59,6 +59,8 @@ class Guarded:
     case: str
     plain_ns: int
     run_ns: int
+    problem: str | None = None
+    """Why it could not be measured."""
 
 
 @dataclass(frozen=True)
@@ -176,12 +178,14 @@ def guarded(jobs: list[Job], folder: Path, repeats: int, tell: Tell) -> list[Gua
     found = []
     for case in guards.cases(jobs[:4], folder):
         tell(f"{jobs[0].disk.name}: {case.name}")
-        plain_ns, run_ns = [], []
-        for _ in range(repeats):
-            plain_ns.append(case.plain())
-            run_ns.append(case.ours())
         name = jobs[0].disk.name
-        found.append(Guarded(disk=name, case=case.name, plain_ns=int(median(plain_ns)), run_ns=int(median(run_ns))))
+        try:
+            pairs = [(case.plain(), case.ours()) for _ in range(repeats)]
+        except HeadstartError as problem:
+            found.append(Guarded(disk=name, case=case.name, plain_ns=0, run_ns=0, problem=str(problem)))
+            continue
+        plain_ns, run_ns = (int(median(each)) for each in zip(*pairs, strict=True))
+        found.append(Guarded(disk=name, case=case.name, plain_ns=plain_ns, run_ns=run_ns))
     return found
 
 
@@ -212,8 +216,16 @@ def findings(study: Study) -> list[Finding]:
             verdict: Verdict = "agrees" if near == len(apart) else "differs"
             what = f"{disk}: forecasts within {FORECAST:.0%}"
             found.append(Finding(what, f"all of {len(apart)}", f"{near}", verdict))
-    found += [at_most(f"{each.disk}: {each.case}", SLOWER, each.run_ns / each.plain_ns) for each in study.guarded]
+    found += [judged(each) for each in study.guarded]
     return found
+
+
+def judged(each: Guarded) -> Finding:
+    """Return whether something has not become slower."""
+    what = f"{each.disk}: {each.case}"
+    if each.problem is not None:
+        return Finding(what, f"at most {SLOWER:.2f}", each.problem, "differs")
+    return at_most(what, SLOWER, each.run_ns / each.plain_ns)
 
 
 def at_most(what: str, limit: float, share: float) -> Finding:

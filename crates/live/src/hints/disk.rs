@@ -5,7 +5,7 @@
 //! Few are outstanding, so that what the command itself asks for waits for few.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ use headstart_types::Block;
 
 use super::list::{device_number, HintList, HintedFile, PAGE_BYTES};
 use super::pieces::{Piece, Placed};
-use super::queue::{depth, Queue, Work, PIECE_PAGES};
-use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority};
+use super::queue::{depth, Queue, Work};
+use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority, read_over};
 
 /// What a thread has to say.
 #[derive(Debug)]
@@ -247,6 +247,9 @@ pub fn open(path: &PathBuf) -> Option<File> {
     with(libc::O_NOATIME).or_else(|_| with(0)).ok()
 }
 
+/// What is read is of no use to us: a thread needs little room for it.
+const ROOM_BYTES: usize = 64 << 10;
+
 /// What a thread reads with: the file that it read last, and room.
 #[derive(Default)]
 struct Reader {
@@ -275,9 +278,9 @@ impl Reader {
             let holes = cached_pages(file, first * PAGE_BYTES, length)
                 .map_or(last - first + 1, |cached| (last - first + 1).saturating_sub(cached))
                 .saturating_sub(needed.len() as u64);
-            self.room.resize((PIECE_PAGES * PAGE_BYTES) as usize, 0);
+            self.room.resize(ROOM_BYTES, 0);
             let begun = begin();
-            let read = read_whole(file, &mut self.room[..length as usize], first * PAGE_BYTES);
+            let read = read_whole(file, &mut self.room, first * PAGE_BYTES, length);
             if read == 0 {
                 said.push(Done::Unneeded(needed.drain(..).map(|page| page.block).collect(), Why::Stale));
             } else {
@@ -304,11 +307,11 @@ fn needed(file: &File, piece: &Piece) -> (Vec<Placed>, Vec<Block>) {
     }
 }
 
-/// Reads until `room` is full or the file ends. Returns the bytes read.
-fn read_whole(file: &File, room: &mut [u8], offset: u64) -> usize {
+/// Reads `length` bytes, or until the file ends; `room` is used again and again. Returns the bytes read.
+fn read_whole(file: &File, room: &mut [u8], offset: u64, length: u64) -> u64 {
     let mut read = 0;
-    while read < room.len() {
-        match file.read_at(&mut room[read..], offset + read as u64) {
+    while read < length {
+        match read_over(file, room, offset + read, length - read) {
             Ok(0) => break,
             Ok(bytes) => read += bytes,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -321,6 +324,22 @@ fn read_whole(file: &File, room: &mut [u8], offset: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_needs_little_room_and_ends_with_the_file() {
+        let path = std::env::temp_dir().join(format!("headstart-read-over-{}", std::process::id()));
+        let content: Vec<u8> = (0..200_000u32).map(|at| (at / 1000) as u8).collect();
+        fs::write(&path, &content).expect("there is room");
+        let file = File::open(&path).expect("ours");
+        let mut room = vec![0; ROOM_BYTES];
+        assert_eq!(read_whole(&file, &mut room, 0, 1 << 20), 200_000);
+        // The last part lies over the ones before it.
+        let last = content.len() / ROOM_BYTES * ROOM_BYTES;
+        assert_eq!(room[..content.len() - last], content[last..]);
+        assert_eq!(read_whole(&file, &mut room, 199_000, 4096), 1000);
+        assert_eq!(read_whole(&file, &mut room, 1 << 30, 4096), 0);
+        fs::remove_file(&path).expect("ours");
+    }
 
     #[test]
     fn only_the_recorded_device_is_opened() {

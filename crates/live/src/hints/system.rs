@@ -52,6 +52,20 @@ const NOT_STORED: u32 = 0x2 | 0x4 | 0x800;
 /// Within metadata, not aligned, or compressed: where it lies says nothing.
 const INLINE: u32 = 0x200 | 0x400;
 
+/// Reads `length` bytes in one request, at most 1024 times the `room`, into which all parts of them go, one over another: they are
+/// wanted in the page cache. Returns the bytes read.
+pub fn read_over(file: &File, room: &mut [u8], offset: u64, length: u64) -> io::Result<u64> {
+    const PARTS_MAX: usize = 1024;
+    let (start, bytes) = (room.as_mut_ptr(), room.len());
+    let count = (length as usize).div_ceil(bytes).min(PARTS_MAX);
+    let part = |at: usize| libc::iovec { iov_base: start.cast(), iov_len: bytes.min(length as usize - at * bytes) };
+    let parts: Vec<libc::iovec> = (0..count).map(part).collect();
+    // SAFETY: each part is within `room`, which is ours alone; the kernel only writes to it.
+    let read =
+        unsafe { libc::preadv(file.as_raw_fd(), parts.as_ptr(), parts.len() as libc::c_int, offset as libc::off_t) };
+    u64::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
 /// The extents of `file` that begin before byte `end`; `None` where the file system does not say.
 #[must_use]
 pub fn extents(file: &File, end: u64) -> Option<Vec<Extent>> {
