@@ -253,9 +253,10 @@ def test_a_kill_loses_no_finished_run_and_repeats_none(tmp_path: Path) -> None:
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
-    write(tmp_path, LONG)
+    # As long as the other one takes to start, and more.
+    write(tmp_path, LONG.replace("200_000", "20_000_000"))
     with started(tmp_path, "grid.toml", "--out", "out", "--workers", "1") as process:
-        wait_until(lambda: bool(lines(tmp_path / "out")))
+        wait_until((tmp_path / "out" / "parts").is_dir)
         with started(tmp_path, "grid.toml", "--out", "out") as other:
             _, errors = other.communicate()
         assert (other.returncode, errors.count(b"\n")) == (2, 1)

@@ -253,11 +253,12 @@ fn programs(names: &[&str]) -> Vec<PathBuf> {
 #[test]
 fn hints_that_prove_right_are_followed() {
     let folder = Folder::new("proves");
-    let (first, second) = (folder.file("first", 200), folder.file("second", 600));
+    // Enough to prove the hints right whatever the programs read besides, and wherever they lie.
+    let (first, second) = (folder.file("first", 4000), folder.file("second", 600));
     let programs = programs(&["sh", "cat", "sleep"]);
     let pages = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len().div_ceil(PAGE_BYTES)) as u32;
     let mut files: Vec<(&Path, u64, u32)> = programs.iter().map(|path| (path.as_path(), 0, pages(path))).collect();
-    files.extend([(first.as_path(), 0, 200), (second.as_path(), 0, 600)]);
+    files.extend([(first.as_path(), 0, 4000), (second.as_path(), 0, 600)]);
     let script = format!("cat '{}' > /dev/null; sleep 2; cat '{}' > /dev/null", first.display(), second.display());
     let mut settings = settings(list(&files), &["sh", "-c", &script]);
     settings.list.command.clone_from(&settings.command);

@@ -146,11 +146,10 @@ class Tree:
         shared = Path(sysconfig.get_config_var("LIBDIR") or "/") / str(sysconfig.get_config_var("INSTSONAME"))
         if shared.is_file() and ".so" in shared.name:
             shutil.copy2(shared, home / "lib" / shared.name)
-        environment = os.environ | {"PYTHONHOME": str(home), "LD_LIBRARY_PATH": str(home / "lib")}
+        variables = [f"PYTHONHOME={home}", f"LD_LIBRARY_PATH={home / 'lib'}"]
         # As an installation has it: with compiled modules.
-        subprocess.run(
-            [home / "bin" / PYTHON, "-m", "compileall", "-q", home / "lib"], env=environment, check=False, timeout=600
-        )
+        compile_all = [str(home / "bin" / PYTHON), "-m", "compileall", "-q", str(home / "lib")]
+        subprocess.run(["env", *variables, *compile_all], check=False, timeout=600)
 
     def _pandas(self) -> None:
         import pandas

@@ -105,6 +105,7 @@ def run(
     under_way: dict[Any, Case] = {}
     part = Part(folder.new_part())
 
+    @_reached()
     def submit() -> None:
         threads = sum(connected.nthreads().values())
         tally.workers = len(connected.nthreads())
@@ -148,6 +149,16 @@ def _gone() -> HeadstartError:
     return HeadstartError("--cluster: the scheduler is gone; allowed: the same command once it is back")
 
 
+@contextlib.contextmanager
+def _reached() -> Iterator[None]:
+    """What distributed cannot reach any more is said in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise _gone() from error
+
+
+@_reached()
 def _row(future: Any) -> dict[str, Any]:
     if future.status not in ("finished", "error"):
         raise _gone()

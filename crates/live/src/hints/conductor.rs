@@ -11,7 +11,7 @@ use toml::Table;
 
 use headstart_policy::registry::{PolicyRow, POLICIES};
 
-use super::disk::Done;
+use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
 use super::list::{HintList, HintedFile, PAGE_BYTES};
 use super::machine::{Machine, Setting};
@@ -27,6 +27,8 @@ const FLASH_FRAMES_MIN: u32 = 4096;
 const ARM_BATCH: i64 = 1 << 16;
 const FLASH_BATCH: i64 = 1024;
 const HORIZON: i64 = 4096;
+/// What is read ahead for a command is referenced by it, or seen not to be, within this time, mostly.
+const CACHED_JUDGED_AFTER: Nanos = Nanos(50_000_000);
 /// What a disk typically takes for a page.
 const ARM_SERVICE: Nanos = Nanos(8_000_000);
 const FLASH_SERVICE: Nanos = Nanos(100_000);
@@ -173,6 +175,10 @@ pub struct Conductor<Q> {
     metadata: Vec<Block>,
     /// Metadata that has counted as used.
     metadata_used: u64,
+    /// Pages that were in the page cache, of which it is not known yet whether the command has just read them: the earlier ones, which
+    /// are judged next, the later ones, and when that is.
+    cached: [Vec<Block>; 2],
+    judged_next: Nanos,
     trust: Trust,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
@@ -195,6 +201,8 @@ impl<Q: Queues> Conductor<Q> {
             elsewhere: HashSet::default(),
             metadata: Vec::new(),
             metadata_used: 0,
+            cached: [Vec::new(), Vec::new()],
+            judged_next: Nanos(0),
             trust,
             confirmed: trust == Trust::Whole,
         }
@@ -212,6 +220,9 @@ impl<Q: Queues> Conductor<Q> {
             }
             Done::Unneeded(blocks, why) => {
                 self.looked.unneeded(why, blocks.len() as u64);
+                if why == Why::Cached {
+                    self.cached[1].extend(&blocks);
+                }
                 self.keep_metadata(&blocks);
                 blocks.into_iter().for_each(|block| self.machine.fetched(block, None));
             }
@@ -300,6 +311,7 @@ impl<Q: Queues> Conductor<Q> {
     pub fn act(&mut self, now: Nanos) {
         self.turn(now);
         self.use_metadata(now);
+        self.judge_cached(now);
         let counts = self.machine.counts();
         let unused = (self.confirmed, counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
         if let Some(why) = why_stop(&self.looked, unused, self.frames_min) {
@@ -323,6 +335,18 @@ impl<Q: Queues> Conductor<Q> {
             self.metadata.drain(..count).for_each(|block| self.machine.observe(now, block));
             self.turn(now);
         }
+    }
+
+    /// Of the pages that were in the page cache, counts those that the command has not read since: they were there before it.
+    fn judge_cached(&mut self, now: Nanos) {
+        if now < self.judged_next {
+            return;
+        }
+        let earlier = self.cached[0].iter().filter(|block| !self.machine.is_referenced(**block));
+        self.looked.cached_before += earlier.count() as u64;
+        self.cached[0].clear();
+        self.cached.swap(0, 1);
+        self.judged_next = now + CACHED_JUDGED_AFTER;
     }
 
     /// What has come of it, into `report`.

@@ -4,7 +4,7 @@ use super::disk::Why;
 
 /// Pages of stale files, as a share of all that the hints name, from which on the hints as a whole are stale.
 const STALE_SHARE: f64 = 0.5;
-/// Share of pages that were in the page cache already from which on there is nothing to gain.
+/// Share of pages that were in the page cache long before they are needed, from which on there is nothing to gain.
 const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
 /// Prefetched pages that the command has gone past unused, for each one that it has used.
@@ -30,6 +30,8 @@ pub struct Seen {
     pub read: u64,
     /// Pages that were there already.
     pub cached: u64,
+    /// Those of them that the command did not reference soon after: it, or the kernel's read-ahead for it, has not just read them.
+    pub cached_before: u64,
     /// Pages of holes.
     pub hole: u64,
     /// Pages of files that have changed or gone.
@@ -80,8 +82,9 @@ impl Seen {
         }
     }
 
+    /// Pages of which it is known whether they were there before.
     fn looked(&self) -> u64 {
-        self.read + self.cached + self.hole + self.stale + self.denied
+        self.read + self.cached_before + self.hole + self.stale + self.denied
     }
 }
 
@@ -101,7 +104,7 @@ pub fn why_stop(
     if seen.stale as f64 > seen.hinted as f64 * STALE_SHARE {
         return Some("the hints are stale: their files have changed");
     }
-    if looked >= CACHED_LOOKED_MIN && seen.cached as f64 >= looked as f64 * CACHED_SHARE {
+    if looked >= CACHED_LOOKED_MIN && seen.cached_before as f64 >= looked as f64 * CACHED_SHARE {
         return Some(ALL_CACHED);
     }
     let unused = passed >= frames_min && passed > PASSED_PER_USED * used;
@@ -144,8 +147,10 @@ mod tests {
         assert_eq!(why_stop(&Seen { hinted: 400, stale: 200, denied: 200, ..none }, (true, 0, 0, false), 512), None);
         assert!(why_stop(&Seen { foreign: 1024, ..none }, (false, 0, 0, false), 512)
             .is_some_and(|why| why.contains("does not read")));
-        let cached = Seen { read: 20, cached: 3000, ..none };
+        let cached = Seen { read: 20, cached: 3000, cached_before: 3000, ..none };
         assert!(why_stop(&cached, (true, 0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
+        // The command is faster than its hints.
+        assert_eq!(why_stop(&Seen { cached_before: 40, ..cached }, (true, 0, 0, false), 512), None);
         // 512 pages went by unused: fine with 171 that were used, not with 170.
         let read = Seen { read: 2000, ..none };
         assert_eq!(why_stop(&read, (true, 171, 512, false), 512), None);
