@@ -104,12 +104,17 @@ fn ran(settings: Settings) -> (Status, Report) {
     tried(settings).expect("it can be run")
 }
 
-/// Whether what a command reads can be seen here; if not, says so.
+/// Whether what a command reads can be seen here, of the files of our lists; if not, says so.
 fn observed(report: &Report) -> bool {
     if !report.observed {
         eprintln!("SKIPPED: the command's reads are not seen here: {:?}", report.notes);
     }
-    report.observed
+    let found = nix::sys::statfs::statfs(env!("CARGO_TARGET_TMPDIR")).expect("it is there");
+    let is_overlay = found.filesystem_type() == nix::sys::statfs::OVERLAYFS_SUPER_MAGIC;
+    if is_overlay {
+        eprintln!("SKIPPED: on an overlay our lists do not name the devices that the kernel does");
+    }
+    report.observed && !is_overlay
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn uncached(name: &str, pages: usize) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded");
     fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
     fs::write(&path, vec![7; pages * PAGE]).expect("there is room");
     let script = "import os, sys\nf = os.open(sys.argv[1], os.O_RDWR)\nos.fsync(f)\nos.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)";
     python(script, &path).status().expect("python3");
@@ -115,6 +116,44 @@ fn faults_are_recorded() {
     let faults: Vec<_> = reads_of(&recording, &path).into_iter().filter(|read| read.0 == ReadKind::Fault).collect();
     let expected = [100, 200, 101].map(|page| (ReadKind::Fault, page, 1, false));
     assert_eq!(faults, expected);
+}
+
+/// An overlay of `lower`, which goes with it; `None` if none can be mounted here.
+struct Overlay(PathBuf);
+
+impl Overlay {
+    fn of(lower: &Path) -> Option<Self> {
+        let place = lower.with_file_name("overlay");
+        let [upper, work, merged] = ["upper", "work", "merged"].map(|name| place.join(name));
+        [&upper, &work, &merged].into_iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
+        let layers =
+            format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+        let mounted = Command::new("mount").args(["-t", "overlay", "overlay", "-o", &layers]).arg(&merged).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(merged))
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn files_on_an_overlay_are_recorded_as_those_below() {
+    if !can_record() {
+        return;
+    }
+    let path = uncached("layers/file", 40);
+    let Some(overlay) = Overlay::of(path.parent().expect("a folder")) else {
+        return eprintln!("SKIPPED: no overlay can be mounted here");
+    };
+    let recording = recorded(&["sh", "-c", &format!("cat {} > /dev/null", overlay.0.join("file").display())]);
+    let inode = fs::metadata(&path).expect("it is there").ino();
+    let file = recording.files.iter().position(|file| file.inode == inode && file.path.ends_with("file"));
+    let file = file.expect("its path, in the layer below if that is mounted");
+    let pages = recording.references().filter(|read| read.file as usize == file).map(|read| read.pages).sum::<u32>();
+    assert_eq!(pages, 40);
 }
 
 #[test]

@@ -6,6 +6,9 @@
 //! 2. What the command's processes have open and mapped, while they run: `/proc/PID/{exe,fd,map_files}`.
 //! 3. What is left is looked for by walking the file system after the command, for a limited time.
 //!
+//! On overlayfs, as containers have it, events name the disk of the layer below, which the container does not see mounted, and `stat(2)`
+//! names a device that is none. The inode's number is the same, but for a file that has been copied up.
+//!
 //! Files of file systems in memory are left out: no device holds them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +39,8 @@ struct Mount {
 pub(super) struct Places {
     mounts: BTreeMap<u32, Mount>,
     devices: BTreeSet<u64>,
+    /// Devices that are mounted as overlayfs.
+    overlays: Vec<u32>,
     page_bytes: u64,
 }
 
@@ -66,7 +71,8 @@ impl Places {
         }
         let entries = fs::read_dir("/sys/dev/block").into_iter().flatten().flatten();
         let devices = entries.filter_map(|entry| packed(entry.file_name().to_str()?).map(u64::from)).collect();
-        Self { mounts, devices, page_bytes }
+        let overlays = mounts.iter().filter(|(_, mount)| mount.kind == "overlay").map(|(device, _)| *device).collect();
+        Self { mounts, devices, overlays, page_bytes }
     }
 
     /// What that inode is.
@@ -77,7 +83,8 @@ impl Places {
             if device >> 20 == 0 && self.devices.contains(&number) {
                 return Place::Found(self.block_device(number as u32));
             }
-            return Place::Nowhere;
+            let is_below = !self.overlays.is_empty() && self.devices.contains(&u64::from(device));
+            return if is_below { Place::Found(described(inode, PathBuf::new())) } else { Place::Nowhere };
         };
         if IN_MEMORY.contains(&mount.kind.as_str()) {
             return Place::Nowhere;
@@ -114,9 +121,7 @@ impl Places {
             let folders = ["fd", "map_files"].map(|folder| fs::read_dir(process.join(folder)));
             let links = folders.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
             for link in links.chain([process.join("exe"), process.join("cwd")]) {
-                let Some(at) = fs::metadata(&link).ok().and_then(|found| wanted.remove(&identity(&found))) else {
-                    continue;
-                };
+                let Some(at) = fs::metadata(&link).ok().and_then(|found| take(&mut wanted, &found)) else { continue };
                 if let Ok(path) = fs::read_link(&link) {
                     files[at] = described((files[at].major << 20 | files[at].minor, files[at].inode), path);
                 }
@@ -129,22 +134,21 @@ impl Places {
     pub fn walk(&self, files: &mut [RecordedFile], at_most: Duration) {
         let begun = Instant::now();
         let mut wanted = wanted(files);
-        let devices: BTreeSet<u32> = wanted.keys().map(|(device, _)| *device).collect();
+        let devices: BTreeSet<u32> = wanted.keys().map(|(_, device)| *device).collect();
         for device in devices {
-            let Some(mount) = self.mounts.get(&device) else { continue };
-            let mut folders = vec![mount.path.clone()];
-            while let Some(folder) = folders.pop() {
-                if begun.elapsed() > at_most || !wanted.keys().any(|(of, _)| *of == device) {
+            let mounted = if self.mounts.contains_key(&device) { vec![device] } else { self.overlays.clone() };
+            let mut folders = mounted.iter().map(|each| (*each, self.mounts[each].path.clone())).collect::<Vec<_>>();
+            while let Some((mounted, folder)) = folders.pop() {
+                if begun.elapsed() > at_most || !wanted.keys().any(|(_, of)| *of == device) {
                     break;
                 }
                 for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                     let Ok(found) = entry.metadata() else { continue };
-                    let key = identity(&found);
-                    if found.is_dir() && key.0 == device {
-                        folders.push(entry.path());
+                    if found.is_dir() && identity(&found).0 == mounted {
+                        folders.push((mounted, entry.path()));
                     }
-                    if let Some(at) = wanted.remove(&key) {
-                        files[at] = described((device, key.1), entry.path());
+                    if let Some(at) = take(&mut wanted, &found) {
+                        files[at] = described((files[at].major << 20 | files[at].minor, files[at].inode), entry.path());
                     }
                 }
             }
@@ -152,10 +156,24 @@ impl Places {
     }
 }
 
-/// Files without a path, by device and inode.
-fn wanted(files: &[RecordedFile]) -> BTreeMap<Inode, usize> {
+/// Files without a path, by inode and device.
+fn wanted(files: &[RecordedFile]) -> BTreeMap<(u64, u32), usize> {
     let without = files.iter().enumerate().filter(|(_, file)| file.path.as_os_str().is_empty());
-    without.map(|(at, file)| ((file.major << 20 | file.minor, file.inode), at)).collect()
+    without.map(|(at, file)| ((file.inode, file.major << 20 | file.minor), at)).collect()
+}
+
+/// Which of `wanted` that is; it is wanted no longer.
+fn take(wanted: &mut BTreeMap<(u64, u32), usize>, found: &fs::Metadata) -> Option<usize> {
+    let mut alike = wanted.range((found.ino(), 0)..=(found.ino(), u32::MAX)).map(|(key, _)| *key);
+    let key = alike.find(|(number, device)| is(found, (*device, *number)))?;
+    wanted.remove(&key)
+}
+
+/// Whether that is the inode that events name so: on overlayfs it is one of a disk below.
+fn is(found: &fs::Metadata, inode: Inode) -> bool {
+    let (device, number) = identity(found);
+    let is_disk = |device: u32| device >> 20 != 0;
+    number == inode.1 && (device == inode.0 || (!is_disk(device) && is_disk(inode.0)))
 }
 
 /// As events name it.
@@ -166,7 +184,7 @@ fn identity(found: &fs::Metadata) -> Inode {
 
 /// The file at `path`, if it is that inode; else one without a path.
 fn described(inode: Inode, path: PathBuf) -> RecordedFile {
-    let found = fs::symlink_metadata(&path).ok().filter(|found| identity(found) == inode);
+    let found = fs::symlink_metadata(&path).ok().filter(|found| is(found, inode));
     let mut file = RecordedFile {
         kind: FileKind::Regular,
         path: PathBuf::new(),
@@ -193,7 +211,7 @@ fn refresh(file: &mut RecordedFile, found: &fs::Metadata) {
 pub(super) fn refresh_all(files: &mut [RecordedFile]) {
     for file in files.iter_mut().filter(|file| file.kind != FileKind::Device && !file.path.as_os_str().is_empty()) {
         let inode = (file.major << 20 | file.minor, file.inode);
-        if let Some(found) = fs::symlink_metadata(&file.path).ok().filter(|found| identity(found) == inode) {
+        if let Some(found) = fs::symlink_metadata(&file.path).ok().filter(|found| is(found, inode)) {
             refresh(file, &found);
         }
     }
