@@ -25,6 +25,7 @@ REASONS = {
     "needs root": "it changes the machine that the test runs on",
     "needs a device": "it reads a disk of the reader's",
     "takes minutes": "its parts are tested apart",
+    "needs a container engine": "it starts a container",
     "records a program of the reader's": "it needs strace and the program",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

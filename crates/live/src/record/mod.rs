@@ -204,7 +204,11 @@ pub fn begin(
     Ok(Recorded { recording, failed: ended.err().map(|error| failed(settings, &error)), child, status, origin_ns })
 }
 
-fn drop_caches() -> Result<(), PathError> {
+/// Drops what the kernel has cached of all file systems.
+///
+/// # Errors
+/// Only root may.
+pub(crate) fn drop_caches() -> Result<(), PathError> {
     nix::unistd::sync();
     let refused = |error: io::Error| PathError::new(DROP_CACHES.as_ref(), system_says(&error), "root, for --cold");
     fs::write(DROP_CACHES, "3").map_err(refused)

@@ -129,6 +129,9 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
     outputs::check_distinct(&["--hints", outputs[0], outputs[1]].map(|name| (name, line.value(name))))?;
     let settings = settings(&line)?;
     check(&settings)?;
+    if line.has("--cold") {
+        record::drop_caches()?;
+    }
     let finished = match line.value("--hints") {
         Some(_) if line.has("--forget") => {
             let problem = "cannot be combined with --hints";
@@ -227,7 +230,7 @@ fn recorded(line: &Line, settings: Settings, slot: &Slot, turn: &store::Turn) ->
     let wanted = record::Settings {
         roots: settings.roots.clone(),
         command: settings.command.clone(),
-        cold: false,
+        cold: line.has("--cold"),
         buffer_kib: record::BUFFER_KIB,
         walk_max: WALK_MAX,
         elapsed_max: Some(RECORD_MAX),

@@ -42,7 +42,7 @@ const fn flag(name: &'static str, help: &'static str) -> OptionRow {
 }
 
 /// All of them but `--help`.
-pub const OPTIONS: [OptionRow; 10] = [
+pub const OPTIONS: [OptionRow; 11] = [
     value("--hints", "FILE", "What it reads: from `headstart record`; by default what an earlier run of it has read."),
     value(
         "--policy",
@@ -53,6 +53,10 @@ pub const OPTIONS: [OptionRow; 10] = [
     value("--budget", "SIZE", "Prefetched and not yet used, at most; a quarter of free memory by default."),
     value("--device", "NAME|FILE", "The drive's profile, where the system is wrong about whether it has an arm."),
     flag("--trust", "Use the whole budget at once, before the first hints have proved right."),
+    flag(
+        "--cold",
+        "Drop the page cache and the caches of names and inodes first, for all programs: to see what it saves.",
+    ),
     flag("--forget", "Without --hints: record this run, in place of an earlier one."),
     value("--report", "FILE|-", "Write what prefetching has come to as JSON, or to stdout with -."),
     value("--openmetrics", "FILE", "Write the same as OpenMetrics."),
