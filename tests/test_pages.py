@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser import WIDTHS, look
 from tests.conftest import COMMAND, ROOT, Run
+from tests.test_run import recording
 
 pytest.importorskip("altair", reason="it draws: pip install '.[report]'")
 pytest.importorskip("vl_convert", reason="it draws: pip install '.[report]'")
@@ -24,6 +25,7 @@ COMMANDS = {
     "drive": ["device", "plot", "seagate-cheetah-9lp"],
     "flash": ["device", "plot", "sata-ssd"],
     "replay": ["device", "replay", "nvme", "examples/traces/offsets.txt", "--request-size", "4KiB"],
+    "hints": ["hints", "show", "cat.hints"],
 }
 FIGURES = {
     "simulate": ["times-0", "prefetches-0", "devices-0"],
@@ -35,6 +37,7 @@ FIGURES = {
     "drive": ["device-0", "device-1"],
     "flash": ["device-0", "device-1", "device-2", "device-3"],
     "replay": ["replay-0"],
+    "hints": ["reads-0", "waits-0"],
 }
 
 
@@ -46,6 +49,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the page of each command."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "examples").symlink_to(ROOT / "examples")
+    recording(folder / "cat.hints", ROOT / "README.md", pages=3)
     for name, words in COMMANDS.items():
         line = [str(COMMAND), *words, "--html", f"{name}.html"]
         done = subprocess.run(line, capture_output=True, text=True, cwd=folder, check=False)

@@ -8,9 +8,10 @@ import typer
 from rich.table import Table
 
 from headstart import recording
-from headstart.cli import options, output
+from headstart.cli import options, output, pages
 from headstart.cli.record import described, notes
 from headstart.cli.shown import plain, safe
+from headstart.report.recording import file_name, recording_figures, recording_page
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -32,7 +33,9 @@ def root(context: typer.Context) -> None:
 
 
 @app.command("show")
-def show(file: Recording, json: options.Json = None) -> None:
+def show(
+    file: Recording, json: options.Json = None, html: options.Html = None, figures: options.Figures = None
+) -> None:
     """Show what a recording holds: how much of which files, and when.
 
     The picture has a row for each file and a column for each part of the time; the darker, the more pages.
@@ -40,7 +43,9 @@ def show(file: Recording, json: options.Json = None) -> None:
     Example: headstart hints show git.hints
     """
     output.check_targets(json)
+    pages.check("hints show", html, figures)
     found = recording.show(file)
+    pages.write(html, figures, lambda: recording_page(found), lambda: recording_figures(found))
     if json is not None:
         output.write_json(json, output.as_json(found))
     if json == "-":
@@ -119,35 +124,29 @@ CHANGES = {
 
 def _picture(found: dict[str, Any]) -> Table:
     """Return a row for each of the files with most pages, and a column for each part of the time."""
-    pages: dict[int, int] = defaultdict(int)
+    of_file: dict[int, int] = defaultdict(int)
     when: dict[int, list[int]] = defaultdict(lambda: [0] * COLUMNS)
     elapsed = max(found["about"]["elapsed_ns"], 1)
     for read in found["reads"]:
         if read["kind"] != "read-ahead":
-            pages[read["file"]] += read["pages"]
+            of_file[read["file"]] += read["pages"]
             column = min(read["time_ns"] * COLUMNS // elapsed, COLUMNS - 1)
             when[read["file"]][column] += read["pages"]
     table = Table(box=None, pad_edge=False)
     table.add_column("MB", justify="right", no_wrap=True)
     table.add_column(f"when, of {output.seconds(elapsed)}", no_wrap=True, min_width=COLUMNS)
     table.add_column("file", overflow="fold")
-    largest = sorted(pages, key=lambda file: -pages[file])
+    largest = sorted(of_file, key=lambda file: -of_file[file])
     most = max((max(row) for row in when.values()), default=1)
     # In order of first read, which is that of the table of files.
     for file in sorted(largest[:FILES_SHOWN]):
         row = "".join(_shade(each, most) for each in when[file])
-        table.add_row(_megabytes(pages[file], found), row, safe(_name(found["files"][file])))
+        table.add_row(_megabytes(of_file[file], found), row, safe(file_name(found["files"][file])))
     rest = largest[FILES_SHOWN:]
     if rest:
         row = "".join(_shade(sum(when[file][at] for file in rest), most) for at in range(COLUMNS))
-        table.add_row(_megabytes(sum(pages[file] for file in rest), found), row, f"{len(rest):,} more files")
+        table.add_row(_megabytes(sum(of_file[file] for file in rest), found), row, f"{len(rest):,} more files")
     return table
-
-
-def _name(file: dict[str, Any]) -> str:
-    if file["kind"] == "device":
-        return f"metadata on {file['path']}"
-    return file["path"] or f"inode {file['inode']} of device {file['device']}"
 
 
 def _megabytes(pages: int, found: dict[str, Any]) -> str:
