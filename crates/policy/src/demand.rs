@@ -11,7 +11,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, section 4.1 (with replacement min)",
     keys: KeyTable::NONE,
     default_replacement: Some("lru"),
-    family: Family::Demand(|keys, context| {
+    family: Family::Demand(&|keys, context| {
         read_keys::<NoKeys>(keys)?;
         (context.replacement.on_demand)(context.replacement_keys.clone(), context)
             .map_err(|error| error.within("replacement"))

@@ -54,6 +54,29 @@ pub static REPLACEMENTS: &[&ReplacementRow] = &[
     &ru_set::ROW,
 ];
 
+/// Rows that a host brings beside those of the registry, such as policies written in another language.
+pub trait Rows {
+    /// The row of policy `name`; `None` where the name is none of its own.
+    fn policy(&self, name: &str) -> Option<Result<&'static PolicyRow, KeyError>>;
+
+    /// The row of replacement `name`; `None` where the name is none of its own.
+    fn replacement(&self, name: &str) -> Option<Result<&'static ReplacementRow, KeyError>>;
+}
+
+/// The registry alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltIn;
+
+impl Rows for BuiltIn {
+    fn policy(&self, _: &str) -> Option<Result<&'static PolicyRow, KeyError>> {
+        None
+    }
+
+    fn replacement(&self, _: &str) -> Option<Result<&'static ReplacementRow, KeyError>> {
+        None
+    }
+}
+
 /// The row of replacement `name`.
 ///
 /// # Errors
@@ -63,6 +86,14 @@ pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
     REPLACEMENTS.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
 }
 
+/// The row of replacement `name`, of the host's `rows` or of the registry.
+///
+/// # Errors
+/// As [`replacement`], and what is wrong with a row of the host's.
+pub fn replacement_among(rows: &dyn Rows, name: &str) -> Result<&'static ReplacementRow, KeyError> {
+    rows.replacement(name).unwrap_or_else(|| replacement(name))
+}
+
 /// The row of policy `name`.
 ///
 /// # Errors
@@ -70,6 +101,14 @@ pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
 pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
     let unknown = || KeyError::unknown("name", "policy", name, POLICIES.iter().map(|row| row.name));
     POLICIES.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
+}
+
+/// The row of policy `name`, of the host's `rows` or of the registry.
+///
+/// # Errors
+/// As [`policy`], and what is wrong with a row of the host's.
+pub fn policy_among(rows: &dyn Rows, name: &str) -> Result<&'static PolicyRow, KeyError> {
+    rows.policy(name).unwrap_or_else(|| policy(name))
 }
 
 /// The policies that read ahead.

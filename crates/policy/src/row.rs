@@ -1,5 +1,6 @@
 //! Rows: what a policy's and a replacement's file says of it, and what they are built from.
 
+use std::fmt;
 use std::sync::Arc;
 
 use toml::Table;
@@ -10,8 +11,8 @@ use crate::hinted::{Hinted, Knowledge, Strategy};
 use crate::readahead::{Needs, ReadsAhead};
 use crate::{Hints, Policy, Replacement};
 
-/// How a row makes its replacement.
-pub type BuildReplacement = fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError>;
+/// How a row makes its replacement: a reference, so that a row that a host brings can know more than a function does.
+pub type BuildReplacement = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
 
 /// A replacement's row.
 pub struct ReplacementRow {
@@ -134,7 +135,7 @@ impl Context {
 }
 
 /// How a row makes its policy.
-pub type Build = fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError>;
+pub type Build = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError> + Sync);
 
 /// What a policy works from, and how it is built from its keys (without `name`, `hints` and `replacement`).
 pub enum Family {
@@ -236,5 +237,17 @@ impl PolicyRow {
                 Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
             }
         }
+    }
+}
+
+impl fmt::Debug for PolicyRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Debug for ReplacementRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }

@@ -5,8 +5,7 @@ use headstart_engine::{Actions, Client, Costs, Cursor, Level, Manner, Parallel, 
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
-use headstart_policy::registry::read_ahead;
-use headstart_policy::registry::{self, Context};
+use headstart_policy::registry::Context;
 use headstart_policy::{Apart, Asking, Policy};
 use headstart_types::{Chunk, KeyError, Position, Program};
 
@@ -35,16 +34,15 @@ pub fn policy(
         return keys.row().build(keys.keys.clone(), context);
     }
     let replacement = || {
-        let row = registry::replacement(keys.replacement)?;
-        (row.build)(keys.replacement_keys.clone(), context).map_err(|error| error.within("replacement"))
+        (keys.replacement.build)(keys.replacement_keys.clone(), context).map_err(|error| error.within("replacement"))
     };
     let frames = context.frames;
-    if !keys.asks() {
+    let Some(reads_ahead) = keys.row().reads_ahead() else {
         return Ok(Box::new(Asking::new(Box::new(Apart(replacement()?, None)), frames)));
-    }
+    };
     let Surroundings { block_bytes, drive, future, initial_places } = surroundings.clone();
     let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
-    let parts: Box<dyn headstart_policy::readahead::Integrated> = match read_ahead(keys.name)?.build {
+    let parts: Box<dyn headstart_policy::readahead::Integrated> = match reads_ahead.build {
         BuildReadAhead::Apart(make) => {
             let read_ahead = make(keys.keys.clone(), &read_ahead_context)?;
             Box::new(Apart(replacement()?, Some(read_ahead)))
@@ -218,7 +216,7 @@ pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, fra
     let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
     let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
     let by_blocks = scenario.workload.issue == Issue::Blocks;
-    (by_blocks && scenario.policy.replacement == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
+    (by_blocks && scenario.policy.replacement.name == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
 }
 
 /// Whether several processes read one string.

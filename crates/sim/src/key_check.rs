@@ -9,7 +9,7 @@ use headstart_device::build_device;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::{self, Context};
+use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
 use headstart_types::{KeyError, Nanos, Program};
 use toml::Table;
@@ -79,7 +79,7 @@ impl Scenario {
             initial: Vec::new(),
             disks: self.device.disks() as usize,
             disk_of: Arc::new([]),
-            replacement: registry::replacement(keys.replacement)?,
+            replacement: keys.replacement,
             replacement_keys: keys.replacement_keys.clone(),
             hints: Some(Arc::new(Hints { blocks: Arc::new([]), disclosure: Disclosure::All })),
             program: Some(Arc::new(program)),

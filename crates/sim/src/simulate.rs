@@ -7,7 +7,7 @@ use std::thread;
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
 use headstart_device::{Device, Drive};
 use headstart_engine::Process;
-use headstart_policy::registry::{self, Context};
+use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
 use headstart_types::{stream_seed, Block, Chunk, KeyError, Nanos, Think};
 use rand::{Rng, SeedableRng};
@@ -223,7 +223,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         initial: references.initial.clone(),
         disks: scenario.device.disks() as usize,
         disk_of: places.universe().disk_of.as_slice().into(),
-        replacement: registry::replacement(scenario.policy.replacement)?,
+        replacement: scenario.policy.replacement,
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
         program: references.program.clone(),

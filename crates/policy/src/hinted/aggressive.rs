@@ -25,7 +25,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, sections 2.4 and 2.7",
     keys: KeyTable::of::<AggressiveKeys>(),
     default_replacement: None,
-    family: Family::Hinted(|keys, context| {
+    family: Family::Hinted(&|keys, context| {
         let keys: AggressiveKeys = read_keys(keys)?;
         Ok(context.hinted(Aggressive::new(keys.batch_size.on(context.disks))))
     }),

@@ -25,7 +25,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, sections 2.3 and 2.7",
     keys: KeyTable::of::<FixedHorizonKeys>(),
     default_replacement: None,
-    family: Family::Hinted(|keys, context| {
+    family: Family::Hinted(&|keys, context| {
         let keys: FixedHorizonKeys = read_keys(keys)?;
         Ok(context.hinted(FixedHorizon { horizon: keys.horizon }))
     }),

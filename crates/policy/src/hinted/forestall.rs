@@ -38,7 +38,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, section 5",
     keys: KeyTable::of::<ForestallKeys>(),
     default_replacement: None,
-    family: Family::Hinted(|keys, context| {
+    family: Family::Hinted(&|keys, context| {
         let keys: ForestallKeys = read_keys(keys)?;
         let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
         let batch_size = keys.batch_size.on(context.disks);

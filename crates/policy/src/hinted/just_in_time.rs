@@ -48,7 +48,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "ours; kimbrel96, sections 2.3 and 5",
     keys: KeyTable::NONE,
     default_replacement: None,
-    family: Family::Gathering(|keys, context| {
+    family: Family::Gathering(&|keys, context| {
         read_keys::<NoKeys>(keys)?;
         Ok(context.hinted(JustInTime::new(context)))
     }),

@@ -28,7 +28,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, section 2.1",
     keys: KeyTable::NONE,
     default_replacement: None,
-    family: Family::Hinted(build),
+    family: Family::Hinted(&build),
 };
 
 fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {

@@ -35,7 +35,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, sections 2.5 and 2.7",
     keys: KeyTable::of::<ReverseAggressiveKeys>(),
     default_replacement: None,
-    family: Family::Hinted(build),
+    family: Family::Hinted(&build),
 };
 
 keys! {

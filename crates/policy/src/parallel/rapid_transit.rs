@@ -32,7 +32,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Kotz and Ellis, RAPID Transit, sections 5.1 and 5.4",
     keys: KeyTable::of::<RapidTransitKeys>(),
     default_replacement: Some("ru-set"),
-    family: Family::Parallel(build),
+    family: Family::Parallel(&build),
 };
 
 keys! {

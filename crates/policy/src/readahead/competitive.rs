@@ -43,7 +43,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Drive,
-        build: BuildReadAhead::Apart(|keys, context| {
+        build: BuildReadAhead::Apart(&|keys, context| {
             let setting = read_keys::<CompetitiveKeys>(keys)?.setting(context)?;
             let drive = context.drive.as_ref().ok_or_else(|| {
                 let problem = "competitive weighs seeks against transfers, and the device has no arm";

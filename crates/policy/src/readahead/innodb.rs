@@ -33,7 +33,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(|keys, context| {
+        build: BuildReadAhead::Apart(&|keys, context| {
             let keys: InnoDbKeys = read_keys(keys)?;
             // Each extent worth remembering has a page in the pool.
             let extents = keys.extents.min(context.frames) as usize;

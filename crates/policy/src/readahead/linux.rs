@@ -56,7 +56,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(|keys, context| {
+        build: BuildReadAhead::Apart(&|keys, context| {
             let keys: LinuxKeys = read_keys(keys)?;
             let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
             let request_max = keys.max_request.blocks(context.block_bytes);

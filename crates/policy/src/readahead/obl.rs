@@ -29,7 +29,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(|keys, _| {
+        build: BuildReadAhead::Apart(&|keys, _| {
             let keys: OblKeys = read_keys(keys)?;
             Ok(Box::new(Obl::new(keys.when)))
         }),

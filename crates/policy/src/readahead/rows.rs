@@ -8,7 +8,7 @@ use headstart_types::KeyError;
 use super::{Integrated, ReadAhead, ReadAheadContext};
 
 /// Makes a policy from its keys.
-pub type Make<P> = fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError>;
+pub type Make<P> = &'static (dyn Fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError> + Sync);
 
 /// How a row makes its read-ahead.
 #[derive(Clone, Copy)]

@@ -58,7 +58,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::WithReplacement(|keys, context| {
+        build: BuildReadAhead::WithReplacement(&|keys, context| {
             let setting = read_keys::<SarcKeys>(keys)?.setting(context)?;
             Ok(Box::new(Sarc::new(context.frames, setting)))
         }),

@@ -37,8 +37,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Megiddo and Modha, FAST 2003",
     hinted: false,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Arc, KeyError> {

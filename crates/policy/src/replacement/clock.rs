@@ -31,8 +31,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Corbató, A Paging Experiment with the Multics System, 1969",
     hinted: false,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Clock, KeyError> {

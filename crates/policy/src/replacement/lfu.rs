@@ -32,8 +32,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "folklore; Shah, Mitra and Matani, 2010 (constant time)",
     hinted: false,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Lfu, KeyError> {

@@ -41,8 +41,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Jiang and Zhang, SIGMETRICS 2002, section 3.3",
     hinted: false,
     keys: KeyTable::of::<LirsKeys>(),
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 keys! {

@@ -19,8 +19,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
     hinted: false,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Lru, KeyError> {

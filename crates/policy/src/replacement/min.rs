@@ -23,8 +23,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Belady, IBM Systems Journal 5(2), 1966",
     hinted: true,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Min, KeyError> {

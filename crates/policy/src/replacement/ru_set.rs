@@ -36,8 +36,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Kotz and Ellis, RAPID Transit, sections 3 and 5.4",
     hinted: false,
     keys: KeyTable::of::<RuSetKeys>(),
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 keys! {

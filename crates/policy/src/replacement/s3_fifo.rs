@@ -39,8 +39,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Yang et al., SOSP 2023, Algorithm 1",
     hinted: false,
     keys: KeyTable::of::<S3FifoKeys>(),
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 keys! {

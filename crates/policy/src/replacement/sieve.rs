@@ -34,8 +34,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Zhang et al., NSDI 2024, Algorithm 1",
     hinted: false,
     keys: KeyTable::NONE,
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Sieve, KeyError> {

@@ -36,8 +36,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Johnson and Shasha, VLDB 1994, section 2.2 (full version)",
     hinted: false,
     keys: KeyTable::of::<TwoQKeys>(),
-    build: |keys, context| boxed(make(keys, context)),
-    on_demand: |keys, context| on_demand(make(keys, context)),
+    build: &|keys, context| boxed(make(keys, context)),
+    on_demand: &|keys, context| on_demand(make(keys, context)),
 };
 
 keys! {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use headstart_policy::coordinator::registry as coordinators;
 use headstart_policy::readahead::Needs;
+use headstart_policy::registry::Rows;
 use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, Nanos};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
@@ -170,7 +171,12 @@ impl JsonSchema for SizeKey {
 }
 
 /// Reads the levels below the first, whose name is `first`; returns them with all defaults as tables too.
-pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
+pub fn read(
+    levels: Vec<Value>,
+    first: &str,
+    workload: &WorkloadKeys,
+    rows: &dyn Rows,
+) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
     let mut names = vec![first.to_owned()];
     let mut all = Vec::with_capacity(levels.len());
     for (at, level) in levels.into_iter().enumerate() {
@@ -178,7 +184,7 @@ pub fn read(levels: Vec<Value>, first: &str, workload: &WorkloadKeys) -> Result<
         let Value::Table(table) = level else {
             return Err(within(KeyError::new("", "is no table", "a table of keys")));
         };
-        let (keys, resolved) = read_one(table, at + 1, &names, workload).map_err(within)?;
+        let (keys, resolved) = read_one(table, at + 1, &names, workload, rows).map_err(within)?;
         names.push(keys.name.clone());
         all.push((keys, resolved));
     }
@@ -190,6 +196,7 @@ fn read_one(
     index: usize,
     above: &[String],
     workload: &WorkloadKeys,
+    rows: &dyn Rows,
 ) -> Result<(LowerKeys, Table), KeyError> {
     let raw: LevelSection = read_keys(table)?;
     let name = raw.name.clone().unwrap_or_else(|| default_name(index));
@@ -198,7 +205,7 @@ fn read_one(
     }
     let (size, (size_key, size_value)) = raw.size(above, workload.block_bytes())?;
     let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
-    let (policy, policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
+    let (policy, policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
     if policy.needs_hints() || policy.needs() == Needs::Future {
         let problem = "the future of a lower level is not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));

@@ -24,6 +24,7 @@ mod workload;
 
 use std::path::Path;
 
+use headstart_policy::registry::{BuiltIn, Rows};
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
@@ -80,12 +81,20 @@ impl Scenario {
     /// # Errors
     /// The first key at fault.
     pub fn from_table(table: Table) -> Result<Self, KeyError> {
+        Self::from_table_with(table, &BuiltIn)
+    }
+
+    /// Reads a scenario whose policies may be the host's `rows` too.
+    ///
+    /// # Errors
+    /// The first key at fault.
+    pub fn from_table_with(table: Table, rows: &dyn Rows) -> Result<Self, KeyError> {
         let in_levels = table.contains_key("level");
-        let read = normal::normal_form(table).and_then(|table| Self::from_normal_form(table, in_levels));
+        let read = normal::normal_form(table).and_then(|table| Self::from_normal_form(table, in_levels, rows));
         read.map_err(|error| if in_levels { normal::as_written(error) } else { error })
     }
 
-    fn from_normal_form(mut table: Table, in_levels: bool) -> Result<Self, KeyError> {
+    fn from_normal_form(mut table: Table, in_levels: bool, rows: &dyn Rows) -> Result<Self, KeyError> {
         let mut take = |name: &str| match table.remove(name) {
             None => Ok(Table::new()),
             Some(Value::Table(section)) => Ok(section),
@@ -108,7 +117,7 @@ impl Scenario {
             return Err(KeyError::unknown_key(key, SECTIONS.into_iter()));
         }
         if let Some(key) = POLICY_KEYS.into_iter().find(|key| policy.contains_key(*key)) {
-            if policy.get("name").and_then(Value::as_str).is_some_and(is_parallel) {
+            if policy.get("name").and_then(Value::as_str).is_some_and(|name| is_parallel(name, rows)) {
                 return Err(KeyError::new(format!("policy.{key}"), "stands in [process]", "process keys of that name"));
             }
         }
@@ -119,8 +128,8 @@ impl Scenario {
         };
         let (process, process_table) = process.unzip();
         let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
-        let (mut policy, mut policy_table) = policy::read(policy).map_err(|error| error.within("policy"))?;
-        let whole = !policy.needs_hints() && (policy.asks() || lower.iter().any(has_read_ahead));
+        let (mut policy, mut policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
+        let whole = !policy.needs_hints() && (policy.asks() || lower.iter().any(|level| has_read_ahead(level, rows)));
         let (workload, workload_table) =
             workload::read(workload, pattern, whole).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
@@ -130,7 +139,7 @@ impl Scenario {
                 policy_table.remove(*key);
             });
         }
-        let lower = level::read(lower, &cache.name, &workload)?;
+        let lower = level::read(lower, &cache.name, &workload, rows)?;
         let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
         let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
         let host = host::read(host, &workload, &device).map_err(|error| error.within("host"))?;
@@ -187,6 +196,14 @@ impl Scenario {
     /// # Errors
     /// The file, line or key at fault.
     pub fn read(source: &Source, overrides: &[String]) -> Result<Self, Error> {
+        Self::read_with(source, overrides, &BuiltIn)
+    }
+
+    /// The same; its policies may be the host's `rows` too.
+    ///
+    /// # Errors
+    /// The file, line or key at fault.
+    pub fn read_with(source: &Source, overrides: &[String], rows: &dyn Rows) -> Result<Self, Error> {
         let mut table = source.table()?;
         if let (Source::File(path), true) = (source, table.is_empty() && overrides.is_empty()) {
             let allowed = "a scenario with one of workload.trace, workload.generator, workload.references";
@@ -196,7 +213,7 @@ impl Scenario {
         for each in overrides {
             overrides::set(&mut table, each)?;
         }
-        let mut scenario = Self::from_table(table)?;
+        let mut scenario = Self::from_table_with(table, rows)?;
         if let Source::File(file) = source {
             scenario.find_beside(file);
         }
@@ -245,10 +262,10 @@ impl Scenario {
 }
 
 /// Whether the policy of a level below the first is a read-ahead.
-fn has_read_ahead(level: &Value) -> bool {
+fn has_read_ahead(level: &Value, rows: &dyn Rows) -> bool {
     let policy = level.get("policy");
     let name = policy.and_then(|policy| policy.as_str().or_else(|| policy.get("name")?.as_str()));
-    name.is_some_and(policy::is_read_ahead)
+    name.is_some_and(|name| policy::is_read_ahead(name, rows))
 }
 
 /// Keys of `[process]` that are its policy's.

@@ -1,17 +1,18 @@
 //! Section `[policy]`.
 
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::{self, PolicyRow, ReplacementRow};
+use headstart_policy::registry::{policy_among, replacement_among, PolicyRow, ReplacementRow, Rows};
 use headstart_types::{keys, read_keys, KeyError};
 use toml::{Table, Value};
 
 /// The policy of a level.
 #[derive(Debug, Clone)]
 pub struct PolicyKeys {
-    /// A row of the registry.
+    /// Its row's.
     pub name: &'static str,
-    /// A row of the registry, for policies that leave it open.
-    pub replacement: &'static str,
+    row: &'static PolicyRow,
+    /// For policies that leave it open.
+    pub replacement: &'static ReplacementRow,
     /// The replacement's own keys.
     pub replacement_keys: Table,
     /// Partial disclosure; `None` discloses everything.
@@ -24,43 +25,42 @@ impl PolicyKeys {
     /// Its row.
     #[must_use]
     pub fn row(&self) -> &'static PolicyRow {
-        registry::policy(self.name).expect("names are those of rows")
+        self.row
     }
 
     /// Whether it works from disclosed references.
     #[must_use]
     pub fn needs_hints(&self) -> bool {
-        let replacement = || registry::replacement(self.replacement).is_ok_and(|row| row.hinted);
-        self.row().is_hinted() || (self.row().has_open_replacement() && replacement())
+        self.row.is_hinted() || (self.row.has_open_replacement() && self.replacement.hinted)
     }
 
     /// Whether it is a read-ahead, which is asked about whole requests.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.row().reads_ahead().is_some()
+        self.row.reads_ahead().is_some()
     }
 
     /// What it has to be told beside what a level has.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        self.row().needs()
+        self.row.needs()
     }
 
     /// Whether it is for parallel programs only.
     #[must_use]
     pub fn parallel(&self) -> bool {
-        self.row().is_parallel()
+        self.row.is_parallel()
     }
 }
 
 /// Whether the policy of this name is for parallel programs only.
-pub fn is_parallel(name: &str) -> bool {
-    registry::policy(name).is_ok_and(PolicyRow::is_parallel)
+pub fn is_parallel(name: &str, rows: &dyn Rows) -> bool {
+    policy_among(rows, name).is_ok_and(PolicyRow::is_parallel)
 }
 
 /// Whether the policy of this name is a read-ahead, which is asked about whole requests.
-pub fn is_read_ahead(name: &str) -> bool {
-    registry::policy(name).is_ok_and(|row| row.reads_ahead().is_some())
+pub fn is_read_ahead(name: &str, rows: &dyn Rows) -> bool {
+    policy_among(rows, name).is_ok_and(|row| row.reads_ahead().is_some())
 }
 
 /// Partial disclosure of the references.
@@ -104,17 +104,17 @@ fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
 const UNUSED_REPLACEMENT: &str = "lru";
 
 /// Reads the section; returns it with all defaults as a table too.
-pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
+pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), KeyError> {
     let mut resolved = Table::new();
     let name = text(&mut table, "name", "demand")?;
-    let row = registry::policy(&name)?;
+    let row = policy_among(rows, &name)?;
     resolved.insert("name".into(), row.name.into());
     if table.contains_key("replacement") && !row.has_open_replacement() {
         let problem = format!("{} chooses its victims itself", row.name);
         return Err(KeyError::new("replacement", problem, "no replacement, or policy demand"));
     }
-    let (replacement_row, replacement_keys) =
-        read_replacement(table.remove("replacement"), row.default_replacement.unwrap_or(UNUSED_REPLACEMENT))?;
+    let default = row.default_replacement.unwrap_or(UNUSED_REPLACEMENT);
+    let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"), default, rows)?;
     if !row.goes_by_blocks() && row.has_open_replacement() && replacement_row.hinted {
         let problem = format!("{} knows only what is referenced, {} fetches more", replacement_row.name, row.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
@@ -146,12 +146,16 @@ pub fn read(mut table: Table) -> Result<(PolicyKeys, Table), KeyError> {
     let mut own = row.keys.defaults();
     own.extend(table);
     resolved.extend(own.clone());
-    let replacement = replacement_row.name;
-    Ok((PolicyKeys { name: row.name, replacement, replacement_keys, hints, keys: own }, resolved))
+    let replacement = replacement_row;
+    Ok((PolicyKeys { name: row.name, row, replacement, replacement_keys, hints, keys: own }, resolved))
 }
 
 /// A replacement is a name, or a table with a name and keys of its own.
-fn read_replacement(value: Option<Value>, default: &str) -> Result<(&'static ReplacementRow, Table), KeyError> {
+fn read_replacement(
+    value: Option<Value>,
+    default: &str,
+    rows: &dyn Rows,
+) -> Result<(&'static ReplacementRow, Table), KeyError> {
     let (name, given) = match value {
         None => (default.to_owned(), Table::new()),
         Some(Value::String(name)) => (name, Table::new()),
@@ -164,7 +168,7 @@ fn read_replacement(value: Option<Value>, default: &str) -> Result<(&'static Rep
             return Err(KeyError::new("replacement", problem, "a name in quotes, or {name = \"...\", ...}"));
         }
     };
-    let row = registry::replacement(&name)?;
+    let row = replacement_among(rows, &name)?;
     let mut keys = row.keys.defaults();
     keys.extend(given);
     Ok((row, keys))
