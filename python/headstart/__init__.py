@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
+    from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.devices import Device, device
     from headstart.emulation import emulate
     from headstart.live import play
@@ -34,6 +35,13 @@ _MODULE_OF = {
     "Advice": "headstart.advice",
     "advise": "headstart.advice",
     "compare": "headstart.comparison",
+    "Cache": "headstart.custom",
+    "Hints": "headstart.custom",
+    "Policy": "headstart.custom",
+    "Readahead": "headstart.custom",
+    "Replacement": "headstart.custom",
+    "Request": "headstart.custom",
+    "conformance": "headstart.custom",
     "Device": "headstart.devices",
     "device": "headstart.devices",
     "emulate": "headstart.emulation",
@@ -76,9 +84,15 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Advice",
+    "Cache",
     "Device",
     "HeadstartError",
+    "Hints",
     "InternalError",
+    "Policy",
+    "Readahead",
+    "Replacement",
+    "Request",
     "Result",
     "Trace",
     "Traces",
@@ -86,6 +100,7 @@ __all__ = [
     "advise",
     "catalog",
     "compare",
+    "conformance",
     "device",
     "emulate",
     "explain",

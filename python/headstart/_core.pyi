@@ -24,6 +24,78 @@ def schema() -> str:
 class Traces:
     """Traces that several runs read."""
 
+class Cache:
+    """The cache as a policy sees it while one of its methods is called; blocks are whole numbers."""
+
+    @property
+    def cursor(self) -> int:
+        """Position of the next reference not yet served."""
+
+    @property
+    def free(self) -> int:
+        """Frames that hold no block: they are used before any block is evicted."""
+
+    @property
+    def disks(self) -> int:
+        """Independent disks."""
+
+    def is_absent(self, block: int) -> bool:
+        """Return whether the block is neither in the cache nor on its way."""
+
+    def is_resident(self, block: int) -> bool:
+        """Return whether the block is in the cache."""
+
+    def is_in_flight(self, block: int) -> bool:
+        """Return whether the block is on its way into the cache."""
+
+    def is_evictable(self, block: int) -> bool:
+        """Return whether the block is in the cache and no process waits for it."""
+
+    def evictable(self) -> list[int]:
+        """Return every block that may be a victim; takes time in proportion to all blocks there are."""
+
+    def outstanding(self, disk: int) -> int | None:
+        """Return the requests issued to a disk and not yet ended."""
+
+    def disk_of(self, block: int) -> int | None:
+        """Return the disk of a block."""
+
+class Hints:
+    """The references that are disclosed: by position, the block, or `None` where it is not known (yet)."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> int | None: ...
+    def next_use(self, block: int, position: int | None = None) -> int | None:
+        """Return the position of the next disclosed reference to `block`, from `position` on (the cursor if `None`)."""
+
+class Request:
+    """A request as a level sees it: `count` blocks of `file`, from `first`."""
+
+    file: int
+    first: int
+    count: int
+    end: int
+    """The block after the last."""
+    client: int
+    """The process at the first level, the level above at others."""
+    now_ns: int
+    file_blocks: int | None
+    """Blocks of the file, or of the device where there are no files; `None` where that is not known."""
+    found: tuple[str, ...]
+    """How each block was found: "ready", "ready-prefetched", "unready", "unready-prefetched", "absent"."""
+
+    def is_cached(self, index: int) -> bool:
+        """Return whether the block at `index` of the file is in the cache or on its way."""
+
+    def is_resident(self, index: int) -> bool:
+        """Return whether the block at `index` of the file is in the cache."""
+
+def conformance(name: str) -> None:
+    """Hold a class against the conformance suites; raise AssertionError with what is wrong."""
+
+def python_cost() -> tuple[int, int]:
+    """Return the calls of Python methods in this thread's last run, and the nanoseconds in them."""
+
 def simulate(
     *,
     path: str | PathLike[str] | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headstart import custom
 from headstart._core import HeadstartError
 from headstart.cases import BASELINE, DEFAULT_CACHE, DEFAULT_DEVICE, Case, Plan, cache_keys, cache_text, settings
 from headstart.compared import COPIED, SCHEMA, Comparison, Refusal, Row, Setting, pandas
@@ -47,7 +48,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 def plan(
     trace: Source,
     *,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[Any] | None = None,
     disks: int | Sequence[int] | None = None,
     cache: str | int | Sequence[str | int] | None = None,
     device: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
@@ -87,6 +88,8 @@ def plan(
         disks = int(devices.get("count", len(devices.get("layout", [0]))))
     if policies is None and own is None:
         policies = DEFAULT_POLICIES
+    if policies is not None:
+        policies = [custom.text_of(policy) for policy in policies]
     overridden = any(each.partition("=")[0].strip() == "device.model" for each in overrides)
     return Plan(
         scenario=scenario,
@@ -142,7 +145,7 @@ def _some(what: str, values: Sequence[T], allowed: str) -> tuple[T, ...]:
 def compare(
     trace: Source,
     *,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[Any] | None = None,
     disks: int | Sequence[int] | None = None,
     cache: str | int | Sequence[str | int] | None = None,
     device: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from headstart import custom
 from headstart._core import HeadstartError
 from headstart.registry import Entry, catalog
 
@@ -12,9 +13,10 @@ from headstart.registry import Entry, catalog
 def policy_keys(text: str) -> dict[str, Any]:
     """Return the [policy] section that `text` stands for.
 
-    "demand:min" is demand with replacement min, "fixed-horizon:horizon=124" sets a key of the policy.
+    "demand:min" is demand with replacement min, "fixed-horizon:horizon=124" sets a key of the policy,
+    "mine.py:Mine" is a class of Python (`headstart.custom`).
     """
-    name, *rest = (part.strip() for part in text.split(":"))
+    name, *rest = (part.strip() for part in custom.split(text))
     keys: dict[str, Any] = {"name": name}
     for part in rest:
         key, equals, value = part.partition("=")
@@ -23,7 +25,7 @@ def policy_keys(text: str) -> dict[str, Any]:
         if not key.strip() or not value.strip():
             raise HeadstartError(f'policies: "{text}"; allowed: NAME, NAME:REPLACEMENT, NAME:key=value')
         keys[key.strip()] = toml_value(value.strip())
-    return keys
+    return dict(custom.section_of(keys))
 
 
 def policy_text(keys: Mapping[str, Any] | str) -> str:
@@ -37,7 +39,7 @@ def policy_text(keys: Mapping[str, Any] | str) -> str:
 
 def of_levels(text: str, count: int) -> list[dict[str, Any]]:
     """Return the [policy] section of each of `count` levels: "linux/ra" names two, "linux" the same one for all."""
-    sections = [policy_keys(part) for part in text.split("/")]
+    sections = [policy_keys(part) for part in levels_of(text)]
     if len(sections) == 1:
         return [dict(sections[0]) for _ in range(count)]
     if len(sections) != count:
@@ -45,6 +47,27 @@ def of_levels(text: str, count: int) -> list[dict[str, Any]]:
         allowed = "one policy" if count == 1 else f"one policy for all levels, or {count} with / between them"
         raise HeadstartError(f'policies: "{text}" names {len(sections)}, for {levels}; allowed: {allowed}')
     return sections
+
+
+def levels_of(text: str) -> list[str]:
+    """Return the policies of "linux/ra"; the / of a path, as in "mine/own.py:Mine", is none between levels."""
+    if not custom.is_custom(text):
+        return text.split("/")
+    parts, held = list[str](), list[str]()
+    for piece in text.split("/"):
+        held.append(piece)
+        if _is_whole("/".join(held)):
+            parts.append("/".join(held))
+            held = []
+    return parts + (["/".join(held)] if held else [])
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text is a policy with all that belongs to it, and not the beginning of a path."""
+    name, *rest = (part.strip() for part in custom.split(text))
+    replacements = {str(entry["name"]) for entry in catalog()["replacements"]}
+    known = name in rows() or custom.is_custom(name)
+    return known and all("=" in part or part in replacements or custom.is_custom(part) for part in rest)
 
 
 def toml_value(text: str) -> object:
@@ -68,26 +91,33 @@ def _hinted_replacements() -> frozenset[str]:
 
 def kind(policy: str) -> str:
     """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"; of several levels' the last."""
-    kinds = [_kind(policy_keys(part)) for part in policy.split("/")]
+    kinds = [_kind(policy_keys(part)) for part in levels_of(policy)]
     return max(kinds, key=["demand", "hinted", "parallel", "read-ahead"].index)
 
 
 def _kind(keys: Mapping[str, Any]) -> str:
+    if custom.is_custom(keys["name"]):
+        return "hinted" if custom.kind_of(custom.resolve(keys["name"])[0]) == "policy" else "read-ahead"
     family = str(rows().get(keys["name"], {}).get("family", "demand"))
-    return "hinted" if family == "demand" and keys.get("replacement") in _hinted_replacements() else family
+    return "hinted" if family == "demand" and _replacement(keys) in _hinted_replacements() else family
+
+
+def _replacement(keys: Mapping[str, Any]) -> Any:
+    replacement = keys.get("replacement")
+    return replacement.get("name") if isinstance(replacement, Mapping) else replacement
 
 
 def gathers(policy: str) -> bool:
     """Return whether the first level's policy fetches what lies together with one request, though it is hinted."""
-    return bool(rows().get(policy_keys(policy.split("/")[0])["name"], {}).get("gathers"))
+    return bool(rows().get(policy_keys(levels_of(policy)[0])["name"], {}).get("gathers"))
 
 
 def knows_future(policy: str) -> bool:
     """Return whether a policy works from what a program is going to read: hints, or an oracle."""
-    sections = [policy_keys(part) for part in policy.split("/")]
+    sections = [policy_keys(part) for part in levels_of(policy)]
     return any(
         _kind(keys) in ("hinted", "parallel")
-        or keys.get("replacement") in _hinted_replacements()
+        or _replacement(keys) in _hinted_replacements()
         or rows().get(keys["name"], {}).get("needs") == "future"
         for keys in sections
     )

@@ -11,7 +11,7 @@ from html import escape
 from os import PathLike, fspath
 from typing import Any, Self, TypedDict, cast
 
-from headstart import _core, results
+from headstart import _core, custom, results
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
 Progress = Callable[[float, int], object]
@@ -56,6 +56,8 @@ def source_of(scenario: Scenario) -> _Source:
 
 def _plain(value: object) -> object:
     """Return what JSON has no form of in one that it has: a path, a trace, a number of NumPy."""
+    if (keys := custom.keys_of(value)) is not value:
+        return keys
     if isinstance(value, PathLike):
         return fspath(value)
     if isinstance(value, Mapping):
@@ -126,6 +128,10 @@ class Result:
     devices: list[results.Disk]
     processes: list[results.Process]
     intervals: list[results.Interval]
+    python_calls: int = dataclasses.field(default=0, compare=False)
+    """Calls of policies that are written in Python. Neither this nor the next one is part of `to_dict()`."""
+    python_ns: int = dataclasses.field(default=0, compare=False)
+    """The time that they took, on the clock of this machine."""
     _text: str
 
     def __repr__(self) -> str:
@@ -157,7 +163,7 @@ class Result:
     def from_json(cls, text: str) -> Self:
         """Return the result that `to_json()` wrote."""
         fields = json.loads(text)
-        names = {field.name for field in dataclasses.fields(cls)} - {"_text"}
+        names = {field.name for field in dataclasses.fields(cls)} - {"_text", "python_calls", "python_ns"}
         return cls(_text=text, **{name: fields[name] for name in names})
 
     def to_json(self) -> str:
@@ -182,21 +188,36 @@ def _share(part: int, whole: int) -> str:
 def simulate(
     scenario: Scenario,
     *,
+    policy: Any = None,
     overrides: Sequence[str] = (),
     progress: Progress | None = None,
     traces: Traces | None = None,
 ) -> Result:
     """Run a scenario.
 
-    `overrides` are laid over it in order, each "a.b=value" as after `--set`. Runs that are given the same `traces` read
-    a trace once.
+    `policy` takes the place of the scenario's: its name, its [policy] section, or a class or an object of one's own
+    (`headstart.custom`). `overrides` are laid over it in order, each "a.b=value" as after `--set`. Runs that are given
+    the same `traces` read a trace once.
 
     Raises:
         HeadstartError: The scenario, the trace or the device's profile is at fault.
     """
     source = source_of(scenario)
-    text = _core.simulate(**source, overrides=list(overrides), on_progress=progress, traces=_shared(traces))
-    return Result.from_json(text)
+    laid_over = [*([] if policy is None else [f"policy={_toml(custom.section_of(policy))}"]), *overrides]
+    text = _core.simulate(**source, overrides=laid_over, on_progress=progress, traces=_shared(traces))
+    calls, time_ns = _core.python_cost()
+    return dataclasses.replace(Result.from_json(text), python_calls=calls, python_ns=time_ns)
+
+
+def _toml(value: Any) -> str:
+    """Return a value of a scenario as TOML, on one line."""
+    value = custom.keys_of(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise _core.HeadstartError(f"policy: {error}; allowed: text, numbers, lists and tables") from error
 
 
 def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:

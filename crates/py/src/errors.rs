@@ -10,6 +10,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::{pyfunction, PyErr, PyResult, Python};
 
+use crate::custom::Raised;
+
 create_exception!(
     headstart,
     HeadstartError,
@@ -68,7 +70,7 @@ pub fn outside<T: Send>(
 }
 
 /// Runs `work`; a panic in it, which is a fault of headstart and not of its user, becomes one `InternalError` that says
-/// what was run.
+/// what was run. An exception that a policy written in Python has raised is returned as it is.
 pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Result<T, PyErr> {
     keep_panics();
     let outer = PANIC.replace(Some(String::new()));
@@ -78,8 +80,29 @@ pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Re
         work()
     }));
     let said = PANIC.replace(outer).unwrap_or_default();
-    outcome.map_err(|_| {
-        let line = format!("internal error: {said}; {}; please report it", what());
-        InternalError::new_err(line.split_whitespace().collect::<Vec<_>>().join(" "))
+    outcome.map_err(|payload| match payload.downcast::<Raised>() {
+        Ok(raised) => raised.0,
+        Err(_) => {
+            let line = format!("internal error: {said}; {}; please report it", what());
+            InternalError::new_err(line.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
     })
+}
+
+/// Runs a check that panics with what it has found, which is returned in one line; an exception of Python is one of its own.
+pub fn asserted<T>(work: impl FnOnce() -> T) -> Result<Result<T, String>, PyErr> {
+    keep_panics();
+    let outer = PANIC.replace(Some(String::new()));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(work));
+    PANIC.set(outer);
+    let payload = match outcome {
+        Ok(done) => return Ok(Ok(done)),
+        Err(payload) => payload.downcast::<Raised>().map(|raised| raised.0),
+    };
+    let payload = match payload {
+        Ok(raised) => return Err(raised),
+        Err(payload) => payload,
+    };
+    let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+    Ok(Err(text.unwrap_or("a check failed").split_whitespace().collect::<Vec<_>>().join(" ")))
 }

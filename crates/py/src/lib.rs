@@ -4,6 +4,7 @@
 //! `HeadstartError`, whose text is one line.
 
 mod catalog;
+mod custom;
 mod devices;
 mod emulate;
 mod errors;
@@ -35,6 +36,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(devices::device_import_diskspecs, module)?)?;
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
     module.add_class::<simulation::Traces>()?;
+    module.add_class::<custom::Cache>()?;
+    module.add_class::<custom::PyHints>()?;
+    module.add_class::<custom::Request>()?;
+    module.add_function(wrap_pyfunction!(custom::checks::conformance, module)?)?;
+    module.add_function(wrap_pyfunction!(custom::call::cost, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;

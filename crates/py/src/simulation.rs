@@ -6,6 +6,7 @@ use headstart_sim::{Error, Progress, Scenario, Source};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::custom::{self, PythonRows};
 use crate::errors::{guarded, outside, to_python};
 
 /// Where a scenario comes from.
@@ -20,7 +21,7 @@ pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
 pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce() -> String + 'a {
     move || {
         let seed =
-            Scenario::read(source, overrides).map_or_else(|_| "unknown".to_owned(), |read| read.seed.to_string());
+            read_with_python(source, overrides).map_or_else(|_| "unknown".to_owned(), |read| read.seed.to_string());
         let text = match source {
             Source::File(path) => path.display().to_string(),
             Source::Json(text) => text.clone(),
@@ -42,9 +43,19 @@ impl Traces {
     }
 }
 
+/// A scenario whose policies may be classes of Python.
+fn read_with_python(source: &Source, overrides: &[String]) -> Result<Scenario, Error> {
+    let file = match source {
+        Source::File(path) => Some(path),
+        Source::Json(_) => None,
+    };
+    Scenario::read_with(source, overrides, &PythonRows::new(file))
+}
+
 /// The scenario of a run that shares its trace through `traces`, if there are any.
 fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
-    let mut scenario = Scenario::read(source, overrides)?;
+    custom::start_counting();
+    let mut scenario = read_with_python(source, overrides)?;
     if let Some(traces) = traces {
         scenario.traces = traces.get().0.clone();
     }
@@ -129,7 +140,7 @@ pub fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress)
 pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<String>) -> PyResult<String> {
     let source = source(path, json);
     let scenario = guarded(described(&source, &overrides), || {
-        let scenario = Scenario::read(&source, &overrides)?;
+        let scenario = read_with_python(&source, &overrides)?;
         scenario.check_keys().map(|()| scenario)
     })?
     .map_err(to_python)?;

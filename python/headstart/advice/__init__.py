@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
+from headstart import custom
 from headstart._core import HeadstartError
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
@@ -47,6 +48,7 @@ def advise(
     block_size: str = BLOCK_SIZE,
     workload: Mapping[str, Any] | None = None,
     seed: int = 1,
+    policies: Sequence[Any] = (),
     overrides: Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float, str], object] | None = None,
@@ -62,6 +64,7 @@ def advise(
         block_size: Of the cache; "4KiB", a page, by default.
         workload: Further keys of [workload], such as {"compute": "1ms"}.
         seed: Seed of everything random.
+        policies: Tried beside those of the registry, such as "mine.py:Mine" or a class of one's own.
         overrides: "a.b=value", laid over every run.
         jobs: Runs at a time; one for each processor if `None`. The advice does not depend on it.
         progress: Called with the share done and the current step, from the threads that run.
@@ -84,13 +87,14 @@ def advise(
         raise HeadstartError("device: none given; allowed: names of `headstart list devices`")
     plan = planned(
         section,
-        policies=("demand", LINUX, "forestall"),
+        policies=("demand", LINUX, "forestall", *policies),
         device=[HDD if name == "hdd" else name for name in names],
         cache=1,
         seed=seed,
         overrides=overrides,
     )
     plan.check()
+    extra = [custom.text_of(policy) for policy in policies]
     found = _look(plan, section, deadline)
     sizes = [str(_default_cache(found))] if cache is None else [str(size) for size in _each(cache)]
     named = [
@@ -102,7 +106,7 @@ def advise(
     plan.check()
     runs = Runs(plan, deadline=deadline, jobs=jobs, told=progress)
     searches = {
-        setting: SettingSearch(setting, found, seed=seed, cache_bytes=_cache_bytes(setting.cache, found))
+        setting: SettingSearch(setting, found, seed=seed, cache_bytes=_cache_bytes(setting.cache, found), more=extra)
         for setting in plan.settings
     }
     stream_share = search_all(list(searches.values()), plan, runs)

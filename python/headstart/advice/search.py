@@ -106,10 +106,12 @@ def ranked(measured: Mapping[str, Measured], policies: Iterable[str]) -> list[st
 class SettingSearch:
     """The search for one device and cache: each step asks for runs, the next takes their results."""
 
-    def __init__(self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int) -> None:
+    def __init__(
+        self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int, more: Sequence[str] = ()
+    ) -> None:
         self.setting, self.trace, self.seed = setting, trace, seed
-        self.names = candidates(cache_bytes)
-        self.hinted = list(ceiling())
+        self.names = [*candidates(cache_bytes), *(name for name in more if not knows_future(name))]
+        self.hinted = [*ceiling(), *(name for name in more if knows_future(name))]
         self.sampled: dict[str, Measured] = {}
         self.whole: dict[str, Measured] = {}
         self.wanted: list[str] = []

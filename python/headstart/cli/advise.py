@@ -42,6 +42,10 @@ def advise(
             "of what the trace touches, at least 64 MiB or all of it."
         ),
     ] = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(help="Tried beside those of the registry: mine.py:Mine, linux:read_ahead=1MiB, with commas."),
+    ] = None,
     seconds: Annotated[float, typer.Option(help="How long to search.")] = 60.0,
     generator: Generator = None,
     format: Format = None,
@@ -84,6 +88,7 @@ def advise(
                 block_size=block_size,
                 workload={key: value for key, value in given.items() if value is not None},
                 seed=seed,
+                policies=[] if policies is None else options.names("--policies", policies),
                 overrides=overrides or [],
                 jobs=jobs,
                 progress=tell,

@@ -109,6 +109,9 @@ def show(console: Console, result: simulation.Result) -> None:
     console.print(_devices(result.devices))
     for note in result.notes:
         console.print(f"note: {plain(note)}", markup=False)
+    if result.python_calls:
+        spent = f"{result.python_calls:,} calls, {output.seconds(result.python_ns)} of this machine's time"
+        console.print(f"note: policies in Python: {spent}", markup=False)
 
 
 def policy_words(result: simulation.Result) -> str:

@@ -79,6 +79,10 @@ def comparison_shown(console: Console, done: Comparison) -> None:
         console.print(line, markup=False, style="dim")
     for note in done.notes():
         console.print(f"note: {plain(note)}", markup=False)
+    for policy in dict.fromkeys(row.policy for row in done.rows if row.result.python_calls):
+        results = [row.result for row in done.rows if row.policy == policy]
+        calls, time_ns = (sum(getattr(each, key) for each in results) for key in ("python_calls", "python_ns"))
+        console.print(f"note: {plain(policy)}: {calls:,} calls of Python, {time_ns / 1e9:.3f} s", markup=False)
 
 
 def _header(done: Comparison) -> str:

@@ -1,0 +1,209 @@
+//! A hinted policy written in Python: it chooses fetches and victims together from the references that are disclosed.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+use headstart_policy::{Event, Fetch, Hints, Policy, View};
+use headstart_types::{Block, Nanos, Outcome, Position};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use super::call::{wrong, Fault, Method};
+use super::replacement::shown;
+use super::view::{showing, Cache};
+
+/// The references that are disclosed: by position, the block, or `None` where it is not known (yet).
+#[pyclass(frozen, name = "Hints", module = "headstart")]
+pub struct PyHints {
+    hints: Arc<Hints>,
+    cursor: Arc<AtomicU32>,
+    /// The positions of each block's references that are disclosed, those of block b at `starts[b]..starts[b + 1]`.
+    positions: Vec<Position>,
+    starts: Vec<usize>,
+}
+
+impl PyHints {
+    /// Seen at `cursor`, which moves.
+    fn new(hints: Arc<Hints>, cursor: Arc<AtomicU32>) -> Self {
+        let blocks = hints.blocks.iter().map(|block| block.index() + 1).max().unwrap_or(0);
+        let mut starts = vec![0; blocks + 1];
+        let disclosed = || (0..hints.blocks.len() as Position).filter(|at| hints.is_disclosed(*at));
+        disclosed().for_each(|at| starts[hints.blocks[at as usize].index() + 1] += 1);
+        for block in 0..blocks {
+            starts[block + 1] += starts[block];
+        }
+        let (mut next, mut positions) = (starts.clone(), vec![0; starts[blocks]]);
+        for at in disclosed() {
+            let block = hints.blocks[at as usize].index();
+            positions[next[block]] = at;
+            next[block] += 1;
+        }
+        Self { hints, cursor, positions, starts }
+    }
+
+    fn is_known(&self, at: Position) -> bool {
+        let cursor = self.cursor.load(Ordering::Relaxed);
+        at < cursor || (self.hints.is_disclosed(at) && at < self.hints.horizon(cursor))
+    }
+}
+
+#[pymethods]
+impl PyHints {
+    fn __len__(&self) -> usize {
+        self.hints.blocks.len()
+    }
+
+    fn __getitem__(&self, position: Position) -> PyResult<Option<u32>> {
+        match self.hints.blocks.get(position as usize) {
+            Some(block) => Ok(self.is_known(position).then_some(block.0)),
+            None => Err(PyIndexError::new_err("beyond the last reference")),
+        }
+    }
+
+    /// Position of the next reference to `block` that is disclosed, from `position` on (the cursor if `None`); `None`
+    /// where there is none. Takes time in proportion to the logarithm of the block's references.
+    #[pyo3(signature = (block, position=None))]
+    fn next_use(&self, block: usize, position: Option<Position>) -> Option<Position> {
+        let from = position.unwrap_or_else(|| self.cursor.load(Ordering::Relaxed));
+        let uses = &self.positions[*self.starts.get(block)?..*self.starts.get(block + 1)?];
+        let next = *uses.get(uses.partition_point(|at| *at < from))?;
+        self.is_known(next).then_some(next)
+    }
+}
+
+/// A `headstart.Policy`.
+pub struct PyPolicy {
+    decide: Method,
+    victim: Method,
+    served: Method,
+    arrived: Method,
+    cache: Py<Cache>,
+    cursor: Arc<AtomicU32>,
+    /// Every block number is below this.
+    blocks: usize,
+    /// A missed block that found no frame: asked for again at every decision.
+    owed: Option<Block>,
+}
+
+const FETCHES: &str = "allowed: (block, victim) of each fetch, and victim None while a frame is free";
+
+impl PyPolicy {
+    /// `object`, of the class that the user calls `class`, which works from `hints`.
+    pub fn new(object: &Bound<'_, PyAny>, class: &str, hints: Arc<Hints>) -> PyResult<Self> {
+        let method = |name| Method::of(object, class, "Policy", name);
+        let cursor = Arc::new(AtomicU32::new(0));
+        let py = object.py();
+        method("hinted")?.call((Py::new(py, PyHints::new(hints, cursor.clone()))?,), |_| Ok(()));
+        Ok(Self {
+            decide: method("decide")?,
+            victim: method("victim")?,
+            served: method("served")?,
+            arrived: method("arrived")?,
+            cache: Py::new(py, Cache)?,
+            cursor,
+            blocks: 0,
+            owed: None,
+        })
+    }
+
+    /// Fetches a block that the process waits for.
+    fn demand(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let mut victim = None;
+        if view.free == 0 {
+            let cache = Python::with_gil(|py| self.cache.clone_ref(py));
+            let chosen = showing(view, || self.victim.call((block.0, cache), |answer| chosen(answer, view)));
+            victim = chosen.flatten();
+            if victim.is_none() {
+                let all = (0..view.blocks.len() as u32).map(Block);
+                if let Some(other) = all.into_iter().find(|block| view.state(*block).is_evictable()) {
+                    self.victim.refuse(&format!("chose no block, though block {} may leave", other.0));
+                }
+                self.owed = Some(block);
+                return;
+            }
+        }
+        self.owed = None;
+        fetches.push(Fetch { block, victim });
+    }
+
+    /// What the answer of `decide` fetches.
+    fn read(&self, answer: &Bound<'_, PyAny>, view: &View<'_>, fetches: &mut Vec<Fetch>) -> Result<(), Fault> {
+        if answer.is_none() {
+            return Ok(());
+        }
+        let Ok(items) = answer.try_iter() else {
+            return wrong(format!("returned {}; {FETCHES}", shown(answer)));
+        };
+        let (mut fetched, mut evicted, mut free) = (BTreeSet::new(), BTreeSet::new(), view.free);
+        for item in items {
+            let item = item?;
+            let (block, victim) = match item.extract::<(u32, Option<u32>)>() {
+                Ok((block, victim)) => (Block(block), victim.map(Block)),
+                Err(_) => return wrong(format!("named {}; {FETCHES}", shown(&item))),
+            };
+            let is_absent = view.state(block).is_absent() || evicted.contains(&block);
+            if block.index() >= self.blocks {
+                return wrong(format!("fetched block {}; allowed: a block below {}", block.0, self.blocks));
+            }
+            if !is_absent || !fetched.insert(block) {
+                return wrong(format!("fetched block {}, which is in the cache or on its way", block.0));
+            }
+            match victim {
+                None if free == 0 => return wrong(format!("named no victim for block {}; {FETCHES}", block.0)),
+                None => free -= 1,
+                Some(victim) if free > 0 => {
+                    return wrong(format!("evicted block {} while {free} frames are free; {FETCHES}", victim.0));
+                }
+                Some(victim) if !view.state(victim).is_evictable() || !evicted.insert(victim) => {
+                    return wrong(format!("evicted block {}, {NOT_EVICTABLE}", victim.0));
+                }
+                Some(_) => {}
+            }
+            fetches.push(Fetch { block, victim });
+        }
+        Ok(())
+    }
+}
+
+const NOT_EVICTABLE: &str = "which is not in the cache or is waited for; allowed: a block that is evictable";
+
+/// The block that an answer of `victim` names.
+fn chosen(answer: &Bound<'_, PyAny>, view: &View<'_>) -> Result<Option<Block>, Fault> {
+    match answer.extract::<Option<u32>>() {
+        Ok(None) => Ok(None),
+        Ok(Some(block)) if view.state(Block(block)).is_evictable() => Ok(Some(Block(block))),
+        Ok(Some(block)) => wrong(format!("chose block {block}, {NOT_EVICTABLE}")),
+        Err(_) => wrong(format!("returned {}; allowed: a block that is evictable", shown(answer))),
+    }
+}
+
+impl Policy for PyPolicy {
+    fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        self.cursor.store(view.cursor, Ordering::Relaxed);
+        match event {
+            Event::Served { position, block, outcome, .. } => {
+                self.cursor.store(position + 1, Ordering::Relaxed);
+                self.served.tell((position, block.0, outcome != Outcome::Miss));
+            }
+            Event::Arrived { block, disk, .. } => self.arrived.tell((block.0, disk.0)),
+            Event::Asked { .. } => self.demand(view.asked[0], view, fetches),
+            Event::Decide => match self.owed.take().filter(|block| view.state(*block).is_absent()) {
+                Some(block) => self.demand(block, view, fetches),
+                None => {
+                    let cache = Python::with_gil(|py| self.cache.clone_ref(py));
+                    showing(view, || self.decide.call((cache,), |answer| self.read(answer, view, fetches)));
+                }
+            },
+            Event::Idle { .. } | Event::Skipped { .. } => {}
+        }
+    }
+
+    fn grow(&mut self, blocks: usize) {
+        self.blocks = blocks;
+    }
+
+    fn decides(&self, _outstanding: &[u32]) -> bool {
+        self.owed.is_some() || self.decide.is_there()
+    }
+}

@@ -1,0 +1,255 @@
+//! From the name of a class to a row that builds policies of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use headstart_policy::readahead::{BuildReadAhead, Integrated, Needs, ReadAheadContext, ReadsAhead};
+use headstart_policy::registry::{Context, Family, PolicyRow, ReplacementRow, Rows};
+use headstart_policy::{OnLine, Policy, ReadAhead, Replacement};
+use headstart_types::{KeyError, KeyTable};
+use pyo3::prelude::*;
+use toml::Table;
+
+use super::call::{described, raise, Fault};
+use super::policy::PyPolicy;
+use super::read_ahead::{PyIntegrated, PyReadAhead};
+use super::replacement::PyReplacement;
+
+/// Policies that are classes of Python: "mine.py:Mine".
+pub struct PythonRows {
+    /// The folder of the scenario: files are looked for there where the working folder has none.
+    beside: Option<PathBuf>,
+}
+
+/// A class, by the name that the user gives it.
+#[derive(Clone, Copy)]
+struct Class {
+    name: &'static str,
+    class: &'static Py<PyAny>,
+}
+
+/// The rows of a class, by what it is.
+#[derive(Clone, Copy)]
+enum Found {
+    Policy(&'static PolicyRow),
+    Replacement(&'static ReplacementRow),
+}
+
+/// Rows live as long as the program, one for each class that is named: by the class's address, and its name.
+static ROWS: Mutex<BTreeMap<(usize, String), Found>> = Mutex::new(BTreeMap::new());
+
+impl PythonRows {
+    /// For a scenario in the file `path`, if it is in one.
+    pub fn new(scenario: Option<&PathBuf>) -> Self {
+        Self { beside: scenario.and_then(|path| path.parent()).map(PathBuf::from) }
+    }
+
+    /// The rows of `name`; `None` where it names no class of Python.
+    fn find(&self, name: &str) -> Option<Result<Found, KeyError>> {
+        name.contains(".py:").then(|| Python::with_gil(|py| self.resolve(py, name).map_err(|error| refusal(py, error))))
+    }
+
+    fn resolve(&self, py: Python<'_>, name: &str) -> PyResult<Found> {
+        let found = py.import("headstart.custom")?.call_method1("resolve", (name, &self.beside))?;
+        let (class, kind, defaults, summary): (Py<PyAny>, String, String, String) = found.extract()?;
+        let mut rows = ROWS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (class.as_ptr() as usize, name.to_owned());
+        let made = rows.entry(key).or_insert_with(|| {
+            let class = Class { name: leak(name), class: Box::leak(Box::new(class)) };
+            class.rows(&kind, KeyTable::NONE.with(leak(&toml_of(&defaults))), leak(&summary))
+        });
+        Ok(*made)
+    }
+}
+
+fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+/// A JSON object as TOML.
+fn toml_of(json: &str) -> String {
+    serde_json::from_str::<Table>(json).unwrap_or_default().to_string()
+}
+
+/// An error of `resolve` or of a constructor, at a key; what it is not ends the run as it is.
+fn refusal(py: Python<'_>, error: PyErr) -> KeyError {
+    let part = |name| error.value(py).getattr(name).and_then(|text| text.extract::<String>());
+    match (part("key"), part("problem"), part("allowed")) {
+        (Ok(key), Ok(problem), Ok(allowed)) => KeyError::new(key, problem, allowed),
+        _ => raise(error),
+    }
+}
+
+impl Rows for PythonRows {
+    fn policy(&self, name: &str) -> Option<Result<&'static PolicyRow, KeyError>> {
+        Some(self.find(name)?.and_then(|found| match found {
+            Found::Policy(row) => Ok(row),
+            Found::Replacement(_) => {
+                let allowed = format!("policy = {{name = \"demand\", replacement = \"{name}\"}}");
+                Err(KeyError::new("name", format!("{name} is a replacement"), allowed))
+            }
+        }))
+    }
+
+    fn replacement(&self, name: &str) -> Option<Result<&'static ReplacementRow, KeyError>> {
+        Some(self.find(name)?.and_then(|found| match found {
+            Found::Replacement(row) => Ok(row),
+            Found::Policy(_) => {
+                let allowed = "a class derived from headstart.Replacement alone";
+                Err(KeyError::new("replacement", format!("{name} is no replacement"), allowed))
+            }
+        }))
+    }
+}
+
+impl Class {
+    /// An object made of keys, told of its cache, as `wrap` sees it.
+    fn make<T>(
+        self,
+        keys: &Table,
+        (frames, block_bytes): (u32, Option<u64>),
+        wrap: impl FnOnce(&Bound<'_, PyAny>, &str) -> PyResult<T>,
+    ) -> Result<T, KeyError> {
+        let keys = serde_json::to_string(keys).map_err(|error| KeyError::new("", error.to_string(), "plain values"))?;
+        Python::with_gil(|py| {
+            let module = py.import("headstart.custom").unwrap_or_else(|error| raise(error));
+            let made = module.call_method1("make", (self.class, keys, self.name));
+            let object = made.map_err(|error| match error.value(py).hasattr("allowed") {
+                Ok(true) => refusal(py, error),
+                _ => raise(described(py, &format!("{}.__init__", self.name), Fault::Raised(error))),
+            })?;
+            let started = object.call_method1("start", (frames, block_bytes));
+            let wrapped = started.map_err(|error| described(py, &format!("{}.start", self.name), Fault::Raised(error)));
+            Ok(wrapped.and_then(|_| wrap(&object, self.name)).unwrap_or_else(|error| raise(error)))
+        })
+    }
+
+    fn replacement(self, keys: &Table, context: &Context) -> Result<PyReplacement, KeyError> {
+        let mut made = self.make(keys, (context.frames, None), PyReplacement::new)?;
+        made.grow(context.disk_of.len());
+        context.initial.iter().for_each(|block| made.inserted(*block));
+        Ok(made)
+    }
+
+    fn policy(self, keys: &Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+        if context.processes() > 1 {
+            let problem = format!("{} plans for one process, whose references come in a known order", self.name);
+            return Err(KeyError::new("name", problem, "a read-ahead, or one process"));
+        }
+        let hints = context.hints_of_row();
+        let mut made = self.make(keys, (context.frames, None), |object, name| PyPolicy::new(object, name, hints))?;
+        made.grow(context.disk_of.len());
+        Ok(Box::new(made))
+    }
+
+    fn read_ahead(self, keys: &Table, context: &ReadAheadContext) -> Result<Box<dyn ReadAhead>, KeyError> {
+        let cache = (context.frames, Some(context.block_bytes));
+        Ok(Box::new(self.make(keys, cache, PyReadAhead::new)?))
+    }
+
+    fn integrated(self, keys: &Table, context: &ReadAheadContext) -> Result<Box<dyn Integrated>, KeyError> {
+        let cache = (context.frames, Some(context.block_bytes));
+        Ok(Box::new(self.make(keys, cache, PyIntegrated::new)?))
+    }
+
+    /// The row of a class of this kind. `headstart.custom` knows the kinds.
+    fn rows(self, kind: &str, keys: KeyTable, summary: &'static str) -> Found {
+        let policy = |default_replacement, family| {
+            let row = PolicyRow { name: self.name, summary, source: "Python", keys, default_replacement, family };
+            Found::Policy(Box::leak(Box::new(row)))
+        };
+        let reads_ahead = |build| {
+            Family::ReadAhead(ReadsAhead { only_ahead: false, spares_random: false, needs: Needs::Nothing, build })
+        };
+        match kind {
+            "policy" => {
+                let build = Box::leak(Box::new(move |keys: Table, context: &Context| self.policy(&keys, context)));
+                policy(None, Family::Hinted(build))
+            }
+            "read-ahead" => {
+                let build = move |keys: Table, context: &ReadAheadContext| self.read_ahead(&keys, context);
+                policy(Some("lru"), reads_ahead(BuildReadAhead::Apart(Box::leak(Box::new(build)))))
+            }
+            "read-ahead with replacement" => {
+                let build = move |keys: Table, context: &ReadAheadContext| self.integrated(&keys, context);
+                policy(None, reads_ahead(BuildReadAhead::WithReplacement(Box::leak(Box::new(build)))))
+            }
+            _ => {
+                let build = move |keys: Table, context: &Context| {
+                    self.replacement(&keys, context).map(|made| Box::new(made) as Box<dyn Replacement>)
+                };
+                let on_demand = move |keys: Table, context: &Context| {
+                    self.replacement(&keys, context).map(|made| Box::new(OnLine::new(made)) as Box<dyn Policy>)
+                };
+                Found::Replacement(Box::leak(Box::new(ReplacementRow {
+                    name: self.name,
+                    summary,
+                    source: "Python",
+                    hinted: false,
+                    keys,
+                    build: Box::leak(Box::new(build)),
+                    on_demand: Box::leak(Box::new(on_demand)),
+                })))
+            }
+        }
+    }
+}
+
+/// A class whose objects are held against the conformance suites.
+pub struct Conforming {
+    class: Class,
+    kind: String,
+    keys: Table,
+}
+
+impl PythonRows {
+    /// The class of that name, for the conformance suites.
+    pub fn conforming(&self, name: &str) -> Result<Conforming, KeyError> {
+        let (class, kind, defaults): (Py<PyAny>, String, String) = Python::with_gil(|py| {
+            let found = py.import("headstart.custom")?.call_method1("resolve", (name, &self.beside))?;
+            let (class, kind, defaults, _): (Py<PyAny>, String, String, String) = found.extract()?;
+            Ok((class, kind, defaults))
+        })
+        .map_err(|error| Python::with_gil(|py| refusal(py, error)))?;
+        let class = Class { name: leak(name), class: Box::leak(Box::new(class)) };
+        Ok(Conforming { class, kind, keys: serde_json::from_str(&defaults).unwrap_or_default() })
+    }
+}
+
+/// The suites want objects: a class that cannot be made is refused as a run would be.
+fn made<T>(made: Result<T, KeyError>) -> T {
+    made.unwrap_or_else(|error| raise(crate::errors::to_python(error)))
+}
+
+impl Conforming {
+    /// Whether it chooses victims.
+    pub fn replaces(&self) -> bool {
+        self.kind.ends_with("replacement")
+    }
+
+    /// Whether it reads ahead.
+    pub fn reads_ahead(&self) -> bool {
+        self.kind.starts_with("read-ahead")
+    }
+
+    /// Whether it decides on fetches and victims together.
+    pub fn decides(&self) -> bool {
+        self.kind == "policy"
+    }
+
+    /// An object of it as a replacement.
+    pub fn replacement(&self, context: &Context) -> Box<dyn Replacement> {
+        Box::new(made(self.class.replacement(&self.keys, context)))
+    }
+
+    /// An object of it as a read-ahead.
+    pub fn read_ahead(&self, context: &ReadAheadContext) -> Box<dyn ReadAhead> {
+        made(self.class.read_ahead(&self.keys, context))
+    }
+
+    /// An object of it as a policy.
+    pub fn policy(&self, context: &Context) -> Box<dyn Policy> {
+        made(self.class.policy(&self.keys, context))
+    }
+}
