@@ -201,6 +201,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
     question = json.dumps({"device": "sda"})
     arguments: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         "catalog": ((), {}),
+        "curve": ((), {"json": text, "asked": '{"sizes": [], "seeds": 1, "replacements": []}'}),
         "device_import_diskspecs": ((file,), {}),
         "device_probe": (("hp97560",), {}),
         "device_replay": (("hp97560", file), {}),
@@ -229,6 +230,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "simulate": ((), {"json": text}),
         "timeline": ((), {"json": text}),
         "trace_convert": ((file, file), {"to": "csv"}),
+        "trace_filter": ((file, file), {"cache": "10"}),
         "trace_generate": (("zipf", file), {}),
         "trace_info": ((file,), {}),
         "tune": (("restore", question), {}),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
     from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
+    from headstart.curves import Curve, curve
     from headstart.devices import Device, device
     from headstart.emulation import emulate
     from headstart.live import play
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from headstart.registry import catalog, schema
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
     from headstart.sweeps import sweep
-    from headstart.traces import trace_convert, trace_generate, trace_info
+    from headstart.traces import trace_convert, trace_filter, trace_generate, trace_info
 
 _MODULE_OF = {
     "HeadstartError": "headstart._core",
@@ -42,6 +43,8 @@ _MODULE_OF = {
     "Replacement": "headstart.custom",
     "Request": "headstart.custom",
     "conformance": "headstart.custom",
+    "Curve": "headstart.curves",
+    "curve": "headstart.curves",
     "Device": "headstart.devices",
     "device": "headstart.devices",
     "emulate": "headstart.emulation",
@@ -57,6 +60,7 @@ _MODULE_OF = {
     "simulate": "headstart.simulation",
     "sweep": "headstart.sweeps",
     "trace_convert": "headstart.traces",
+    "trace_filter": "headstart.traces",
     "trace_generate": "headstart.traces",
     "trace_info": "headstart.traces",
 }
@@ -85,6 +89,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Advice",
     "Cache",
+    "Curve",
     "Device",
     "HeadstartError",
     "Hints",
@@ -101,6 +106,7 @@ __all__ = [
     "catalog",
     "compare",
     "conformance",
+    "curve",
     "device",
     "emulate",
     "explain",
@@ -116,6 +122,7 @@ __all__ = [
     "sweep",
     "timelines",
     "trace_convert",
+    "trace_filter",
     "trace_generate",
     "trace_info",
     "tuning",

@@ -198,6 +198,17 @@ def lower_bound(
 ) -> str:
     """Return a lower bound on the elapsed time under any policy."""
 
+def curve(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    asked: str,
+    on_progress: Callable[[float, int], object] | None = None,
+    traces: Traces | None = None,
+) -> str:
+    """Return the misses over the size of a cache."""
+
 def trace_info(
     path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
 ) -> str:
@@ -216,6 +227,20 @@ def trace_convert(
 
 def remove_pending_files() -> None:
     """Remove the temporary files of conversions under way, for a process that is about to end."""
+
+def trace_filter(
+    path: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    cache: str,
+    replacement: str = "lru",
+    keys: str = "{}",
+    to: str = "csv",
+    format: str = "auto",
+    block_size: str = "8KiB",
+    request_size: str | None = None,
+) -> str:
+    """Write what misses in a cache."""
 
 def trace_generate(
     generator: str,

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, cast
 
 from headstart import _core
+from headstart.policies import toml_value
 
 Info = dict[str, Any]
 
@@ -13,7 +14,7 @@ Info = dict[str, Any]
 def trace_info(
     trace: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
 ) -> Info:
-    """Return a summary of a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
+    """Return a summary of a trace: requests, distinct blocks, shares, sizes, popularity, reuse, and parts over time.
 
     With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request
     size.
@@ -33,6 +34,37 @@ def trace_convert(
 ) -> Info:
     """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
     written = _core.trace_convert(trace, target, to=to, format=format, block_size=block_size, request_size=request_size)
+    return cast("Info", json.loads(written))
+
+
+def trace_filter(
+    trace: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    cache: str | int,
+    policy: str = "lru",
+    to: str = "csv",
+    format: str = "auto",
+    block_size: str = "8KiB",
+    request_size: str | None = None,
+) -> Info:
+    """Write what misses in a cache in front of `trace` to `target`; return a summary of the output.
+
+    `policy` is a replacement that knows no future. Times stay; think times add up until the next request that misses.
+    """
+    name, *rest = policy.split(":")
+    keys = {key: toml_value(value) for key, _, value in (part.partition("=") for part in rest)}
+    written = _core.trace_filter(
+        trace,
+        target,
+        cache=str(cache),
+        replacement=name,
+        keys=json.dumps(keys),
+        to=to,
+        format=format,
+        block_size=block_size,
+        request_size=request_size,
+    )
     return cast("Info", json.loads(written))
 
 

@@ -126,8 +126,7 @@ impl Overlay {
         let place = lower.with_file_name("overlay");
         let [upper, work, merged] = ["upper", "work", "merged"].map(|name| place.join(name));
         [&upper, &work, &merged].into_iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
-        let layers =
-            format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+        let layers = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
         let mounted = Command::new("mount").args(["-t", "overlay", "overlay", "-o", &layers]).arg(&merged).status();
         mounted.is_ok_and(|status| status.success()).then_some(Self(merged))
     }

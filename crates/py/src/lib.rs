@@ -4,6 +4,7 @@
 //! `HeadstartError`, whose text is one line.
 
 mod catalog;
+mod curve;
 mod custom;
 mod devices;
 mod emulate;
@@ -42,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(custom::checks::conformance, module)?)?;
     module.add_function(wrap_pyfunction!(custom::call::cost, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
@@ -65,6 +67,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record::hints_check, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_filter, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
     module.add_function(wrap_pyfunction!(traces::remove_pending_files, module)?)?;
     Ok(())

@@ -53,7 +53,7 @@ fn read_with_python(source: &Source, overrides: &[String]) -> Result<Scenario, E
 }
 
 /// The scenario of a run that shares its trace through `traces`, if there are any.
-fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
+pub fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
     custom::start_counting();
     let mut scenario = read_with_python(source, overrides)?;
     if let Some(traces) = traces {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use headstart_trace::{convert, generate, info, open_with, GeneratorContext};
+use headstart_policy::registry;
+use headstart_sim::Filtered;
+use headstart_trace::{convert, generate, info, open_with, GeneratorContext, TraceError};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
 
@@ -65,6 +67,54 @@ pub fn trace_convert(
         || convert(&mut *open_with(&path, format, request_bytes)?, to, &target, block_bytes),
     )?;
     serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
+}
+
+/// Writes what misses in a cache of `cache` ("10MiB", or blocks) in front; returns what was written, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn trace_filter(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    cache: &str,
+    replacement: &str,
+    keys: &str,
+    to: &str,
+    format: &str,
+    block_size: &str,
+    request_size: Option<&str>,
+) -> PyResult<String> {
+    let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
+    let blocks = match cache.trim().parse::<u64>() {
+        Ok(blocks) => blocks,
+        Err(_) => bytes("cache", cache)? / block_bytes,
+    };
+    if blocks == 0 || blocks >= u64::from(u32::MAX) {
+        let problem = format!("a cache of {blocks} blocks");
+        return Err(to_python(KeyError::new("cache", problem, "at least one block, fewer than 4294967295")));
+    }
+    let row = registry::replacement(replacement).map_err(to_python)?;
+    if row.hinted {
+        let problem = format!("{replacement} knows the future");
+        return Err(to_python(KeyError::new("replacement", problem, "a replacement without hints, such as lru")));
+    }
+    let keys = table(keys).map_err(to_python)?;
+    let what = || format!("trace {} behind a cache of {blocks} blocks", path.display());
+    let done = outside(py, what, || {
+        let reader = open_with(&path, format, request_bytes)?;
+        let mut filtered = Filtered::try_new(reader, (row, &keys), blocks, block_bytes)?;
+        let summary = convert(&mut filtered, to, &target, block_bytes)?;
+        Ok::<_, TraceError>((summary, filtered.references, filtered.misses))
+    })?;
+    let (summary, references, misses) = done.map_err(to_python)?;
+    let mut found = serde_json::to_value(summary).map_err(to_python)?;
+    if let Some(found) = found.as_object_mut() {
+        found.remove("requests");
+        found.insert("references".into(), references.into());
+        found.insert("misses".into(), misses.into());
+    }
+    Ok(found.to_string())
 }
 
 /// Removes the temporary files of conversions under way, for a process that is about to end.

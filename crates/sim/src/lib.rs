@@ -5,6 +5,7 @@
 
 mod action;
 mod build;
+mod curve;
 mod error;
 mod key_check;
 mod known;
@@ -22,6 +23,7 @@ mod surroundings;
 mod timeline;
 mod workload;
 
+pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
 pub use error::Error;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};

@@ -1,12 +1,13 @@
 //! What a trace holds, in one pass.
 //!
-//! Memory: 16 bytes and a little for each distinct block.
+//! Memory: 16 bytes and a little for each distinct block, and what [`crate::Analysis`] needs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use headstart_types::KeyError;
 use serde::Serialize;
 
+use crate::analysis::{Analysis, Analyst};
 use crate::hash::Build;
 use crate::limits::check_distinct;
 use crate::{Carries, Record, RecordReader, TraceError};
@@ -51,6 +52,9 @@ pub struct Info {
     pub carries: Carries,
     /// What a user must know.
     pub note: Option<String>,
+    /// How blocks are used.
+    #[serde(flatten)]
+    pub analysis: Analysis,
 }
 
 /// The blocks of `block_bytes` that a request touches: the first one, and how many.
@@ -104,6 +108,7 @@ struct Tally {
     /// Where the last request of a file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
+    analyst: Analyst,
 }
 
 impl Tally {
@@ -120,11 +125,14 @@ impl Tally {
             None => (record.offset, 1),
         };
         self.references += count;
+        let known = self.blocks.len();
         self.blocks.extend((0..count).map(|index| (record.file, first + index)));
         check_distinct(self.blocks.len() as u64, self.requests, record, reader)?;
         let end = record.offset.wrapping_add(record.size);
-        let before = self.ends.insert(record.file, end);
-        self.sequential += u64::from(before == Some(record.offset));
+        let sequential = self.ends.insert(record.file, end) == Some(record.offset);
+        self.sequential += u64::from(sequential);
+        let blocks = (0..count as usize).map(|index| (record.file, first + index as u64));
+        self.analyst.add(record, blocks, (self.blocks.len() - known) as u64, sequential);
         Ok(())
     }
 
@@ -149,6 +157,7 @@ impl Tally {
             skipped: reader.skipped(),
             carries,
             note: reader.note(),
+            analysis: self.analyst.finish(carries.time),
         }
     }
 }

@@ -6,11 +6,13 @@
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
 //! - [`patterns`] are what the processes of a parallel program read, each one its own string or all a shared one.
 //! - [`hints`] are recordings of what a command reads, which `headstart run` prefetches.
+//! - [`reuse`] finds how far back each block was referenced before.
 //! - [`info()`] counts what a stream holds, [`convert()`] writes it as CSV or oracleGeneral.
 //!
 //! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
 //! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.
 
+mod analysis;
 mod checks;
 mod clock;
 mod convert;
@@ -29,9 +31,11 @@ mod packed;
 pub mod patterns;
 mod record;
 mod registry;
+pub mod reuse;
 mod source;
 mod workloads;
 
+pub use analysis::{Analysis, Popularity, Reuse, Window};
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{Place, TraceError};
 #[doc(hidden)]

@@ -8,6 +8,7 @@ from headstart._core import __version__
 from headstart.cli import (
     advise,
     compare,
+    curve,
     device,
     emulate,
     example,
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("simulate")(simulate.simulate)
 app.command("show")(show.show)
 app.command("compare")(compare.compare)
+app.command("curve")(curve.curve)
 app.command("advise")(advise.advise)
 app.command("sweep")(sweep.sweep)
 app.add_typer(trace.app, name="trace")

@@ -1,5 +1,6 @@
 """`headstart trace`: what a trace holds, conversion, generation."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,10 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart import traces
-from headstart.cli import options, output, record
+from headstart.cli import options, output, pages, record
 from headstart.cli.progress import watched
-from headstart.cli.shown import safe
+from headstart.cli.shown import plain
 from headstart.comparison import policy_keys
+from headstart.report.trace import ANALYSIS, in_words, info_figures, info_page
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -42,17 +44,21 @@ def info(
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
     json: options.Json = None,
+    html: options.Html = None,
+    figures: options.Figures = None,
 ) -> None:
-    """Summarize a trace: requests, distinct blocks, shares, time span, and the fields that it carries.
+    """Summarize a trace: requests, distinct blocks, time span, sizes, popularity, reuse, shares over time.
 
-    Example: headstart trace info examples/traces/cscope1.csv.xz --json -
+    Example: headstart trace info examples/traces/cscope1.csv.xz --html cscope1.html
     """
     output.check_targets(json)
+    pages.check("trace info", html, figures)
     found = watched(
         f"reading {trace}",
         lambda _: traces.trace_info(trace, format=format, block_size=block_size, request_size=request_size),
     )
-    _give(found, json)
+    _give(found, json, in_words(found))
+    pages.write(html, figures, lambda: info_page(str(trace), found, _facts(found)), lambda: info_figures(found))
 
 
 @app.command("convert")
@@ -75,6 +81,42 @@ def convert(
         f"converting {trace}",
         lambda _: traces.trace_convert(
             trace, target, to=to, format=format, block_size=block_size, request_size=request_size
+        ),
+    )
+    _give(written, json)
+
+
+@app.command("filter")
+def filter_trace(
+    trace: Trace,
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="TARGET", help="The file to write.")],
+    cache: Annotated[str, typer.Option(help="Size of the cache in front: 10MiB, or blocks.")],
+    policy: Annotated[
+        str, typer.Option(help="Its replacement: a name of `headstart list replacements` that knows no future.")
+    ] = "lru",
+    to: To = "csv",
+    format: options.Format = "auto",
+    block_size: options.BlockSize = "8KiB",
+    request_size: options.RequestSize = None,
+    json: options.Json = None,
+) -> None:
+    """Write what passes a cache in front of the storage: the requests that miss in it, with their times.
+
+    Example: headstart trace filter examples/traces/cscope1.csv.xz --cache 4MiB -o below.csv
+    """
+    output.check_targets(json)
+    output.check_file(str(target))
+    written = watched(
+        f"filtering {trace}",
+        lambda _: traces.trace_filter(
+            trace,
+            target,
+            cache=cache,
+            policy=policy,
+            to=to,
+            format=format,
+            block_size=block_size,
+            request_size=request_size,
         ),
     )
     _give(written, json)
@@ -108,17 +150,22 @@ def generate(
     _give(written, json)
 
 
-def _give(facts: dict[str, Any], json: str | None) -> None:
+def _give(facts: dict[str, Any], json: str | None, words: Mapping[str, str] | None = None) -> None:
     if json == "-":
         output.write_json(json, output.as_json(facts))
         return
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in facts.items():
-        if value is not None:
-            table.add_row(name.replace("_ns", "").replace("_", " "), safe(_readable(name, value)))
+    for name, text in {**_facts(facts), **(words or {})}.items():
+        table.add_row(name, escape(text))
     output.console().print(table)
     if json is not None:
         output.write_json(json, output.as_json(facts))
+
+
+def _facts(facts: dict[str, Any]) -> dict[str, str]:
+    """Return the plain facts in words."""
+    shown = {name: value for name, value in facts.items() if value is not None and name not in ANALYSIS}
+    return {name.replace("_ns", "").replace("_", " "): plain(_readable(name, value)) for name, value in shown.items()}
 
 
 def _readable(name: str, value: Any) -> str:
@@ -126,7 +173,7 @@ def _readable(name: str, value: Any) -> str:
         case dict():
             return ", ".join(key for key, carried in value.items() if carried) or "nothing more"
         case bool() | str():
-            return escape(str(value))
+            return str(value)
         case float() if name.endswith("_share"):
             return f"{value:.1%}"
         case int() | float() if "_ns" in name:

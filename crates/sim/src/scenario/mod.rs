@@ -17,6 +17,7 @@ mod overrides;
 mod placement;
 mod policy;
 mod process;
+mod sample;
 mod schema;
 mod source;
 mod unset;
@@ -37,6 +38,7 @@ pub use placement::Placement;
 use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys};
 pub use process::{Meets, PatternKeys, ProcessKeys};
+pub use sample::SampleKeys;
 pub use schema::schema;
 pub use source::Source;
 pub use workload::{

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::placement::{placement_schema, Placement};
+use super::sample::{self, SampleKeys};
 
 /// Where the references come from.
 #[derive(Debug, Clone)]
@@ -110,6 +111,8 @@ pub struct WorkloadKeys {
     pub limit: Option<u64>,
     /// Bytes of a request, for a trace that carries offsets without sizes.
     pub request_bytes: Option<u64>,
+    /// Only what lies in some extents is read.
+    pub sample: Option<SampleKeys>,
 }
 
 /// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
@@ -208,6 +211,12 @@ keys! {
         #[schemars(range(min = 1))]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
         limit: Option<u64> = None,
+        /// Only the parts of requests that lie in a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and place:
+        /// `extent = "1MiB"`, or "file" for whole files; `seed = 1`. Their counts stand for all; their times do not.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "none: all of each request", "x-of-input" = true))]
+        #[schemars(schema_with = "sample::schema")]
+        sample: Option<Value> = None,
     }
 }
 
@@ -380,7 +389,11 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         addresses: addresses(raw.addresses, raw.chunk_blocks)?,
         limit: raw.limit,
         request_bytes: raw.request_size.map(|Bytes(bytes)| bytes),
+        sample: raw.sample.map(sample::read).transpose()?,
     };
+    if keys.sample.is_some() && !matches!(keys.input, Input::Trace(..) | Input::Generator(..)) {
+        return Err(KeyError::new("sample", "the workload is no trace", "a trace or a generator, or no sample"));
+    }
     if keys.request_bytes.is_some() && !matches!(keys.input, Input::Trace(..)) {
         return Err(KeyError::new("request_size", "the workload is no trace", "a trace, or no request_size"));
     }

@@ -21,9 +21,10 @@ mod shared;
 mod survey;
 mod thinking;
 
-pub use cutting::RecordedThink;
+pub use cutting::{Cutter, RecordedThink};
 pub use ffs::group_header;
 pub use places::Places;
+pub use records::{Opened, Records};
 pub use references::{References, KNOWN_REFERENCES_MAX};
 pub use shared::Traces;
 pub use thinking::Thinker;

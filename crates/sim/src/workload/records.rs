@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use headstart_trace::reuse::hash;
 use headstart_trace::{check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, TraceError};
 use headstart_types::KeyError;
 use toml::Table;
 
 use super::shared::Traces;
-use crate::scenario::{BlockSize, Input, Processes, Scenario, Writes};
+use crate::scenario::{BlockSize, Input, Processes, SampleKeys, Scenario, Writes};
 use crate::Error;
 
 /// Blocks after which a batch ends.
@@ -29,6 +30,8 @@ pub struct Opened {
     dealer: Option<Dealer>,
     /// Only requests of this process.
     pid: Option<u32>,
+    /// Only what lies in some extents.
+    sampler: Option<Sampler>,
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +65,7 @@ impl Opened {
             limit,
             dealer,
             pid: None,
+            sampler: keys.sample.map(Sampler::new),
         })
     }
 
@@ -120,6 +124,7 @@ impl Opened {
             skip_writes,
             dealer,
             pid: self.pid,
+            sampler: self.sampler.clone(),
             left: self.limit,
         })
     }
@@ -157,6 +162,55 @@ impl Dealer {
     }
 }
 
+/// Takes the parts of requests that lie in a sample of the extents. What is left of a request is a request for each run of
+/// extents; the think time of what is left out is lost.
+#[derive(Debug, Clone)]
+struct Sampler {
+    keys: SampleKeys,
+    parts: Vec<Record>,
+}
+
+impl Sampler {
+    fn new(keys: SampleKeys) -> Self {
+        Self { keys, parts: Vec::new() }
+    }
+
+    fn takes(&self, file: u32, extent: u64) -> bool {
+        hash((file, extent), self.keys.seed) as f64 <= self.keys.rate * u64::MAX as f64
+    }
+
+    fn take_parts(&mut self, batch: &mut Vec<Record>, objects: bool) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        for record in batch.iter() {
+            match self.keys.extent_bytes {
+                None => parts.extend(self.takes(record.file, u64::MAX).then_some(*record)),
+                // An object has no neighbours.
+                Some(_) if objects => parts.extend(self.takes(record.file, record.offset).then_some(*record)),
+                Some(extent) => self.cut(record, extent, &mut parts),
+            }
+        }
+        self.parts = std::mem::replace(batch, parts);
+    }
+
+    fn cut(&self, record: &Record, extent_bytes: u64, parts: &mut Vec<Record>) {
+        let end = record.offset + record.size;
+        let mut at = record.offset;
+        let first = parts.len();
+        while at < end {
+            let extent = at / extent_bytes;
+            let next = (extent + 1).saturating_mul(extent_bytes).min(end);
+            if self.takes(record.file, extent) {
+                match parts[first..].last_mut() {
+                    Some(last) if last.offset + last.size == at => last.size += next - at,
+                    _ => parts.push(Record { offset: at, size: next - at, ..*record }),
+                }
+            }
+            at = next;
+        }
+    }
+}
+
 /// One reading of the records.
 pub struct Records {
     reader: Box<dyn RecordReader>,
@@ -170,6 +224,7 @@ pub struct Records {
     skip_writes: bool,
     dealer: Option<Dealer>,
     pid: Option<u32>,
+    sampler: Option<Sampler>,
     left: u64,
 }
 
@@ -255,6 +310,9 @@ impl Records {
             }
             if let Some(pid) = self.pid {
                 self.batch.retain(|record| record.pid == pid);
+            }
+            if let Some(sampler) = &mut self.sampler {
+                sampler.take_parts(&mut self.batch, self.reader.carries().objects);
             }
         }
         Ok(())

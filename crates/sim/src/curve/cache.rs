@@ -1,0 +1,90 @@
+//! A replacement policy alone: a cache without time, in which a block is there as soon as it is referenced.
+//!
+//! Under demand fetching, one block at a time, that is all that a run does with it, so that hits and misses are those of a run
+//! (`tests/curve.rs` compares them). Where objects have sizes it holds bytes: victims leave until the object fits, and an object that
+//! is larger than the cache, or than what is admitted, passes it by.
+//!
+//! Cost: that of the policy. Memory: 9 bytes a distinct block, and the policy's.
+
+use headstart_policy::registry::{Context, ReplacementRow};
+use headstart_policy::{BlockState, NoSpace, Replacement, View};
+use headstart_types::{Block, KeyError, Outcome, Position};
+use toml::Table;
+
+/// The cache.
+pub struct Cache {
+    replacement: Box<dyn Replacement>,
+    states: Vec<BlockState>,
+    /// By block: what it takes of the cache.
+    sizes: Vec<u64>,
+    capacity: u64,
+    admitted_max: u64,
+    used: u64,
+    position: Position,
+}
+
+impl Cache {
+    /// An empty cache of `capacity` units, a block or a byte each. Nothing larger than `admitted_max` is admitted.
+    ///
+    /// # Errors
+    /// A key of the replacement is wrong.
+    pub fn try_new(
+        row: &'static ReplacementRow,
+        keys: &Table,
+        capacity: u64,
+        admitted_max: u64,
+    ) -> Result<Self, KeyError> {
+        let frames = u32::try_from(capacity).unwrap_or(u32::MAX);
+        let context = Context { replacement_keys: keys.clone(), ..Context::plain(row, frames, Vec::new(), 0) };
+        let replacement = (row.build)(keys.clone(), &context)?;
+        Ok(Self {
+            replacement,
+            states: Vec::new(),
+            sizes: Vec::new(),
+            capacity,
+            admitted_max: admitted_max.min(capacity),
+            used: 0,
+            position: 0,
+        })
+    }
+
+    /// References `block`, which takes `size` units. Returns whether it was there.
+    pub fn reference(&mut self, block: Block, size: u64) -> bool {
+        if block.index() >= self.states.len() {
+            let blocks = (block.index() + 1).next_power_of_two();
+            self.states.resize(blocks, BlockState::ABSENT);
+            self.sizes.resize(blocks, 0);
+            self.replacement.grow(blocks);
+        }
+        let position = self.position;
+        self.position += 1;
+        if self.states[block.index()].is_resident() {
+            self.replacement.referenced(position, block, Outcome::HitReady);
+            return true;
+        }
+        if size > self.admitted_max {
+            return false;
+        }
+        while self.used + size > self.capacity {
+            let view = View {
+                cursor: position,
+                free: 0,
+                blocks: &self.states,
+                outstanding: &[0],
+                disk_of: &[],
+                space: &NoSpace,
+                asked: &[],
+                found: &[],
+            };
+            let victim = self.replacement.victim(block, &view).expect("every resident block is evictable");
+            self.states[victim.index()] = BlockState::ABSENT;
+            self.used -= self.sizes[victim.index()];
+        }
+        self.used += size;
+        self.sizes[block.index()] = size;
+        self.states[block.index()] = BlockState::resident();
+        self.replacement.inserted(block);
+        self.replacement.referenced(position, block, Outcome::Miss);
+        false
+    }
+}

@@ -1,0 +1,176 @@
+//! What passes an upper cache: a trace of its misses, as the storage below it would see them.
+
+use std::collections::{HashMap, VecDeque};
+
+use headstart_policy::registry::ReplacementRow;
+use headstart_trace::reuse::Key;
+use headstart_trace::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
+use headstart_types::{Block, KeyError, Nanos};
+use rustc_hash::FxBuildHasher;
+use toml::Table;
+
+use super::cache::Cache;
+
+/// Blocks of one request at most.
+const REQUEST_BLOCKS_MAX: u64 = 1 << 22;
+
+/// A reader of the requests that miss in a cache of `blocks` blocks, in order. Of a request of which some blocks are in the
+/// cache, each run of the others is a request. Times are those of the requests; think times add up until the next
+/// request that misses, so that the sum stays.
+pub struct Filtered {
+    reader: Box<dyn RecordReader>,
+    cache: Cache,
+    /// `None`: the trace's objects are the blocks.
+    block_bytes: Option<u64>,
+    numbers: HashMap<Key, u32, FxBuildHasher>,
+    batch: Vec<Record>,
+    /// Those that may be handed out.
+    ready: VecDeque<Record>,
+    /// The request before, whose think time ends with the next.
+    before: Option<Record>,
+    /// The last that missed; it waits for the think times up to the next.
+    held: Option<Record>,
+    /// References so far.
+    pub references: u64,
+    /// Those that missed.
+    pub misses: u64,
+}
+
+impl Filtered {
+    /// Nothing is in the cache.
+    ///
+    /// # Errors
+    /// A key of the replacement is wrong.
+    pub fn try_new(
+        reader: Box<dyn RecordReader>,
+        (row, keys): (&'static ReplacementRow, &Table),
+        blocks: u64,
+        block_bytes: u64,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            cache: Cache::try_new(row, keys, blocks, u64::MAX)?,
+            block_bytes: (!reader.carries().objects).then_some(block_bytes),
+            reader,
+            numbers: HashMap::default(),
+            batch: Vec::new(),
+            ready: VecDeque::new(),
+            before: None,
+            held: None,
+            references: 0,
+            misses: 0,
+        })
+    }
+
+    /// Think time between two requests, where the trace tells it: as a run takes it.
+    fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
+        match (self.reader.carries(), next) {
+            (Carries { think: true, .. }, _) => record.think,
+            (Carries { time: true, duration: true, .. }, Some(next)) => {
+                next.time.saturating_sub(record.time).saturating_sub(record.duration)
+            }
+            _ => Nanos::ZERO,
+        }
+    }
+
+    fn is_hit(&mut self, key: Key) -> bool {
+        let fresh = self.numbers.len() as u32;
+        let block = Block(*self.numbers.entry(key).or_insert(fresh));
+        let hit = self.cache.reference(block, 1);
+        self.references += 1;
+        self.misses += u64::from(!hit);
+        hit
+    }
+
+    fn pass(&mut self, record: &Record) -> Result<(), TraceError> {
+        if let Some(before) = self.before.replace(*record) {
+            let think = self.think(&before, Some(record));
+            if let Some(held) = &mut self.held {
+                held.think.0 = held.think.0.saturating_add(think.0);
+            }
+        }
+        let part = Record { think: Nanos::ZERO, ..*record };
+        let Some(block_bytes) = self.block_bytes else {
+            if !self.is_hit((record.file, record.offset)) {
+                self.ready.extend(self.held.replace(part));
+            }
+            return Ok(());
+        };
+        let end = record.offset + record.size;
+        let (first, last) = (record.offset / block_bytes, (end - 1) / block_bytes);
+        if last - first >= REQUEST_BLOCKS_MAX {
+            let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
+            return Err(self.reader.bad(record, &problem, "larger blocks"));
+        }
+        let mut open = false;
+        for at in first..=last {
+            let hit = self.is_hit((record.file, at));
+            let stop = (at + 1).saturating_mul(block_bytes).min(end);
+            match &mut self.held {
+                Some(held) if open && !hit => held.size = stop - held.offset,
+                _ if !hit => {
+                    let offset = record.offset.max(at * block_bytes);
+                    self.ready.extend(self.held.replace(Record { offset, size: stop - offset, ..part }));
+                }
+                _ => {}
+            }
+            open = !hit;
+        }
+        Ok(())
+    }
+}
+
+impl RecordReader for Filtered {
+    fn carries(&self) -> Carries {
+        let own = self.reader.carries();
+        Carries { think: own.think || (own.time && own.duration), ..own }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.reader.unit_bytes()
+    }
+
+    fn sizes_vary(&self) -> bool {
+        self.reader.sizes_vary()
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        self.reader.files()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.reader.note()
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        while self.ready.len() < BATCH {
+            let mut batch = std::mem::take(&mut self.batch);
+            let more = self.reader.read(&mut batch)?;
+            for record in &batch {
+                self.pass(record)?;
+            }
+            self.batch = batch;
+            if !more {
+                if let (Some(mut held), Some(last)) = (self.held.take(), self.before.take()) {
+                    held.think.0 = held.think.0.saturating_add(self.think(&last, None).0);
+                    self.ready.push_back(held);
+                }
+                break;
+            }
+        }
+        into.extend(self.ready.drain(..self.ready.len().min(BATCH)));
+        Ok(!into.is_empty())
+    }
+
+    fn skipped(&self) -> u64 {
+        self.reader.skipped()
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        self.reader.bad(record, problem, allowed)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.reader.progress()
+    }
+}

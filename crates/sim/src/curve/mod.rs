@@ -1,0 +1,316 @@
+//! Misses over the size of a cache, in one or two passes over the references, without time.
+//!
+//! LRU needs one pass for all sizes, by stack distances ([`headstart_trace::reuse`]), exactly or from a sample (SHARDS). Other replacement
+//! policies need a second one, with a [cache](Cache) of each size side by side; from a sample these are miniatures: caches
+//! scaled as the blocks are (Waldspurger, Saemundsson, Ahmad and Park, "Cache modeling and optimization using miniature
+//! simulations", USENIX ATC 2017, section 3). Samples of several seeds tell how far to trust the estimate.
+//!
+//! Where a trace's objects have sizes, a cache holds bytes, and LRU takes the second pass too: an object that does not fit
+//! passes a small cache by and enters a large one, so that the one is not contained in the other.
+//!
+//! Cost: logarithmic a reference for LRU, constant for each cache. Memory: see `Shards` and `Cache`.
+
+mod cache;
+mod filter;
+mod source;
+
+use std::collections::HashMap;
+
+use headstart_policy::registry::ReplacementRow;
+use headstart_trace::reuse::{Key, Sample, Shards};
+use headstart_types::{Block, KeyError};
+use rustc_hash::FxBuildHasher;
+use serde::Serialize;
+use toml::Table;
+
+pub use cache::Cache;
+pub use filter::Filtered;
+pub use source::Stream;
+
+use crate::progress::OnProgress;
+use crate::scenario::Scenario;
+use crate::Error;
+
+/// A size of the cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CurveSize {
+    /// Blocks, at least 1; of objects with sizes there are none.
+    Blocks(u64),
+    /// Bytes, at least those of a block.
+    Bytes(u64),
+    /// A share of the distinct blocks, or of the bytes of the distinct objects, above 0.
+    Share(f64),
+}
+
+/// What is asked.
+#[derive(Clone)]
+pub struct CurveKeys {
+    /// The sizes.
+    pub sizes: Vec<CurveSize>,
+    /// Which blocks are looked at.
+    pub sample: Sample,
+    /// Samples, at least 1. One is enough where all blocks are looked at.
+    pub seeds: u64,
+    /// Objects larger than this many bytes pass the cache by.
+    pub admitted_max: Option<u64>,
+    /// Replacements and their keys. None: only what the references hold.
+    pub replacements: Vec<(&'static ReplacementRow, Table)>,
+}
+
+/// What the references hold, and the misses of each cache.
+#[derive(Debug, Clone, Serialize)]
+pub struct Curve {
+    /// Requests.
+    pub requests: u64,
+    /// References.
+    pub references: u64,
+    /// Distinct blocks; estimated from a sample.
+    pub distinct_blocks: u64,
+    /// Bytes of a block; `None` where objects have sizes.
+    pub block_bytes: Option<u64>,
+    /// Bytes referenced: those of whole blocks, or of objects.
+    pub referenced_bytes: u64,
+    /// Bytes of the distinct blocks or objects; estimated from a sample.
+    pub distinct_bytes: u64,
+    /// Share of the blocks that were looked at, of the first sample; 1: all.
+    pub rate: f64,
+    /// Samples.
+    pub seeds: u64,
+    /// The sizes in the order asked for.
+    pub sizes: Vec<SizeOf>,
+    /// For each replacement.
+    pub lines: Vec<Line>,
+    /// Why the misses of this scenario cannot be found without runs; then there are no lines.
+    pub needs_runs: Option<&'static str>,
+    /// What a user must know.
+    pub notes: Vec<String>,
+}
+
+/// A size of the cache, resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SizeOf {
+    /// In blocks; `None` where objects have sizes.
+    pub blocks: Option<u64>,
+    /// In bytes.
+    pub bytes: u64,
+}
+
+/// The misses of one replacement.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// Its name.
+    pub replacement: &'static str,
+    /// "stack-distances" or "caches"
+    pub method: &'static str,
+    /// By size.
+    pub points: Vec<Point>,
+}
+
+/// The misses at one size: the mean over the samples, and the least and the most.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// References that miss.
+    pub misses: f64,
+    /// Of the sample with the fewest.
+    pub misses_min: f64,
+    /// Of the sample with the most.
+    pub misses_max: f64,
+    /// Bytes that miss: of whole blocks, or of objects.
+    pub miss_bytes: f64,
+}
+
+impl Point {
+    fn mean(of: &[(f64, f64)]) -> Self {
+        let count = of.len() as f64;
+        let misses = || of.iter().map(|(misses, _)| *misses);
+        Self {
+            misses: misses().sum::<f64>() / count,
+            misses_min: misses().fold(f64::INFINITY, f64::min),
+            misses_max: misses().fold(0.0, f64::max),
+            miss_bytes: of.iter().map(|(_, bytes)| *bytes).sum::<f64>() / count,
+        }
+    }
+}
+
+/// Below this many blocks, a miniature says little of the cache that it stands for. Our choice.
+const MINIATURE_MIN: u64 = 16;
+
+/// Replacements that never ask how many blocks a cache holds, and so can hold bytes.
+pub const OF_BYTES: [&str; 6] = ["lru", "fifo", "clock", "sieve", "lfu", "mru"];
+
+/// Finds the misses.
+///
+/// # Errors
+/// A key or the trace is at fault, or `on_progress` asked to stop.
+pub fn curve(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
+    found(scenario, keys, on_progress).map_err(|error| scenario.as_written(error))
+}
+
+fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
+    scenario.check_keys()?;
+    let needs_runs = source::needs_runs(scenario);
+    let seeds = if keys.sample == Sample::All { 1 } else { keys.seeds.max(1) };
+    let mut samples: Vec<Shards> = (1..=seeds).map(|seed| Shards::new(keys.sample, seed)).collect();
+    let mut stream = Stream::try_new(scenario)?;
+    if keys.admitted_max.is_some() && !stream.is_sized() {
+        let problem = "the trace has no objects with sizes of their own";
+        return Err(KeyError::new("admit", problem, "a trace with objects, or no limit").into());
+    }
+    let rows = if needs_runs.is_some() { &[][..] } else { &keys.replacements[..] };
+    let again = stream.is_sized() || rows.iter().any(|(row, _)| row.name != "lru");
+    let passes = if again && !rows.is_empty() { 2.0 } else { 1.0 };
+    let (mut bytes, mut sampled_bytes) = (0u128, 0u128);
+    let (mut least, mut most) = (u64::MAX, 0);
+    let requests = stream.each(
+        on_progress,
+        |share| share / passes,
+        |key, size| {
+            bytes += u128::from(size);
+            (least, most) = (least.min(size), most.max(size));
+            let before = samples[0].looked_at();
+            for sample in &mut samples {
+                sample.reference(key);
+            }
+            // Bytes of distinct objects are those of their first references.
+            sampled_bytes += if samples[0].looked_at() > before { u128::from(size) } else { 0 };
+            samples[0].looked_at()
+        },
+    )?;
+    // Objects that are all of one size are blocks of that size.
+    let sized = stream.is_sized() && (least < most || keys.admitted_max.is_some());
+    if let Some((row, _)) = rows.iter().find(|(row, _)| sized && !OF_BYTES.contains(&row.name)) {
+        let problem = format!("{} counts blocks, and the trace's objects have sizes", row.name);
+        return Err(KeyError::new("policies", problem, OF_BYTES.map(|name| format!("demand:{name}")).join(", ")).into());
+    }
+    let first = &samples[0];
+    let distinct_blocks = first.distinct();
+    let distinct_bytes = (sampled_bytes as f64 / first.rate()).round() as u64;
+    let unit = (!sized).then_some(least);
+    let whole = if sized { distinct_bytes } else { distinct_blocks };
+    let sizes: Vec<SizeOf> = keys.sizes.iter().map(|size| resolved(*size, unit, whole)).collect::<Result<_, _>>()?;
+    let mut lines: Vec<Line> = Vec::new();
+    let mut notes: Vec<String> = stream.note().into_iter().collect();
+    let mut caches = Caches { sized, unit: unit.unwrap_or(1), numbers: HashMap::default(), all: Vec::new() };
+    for (index, (row, own)) in rows.iter().enumerate() {
+        if row.name == "lru" && !sized {
+            let points = sizes.iter().map(|size| {
+                let misses = |sample: &Shards| sample.misses(size.blocks.unwrap_or(0));
+                let each: Vec<_> =
+                    samples.iter().map(|sample| (misses(sample), misses(sample) * caches.unit as f64)).collect();
+                Point::mean(&each)
+            });
+            lines.push(Line { replacement: row.name, method: "stack-distances", points: points.collect() });
+            continue;
+        }
+        for (at, size) in sizes.iter().enumerate() {
+            for (seed, sample) in samples.iter().enumerate() {
+                let capacity = scaled(size.blocks.unwrap_or(size.bytes), sample.rate());
+                let admitted_max = keys.admitted_max.unwrap_or(u64::MAX);
+                // What is admitted depends on the cache that a miniature stands for.
+                let admitted_max = if sized { admitted_max.min(size.bytes) } else { u64::MAX };
+                let cache = Cache::try_new(row, own, capacity, admitted_max)?;
+                caches.all.push(Running { line: index, at, seed, cache, misses: 0, miss_bytes: 0 });
+            }
+        }
+        lines.push(Line { replacement: row.name, method: "caches", points: Vec::new() });
+    }
+    if !caches.all.is_empty() {
+        stream = Stream::try_new(scenario)?;
+        stream.each(on_progress, |share| 0.5 + share / 2.0, |key, size| caches.reference(key, size, &samples))?;
+        for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.method == "caches") {
+            for at in 0..sizes.len() {
+                let mine = caches.all.iter().filter(|each| each.line == index && each.at == at);
+                let each: Vec<_> = mine.map(|each| each.estimate(samples[each.seed].rate())).collect();
+                line.points.push(Point::mean(&each));
+            }
+        }
+        let tiny =
+            sizes.iter().filter(|size| size.blocks.is_some_and(|blocks| scaled(blocks, first.rate()) < MINIATURE_MIN));
+        if let (true, count @ 1..) = (first.rate() < 1.0, tiny.count()) {
+            notes.push(format!(
+                "{count} of the sizes stand on caches of fewer than {MINIATURE_MIN} blocks: a larger sample says more of them"
+            ));
+        }
+    }
+    Ok(Curve {
+        requests,
+        references: first.references(),
+        distinct_blocks,
+        block_bytes: unit,
+        referenced_bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        distinct_bytes: if sized { distinct_bytes } else { distinct_blocks.saturating_mul(caches.unit) },
+        rate: first.rate(),
+        seeds,
+        sizes,
+        lines,
+        needs_runs,
+        notes,
+    })
+}
+
+/// A cache's share of a sample, at least one unit.
+fn scaled(capacity: u64, rate: f64) -> u64 {
+    ((capacity as f64 * rate).round() as u64).max(1)
+}
+
+/// A size in blocks of `unit` bytes, or in bytes; `whole` are the distinct ones.
+fn resolved(size: CurveSize, unit: Option<u64>, whole: u64) -> Result<SizeOf, KeyError> {
+    let few = |what: &str| KeyError::new("cache", format!("{what} is less than one block"), "at least one block");
+    match (size, unit) {
+        (CurveSize::Blocks(0), _) => Err(few("0")),
+        (CurveSize::Blocks(_), None) => {
+            let problem = "a number of blocks, where the trace's objects have sizes";
+            Err(KeyError::new("cache", problem, "a size such as 10MiB, or a share such as 5%"))
+        }
+        (CurveSize::Blocks(blocks), Some(unit)) => {
+            Ok(SizeOf { blocks: Some(blocks), bytes: blocks.saturating_mul(unit) })
+        }
+        (CurveSize::Bytes(bytes), Some(unit)) if bytes < unit => Err(few(&format!("{bytes} bytes"))),
+        (CurveSize::Bytes(bytes), _) => Ok(SizeOf { blocks: unit.map(|unit| bytes / unit), bytes }),
+        (CurveSize::Share(share), _) => {
+            let units = ((whole as f64 * share).round() as u64).max(1);
+            Ok(SizeOf { blocks: unit.map(|_| units), bytes: units.saturating_mul(unit.unwrap_or(1)) })
+        }
+    }
+}
+
+/// Caches of all replacements, sizes and samples, side by side.
+struct Caches {
+    sized: bool,
+    unit: u64,
+    numbers: HashMap<Key, u32, FxBuildHasher>,
+    all: Vec<Running>,
+}
+
+struct Running {
+    line: usize,
+    at: usize,
+    seed: usize,
+    cache: Cache,
+    misses: u64,
+    miss_bytes: u128,
+}
+
+impl Running {
+    fn estimate(&self, rate: f64) -> (f64, f64) {
+        (self.misses as f64 / rate, self.miss_bytes as f64 / rate)
+    }
+}
+
+impl Caches {
+    /// Returns how many blocks there are so far.
+    fn reference(&mut self, key: Key, size: u64, samples: &[Shards]) -> usize {
+        if !samples.iter().any(|sample| sample.takes(key)) {
+            return self.numbers.len();
+        }
+        let fresh = self.numbers.len() as u32;
+        let block = Block(*self.numbers.entry(key).or_insert(fresh));
+        for each in &mut self.all {
+            if samples[each.seed].takes(key) && !each.cache.reference(block, if self.sized { size } else { 1 }) {
+                each.misses += 1;
+                each.miss_bytes += u128::from(size);
+            }
+        }
+        self.numbers.len()
+    }
+}

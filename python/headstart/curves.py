@@ -1,0 +1,370 @@
+"""Misses and elapsed time over the size of a cache: exact in one pass, from samples, or by runs.
+
+Replacement policies without prefetching need no time: one pass of stack distances finds the misses of LRU at every
+size, a second one those of other policies, with a cache of each size. What prefetches, knows the future, or is to have
+a time, is run at each size. A sample makes either cheaper: of blocks in the passes, of extents in the runs, so that
+sequences survive.
+"""
+
+import dataclasses
+import functools
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from headstart import _core
+from headstart._core import HeadstartError
+from headstart.cases import Case, Plan, in_threads
+from headstart.compared import Setting, pandas
+from headstart.comparison import Source, plan
+from headstart.policies import kind, knows_future, policy_keys, rows
+from headstart.registry import catalog
+from headstart.simulation import Result, _shared, simulate, source_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+DEFAULT_POLICIES = ("demand",)
+DEFAULT_POINTS = 10
+SMALLEST_SHARE = 1e-3
+"""The smallest size that is looked at by default, as a share of the distinct blocks."""
+DEFAULT_SEEDS = 4
+EXTENT = "1MiB"
+"""Of a sample for runs: longer than Linux reads ahead by default, and so than most sequences that a policy sees."""
+MINIATURE_MIN = 16
+"""Blocks of a cache below which a miniature says little: as in the core."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Point:
+    """One policy at one size of the cache."""
+
+    policy: str
+    method: str
+    """"stack-distances" or "caches" (passes without time), or "runs"."""
+    blocks: int | None
+    """`None` where a trace's objects have sizes."""
+    bytes: int
+    misses: float
+    """Whole, unless it comes from a sample: then the mean of the estimates."""
+    misses_min: float
+    """The least of the estimates."""
+    misses_max: float
+    miss_ratio: float
+    """Misses over references, 0 to 1."""
+    miss_bytes: float
+    """Bytes of the blocks or objects that miss."""
+    byte_miss_ratio: float
+    """Those over the bytes referenced."""
+    elapsed_ns: int | None
+    """`None` where no device is named, or from a sample."""
+    stall_ns: int | None
+    fetches: int | None
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the least and the most of the estimates of the miss ratio."""
+        return (self.misses_max - self.misses_min) * self.miss_ratio / self.misses / 2 if self.misses else 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Points of each policy, in order of the policies and then of the sizes."""
+
+    trace: str
+    requests: int
+    references: int
+    distinct_blocks: int
+    distinct_bytes: int
+    block_bytes: int | None
+    device: str | None
+    """`None` where no time was asked for."""
+    rate: float
+    """Share of the blocks that were looked at; 1: all."""
+    seeds: int
+    """Samples."""
+    points: tuple[Point, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies in the caller's order."""
+        return list(dict.fromkeys(point.policy for point in self.points))
+
+    def of(self, policy: str) -> list[Point]:
+        """Return the points of one policy."""
+        return [point for point in self.points if point.policy == policy]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        fields = dataclasses.asdict(self)
+        return {"schema": SCHEMA, "version": _core.__version__, **fields}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the points as a pandas data frame, one row each."""
+        frame: pd.DataFrame = pandas().DataFrame([dataclasses.asdict(point) for point in self.points])
+        return frame
+
+
+@functools.cache
+def _replacements() -> dict[str, bool]:
+    """Return whether each replacement knows the future."""
+    return {str(entry["name"]): bool(entry["hinted"]) for entry in catalog()["replacements"]}
+
+
+def full_name(policy: str) -> str:
+    """Return a policy by its full name: "arc" is "demand:arc"."""
+    name = policy.split(":")[0].strip()
+    return f"demand:{policy}" if name not in rows() and name in _replacements() else policy
+
+
+def _without_time(policy: str) -> bool:
+    """Return whether a policy is a replacement alone, which knows no future."""
+    return "/" not in policy and kind(policy) == "demand" and not knows_future(policy)
+
+
+def _replacement(policy: str) -> tuple[str, dict[str, Any]]:
+    """Return the replacement of "demand:arc", and its keys."""
+    keys = policy_keys(policy)
+    extra = set(keys) - {"name", "replacement"}
+    if extra:
+        raise HeadstartError(f'policies: "{policy}": demand has no key {min(extra)}; allowed: demand:REPLACEMENT')
+    replacement = keys.get("replacement", "lru")
+    own = dict(replacement) if isinstance(replacement, Mapping) else {"name": replacement}
+    return str(own.pop("name", "lru")), own
+
+
+def curve(
+    trace: Source,
+    *,
+    policies: Sequence[str] = DEFAULT_POLICIES,
+    cache: Sequence[str | int] | str | int | None = None,
+    points: int = DEFAULT_POINTS,
+    rate: float | None = None,
+    sample_blocks: int | None = None,
+    seeds: int = DEFAULT_SEEDS,
+    device: str | PathLike[str] | None = None,
+    admit: str | None = None,
+    workload: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Curve:
+    """Find the misses of each policy over the size of the cache; with a device, by runs, elapsed time too.
+
+    Args:
+        trace: As for `compare`: the path of a trace, a [workload] section, or a scenario.
+        policies: As for `compare`; a replacement stands for itself without prefetching ("arc").
+        cache: Sizes ("10MiB"), numbers of blocks (1280), or shares of the distinct blocks ("5%").
+        points: How many sizes there are if none are given: from 0.1 % to all of the distinct blocks, in equal ratios.
+        rate: Share of the blocks to look at, above 0 and at most 1.
+        sample_blocks: Blocks to look at, at most, in place of a rate: memory is bounded then.
+        seeds: Samples, of which the spread is told.
+        device: Name or profile; then every policy is run on it at every size, and its time is told.
+        admit: Objects larger than this ("1MiB") pass the cache by; for a trace whose objects have sizes.
+        workload: Further keys of [workload], such as {"limit": 100000}.
+        seed: Seed of everything random but the samples; 1 if `None`.
+        overrides: "a.b=value", laid over every run.
+        jobs: Runs at a time; one for each processor if `None`.
+        progress: Called with the share done, from the threads that run.
+
+    Raises:
+        HeadstartError: A mistake in the arguments or the trace.
+    """
+    sampled = rate is not None or sample_blocks is not None
+    if sampled and device is not None:
+        problem = (
+            "rate: given beside a device, and a sample gives no elapsed time: disks and processes see all requests"
+        )
+        raise HeadstartError(f"{problem}; allowed: one of rate and device")
+    for name, value in (("points", points), ("seeds", seeds), ("sample_blocks", sample_blocks)):
+        if value is not None and value < 1:
+            raise HeadstartError(f"{name}: {value}; allowed: a whole number from 1")
+    sizes = _sizes(cache, points)
+    names = list(dict.fromkeys(full_name(policy) for policy in policies))
+    # A cache of one block fits everywhere: each run has its own.
+    planned_of = functools.partial(
+        plan, trace, cache=1, device=device, workload=workload, seed=seed, overrides=list(overrides)
+    )
+    planned = planned_of(policies=names)
+    planned.check()
+    in_passes = [name for name in names if device is None and _without_time(name)]
+    asked = {
+        "sizes": sizes,
+        "rate": rate,
+        "sample_blocks": sample_blocks,
+        "seeds": seeds,
+        "admit": admit,
+        "replacements": [_replacement(name) for name in in_passes],
+    }
+    shares = {"passes": 0.0, "runs": 0.0}
+    weight = 1.0 if len(in_passes) == len(names) else 0.1
+
+    def tell(part: str, share: float) -> None:
+        shares[part] = share
+        if progress is not None:
+            progress(weight * shares["passes"] + (1 - weight) * shares["runs"])
+
+    # Passes go block by block, even where a read-ahead beside them is asked about whole requests.
+    passing = planned_of(policies=in_passes or ["demand"])
+    scenario, laid_over = passing.run_of(Case(setting=planned.settings[0], policy="demand"))
+    found = json.loads(
+        _core.curve(
+            **source_of(scenario),
+            overrides=laid_over,
+            asked=json.dumps(asked),
+            on_progress=lambda share, _references: tell("passes", share),
+            traces=_shared(planned.traces),
+        )
+    )
+    by_runs = names if found["needs_runs"] else [name for name in names if name not in in_passes]
+    if by_runs and found["block_bytes"] is None:
+        problem = f'policies: "{by_runs[0]}" is run, and runs count objects as blocks of one size'
+        raise HeadstartError(
+            f"{problem}; allowed: replacements such as lru, without a device; or --set workload.block_size"
+        )
+    runs = _Runs(planned, found, seeds if sampled else 1, jobs, functools.partial(tell, "runs"))
+    ran = runs.points(by_runs) if by_runs else {}
+    passed = dict(zip(in_passes, found["lines"], strict=False))
+    each = [ran[name] if name in ran else _of_line(name, passed[name], found) for name in names]
+    notes = [*found["notes"], *runs.notes]
+    if found["needs_runs"] and in_passes:
+        notes.append(f"{found['needs_runs']}: every policy is run")
+    return Curve(
+        trace=_name(trace),
+        requests=found["requests"],
+        references=found["references"],
+        distinct_blocks=found["distinct_blocks"],
+        distinct_bytes=found["distinct_bytes"],
+        block_bytes=found["block_bytes"],
+        device=planned.settings[0].device if device is not None else None,
+        rate=found["rate"],
+        seeds=found["seeds"],
+        points=tuple(point for line in each for point in line),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _sizes(cache: Sequence[str | int] | str | int | None, points: int) -> list[str]:
+    if cache is None:
+        steps = [index / max(points - 1, 1) for index in range(points)] if points > 1 else [1.0]
+        return [f"{100 * SMALLEST_SHARE ** (1 - step):.6g}%" for step in steps]
+    given = [cache] if isinstance(cache, str | int) else cache
+    if not given:
+        raise HeadstartError("cache: none given; allowed: sizes, numbers of blocks, shares of the distinct blocks")
+    return list(dict.fromkeys(str(size) for size in given))
+
+
+def _name(trace: Source) -> str:
+    if isinstance(trace, Mapping):
+        section = trace.get("workload", trace)
+        return str(section.get("trace") or section.get("generator") or "references")
+    return str(trace)
+
+
+def _of_line(policy: str, line: Mapping[str, Any], found: Mapping[str, Any]) -> list[Point]:
+    exact = found["rate"] == 1.0
+    number = round if exact else float
+    return [
+        Point(
+            policy=policy,
+            method=line["method"],
+            blocks=size["blocks"],
+            bytes=size["bytes"],
+            misses=number(point["misses"]),
+            misses_min=number(point["misses_min"]),
+            misses_max=number(point["misses_max"]),
+            miss_ratio=point["misses"] / found["references"],
+            miss_bytes=number(point["miss_bytes"]),
+            byte_miss_ratio=point["miss_bytes"] / found["referenced_bytes"],
+            elapsed_ns=None,
+            stall_ns=None,
+            fetches=None,
+        )
+        for size, point in _distinct(found["sizes"], line["points"])
+    ]
+
+
+def _distinct(sizes: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return sizes and values without those of a size that is there already: shares of few blocks come to the same."""
+    kept: dict[int, tuple[Any, Any]] = {}
+    for size, value in zip(sizes, values, strict=True):
+        kept.setdefault(size["bytes"], (size, value))
+    return list(kept.values())
+
+
+class _Runs:
+    """Runs of policies at every size, of all blocks or of samples of the extents."""
+
+    def __init__(
+        self, planned: Plan, found: Mapping[str, Any], seeds: int, jobs: int | None, tell: Callable[[float], None]
+    ) -> None:
+        self._plan, self._found, self._seeds, self._jobs, self._tell = planned, found, seeds, jobs, tell
+        self.notes: list[str] = []
+
+    def points(self, policies: Sequence[str]) -> dict[str, list[Point]]:
+        sizes = [size for size, _ in _distinct(self._found["sizes"], self._found["sizes"])]
+        rate, seeds = self._found["rate"], range(1, self._seeds + 1)
+        items = [(policy, size, seed) for policy in policies for size in sizes for seed in seeds]
+        shares = [0.0] * len(items)
+        stop = threading.Event()
+
+        def run(index: int) -> Result:
+            def tell(share: float, _references: int = 0) -> None:
+                if stop.is_set():
+                    raise InterruptedError("another run has failed")
+                shares[index] = share
+                self._tell(sum(shares) / len(shares))
+
+            policy, size, seed = items[index]
+            result = self._run(policy, size["blocks"], seed, tell)
+            tell(1.0)
+            return result
+
+        results = iter(in_threads(run, range(len(items)), jobs=self._jobs, stop=stop))
+        if rate < 1.0 and any(size["blocks"] * rate < MINIATURE_MIN for size in sizes):
+            self.notes.append(
+                f"some sizes stand on caches of fewer than {MINIATURE_MIN} blocks: a larger sample says more of them"
+            )
+        if rate < 1.0:
+            self.notes.append(
+                f"{', '.join(policies)}: run on samples of the extents of {EXTENT}, with caches of their share"
+            )
+        return {
+            policy: [self._point(policy, size, [next(results) for _ in seeds]) for size in sizes] for policy in policies
+        }
+
+    def _run(self, policy: str, blocks: int, seed: int, tell: Callable[[float, int], object]) -> Result:
+        rate = self._found["rate"]
+        setting = Setting(**{**dataclasses.asdict(self._plan.settings[0]), "cache": str(max(round(blocks * rate), 1))})
+        scenario, overrides = self._plan.run_of(Case(setting=setting, policy=policy))
+        if rate < 1.0:
+            sample = {"rate": rate, "seed": seed, "extent": EXTENT}
+            scenario = {**scenario, "workload": {**scenario["workload"], "sample": sample}}
+        return simulate(scenario, overrides=overrides, progress=tell, traces=self._plan.traces)
+
+    def _point(self, policy: str, size: Mapping[str, int], results: Sequence[Result]) -> Point:
+        rate, unit, references = self._found["rate"], self._found["block_bytes"], self._found["references"]
+        number = round if rate == 1.0 else float
+        estimates = [number(min(result.misses / rate, references)) for result in results]
+        misses = number(sum(estimates) / len(estimates))
+        only = results[0] if rate == 1.0 else None
+        return Point(
+            policy=policy,
+            method="runs",
+            blocks=size["blocks"],
+            bytes=size["bytes"],
+            misses=misses,
+            misses_min=min(estimates),
+            misses_max=max(estimates),
+            miss_ratio=misses / references,
+            miss_bytes=misses * unit,
+            byte_miss_ratio=misses / references,
+            elapsed_ns=None if only is None else only.elapsed_ns,
+            stall_ns=None if only is None else only.stall_ns,
+            fetches=None if only is None else only.fetches,
+        )
