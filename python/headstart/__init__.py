@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
-    from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.curves import Curve, curve
+    from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.devices import Device, device
     from headstart.emulation import emulate
     from headstart.live import play
