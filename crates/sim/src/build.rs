@@ -12,7 +12,7 @@ use headstart_types::{Chunk, KeyError, Position, Program};
 use crate::action::ActionIssues;
 use crate::run::Machine;
 use crate::scenario::{
-    share_of, Arrival, CacheSize, Issue, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
+    share_of, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
 };
 use crate::storage::Storage;
 use crate::surroundings::Surroundings;
@@ -257,22 +257,35 @@ pub fn tiers(
         let context =
             Context { frames: frames.max(1), initial: Vec::new(), hints: None, program: None, ..context.clone() };
         for _ in 0..count {
-            let policy = policy(&lower.policy, &context, surroundings, true);
-            let policy = policy.map_err(|error| within(error.within("policy")))?;
-            let mut level = Level::new(policy, frames, &[], &context.disk_of, disks);
-            if lower.separate_prefetch {
-                level.separate_prefetches();
-            }
-            let mut tier = Tier::new(level, frames > 0);
-            tier.link = lower.link;
-            let (name, keys) = &lower.coordinator;
-            let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
-            tier.coordinator = made.map_err(|error| within(error.within("coordinator")))?;
-            tiers.push(tier);
+            tiers.push(lower_tier(lower, frames, &context, surroundings, disks).map_err(within)?);
             frames_of.push(frames);
         }
     }
     Ok((tiers, frames_of))
+}
+
+/// A level of `frames` frames that others stand on, and the coordinator above it.
+///
+/// # Errors
+/// A key of the policy or the coordinator.
+pub fn lower_tier(
+    keys: &LowerKeys,
+    frames: u32,
+    context: &Context,
+    surroundings: &Surroundings,
+    disks: usize,
+) -> Result<Tier, KeyError> {
+    let policy = policy(&keys.policy, context, surroundings, true).map_err(|error| error.within("policy"))?;
+    let mut level = Level::new(policy, frames, &[], &context.disk_of, disks);
+    if keys.separate_prefetch {
+        level.separate_prefetches();
+    }
+    let mut tier = Tier::new(level, frames > 0);
+    tier.link = keys.link;
+    let (name, own) = &keys.coordinator;
+    let made = (coordinator(name)?.build)(own.clone(), &CoordinatorContext { frames });
+    tier.coordinator = made.map_err(|error| error.within("coordinator"))?;
+    Ok(tier)
 }
 
 /// Frames of a level below the first, whose own share of the workload's blocks counts as the first's does.

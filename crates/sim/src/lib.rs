@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod run;
 pub mod scenario;
+mod served;
 mod simulate;
 mod storage;
 mod surroundings;
@@ -27,8 +28,9 @@ pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point
 pub use error::Error;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
-pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
+pub use report::{IntervalReport, LevelReport, PeriodsReport, ProcessReport, Report};
 pub use scenario::{schema, Scenario, Source};
+pub use served::{level_report, served, Served};
 pub use simulate::{lower_bound, simulate};
 pub use timeline::{timeline, Event, EVENTS_MAX};
 pub use workload::{Places, Traces};

@@ -167,6 +167,12 @@ impl Level {
         self.is_cached(block) || self.allocating.contains(&block)
     }
 
+    /// Whether nothing is kept about `block` but what policies remember of it: it is not cached, and not waited for.
+    #[must_use]
+    pub fn is_unknown(&self, block: Block) -> bool {
+        !self.has_to_do_with(block) && !self.requests.waiters.contains_key(&block)
+    }
+
     /// State of a block; one that has not been met is absent.
     #[must_use]
     pub fn state(&self, block: Block) -> BlockState {

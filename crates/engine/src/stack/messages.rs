@@ -6,7 +6,7 @@ use headstart_policy::readahead::{Asked, Cached};
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos, NEVER};
 
-use super::Stack;
+use super::{Stack, Told};
 use crate::backend::{Kind, Order};
 use crate::devices::{Devices, From};
 use crate::level::{Ask, Level};
@@ -26,6 +26,8 @@ pub(super) enum Delivery {
 #[derive(Debug, Default)]
 pub(super) struct Message {
     upper: usize,
+    /// The host's name for it, where it comes from no level but from a client of the host.
+    client_id: Option<u64>,
     pub(super) blocks: Vec<Block>,
     /// Requests below that it consists of and that are not done.
     parts: u32,
@@ -57,6 +59,12 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             return;
         }
         self.forget_sent(index, message);
+        if let Some(id) = self.messages[message].client_id {
+            self.messages[message] = Message::default();
+            self.free_messages.push(message);
+            self.told.push_back(Told::Replied(id));
+            return;
+        }
         let blocks = self.messages[message].blocks.len();
         let cost = self.cross(index, blocks);
         self.note_crossing(now, index, cost, blocks);
@@ -101,10 +109,31 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let (file, first) = self.space.place(blocks[0]);
         let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
         let plan = self.plan(now, below, &asked);
+        let message = Message { upper, blocks, ..Message::default() };
+        self.ask_as_planned(now, below, message, (asked, kind), plan);
+    }
+
+    /// A client of the host asks level `index` for `blocks`, which lie where `asked` says, as a level above would.
+    /// [`Told::Replied`] ends it, at this instant if nothing has to be waited for.
+    pub(crate) fn ask_for_client(&mut self, now: Nanos, index: usize, id: u64, asked: Asked, blocks: &[Block]) {
+        let plan = self.plan(now, index, &asked);
+        let message = Message { client_id: Some(id), blocks: blocks.to_vec(), ..Message::default() };
+        self.ask_as_planned(now, index, message, (asked, Kind::Demand), plan);
+    }
+
+    fn ask_as_planned(
+        &mut self,
+        now: Nanos,
+        below: usize,
+        mut message: Message,
+        (asked, kind): (Asked, Kind),
+        plan: Plan,
+    ) {
         let native = asked.count - plan.bypass;
         let native_asks = native > 0 || plan.readmore > 0;
-        let parts = u32::from(plan.bypass > 0) + u32::from(native_asks);
-        let slot = self.open_message(Message { upper, blocks: Vec::new(), parts });
+        message.parts = u32::from(plan.bypass > 0) + u32::from(native_asks);
+        let blocks = std::mem::take(&mut message.blocks);
+        let slot = self.open_message(message);
         let (id, bypass) = (slot as u64, plan.bypass as usize);
         let mut served = 0;
         if bypass > 0 {

@@ -76,6 +76,8 @@ pub(crate) enum Told {
     Done(u64),
     /// A block of a level is on its disk.
     Written(usize, Block),
+    /// A request of a client of the host is done.
+    Replied(u64),
 }
 
 /// All levels, and the devices below them.

@@ -24,6 +24,7 @@ mod program;
 mod supply;
 mod writers;
 
+use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos, Position};
 
@@ -85,6 +86,8 @@ pub struct System<D, S, R> {
     arrivals: Arrivals,
     /// For a host that says who acts: the processes whose times have changed.
     moved: Option<Vec<u32>>,
+    /// Requests of clients of the host that are done.
+    replied: Vec<u64>,
     /// Whether the stack's journal is kept.
     journals: bool,
     now: Nanos,
@@ -130,6 +133,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             writers: Writers::default(),
             arrivals: Arrivals::default(),
             moved: None,
+            replied: Vec::new(),
             journals: false,
             now: Nanos::ZERO,
         };
@@ -336,6 +340,20 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         looked
     }
 
+    /// A client of the host, which is no process of the machine, asks level `tier` for `blocks`, which lie where `asked`
+    /// says: at an instant that [`System::turn`] has begun. The stack was built with no first levels.
+    /// [`System::take_replied`] gives `id` when all of it is there.
+    pub fn request(&mut self, now: Nanos, tier: usize, id: u64, asked: Asked, blocks: &[Block]) {
+        self.stack.ask_for_client(now, tier, id, asked, blocks);
+        self.follow::<false>(now, tier, 0);
+        self.hear_all(now);
+    }
+
+    /// Gives the requests of clients of the host that are done, in order.
+    pub fn take_replied(&mut self, into: &mut Vec<u64>) {
+        into.append(&mut self.replied);
+    }
+
     /// The process will not reference `block` at `position`, as level `tier` expects.
     pub fn skip(&mut self, now: Nanos, tier: usize, position: Position, block: Block) {
         let (level, space, _) = self.stack.at(tier);
@@ -407,6 +425,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
                 Some(client) => self.arrived(now, client as usize, true),
                 None => {}
             },
+            Told::Replied(id) => self.replied.push(id),
         }
     }
 

@@ -184,18 +184,19 @@ pub fn read(
         let Value::Table(table) = level else {
             return Err(within(KeyError::new("", "is no table", "a table of keys")));
         };
-        let (keys, resolved) = read_one(table, at + 1, &names, workload, rows).map_err(within)?;
+        let (keys, resolved) = read_one(table, at + 1, &names, workload.block_bytes(), rows).map_err(within)?;
         names.push(keys.name.clone());
         all.push((keys, resolved));
     }
     Ok(all)
 }
 
-fn read_one(
+/// Reads the level that is number `index` from the application, below those named `above`.
+pub fn read_one(
     table: Table,
     index: usize,
     above: &[String],
-    workload: &WorkloadKeys,
+    block_bytes: u64,
     rows: &dyn Rows,
 ) -> Result<(LowerKeys, Table), KeyError> {
     let raw: LevelSection = read_keys(table)?;
@@ -203,7 +204,7 @@ fn read_one(
     if above.contains(&name) {
         return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a name of its own"));
     }
-    let (size, (size_key, size_value)) = raw.size(above, workload.block_bytes())?;
+    let (size, (size_key, size_value)) = raw.size(above, block_bytes)?;
     let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
     let (policy, policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
     if policy.needs_hints() || policy.needs() == Needs::Future {

@@ -33,7 +33,7 @@ pub use cache::{share_of, CacheKeys, CacheSize};
 pub use device::{CacheSegments, CommandKeys, DeviceKeys};
 pub use ffs::{FfsKeys, Opens};
 pub use host::HostKeys;
-pub use level::{LowerKeys, LowerSize};
+pub use level::{read_one as read_level, LowerKeys, LowerSize};
 pub use placement::Placement;
 use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys};

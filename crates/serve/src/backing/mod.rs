@@ -1,0 +1,120 @@
+//! What stands behind an export. A backing works where it is called and may take its time: threads of a [`Pool`] call it.
+
+mod file;
+mod mem;
+mod pool;
+
+use std::io;
+
+use bytes::BytesMut;
+use headstart_nbd::Extent;
+use headstart_types::{printable, system_says, Bytes};
+
+pub use file::FileBacking;
+pub use mem::MemBacking;
+pub use pool::{Done, Pool};
+
+use crate::work::Work;
+
+/// Bytes of storage that can be read, and perhaps written, by several threads at a time.
+pub trait Backing: Send + Sync {
+    /// How many bytes. Never changes.
+    fn size_bytes(&self) -> u64;
+
+    /// Reads from `offset` on, filling `buffers` in turn; beyond the end there are zeroes.
+    ///
+    /// # Errors
+    /// Not all of it could be read. The buffers may hold anything then.
+    fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
+
+    /// Writes `data` from `offset` on; with `fua` it is on stable storage when this returns.
+    ///
+    /// # Errors
+    /// Not all of it could be written.
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()>;
+
+    /// Gives `length` bytes up.
+    ///
+    /// # Errors
+    /// As for a write.
+    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()>;
+
+    /// Makes `length` bytes zeroes; with `no_hole` their space stays allocated.
+    ///
+    /// # Errors
+    /// As for a write.
+    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()>;
+
+    /// Makes everything that has been written stable.
+    ///
+    /// # Errors
+    /// It may not be.
+    fn flush(&self) -> io::Result<()>;
+
+    /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, none empty.
+    ///
+    /// # Errors
+    /// It is not known.
+    fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { length, hole: false, zero: false }])
+    }
+
+    /// How many reads at a time are worth it.
+    fn parallelism(&self) -> u32 {
+        32
+    }
+
+    /// The longest read that is worth it.
+    fn read_bytes_max(&self) -> u64 {
+        1 << 20
+    }
+
+    /// Does `work`.
+    ///
+    /// # Errors
+    /// It could not be done.
+    fn carry_out(&self, work: &mut Work) -> io::Result<Vec<Extent>> {
+        match work {
+            Work::Read { offset, buffers } => self.read(*offset, buffers)?,
+            Work::Write { offset, data, fua } => self.write(*offset, data, *fua)?,
+            Work::Trim { offset, length, fua } => self.trim(*offset, *length, *fua)?,
+            Work::Zero { offset, length, no_hole, fua } => self.zero(*offset, *length, *no_hole, *fua)?,
+            Work::Flush => self.flush()?,
+            Work::Extents { offset, length } => return self.extents(*offset, *length),
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Why a backing cannot be served: one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}; allowed: {allowed}", printable(.backing))]
+pub struct BackingError {
+    /// As the user named it.
+    pub backing: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What would do.
+    pub allowed: &'static str,
+}
+
+/// The forms of a backing's name.
+pub const FORMS: &str = "a file, a block device, mem:SIZE";
+
+/// Opens the backing of this name.
+///
+/// # Errors
+/// There is none, or it cannot be used so.
+pub fn open(name: &str, writable: bool) -> Result<Box<dyn Backing>, BackingError> {
+    let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
+    if let Some(size) = name.strip_prefix("mem:") {
+        let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
+        return Ok(Box::new(MemBacking::new(size.0)));
+    }
+    if name.contains("://") {
+        return Err(refused("is no kind of backing".to_owned(), FORMS));
+    }
+    let opened = FileBacking::open(name.as_ref(), writable);
+    let wanted = if writable { "a file or a block device that can be written" } else { FORMS };
+    Ok(Box::new(opened.map_err(|error| refused(system_says(&error), wanted))?))
+}

@@ -1,0 +1,78 @@
+//! Threads that carry out work on backings, and a queue of what has ended. One that is stuck holds up no other.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::Backing;
+use crate::work::{Completed, Work};
+
+/// Ends of work, by export.
+pub type Done = Mutex<Vec<(usize, Completed)>>;
+
+/// Work that waits for a thread; `None` when there will be no more.
+type Waiting = Mutex<Option<VecDeque<(u64, Work)>>>;
+
+/// The threads of one export. They end when it is dropped and they have done what they are doing.
+pub struct Pool {
+    shared: Arc<(Waiting, Condvar)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// `threads` for `backing`, which stands behind export number `export`. `wake` is called after each end.
+    ///
+    /// # Errors
+    /// The system has no more threads.
+    pub fn try_new(
+        backing: &Arc<dyn Backing>,
+        threads: u32,
+        export: usize,
+        done: &Arc<Done>,
+        wake: &Arc<dyn Fn() + Send + Sync>,
+    ) -> std::io::Result<Self> {
+        let shared: Arc<(Waiting, Condvar)> = Arc::new((Mutex::new(Some(VecDeque::new())), Condvar::new()));
+        let pool = Self { shared };
+        for _ in 0..threads {
+            let (shared, backing, done, wake) = (pool.shared.clone(), backing.clone(), done.clone(), wake.clone());
+            thread::Builder::new().name(format!("serve-{export}")).spawn(move || {
+                while let Some((id, mut work)) = next(&shared) {
+                    let result = backing.carry_out(&mut work);
+                    let buffers = if let Work::Read { buffers, .. } = work { buffers } else { Vec::new() };
+                    lock(&done).push((export, Completed { id, buffers, result }));
+                    wake();
+                }
+            })?;
+        }
+        Ok(pool)
+    }
+
+    /// Has a thread do `work`, under this name.
+    pub fn start(&self, id: u64, work: Work) {
+        if let Some(waiting) = lock(&self.shared.0).as_mut() {
+            waiting.push_back((id, work));
+            self.shared.1.notify_one();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        *lock(&self.shared.0) = None;
+        self.shared.1.notify_all();
+    }
+}
+
+/// The next work; `None` when there will be no more.
+fn next((waiting, added): &(Waiting, Condvar)) -> Option<(u64, Work)> {
+    let mut guard = lock(waiting);
+    loop {
+        match guard.as_mut()?.pop_front() {
+            Some(work) => return Some(work),
+            None => guard = added.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! One export: requests and ends of I/O in, replies and I/O out. No clock, no thread and no I/O of its own: a host brings the
+//! time, and a test brings any time that it likes.
+//!
+//! ```text
+//! client --- request ---> pages ---> machine (level, read-ahead, coordinator) ---> orders ---> queue ---> backing
+//!    ^                                                                                                       |
+//!    +---- reply <--- bytes of frames, copied as they arrive <------------------ frames filled <-------------+
+//! ```
+//!
+//! - Bytes are copied for a request when it comes, of pages that are resident, and as they arrive, of the others: a frame may be
+//!   another page's before the machine calls the request done. A request that has more pages than there are frames needs no rule
+//!   of its own.
+//! - A page that could not be read is taken out of the cache at the instant at which the machine sees it arrive. Where several
+//!   pages were read in one go, those that clients wait for are read again, each by itself, before a client hears of it.
+//! - A write goes to the backing as it is, and changes the pages that are resident; it brings none in. `writes.rs` keeps it apart from reads
+//!   of the same pages. Where it fails, the backing may have either content, and the cache forgets the pages.
+//!
+//! Cost: constant for a page beside the machine's. Memory: [`buffers`](crate::buffers), [`pages`](crate::pages), and the replies
+//! that are not complete.
+
+use headstart_engine::{Counts, Kind, Tier};
+use headstart_nbd::Errno;
+use headstart_policy::readahead::Asked;
+use headstart_policy::Space;
+use headstart_types::{Block, Nanos};
+use rustc_hash::FxHashMap;
+
+use crate::buffers::Buffers;
+use crate::machine::Machine;
+use crate::pages::Pages;
+use crate::queue::{Piece, Queue};
+use crate::statistics::Statistics;
+use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
+use crate::writes::{Change, Writes};
+
+/// Names of pieces of reads are below; those of requests that go to the backing themselves from here on.
+const DIRECT: u64 = 1 << 32;
+/// Bytes of reply buffers that are kept to be used again.
+const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// What an export is.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Bytes of the backing.
+    pub size_bytes: u64,
+    /// Bytes of a page: a power of two, at least 4096.
+    pub page_bytes: u64,
+    /// Frames of the tier.
+    pub frames: u32,
+    /// Reads of the backing under way at most.
+    pub under_way_max: u32,
+    /// Bytes of one read of the backing at most.
+    pub read_bytes_max: u64,
+}
+
+/// A request that has not been replied to.
+struct Open {
+    request: ClientRequest,
+    since: Nanos,
+    reply: Vec<u8>,
+    /// Pages whose bytes are missing.
+    pages_missing: u32,
+    /// The machine has not called it done.
+    with_machine: bool,
+    failed: Option<Errno>,
+}
+
+/// One export.
+pub struct Conductor {
+    setting: Setting,
+    machine: Machine,
+    buffers: Buffers,
+    queue: Queue,
+    writes: Writes,
+    open: FxHashMap<u64, Open>,
+    /// By page that is not there: the requests that want its bytes.
+    wanted: FxHashMap<Block, Vec<u64>>,
+    incoming: Vec<ClientRequest>,
+    completed: Vec<Completed>,
+    /// Pages that arrive at the next turn and could not be read.
+    failed: Vec<Block>,
+    replies: Vec<Vec<u8>>,
+    reply_bytes: usize,
+    statistics: Statistics,
+    now: Nanos,
+}
+
+impl Conductor {
+    /// An export before which `tier` stands.
+    #[must_use]
+    pub fn new(setting: Setting, tier: Tier) -> Self {
+        let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames);
+        Self {
+            machine: Machine::new(tier, pages, setting.page_bytes),
+            buffers: Buffers::new(setting.page_bytes as usize),
+            queue: Queue::new(setting.under_way_max),
+            writes: Writes::default(),
+            open: FxHashMap::default(),
+            wanted: FxHashMap::default(),
+            incoming: Vec::new(),
+            completed: Vec::new(),
+            failed: Vec::new(),
+            replies: Vec::new(),
+            reply_bytes: 0,
+            statistics: Statistics::default(),
+            now: Nanos::ZERO,
+            setting,
+        }
+    }
+
+    /// What the export is.
+    #[must_use]
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// What the level has counted.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        self.machine.counts()
+    }
+
+    /// What has been done beside that.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.incoming.is_empty() && self.queue.lengths() == (0, 0)
+    }
+
+    /// Requests that have not been replied to.
+    #[must_use]
+    pub fn open_requests(&self) -> usize {
+        self.open.len() + self.incoming.len()
+    }
+
+    /// Reads of the backing that wait, and those under way.
+    #[must_use]
+    pub fn reads(&self) -> (usize, u32) {
+        self.queue.lengths()
+    }
+
+    /// When [`Conductor::instant`] is due though nothing may happen.
+    #[must_use]
+    pub fn next_timer(&mut self) -> Option<Nanos> {
+        self.machine.next_timer()
+    }
+
+    /// A client's request, for the next instant.
+    pub fn request(&mut self, request: ClientRequest) {
+        self.incoming.push(request);
+    }
+
+    /// Work has ended, for the next instant.
+    pub fn completed(&mut self, completed: Completed) {
+        self.completed.push(completed);
+    }
+
+    /// Takes back the buffer of an answer.
+    pub fn reuse(&mut self, reply: Vec<u8>) {
+        if self.reply_bytes + reply.capacity() <= REPLY_BYTES_MAX {
+            self.reply_bytes += reply.capacity();
+            self.replies.push(reply);
+        }
+    }
+
+    /// Lets everything happen that happens at `now`, which is not before the instant before.
+    pub fn instant(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        self.now = now;
+        for completed in std::mem::take(&mut self.completed) {
+            if completed.id < DIRECT {
+                self.piece_ended(completed, actions);
+            } else {
+                self.direct_ended(completed, actions);
+            }
+        }
+        self.machine.turn(now);
+        for block in std::mem::take(&mut self.failed) {
+            self.machine.take_out(block);
+        }
+        self.follow(actions);
+        for request in std::mem::take(&mut self.incoming) {
+            self.admit(request, actions);
+        }
+        self.start(actions);
+        let Self { machine, queue, buffers, wanted, .. } = self;
+        let level = machine.level();
+        let is_unneeded = |block| {
+            level.is_unknown(block)
+                && !queue.holds(block)
+                && buffers.of(block).is_none()
+                && !wanted.contains_key(&block)
+        };
+        machine.pages().forget(is_unneeded);
+    }
+
+    /// The pages that a range touches.
+    fn pages_of(&self, offset: u64, length: u64) -> std::ops::Range<u64> {
+        offset / self.setting.page_bytes..(offset + length).div_ceil(self.setting.page_bytes)
+    }
+
+    fn admit(&mut self, request: ClientRequest, actions: &mut Vec<Action>) {
+        let length = u64::from(request.length);
+        self.statistics.asked(&request);
+        let (id, pages) = (request.id, self.pages_of(request.offset, length));
+        let mut open =
+            Open { request, since: self.now, reply: Vec::new(), pages_missing: 0, with_machine: false, failed: None };
+        match open.request.op {
+            Op::Read | Op::Cache => return self.read(open, pages, actions),
+            Op::Write { .. } | Op::Trim { .. } | Op::Zero { .. } => self.writes.push(Change { request: id, pages }),
+            Op::Flush => actions.push(Action::Start(id + DIRECT, Work::Flush)),
+            Op::Extents => {
+                let ClientRequest { offset, length, .. } = open.request;
+                actions.push(Action::Start(id + DIRECT, Work::Extents { offset, length }));
+            }
+        }
+        open.pages_missing = 1;
+        self.open.insert(id, open);
+    }
+
+    fn read(&mut self, mut open: Open, pages: std::ops::Range<u64>, actions: &mut Vec<Action>) {
+        let (id, copies) = (open.request.id, matches!(open.request.op, Op::Read));
+        let length = open.request.length as usize;
+        if copies {
+            open.reply = self.replies.pop().unwrap_or_default();
+            self.reply_bytes -= open.reply.capacity();
+            if open.reply.len() < length {
+                open.reply.resize(length, 0);
+            }
+        }
+        let blocks: Vec<Block> = pages.clone().filter_map(|page| self.machine.pages().block(0, page)).collect();
+        for (page, block) in pages.clone().zip(&blocks) {
+            if self.machine.level().state(*block).is_resident() {
+                let bytes = self.buffers.of(*block).expect("a resident page has its bytes");
+                copy(&mut open, page * self.setting.page_bytes, bytes);
+            } else {
+                self.wanted.entry(*block).or_default().push(id);
+                self.queue.promote(*block);
+                open.pages_missing += 1;
+            }
+        }
+        open.with_machine = true;
+        let asked = Asked { file: 0, first: pages.start, count: blocks.len() as u32, client: open.request.client };
+        self.open.insert(id, open);
+        self.machine.request(self.now, id, asked, &blocks);
+        self.follow(actions);
+    }
+
+    /// Carries out what the machine has decided.
+    fn follow(&mut self, actions: &mut Vec<Action>) {
+        let (mut evicted, mut replied, mut orders) = (Vec::new(), Vec::new(), Vec::new());
+        self.machine.take(&mut evicted, &mut replied, &mut orders);
+        evicted.iter().for_each(|block| self.drop_if_absent(*block));
+        let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
+        for (kind, blocks) in orders {
+            let demand = kind == Kind::Demand;
+            for blocks in blocks.chunks(pages_max) {
+                let first = self.machine.page(blocks[0]);
+                self.queue.push(Piece { blocks: blocks.to_vec(), first, demand, since: None });
+            }
+        }
+        for id in replied {
+            let Some(open) = self.open.get_mut(&id) else { continue };
+            open.with_machine = false;
+            if self.machine.removes_sent {
+                let ClientRequest { offset, length, .. } = open.request;
+                let pages = self.pages_of(offset, length.into());
+                let known = self.machine.pages().known_within(pages.start, pages.end);
+                known.into_iter().for_each(|block| self.drop_if_absent(block));
+            }
+            self.reply_if_done(id, actions);
+        }
+    }
+
+    fn drop_if_absent(&mut self, block: Block) {
+        if !self.machine.level().state(block).is_resident() {
+            self.buffers.drop_of(block);
+        }
+    }
+
+    /// Starts what may start.
+    fn start(&mut self, actions: &mut Vec<Action>) {
+        if !self.writes.is_empty() {
+            for change in self.writes.start(|pages| self.queue.reads_any(pages.start, pages.end)) {
+                self.change(&change, actions);
+            }
+        }
+        loop {
+            let Self { queue, writes, .. } = self;
+            let is_free = |piece: &Piece| writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
+            let Some(index) = queue.start(self.now, is_free) else { break };
+            let piece = queue.piece(index);
+            let (offset, count) = (piece.first * self.setting.page_bytes, piece.blocks.len());
+            self.statistics.read_started(count as u64 * self.setting.page_bytes, piece.demand);
+            let buffers = (0..count).map(|_| self.buffers.take()).collect();
+            actions.push(Action::Start(index.into(), Work::Read { offset, buffers }));
+        }
+    }
+
+    /// A read of the backing has ended.
+    fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
+        let Completed { id, buffers, result } = completed;
+        let piece = self.queue.end(id as u32);
+        let service = self.now - piece.since.expect("it has been started");
+        self.statistics.read_ended(service, result.is_err());
+        let share = Nanos(service.0 / piece.blocks.len() as u64);
+        let alone = piece.blocks.len() == 1;
+        for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
+            match &result {
+                Ok(_) => {
+                    self.hand_out(page, block, &buffer, actions);
+                    let state = self.machine.level().state(block);
+                    if state.is_in_flight() {
+                        self.buffers.keep(block, buffer);
+                    } else {
+                        self.buffers.put_back(buffer);
+                    }
+                }
+                Err(error) => {
+                    self.buffers.put_back(buffer);
+                    if self.wanted.contains_key(&block) && !alone {
+                        self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
+                        continue;
+                    }
+                    for request in self.wanted.remove(&block).unwrap_or_default() {
+                        self.miss_less(request, Some(Errno::of(error)), actions);
+                    }
+                    self.failed.push(block);
+                }
+            }
+            self.machine.fetched(block, share);
+        }
+    }
+
+    /// The bytes of a page go to those who wait for them.
+    fn hand_out(&mut self, page: u64, block: Block, bytes: &[u8], actions: &mut Vec<Action>) {
+        for request in self.wanted.remove(&block).unwrap_or_default() {
+            if let Some(open) = self.open.get_mut(&request) {
+                copy(open, page * self.setting.page_bytes, bytes);
+            }
+            self.miss_less(request, None, actions);
+        }
+    }
+
+    fn miss_less(&mut self, request: u64, failed: Option<Errno>, actions: &mut Vec<Action>) {
+        let Some(open) = self.open.get_mut(&request) else { return };
+        open.pages_missing -= 1;
+        open.failed = open.failed.or(failed);
+        self.reply_if_done(request, actions);
+    }
+
+    fn reply_if_done(&mut self, id: u64, actions: &mut Vec<Action>) {
+        let is_done = self.open.get(&id).is_some_and(|open| open.pages_missing == 0 && !open.with_machine);
+        if !is_done {
+            return;
+        }
+        let Some(Open { request, since, reply, failed, .. }) = self.open.remove(&id) else { return };
+        let answer = match (failed, &request.op) {
+            (None, Op::Read) => Answer::Data(reply, request.length as usize),
+            (None, _) => Answer::Done,
+            (Some(errno), _) => {
+                self.reuse(reply);
+                Answer::Failed(errno)
+            }
+        };
+        self.answer(id, since, answer, actions);
+    }
+
+    fn answer(&mut self, id: u64, since: Nanos, answer: Answer, actions: &mut Vec<Action>) {
+        self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
+        actions.push(Action::Reply(id, answer));
+    }
+
+    /// A change starts: what is cached of it changes with it.
+    fn change(&mut self, change: &Change, actions: &mut Vec<Action>) {
+        let Some(open) = self.open.get_mut(&change.request) else { return };
+        let (offset, length) = (open.request.offset, u64::from(open.request.length));
+        let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
+        let work = match &mut open.request.op {
+            Op::Write { data, fua } => {
+                for block in known {
+                    let start = self.machine.page(block) * self.setting.page_bytes;
+                    if let Some(bytes) = self.buffers.of_mut(block) {
+                        let (from, to) = (offset.max(start), (offset + length).min(start + self.setting.page_bytes));
+                        let (own, new) = (from - start..to - start, from - offset..to - offset);
+                        bytes[own.start as usize..own.end as usize]
+                            .copy_from_slice(&data[new.start as usize..new.end as usize]);
+                    }
+                }
+                Work::Write { offset, data: std::mem::take(data), fua: *fua }
+            }
+            Op::Trim { fua } => Work::Trim { offset, length, fua: *fua },
+            Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
+            Op::Read | Op::Cache | Op::Flush | Op::Extents => unreachable!("these change nothing"),
+        };
+        if !matches!(work, Work::Write { .. }) {
+            self.take_out(change.pages.clone());
+        }
+        actions.push(Action::Start(change.request + DIRECT, work));
+    }
+
+    /// The cache forgets what it has of `pages`.
+    fn take_out(&mut self, pages: std::ops::Range<u64>) {
+        for block in self.machine.pages().known_within(pages.start, pages.end) {
+            self.machine.take_out(block);
+            self.drop_if_absent(block);
+        }
+    }
+
+    /// What a request wanted of the backing itself has ended.
+    fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
+        let request = completed.id - DIRECT;
+        if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
+            self.take_out(pages);
+        }
+        let Some(Open { since, request: ClientRequest { op, .. }, .. }) = self.open.remove(&request) else { return };
+        let answer = match completed.result {
+            Err(error) => Answer::Failed(Errno::of(&error)),
+            Ok(extents) if matches!(op, Op::Extents) => Answer::Extents(extents),
+            Ok(_) => Answer::Done,
+        };
+        self.answer(request, since, answer, actions);
+    }
+}
+
+/// Copies what `open` wants of a page that begins at byte `start`.
+fn copy(open: &mut Open, start: u64, bytes: &[u8]) {
+    if !matches!(open.request.op, Op::Read) {
+        return;
+    }
+    let (offset, length) = (open.request.offset, u64::from(open.request.length));
+    let (from, to) = (offset.max(start), (offset + length).min(start + bytes.len() as u64));
+    let part = &bytes[(from - start) as usize..(to - start) as usize];
+    open.reply[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
+}

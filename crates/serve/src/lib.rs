@@ -1,0 +1,18 @@
+//! A block server: clients of the NBD protocol read and write an export through the machine that the simulator runs, with
+//! its levels, replacements, read-aheads and coordinators, in front of a file, a device, another server or memory.
+//!
+//! - `conductor.rs`: one export, without time and I/O of its own, over `machine.rs` (the engine), `pages.rs` (which page is which
+//!   block), `buffers.rs` (the bytes), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
+//! - `backing/`: what stands behind an export, and the threads that wait for it;
+//! - `server/`: connections, and the loop around all exports.
+
+pub mod backing;
+mod buffers;
+pub mod conductor;
+mod machine;
+mod pages;
+mod queue;
+pub mod server;
+pub mod statistics;
+pub mod work;
+mod writes;

@@ -1,0 +1,137 @@
+//! The pages of an export as the machine's blocks: numbered when they are first named, and forgotten when there are too many.
+//!
+//! A block costs the machine some 60 bytes, whether it is cached or not. An export may have a hundred million of them, so that
+//! numbers are given again: of pages that are not cached and that nothing waits for. What a policy remembers of the page
+//! before (a ghost in ARC, say) then counts for the new one, which is why many more pages stay numbered than have frames.
+
+use std::cell::RefCell;
+
+use headstart_policy::Space;
+use headstart_types::{Block, Disk};
+use rustc_hash::FxHashMap;
+
+/// Pages that stay numbered, for each frame.
+const NUMBERED_PER_FRAME: usize = 4;
+/// And this many beside them, so that small caches remember something too.
+const NUMBERED_MIN: usize = 1 << 14;
+
+/// The pages of one export, which is one file of the machine.
+#[derive(Debug)]
+pub struct Pages {
+    count: u64,
+    numbered_max: usize,
+    numbering: RefCell<Numbering>,
+}
+
+#[derive(Debug, Default)]
+struct Numbering {
+    block_of: FxHashMap<u64, Block>,
+    /// By block; of free numbers, the last page that they stood for.
+    page_of: Vec<u64>,
+    free: Vec<Block>,
+    /// Where the search for pages to forget goes on.
+    hand: u32,
+}
+
+impl Pages {
+    /// `count` pages before `frames` frames.
+    #[must_use]
+    pub fn new(count: u64, frames: u32) -> Self {
+        let numbered_max = (frames as usize).saturating_mul(NUMBERED_PER_FRAME).saturating_add(NUMBERED_MIN);
+        Self { count, numbered_max, numbering: RefCell::default() }
+    }
+
+    /// The numbered pages of `first..end`, in no order.
+    #[must_use]
+    pub fn known_within(&self, first: u64, end: u64) -> Vec<Block> {
+        let numbering = self.numbering.borrow();
+        if end - first < numbering.block_of.len() as u64 {
+            return (first..end).filter_map(|page| numbering.block_of.get(&page).copied()).collect();
+        }
+        let within = numbering.block_of.iter().filter(|(page, _)| (first..end).contains(page));
+        within.map(|(_, block)| *block).collect()
+    }
+
+    /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or all have been looked at.
+    pub fn forget(&self, is_unneeded: impl Fn(Block) -> bool) {
+        let mut numbering = self.numbering.borrow_mut();
+        let numbering = &mut *numbering;
+        let mut looks = numbering.page_of.len();
+        while numbering.block_of.len() > self.numbered_max && looks > 0 {
+            looks -= 1;
+            let block = Block(numbering.hand);
+            numbering.hand = (numbering.hand + 1) % numbering.page_of.len() as u32;
+            let page = numbering.page_of[block.index()];
+            if numbering.block_of.get(&page) == Some(&block) && is_unneeded(block) {
+                numbering.block_of.remove(&page);
+                numbering.free.push(block);
+            }
+        }
+    }
+}
+
+impl Space for Pages {
+    fn block(&self, _file: u32, index: u64) -> Option<Block> {
+        if index >= self.count {
+            return None;
+        }
+        let Numbering { block_of, page_of, free, .. } = &mut *self.numbering.borrow_mut();
+        Some(*block_of.entry(index).or_insert_with(|| match free.pop() {
+            Some(block) => {
+                page_of[block.index()] = index;
+                block
+            }
+            None => {
+                page_of.push(index);
+                Block(page_of.len() as u32 - 1)
+            }
+        }))
+    }
+
+    fn known(&self, _file: u32, index: u64) -> Option<Block> {
+        self.numbering.borrow().block_of.get(&index).copied()
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        (0, self.numbering.borrow().page_of[block.index()])
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        Some(self.count)
+    }
+
+    fn disk(&self, _block: Block) -> Disk {
+        Disk(0)
+    }
+
+    fn blocks(&self) -> usize {
+        self.numbering.borrow().page_of.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_forgotten_pages_are_given_again() {
+        let pages = Pages::new(1 << 40, 0);
+        let numbered = |page| pages.block(0, page).expect("there is such a page");
+        let many = NUMBERED_MIN as u64 + 100;
+        for page in 0..many {
+            assert_eq!(numbered(page * 7), Block(page as u32));
+        }
+        // 3 is needed; the hand passes it and forgets the 100 that are too many.
+        pages.forget(|block| block != Block(3));
+        assert_eq!(
+            (pages.known(0, 14), pages.known(0, 21), pages.known(0, 101 * 7)),
+            (None, Some(Block(3)), Some(Block(101)))
+        );
+        assert_eq!(pages.known_within(0, 22), [Block(3)]);
+        let again = numbered(1);
+        assert!(again.0 <= 100 && pages.place(again) == (0, 1), "{again:?}");
+        assert_eq!((pages.blocks(), pages.block(0, 1 << 40)), (many as usize, None));
+        // Nothing can be forgotten: it gives up after one look at each.
+        pages.forget(|_| false);
+    }
+}

@@ -1,0 +1,195 @@
+//! Reads of the backing that the machine has ordered: cut into pieces, those that clients wait for first, and a bounded
+//! number under way, of which prefetches may not take all.
+
+use std::collections::VecDeque;
+
+use headstart_types::{Block, Nanos};
+
+const NONE: u32 = u32::MAX;
+
+/// Pages that follow one another, read in one go.
+#[derive(Debug, Clone, Default)]
+pub struct Piece {
+    /// The pages.
+    pub blocks: Vec<Block>,
+    /// The first of them.
+    pub first: u64,
+    /// A client waits for it.
+    pub demand: bool,
+    /// Since when it is under way; `None` while it waits.
+    pub since: Option<Nanos>,
+}
+
+impl Piece {
+    /// The page after the last.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.first + self.blocks.len() as u64
+    }
+}
+
+/// Pieces that wait or are under way.
+#[derive(Debug)]
+pub struct Queue {
+    pieces: Vec<Piece>,
+    free: Vec<u32>,
+    demand: VecDeque<u32>,
+    prefetch: VecDeque<u32>,
+    /// By block: the piece that it is in.
+    piece_of: Vec<u32>,
+    under_way: u32,
+    under_way_max: u32,
+}
+
+impl Queue {
+    /// At most `under_way_max` pieces are under way.
+    #[must_use]
+    pub fn new(under_way_max: u32) -> Self {
+        Self {
+            pieces: Vec::new(),
+            free: Vec::new(),
+            demand: VecDeque::new(),
+            prefetch: VecDeque::new(),
+            piece_of: Vec::new(),
+            under_way: 0,
+            under_way_max,
+        }
+    }
+
+    /// Adds a piece behind its like.
+    pub fn push(&mut self, piece: Piece) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.pieces.push(Piece::default());
+            self.pieces.len() as u32 - 1
+        });
+        for block in &piece.blocks {
+            if block.index() >= self.piece_of.len() {
+                self.piece_of.resize(block.index() + 1, NONE);
+            }
+            self.piece_of[block.index()] = index;
+        }
+        if piece.demand { &mut self.demand } else { &mut self.prefetch }.push_back(index);
+        self.pieces[index as usize] = piece;
+    }
+
+    /// Whether `block` is in a piece.
+    #[must_use]
+    pub fn holds(&self, block: Block) -> bool {
+        self.piece_of.get(block.index()).is_some_and(|piece| *piece != NONE)
+    }
+
+    /// A client waits for `block`: a prefetch of it that waits joins those that clients wait for.
+    pub fn promote(&mut self, block: Block) {
+        let Some(index) = self.piece_of.get(block.index()).copied().filter(|index| *index != NONE) else { return };
+        let piece = &mut self.pieces[index as usize];
+        if !piece.demand {
+            piece.demand = true;
+            if piece.since.is_none() {
+                // Its place among the prefetches is passed over.
+                self.demand.push_back(index);
+            }
+        }
+    }
+
+    /// The next piece that may start at `now` and that `is_free` holds for; it is under way from now on.
+    pub fn start(&mut self, now: Nanos, is_free: impl Fn(&Piece) -> bool) -> Option<u32> {
+        if self.under_way >= self.under_way_max {
+            return None;
+        }
+        let room = self.under_way < self.under_way_max - self.under_way_max / 4;
+        let index = match Self::take(&mut self.demand, &self.pieces, true, &is_free) {
+            Some(index) => index,
+            None if room => Self::take(&mut self.prefetch, &self.pieces, false, &is_free)?,
+            None => return None,
+        };
+        self.pieces[index as usize].since = Some(now);
+        self.under_way += 1;
+        Some(index)
+    }
+
+    fn take(
+        waiting: &mut VecDeque<u32>,
+        pieces: &[Piece],
+        demand: bool,
+        is_free: &impl Fn(&Piece) -> bool,
+    ) -> Option<u32> {
+        while waiting.front().is_some_and(|index| is_stale(&pieces[*index as usize], demand)) {
+            waiting.pop_front();
+        }
+        let fits = |index: &u32| !is_stale(&pieces[*index as usize], demand) && is_free(&pieces[*index as usize]);
+        let at = waiting.iter().position(fits)?;
+        waiting.remove(at)
+    }
+
+    /// What has been started under this number.
+    #[must_use]
+    pub fn piece(&self, index: u32) -> &Piece {
+        &self.pieces[index as usize]
+    }
+
+    /// A piece that was under way has ended.
+    pub fn end(&mut self, index: u32) -> Piece {
+        let piece = std::mem::take(&mut self.pieces[index as usize]);
+        piece.blocks.iter().for_each(|block| self.piece_of[block.index()] = NONE);
+        self.under_way -= 1;
+        self.free.push(index);
+        piece
+    }
+
+    /// Whether any page of `first..end` is being read.
+    #[must_use]
+    pub fn reads_any(&self, first: u64, end: u64) -> bool {
+        self.under_way > 0
+            && self.pieces.iter().any(|piece| piece.since.is_some() && piece.first < end && first < piece.end())
+    }
+
+    /// Pieces that wait, and pieces under way.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, u32) {
+        let waits = |index: &&u32| self.pieces[**index as usize].since.is_none();
+        (self.demand.iter().filter(waits).count() + self.prefetch.iter().filter(waits).count(), self.under_way)
+    }
+}
+
+/// Whether a piece no longer waits in the queue of its kind.
+fn is_stale(piece: &Piece, demand: bool) -> bool {
+    piece.since.is_some() || piece.demand != demand || piece.blocks.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(first: u32, count: u32, demand: bool) -> Piece {
+        Piece { blocks: (first..first + count).map(Block).collect(), first: first.into(), demand, since: None }
+    }
+
+    #[test]
+    fn demand_goes_first_and_prefetches_leave_room() {
+        let mut queue = Queue::new(4);
+        (0..4).for_each(|at| queue.push(piece(at * 10, 4, false)));
+        queue.push(piece(100, 1, true));
+        let started = |queue: &mut Queue| queue.start(Nanos(1), |_| true).map(|index| queue.piece(index).first);
+        assert_eq!([started(&mut queue), started(&mut queue), started(&mut queue)], [Some(100), Some(0), Some(10)]);
+        assert_eq!(started(&mut queue), None, "the fourth is for a demand");
+        // A client comes for what was to be prefetched last: it goes first, and once.
+        queue.promote(Block(31));
+        assert_eq!((started(&mut queue), started(&mut queue)), (Some(30), None));
+        assert!(
+            queue.reads_any(33, 40) && !queue.reads_any(34, 40) && !queue.reads_any(20, 24) && queue.holds(Block(20))
+        );
+        let ended = queue.end(0);
+        assert_eq!((ended.first, queue.holds(Block(0))), (0, false));
+        assert_eq!(queue.lengths(), (1, 3));
+    }
+
+    #[test]
+    fn what_is_held_up_is_passed() {
+        let mut queue = Queue::new(8);
+        (0..3).for_each(|at| queue.push(piece(at * 10, 4, true)));
+        let started = queue.start(Nanos(1), |piece| piece.first != 0);
+        assert_eq!(started.map(|index| queue.piece(index).first), Some(10));
+        let started = queue.start(Nanos(1), |_| true);
+        assert_eq!(started.map(|index| queue.piece(index).first), Some(0));
+    }
+}

@@ -1,0 +1,372 @@
+//! One client's connection: bytes in, requests out; replies in, bytes out. It never blocks.
+//!
+//! A client that does not read its replies, or sends more than it has read, is not read from until it has: each connection has
+//! so many requests and bytes under way at most.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Read, Write};
+
+use headstart_nbd::server::{Handshake, Progress, Session, Tls};
+use headstart_nbd::{Command, Errno, Exports, Request, REQUEST_BYTES};
+
+use super::stream::Stream;
+use crate::work::{Answer, Op};
+
+/// Requests under way at most.
+const REQUESTS_MAX: usize = 1024;
+/// Bytes of requests and replies under way, but for a first request, which may have more.
+const BYTES_MAX: usize = 64 << 20;
+/// Bytes read at a time, but for payload.
+const INBOX_BYTES: usize = 32 << 10;
+/// Replies up to this length are written together.
+const SMALL_BYTES: usize = 8 << 10;
+/// Parts written at a time at most.
+const PARTS_MAX: usize = 64;
+
+/// What goes out.
+#[derive(Debug)]
+struct Part {
+    bytes: Vec<u8>,
+    at: usize,
+    end: usize,
+    /// The buffer of a read's reply.
+    reply: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Negotiating(Handshake),
+    Transmitting(Session),
+}
+
+/// Bytes of a write that have not come yet, and what to do with them.
+#[derive(Debug)]
+struct Payload {
+    /// `None`: it was refused, and its bytes are passed over.
+    request: Option<Request>,
+    data: Vec<u8>,
+    missing: usize,
+}
+
+/// A request for an export.
+#[derive(Debug)]
+pub struct Wanted {
+    /// As it came.
+    pub request: Request,
+    /// What is wanted.
+    pub op: Op,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    state: State,
+    inbox: Vec<u8>,
+    /// Bytes of the inbox that have been taken.
+    taken: usize,
+    payload: Option<Payload>,
+    out: VecDeque<Part>,
+    out_bytes: usize,
+    requests: usize,
+    request_bytes: usize,
+    readable: bool,
+    writable: bool,
+    /// No more requests come: it is over when what is under way has been replied to.
+    ending: bool,
+}
+
+/// The client is gone, or has broken the protocol.
+#[derive(Debug)]
+pub struct Gone(pub Option<String>);
+
+impl From<io::Error> for Gone {
+    fn from(_: io::Error) -> Self {
+        Self(None)
+    }
+}
+
+impl Connection {
+    /// Greets.
+    #[must_use]
+    pub fn new(stream: Stream) -> Self {
+        let mut greeting = Vec::new();
+        let handshake = Handshake::new(Tls::Never, &mut greeting);
+        let mut connection = Self {
+            stream,
+            state: State::Negotiating(handshake),
+            inbox: Vec::new(),
+            taken: 0,
+            payload: None,
+            out: VecDeque::new(),
+            out_bytes: 0,
+            requests: 0,
+            request_bytes: 0,
+            readable: true,
+            writable: true,
+            ending: false,
+        };
+        connection.send(greeting);
+        connection
+    }
+
+    /// The socket.
+    pub fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// The export that the client has chosen.
+    #[must_use]
+    pub fn export(&self) -> Option<&str> {
+        match &self.state {
+            State::Transmitting(session) => Some(&session.export.name),
+            State::Negotiating(_) => None,
+        }
+    }
+
+    /// The system says that there is something to read, or room to write.
+    pub fn is_ready(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    /// No more requests are taken.
+    pub fn end(&mut self) {
+        self.ending = true;
+        // A write whose bytes have not all come is none.
+        if self.payload.take().is_some_and(|payload| payload.request.is_some()) {
+            self.requests -= 1;
+        }
+    }
+
+    /// Whether all is said.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.ending && self.requests == 0 && self.out.is_empty()
+    }
+
+    /// Whether [`Connection::read`] may find something though the system says nothing new.
+    #[must_use]
+    pub fn may_read(&self) -> bool {
+        self.readable && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        let bytes = self.request_bytes + self.out_bytes;
+        !self.ending && (self.requests == 0 || (self.requests < REQUESTS_MAX && bytes < BYTES_MAX))
+    }
+
+    /// Reads what there is, as far as there is room for it, and appends the requests to `wanted`.
+    ///
+    /// # Errors
+    /// The connection is to be closed at once.
+    pub fn read(&mut self, exports: &(impl Exports + ?Sized), wanted: &mut Vec<Wanted>) -> Result<(), Gone> {
+        loop {
+            while self.has_room() && self.parse(exports, wanted)? {}
+            if !self.readable || !self.has_room() {
+                return Ok(());
+            }
+            if self.taken > 0 {
+                self.inbox.drain(..self.taken);
+                self.taken = 0;
+            }
+            let read = match &mut self.payload {
+                // The inbox is empty: what comes goes where it belongs.
+                Some(Payload { request: Some(_), data, missing }) => {
+                    let start = data.len() - *missing;
+                    self.stream.read(&mut data[start..]).inspect(|read| *missing -= read)
+                }
+                _ => {
+                    let start = self.inbox.len();
+                    self.inbox.resize(start + INBOX_BYTES, 0);
+                    let read = self.stream.read(&mut self.inbox[start..]);
+                    self.inbox.truncate(start + *read.as_ref().unwrap_or(&0));
+                    read
+                }
+            };
+            match read {
+                Ok(0) => return Err(Gone(None)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes one thing from the inbox; false if it is not there yet.
+    fn parse(&mut self, exports: &(impl Exports + ?Sized), wanted: &mut Vec<Wanted>) -> Result<bool, Gone> {
+        let here = &self.inbox[self.taken..];
+        if let Some(payload) = &mut self.payload {
+            let part = here.len().min(payload.missing);
+            if payload.request.is_some() {
+                let start = payload.data.len() - payload.missing;
+                payload.data[start..start + part].copy_from_slice(&here[..part]);
+            }
+            self.taken += part;
+            payload.missing -= part;
+            if payload.missing > 0 {
+                return Ok(false);
+            }
+            let payload = self.payload.take();
+            if let Some(Payload { request: Some(request), data, .. }) = payload {
+                let fua = matches!(request.command, Command::Write { fua: true });
+                wanted.push(Wanted { request, op: Op::Write { data, fua } });
+            }
+            return Ok(true);
+        }
+        match &mut self.state {
+            State::Negotiating(handshake) => {
+                let needed = handshake.needed();
+                if here.len() < needed {
+                    return Ok(false);
+                }
+                let mut answer = Vec::new();
+                let progress = handshake.advance(&here[..needed], exports, &mut answer);
+                self.taken += needed;
+                self.send(answer);
+                match progress {
+                    Ok(Progress::Negotiating) => {}
+                    Ok(Progress::Transmitting(session)) => self.state = State::Transmitting(session),
+                    Ok(Progress::Aborted | Progress::StartTls) => self.ending = true,
+                    Err(violation) => {
+                        let _ = self.write();
+                        return Err(Gone(Some(violation.0)));
+                    }
+                }
+                Ok(true)
+            }
+            State::Transmitting(session) => {
+                let Some(header) = here.first_chunk::<REQUEST_BYTES>() else { return Ok(false) };
+                let incoming = session.check(header).map_err(|violation| Gone(Some(violation.0)))?;
+                self.taken += REQUEST_BYTES;
+                let mut refusal = Vec::new();
+                session.refused(&incoming, &mut refusal);
+                let payload_bytes = incoming.payload_bytes as usize;
+                match incoming.request {
+                    Ok(request) => self.accept(request, payload_bytes, wanted),
+                    Err(_) => {
+                        self.send(refusal);
+                        if payload_bytes > 0 {
+                            self.payload = Some(Payload { request: None, data: Vec::new(), missing: payload_bytes });
+                        }
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn accept(&mut self, request: Request, payload_bytes: usize, wanted: &mut Vec<Wanted>) {
+        let op = match request.command {
+            Command::Disconnect => {
+                self.end();
+                return;
+            }
+            Command::Write { .. } => {
+                self.payload =
+                    Some(Payload { request: Some(request), data: vec![0; payload_bytes], missing: payload_bytes });
+                None
+            }
+            Command::Read { .. } => Some(Op::Read),
+            Command::Cache => Some(Op::Cache),
+            Command::Flush => Some(Op::Flush),
+            Command::Trim { fua } => Some(Op::Trim { fua }),
+            Command::WriteZeroes { fast: true, .. } => {
+                // Whether the backing is fast at it is not known beforehand.
+                self.requests += 1;
+                return self.reply(&request, Answer::Failed(Errno::NotSup));
+            }
+            Command::WriteZeroes { fua, no_hole, .. } => Some(Op::Zero { fua, no_hole }),
+            Command::BlockStatus { .. } => Some(Op::Extents),
+        };
+        self.requests += 1;
+        self.request_bytes += bytes_of(&request);
+        wanted.extend(op.map(|op| Wanted { request, op }));
+    }
+
+    /// The answer to a request that [`Connection::read`] gave.
+    pub fn reply(&mut self, request: &Request, answer: Answer) {
+        self.requests -= 1;
+        self.request_bytes = self.request_bytes.saturating_sub(bytes_of(request));
+        let State::Transmitting(session) = &self.state else { return };
+        let mut bytes = Vec::new();
+        match answer {
+            Answer::Data(data, length) => {
+                session.read_header(request, &mut bytes);
+                self.send(bytes);
+                return self.send_part(Part { bytes: data, at: 0, end: length, reply: true });
+            }
+            Answer::Done => session.done(request.cookie, &mut bytes),
+            Answer::Extents(extents) => session.block_status(request, &extents, &mut bytes),
+            Answer::Failed(errno) => session.failed(request.cookie, errno, "", &mut bytes),
+        }
+        self.send(bytes);
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) {
+        let end = bytes.len();
+        self.send_part(Part { bytes, at: 0, end, reply: false });
+    }
+
+    fn send_part(&mut self, part: Part) {
+        let length = part.end - part.at;
+        if length == 0 {
+            return;
+        }
+        self.out_bytes += length;
+        match self.out.back_mut() {
+            Some(last) if !last.reply && length <= SMALL_BYTES && last.bytes.len() <= 8 * SMALL_BYTES => {
+                last.bytes.extend_from_slice(&part.bytes[part.at..part.end]);
+                last.end = last.bytes.len();
+            }
+            _ => self.out.push_back(part),
+        }
+    }
+
+    /// Writes what there is, as far as the system takes it. Gives the buffers of replies that have been written to `used`.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub fn write_into(&mut self, used: &mut Vec<Vec<u8>>) -> Result<(), Gone> {
+        while self.writable && !self.out.is_empty() {
+            let parts: Vec<IoSlice<'_>> =
+                self.out.iter().take(PARTS_MAX).map(|part| IoSlice::new(&part.bytes[part.at..part.end])).collect();
+            match self.stream.write_vectored(&parts) {
+                Ok(0) => return Err(Gone(None)),
+                Ok(written) => self.written(written, used),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), Gone> {
+        self.write_into(&mut Vec::new())
+    }
+
+    fn written(&mut self, mut bytes: usize, used: &mut Vec<Vec<u8>>) {
+        self.out_bytes -= bytes;
+        while let Some(part) = self.out.front_mut() {
+            let now = bytes.min(part.end - part.at);
+            part.at += now;
+            bytes -= now;
+            if part.at < part.end {
+                return;
+            }
+            if let Some(part) = self.out.pop_front().filter(|part| part.reply) {
+                used.push(part.bytes);
+            }
+        }
+    }
+}
+
+/// What a request takes while it is under way.
+fn bytes_of(request: &Request) -> usize {
+    match request.command {
+        Command::Read { .. } | Command::Write { .. } => request.length as usize,
+        _ => 0,
+    }
+}

@@ -1,0 +1,390 @@
+//! The loop around all exports: one thread for connections and decisions, and threads for each backing.
+//!
+//! One thread is enough, as what it does for a request costs less than the system calls of its socket, and it spares the
+//! machine any lock. It never waits for anything but all of them at once.
+
+mod connection;
+mod stream;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYTES_MAX};
+use headstart_types::Nanos;
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustc_hash::FxHashMap;
+
+pub use stream::{Listener, Stream};
+
+use crate::backing::{Backing, Done, Pool};
+use crate::conductor::{Conductor, Setting};
+use crate::work::{Action, Answer, ClientRequest, Op};
+use connection::{Connection, Gone, Wanted};
+
+/// How often the host is asked whether to go on.
+const TICK: Duration = Duration::from_millis(100);
+/// How long outstanding requests are waited for at the end.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
+/// Threads of a backing beside those for reads: for writes, flushes and questions.
+const THREADS_MORE: u32 = 4;
+const EVENTS_MAX: usize = 1024;
+const WAKER: Token = Token(0);
+const LISTENERS: usize = 1;
+const CONNECTIONS: usize = 1 << 10;
+
+/// An export: what stands behind it and before it.
+pub struct Export {
+    /// Its name.
+    pub name: String,
+    /// What stands behind it.
+    pub backing: Arc<dyn Backing>,
+    /// Clients may write.
+    pub writable: bool,
+    /// The level.
+    pub tier: headstart_engine::Tier,
+    /// Its frames.
+    pub frames: u32,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+}
+
+/// An export that is served.
+struct Served {
+    conductor: Conductor,
+    pool: Pool,
+    backing: Arc<dyn Backing>,
+    writable: bool,
+    dirty: bool,
+}
+
+/// Who gets the answer to a request.
+struct Asker {
+    connection: u64,
+    request: Request,
+}
+
+/// What the host does with each thing that happens.
+pub trait Observer {
+    /// 10 times a second, and at the end: whether to go on.
+    fn tick(&mut self, server: &Server) -> bool;
+
+    /// A client, which has this number, asks for something of an export.
+    fn requested(&mut self, _at: Nanos, _client: u32, _export: usize, _request: &Request) {}
+
+    /// Something about a connection, in words: `client` and what happens to it.
+    fn happened(&mut self, _at: Nanos, _client: u64, _what: &str, _detail: &str) {}
+}
+
+/// A server.
+pub struct Server {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    names: Vec<NbdExport>,
+    exports: Vec<Served>,
+    done: Arc<Done>,
+    connections: FxHashMap<u64, Connection>,
+    askers: FxHashMap<u64, Asker>,
+    next_connection: u64,
+    next_request: u64,
+    begun: Instant,
+    now: Nanos,
+    /// Connections that have something to do.
+    active: Vec<u64>,
+    accepted: u64,
+}
+
+impl Server {
+    /// Serves `exports`, the first of which is the default, at `listeners`.
+    ///
+    /// # Errors
+    /// The system has no more of something.
+    #[allow(clippy::disallowed_methods)] // The machine's clock: this is the host.
+    pub fn try_new(exports: Vec<Export>, mut listeners: Vec<Listener>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(listener, Token(LISTENERS + at), Interest::READABLE)?;
+        }
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let done: Arc<Done> = Arc::new(Mutex::new(Vec::new()));
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+            let _ = waker.wake();
+        });
+        let names = exports.iter().map(described).collect();
+        let serve = |(number, export): (usize, Export)| -> io::Result<Served> {
+            let Export { backing, writable, tier, frames, page_bytes, .. } = export;
+            let threads = backing.parallelism() + THREADS_MORE;
+            let setting = Setting {
+                size_bytes: backing.size_bytes(),
+                page_bytes,
+                frames,
+                under_way_max: backing.parallelism(),
+                read_bytes_max: backing.read_bytes_max(),
+            };
+            let pool = Pool::try_new(&backing, threads, number, &done, &wake)?;
+            Ok(Served { conductor: Conductor::new(setting, tier), pool, backing, writable, dirty: false })
+        };
+        let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;
+        Ok(Self {
+            poll,
+            listeners,
+            names,
+            exports,
+            done,
+            connections: FxHashMap::default(),
+            askers: FxHashMap::default(),
+            next_connection: 0,
+            next_request: 0,
+            begun: Instant::now(),
+            now: Nanos::ZERO,
+            active: Vec::new(),
+            accepted: 0,
+        })
+    }
+
+    /// The exports as clients name them.
+    #[must_use]
+    pub fn uris(&self) -> Vec<String> {
+        let of = |listener: &Listener| self.names.iter().map(|export| listener.uri(&export.name)).collect::<Vec<_>>();
+        self.listeners.iter().flat_map(of).collect()
+    }
+
+    /// The exports: names and conductors.
+    pub fn exports(&self) -> impl Iterator<Item = (&str, &Conductor)> {
+        self.names.iter().zip(&self.exports).map(|(name, served)| (name.name.as_str(), &served.conductor))
+    }
+
+    /// Time since the start.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Connections now, and all that there have been.
+    #[must_use]
+    pub fn connections(&self) -> (usize, u64) {
+        (self.connections.len(), self.accepted)
+    }
+
+    /// Serves until the observer says that it is enough, then until what clients have asked for is done and stable.
+    ///
+    /// # Errors
+    /// The system's waiting fails.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
+        let mut ticked = self.begun;
+        let mut ending = None;
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            let timeout = self.timeout();
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => other?,
+            }
+            let instant = self.tell_time();
+            for event in &events {
+                match event.token() {
+                    WAKER => {}
+                    Token(at) if at < CONNECTIONS => {
+                        if ending.is_none() {
+                            self.accept(at - LISTENERS, observer);
+                        }
+                    }
+                    Token(token) => {
+                        let number = (token - CONNECTIONS) as u64;
+                        if let Some(connection) = self.connections.get_mut(&number) {
+                            connection.is_ready(event.is_readable(), event.is_writable());
+                            self.active.push(number);
+                        }
+                    }
+                }
+            }
+            self.work(observer);
+            if instant - ticked >= TICK {
+                ticked = instant;
+                if !observer.tick(self) && ending.is_none() {
+                    ending = Some(instant);
+                    self.end();
+                }
+            }
+            if ending.is_some_and(|since| self.is_idle() || instant - since >= DRAIN_MAX) {
+                break;
+            }
+        }
+        let stable = self.exports.iter().filter(|served| served.writable).try_for_each(|served| served.backing.flush());
+        observer.tick(self);
+        stable
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    fn tell_time(&mut self) -> Instant {
+        let instant = Instant::now();
+        let now = Nanos(u64::try_from((instant - self.begun).as_nanos()).unwrap_or(u64::MAX));
+        // Each round is an instant of its own.
+        self.now = now.max(Nanos(self.now.0 + 1));
+        instant
+    }
+
+    fn timeout(&mut self) -> Duration {
+        let timers = self.exports.iter_mut().filter_map(|served| served.conductor.next_timer());
+        let wait = timers.min().map_or(TICK, |at| Duration::from_nanos(at.0.saturating_sub(self.now.0)));
+        if self.active.is_empty() {
+            wait.min(TICK)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.connections.values().all(Connection::is_over)
+            && self.exports.iter().all(|served| served.conductor.is_idle())
+    }
+
+    /// No more connections and requests.
+    fn end(&mut self) {
+        self.listeners.clear();
+        for (number, connection) in &mut self.connections {
+            connection.end();
+            self.active.push(*number);
+        }
+    }
+
+    fn accept(&mut self, listener: usize, observer: &mut dyn Observer) {
+        loop {
+            let stream = match self.listeners[listener].accept() {
+                Ok(stream) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // One that has gone again, or no more files: the next one may work.
+                Err(error) => {
+                    observer.happened(self.now, self.next_connection, "not accepted", &error.to_string());
+                    return;
+                }
+            };
+            let number = self.next_connection;
+            self.next_connection += 1;
+            let mut connection = Connection::new(stream);
+            let token = Token(number as usize + CONNECTIONS);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
+                observer.happened(self.now, number, "connected", "");
+                self.connections.insert(number, connection);
+                self.accepted += 1;
+                self.active.push(number);
+            }
+        }
+    }
+
+    /// Does all that there is to do now.
+    fn work(&mut self, observer: &mut dyn Observer) {
+        for (export, completed) in self.done.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.exports[export].conductor.completed(completed);
+            self.exports[export].dirty = true;
+        }
+        let mut wanted = Vec::new();
+        let mut active = std::mem::take(&mut self.active);
+        active.sort_unstable();
+        active.dedup();
+        for number in active {
+            let Some(connection) = self.connections.get_mut(&number) else { continue };
+            let read = connection.read(&self.names[..], &mut wanted);
+            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
+            for Wanted { request, op } in wanted.drain(..) {
+                let export = export.expect("a client that asks has chosen one");
+                self.ask(number, export, request, op, observer);
+            }
+            match read {
+                Ok(()) => self.active.push(number),
+                Err(gone) => self.close(number, gone, observer),
+            }
+        }
+        let mut actions = Vec::new();
+        for index in 0..self.exports.len() {
+            let served = &mut self.exports[index];
+            let due = served.conductor.next_timer().is_some_and(|at| at <= self.now);
+            if !std::mem::take(&mut served.dirty) && !due {
+                continue;
+            }
+            served.conductor.instant(self.now, &mut actions);
+            for action in actions.drain(..) {
+                match action {
+                    Action::Start(id, work) => self.exports[index].pool.start(id, work),
+                    Action::Reply(id, answer) => self.answer(index, id, answer),
+                }
+            }
+        }
+        self.write(observer);
+    }
+
+    fn ask(&mut self, number: u64, export: usize, request: Request, op: Op, observer: &mut dyn Observer) {
+        let (client, id) = (number as u32, self.next_request);
+        self.next_request += 1;
+        observer.requested(self.now, client, export, &request);
+        let Request { offset, length, .. } = request;
+        self.exports[export].conductor.request(ClientRequest { id, client, offset, length, op });
+        self.exports[export].dirty = true;
+        self.askers.insert(id, Asker { connection: number, request });
+    }
+
+    fn answer(&mut self, export: usize, id: u64, answer: Answer) {
+        let Some(Asker { connection: number, request }) = self.askers.remove(&id) else { return };
+        match self.connections.get_mut(&number) {
+            Some(connection) => {
+                connection.reply(&request, answer);
+                self.active.push(number);
+            }
+            None => {
+                if let Answer::Data(reply, _) = answer {
+                    self.exports[export].conductor.reuse(reply);
+                }
+            }
+        }
+    }
+
+    /// Writes what there is to those who have something to do. Those that may have more to say stay active.
+    fn write(&mut self, observer: &mut dyn Observer) {
+        let mut active = std::mem::take(&mut self.active);
+        active.sort_unstable();
+        active.dedup();
+        let mut used = Vec::new();
+        for number in active {
+            let Some(connection) = self.connections.get_mut(&number) else { continue };
+            let written = connection.write_into(&mut used);
+            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
+            if let Some(export) = export {
+                used.drain(..).for_each(|reply| self.exports[export].conductor.reuse(reply));
+            }
+            used.clear();
+            match written {
+                Ok(()) if connection.is_over() => self.close(number, Gone(None), observer),
+                Ok(()) if connection.may_read() => self.active.push(number),
+                Ok(()) => {}
+                Err(gone) => self.close(number, gone, observer),
+            }
+        }
+    }
+
+    fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
+        if let Some(mut connection) = self.connections.remove(&number) {
+            let _ = self.poll.registry().deregister(connection.stream());
+            let (what, detail) = gone.0.map_or(("disconnected", String::new()), |why| ("refused", why));
+            observer.happened(self.now, number, what, &detail);
+        }
+    }
+}
+
+/// An export as clients see it.
+fn described(export: &Export) -> NbdExport {
+    let both = Flags::MULTI_CONN.with(Flags::CACHE).with(Flags::FLUSH);
+    let flags = if export.writable {
+        both.with(Flags::FUA).with(Flags::TRIM).with(Flags::WRITE_ZEROES).with(Flags::FAST_ZERO)
+    } else {
+        both.with(Flags::READ_ONLY)
+    };
+    NbdExport {
+        name: export.name.clone(),
+        description: String::new(),
+        size_bytes: export.backing.size_bytes(),
+        flags,
+        blocks: BlockSizes { bytes_min: 1, bytes_preferred: export.page_bytes as u32, bytes_max: PAYLOAD_BYTES_MAX },
+        allocation: true,
+    }
+}

@@ -1,0 +1,144 @@
+//! Sockets of both kinds.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+
+/// Where clients come to.
+#[derive(Debug)]
+pub enum Listener {
+    /// By the network.
+    Tcp(TcpListener),
+    /// On this machine, through a file.
+    Unix(UnixListener, PathBuf),
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// By the network.
+    Tcp(TcpStream),
+    /// On this machine.
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// At an address of the network.
+    ///
+    /// # Errors
+    /// It is taken, or not this machine's.
+    pub fn tcp(address: SocketAddr) -> io::Result<Self> {
+        TcpListener::bind(address).map(Self::Tcp)
+    }
+
+    /// At a path. A socket that nothing listens at any more is replaced.
+    ///
+    /// # Errors
+    /// There is something else, or no such folder.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        let bind = || UnixListener::bind(path).map(|listener| Self::Unix(listener, path.to_owned()));
+        match bind() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                use std::os::unix::fs::FileTypeExt;
+                let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+                if !is_socket || std::os::unix::net::UnixStream::connect(path).is_ok() {
+                    return Err(error);
+                }
+                std::fs::remove_file(path)?;
+                bind()
+            }
+            other => other,
+        }
+    }
+
+    /// The next connection, if there is one.
+    ///
+    /// # Errors
+    /// There is none (`WouldBlock`), or it cannot be taken.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                // Replies are written as wholes: waiting for more gains nothing.
+                let _ = stream.set_nodelay(true);
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
+        }
+    }
+
+    /// As clients name it; `export` is the name of an export, or empty.
+    #[must_use]
+    pub fn uri(&self, export: &str) -> String {
+        match self {
+            Self::Tcp(listener) => {
+                let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+                format!("nbd://{address}/{export}")
+            }
+            Self::Unix(_, path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Either of both, as one thing.
+macro_rules! either {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            Self::Tcp($inner) => $call,
+            Self::Unix($inner, ..) => $call,
+        }
+    };
+}
+
+macro_rules! source {
+    ($kind:ty) => {
+        impl Source for $kind {
+            fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+                either!(self, inner => inner.register(registry, token, interests))
+            }
+
+            fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+                either!(self, inner => inner.reregister(registry, token, interests))
+            }
+
+            fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+                either!(self, inner => inner.deregister(registry))
+            }
+        }
+    };
+}
+
+source!(Listener);
+source!(Stream);
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        either!(self, inner => inner.read(buffer))
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        either!(self, inner => inner.write(buffer))
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        either!(self, inner => inner.write_vectored(buffers))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

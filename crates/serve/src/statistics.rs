@@ -1,0 +1,141 @@
+//! What an export has done, beside what its level counts.
+
+use headstart_engine::{Responses, Summary};
+use headstart_types::Nanos;
+use serde::Serialize;
+
+use crate::work::{ClientRequest, Op};
+
+/// Upper bounds of the histogram of times, in ns: powers of two from 16 us on.
+const BUCKETS: usize = 20;
+const FIRST_SHIFT: u32 = 14;
+
+/// How often times were how long.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    counts: [u64; BUCKETS + 1],
+    sum_ns: u128,
+}
+
+impl Histogram {
+    /// Adds a time.
+    pub fn record(&mut self, time: Nanos) {
+        let bucket = (0..BUCKETS).find(|at| time.0 <= 1 << (FIRST_SHIFT + *at as u32)).unwrap_or(BUCKETS);
+        self.counts[bucket] += 1;
+        self.sum_ns += u128::from(time.0);
+    }
+
+    /// The upper bound of each bucket in seconds, and the times up to it; all of them at last, without a bound.
+    pub fn cumulative(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
+        let mut sum = 0;
+        self.counts.iter().enumerate().map(move |(at, count)| {
+            sum += count;
+            let bound = (at < BUCKETS).then(|| (1u64 << (FIRST_SHIFT + at as u32)) as f64 / 1e9);
+            (bound, sum)
+        })
+    }
+
+    /// All of them together, in seconds.
+    #[must_use]
+    pub fn sum_seconds(&self) -> f64 {
+        self.sum_ns as f64 / 1e9
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// Counts that only grow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Requests to read.
+    pub read_requests: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Requests to write.
+    pub write_requests: u64,
+    /// Their bytes.
+    pub write_bytes: u64,
+    /// Trims and writes of zeroes.
+    pub trim_requests: u64,
+    /// Flushes.
+    pub flush_requests: u64,
+    /// Hints of clients that they are going to read.
+    pub cache_requests: u64,
+    /// Questions about allocation.
+    pub extent_requests: u64,
+    /// Requests that failed.
+    pub failed_requests: u64,
+    /// Reads of the backing that clients waited for when they started.
+    pub backing_demand_reads: u64,
+    /// Others.
+    pub backing_prefetch_reads: u64,
+    /// Bytes of both.
+    pub backing_read_bytes: u64,
+    /// Reads of the backing that failed.
+    pub backing_failed_reads: u64,
+}
+
+/// What an export has done.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// Counts.
+    pub totals: Totals,
+    /// From request to reply.
+    pub responses: Responses,
+    /// The same.
+    pub response_times: Histogram,
+    /// Of reads of the backing, without their waits for a free slot.
+    pub service_times: Histogram,
+}
+
+impl Statistics {
+    /// A request has come.
+    pub fn asked(&mut self, request: &ClientRequest) {
+        let (totals, bytes) = (&mut self.totals, u64::from(request.length));
+        match request.op {
+            Op::Read => {
+                totals.read_requests += 1;
+                totals.read_bytes += bytes;
+            }
+            Op::Write { .. } => {
+                totals.write_requests += 1;
+                totals.write_bytes += bytes;
+            }
+            Op::Trim { .. } | Op::Zero { .. } => totals.trim_requests += 1,
+            Op::Flush => totals.flush_requests += 1,
+            Op::Cache => totals.cache_requests += 1,
+            Op::Extents => totals.extent_requests += 1,
+        }
+    }
+
+    /// A request has been answered.
+    pub fn answered(&mut self, response: Nanos, failed: bool) {
+        self.totals.failed_requests += u64::from(failed);
+        self.responses.record(response);
+        self.response_times.record(response);
+    }
+
+    /// A read of the backing starts.
+    pub fn read_started(&mut self, bytes: u64, demand: bool) {
+        self.totals.backing_read_bytes += bytes;
+        let reads =
+            if demand { &mut self.totals.backing_demand_reads } else { &mut self.totals.backing_prefetch_reads };
+        *reads += 1;
+    }
+
+    /// A read of the backing has ended.
+    pub fn read_ended(&mut self, service: Nanos, failed: bool) {
+        self.totals.backing_failed_reads += u64::from(failed);
+        self.service_times.record(service);
+    }
+
+    /// Response times in five numbers.
+    #[must_use]
+    pub fn response_ns(&self) -> Summary {
+        self.responses.summary()
+    }
+}

@@ -1,0 +1,137 @@
+//! What passes between clients, the conductor and a backing.
+
+use std::io;
+
+use bytes::BytesMut;
+use headstart_nbd::{Errno, Extent};
+
+/// What a client wants done with a range of an export.
+#[derive(Debug)]
+pub enum Op {
+    /// Its bytes.
+    Read,
+    /// It is going to be read.
+    Cache,
+    /// New bytes, as many as the request is long.
+    Write {
+        /// The bytes.
+        data: Vec<u8>,
+        /// On stable storage before the reply.
+        fua: bool,
+    },
+    /// Its bytes are no longer needed, and may be anything.
+    Trim {
+        /// As of a write.
+        fua: bool,
+    },
+    /// Zeroes as new bytes.
+    Zero {
+        /// As of a write.
+        fua: bool,
+        /// The space stays allocated.
+        no_hole: bool,
+    },
+    /// Everything that has been replied to is to be on stable storage.
+    Flush,
+    /// What of it is allocated.
+    Extents,
+}
+
+/// A request of a client, within the export.
+#[derive(Debug)]
+pub struct ClientRequest {
+    /// The host's name for it.
+    pub id: u64,
+    /// Whose it is: read-aheads tell the streams of clients apart.
+    pub client: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 only of a flush.
+    pub length: u32,
+    /// What is wanted.
+    pub op: Op,
+}
+
+/// What a request has led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A read's bytes: the first so many of the buffer, which goes back by
+    /// [`Conductor::reuse`](crate::conductor::Conductor::reuse).
+    Data(Vec<u8>, usize),
+    /// Done, without anything to return.
+    Done,
+    /// From the request's offset on.
+    Extents(Vec<Extent>),
+    /// It failed.
+    Failed(Errno),
+}
+
+/// Work for a backing.
+#[derive(Debug)]
+pub enum Work {
+    /// Fills the buffers in turn; what lies beyond the end of the backing reads as zeroes.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// Where to.
+        buffers: Vec<BytesMut>,
+    },
+    /// Writes.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What.
+        data: Vec<u8>,
+        /// On stable storage when it ends.
+        fua: bool,
+    },
+    /// Gives a range up.
+    Trim {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// As of a write.
+        fua: bool,
+    },
+    /// Makes a range zeroes.
+    Zero {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// The space stays allocated.
+        no_hole: bool,
+        /// As of a write.
+        fua: bool,
+    },
+    /// Makes stable what has been written.
+    Flush,
+    /// Says what is allocated.
+    Extents {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u32,
+    },
+}
+
+/// Work that has ended: named by the conductor, with the buffers of a read.
+#[derive(Debug)]
+pub struct Completed {
+    /// The conductor's name for it.
+    pub id: u64,
+    /// The buffers of a read, filled if it was done; else none.
+    pub buffers: Vec<BytesMut>,
+    /// The extents, if they were wanted; else none.
+    pub result: io::Result<Vec<Extent>>,
+}
+
+/// What the host is to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Have the backing do this, and bring [`Completed`] back under this name.
+    Start(u64, Work),
+    /// Answer the request of this name.
+    Reply(u64, Answer),
+}

@@ -1,0 +1,70 @@
+//! A level that a block server puts before a backing: from the keys of a scenario's `[[level]]`, built as for the simulator,
+//! and reported in the words of its result.
+
+use headstart_engine::{Counts, Tier};
+use headstart_policy::readahead::Needs;
+use headstart_policy::registry::{BuiltIn, Context};
+use headstart_types::{KeyError, Nanos};
+use toml::{Table, Value};
+
+use crate::build::lower_tier;
+use crate::outcome::{check, of_counts};
+use crate::report::LevelReport;
+use crate::scenario::{read_level, CacheSize, LowerSize};
+use crate::surroundings::Surroundings;
+
+/// What is measured of the storage before a level is built for it.
+const SERVICE: Nanos = Nanos::from_millis(1);
+
+/// A level for a server.
+pub struct Served {
+    /// The level, with its coordinator; prefetches leave in requests of their own.
+    pub tier: Tier,
+    /// Its frames.
+    pub frames: u32,
+    /// Its keys with all defaults.
+    pub keys: Table,
+}
+
+/// The level that `section`, the keys of a `[[level]]`, describes, over a backing whose blocks are of `block_bytes`.
+///
+/// # Errors
+/// A key is at fault, or asks for what is not known of clients or of the backing.
+pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> {
+    let refused = |key: &str, problem: &str, allowed: &str| KeyError::new(key, format!("{problem} (serve)"), allowed);
+    section.insert("separate_prefetch".into(), Value::Boolean(true));
+    section.entry("name").or_insert("server".into());
+    for key in ["link", "clients"] {
+        if section.contains_key(key) {
+            return Err(refused(key, "the clients and the network are real", "no such key"));
+        }
+    }
+    let (lower, keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
+    let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {
+        return Err(refused("size", "how much clients are going to use is not known", "a size in bytes or blocks"));
+    };
+    if lower.policy.needs() != Needs::Nothing || lower.policy.parallel() {
+        let problem = format!("{} needs to know the drive or the program", lower.policy.name);
+        return Err(refused("policy.name", &problem, "a read-ahead that works from the requests alone"));
+    }
+    let row = lower.policy.replacement;
+    let context = Context {
+        replacement_keys: lower.policy.replacement_keys.clone(),
+        nominal_service: SERVICE,
+        uniform: false,
+        constant_compute: false,
+        ..Context::plain(row, frames.max(1), Vec::new(), 0)
+    };
+    let surroundings = Surroundings { block_bytes, drive: None, future: None, initial_places: [].into() };
+    Ok(Served { tier: lower_tier(&lower, frames, &context, &surroundings, 1)?, frames, keys })
+}
+
+/// What a level of `frames` frames, called `name`, has counted, as results say it.
+///
+/// # Panics
+/// The counts do not add up: a bug.
+#[must_use]
+pub fn level_report(counts: &Counts, name: &str, frames: u32, block_bytes: u64) -> LevelReport {
+    check(counts);
+    of_counts(counts, (name, frames), block_bytes)
+}
