@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headstart.memory import Trace
     from headstart.profiling import profile
     from headstart.registry import catalog, schema
+    from headstart.serving import serve
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
     from headstart.sweeps import sweep
     from headstart.traces import trace_convert, trace_filter, trace_generate, trace_info
@@ -54,6 +55,7 @@ _MODULE_OF = {
     "profile": "headstart.profiling",
     "catalog": "headstart.registry",
     "schema": "headstart.registry",
+    "serve": "headstart.serving",
     "Result": "headstart.simulation",
     "explain": "headstart.simulation",
     "lower_bound": "headstart.simulation",
@@ -118,6 +120,7 @@ __all__ = [
     "recording",
     "results",
     "schema",
+    "serve",
     "simulate",
     "sweep",
     "timelines",

@@ -137,6 +137,21 @@ def emulate(
 ) -> tuple[str, bool, bool]:
     """Mount an emulated disk and stay until it is unmounted; return its statistics, if it was in use, if covered."""
 
+def serve(
+    exports: list[tuple[str, str]],
+    *,
+    listen: str,
+    level: str,
+    page: str,
+    allow_remote: bool = False,
+    writable: bool = False,
+    record: str | PathLike[str] | None = None,
+    openmetrics: str | None = None,
+    log: str | PathLike[str] | None = None,
+    on_progress: Callable[[str], object] | None = None,
+) -> str:
+    """Serve exports to NBD clients until `on_progress` says that it is enough; return the report."""
+
 def record(
     command: list[str],
     target: str | PathLike[str],

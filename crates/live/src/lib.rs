@@ -11,7 +11,6 @@ mod clock;
 pub mod emulate;
 pub mod forecast;
 pub mod hints;
-mod openmetrics;
 pub mod parallel;
 mod path_error;
 pub mod profile;

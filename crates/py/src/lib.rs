@@ -16,6 +16,7 @@ mod model;
 mod profile;
 mod record;
 mod replay;
+mod serve;
 mod simulation;
 mod traces;
 mod tune;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune_watch, module)?)?;
     module.add_function(wrap_pyfunction!(profile::profile, module)?)?;

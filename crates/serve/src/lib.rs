@@ -4,15 +4,23 @@
 //! - `conductor.rs`: one export, without time and I/O of its own, over `machine.rs` (the engine), `pages.rs` (which page is which
 //!   block), `buffers.rs` (the bytes), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
 //! - `backing/`: what stands behind an export, and the threads that wait for it;
-//! - `server/`: connections, and the loop around all exports.
+//! - `server/`: connections, and the loop around all exports;
+//! - `run.rs`: the command, with its report, metrics, log and recording.
 
 pub mod backing;
 mod buffers;
 pub mod conductor;
 mod machine;
+mod metrics;
 mod pages;
 mod queue;
+mod recording;
+mod report;
+mod run;
 pub mod server;
 pub mod statistics;
 pub mod work;
 mod writes;
+
+pub use report::{ExportReport, Report};
+pub use run::{run, Error, Settings};

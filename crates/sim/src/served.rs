@@ -39,7 +39,8 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
             return Err(refused(key, "the clients and the network are real", "no such key"));
         }
     }
-    let (lower, keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
+    let (lower, mut keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
+    let _ = (keys.remove("link"), keys.remove("clients"));
     let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {
         return Err(refused("size", "how much clients are going to use is not known", "a size in bytes or blocks"));
     };

@@ -9,6 +9,7 @@ mod files;
 mod ids;
 mod index_set;
 mod keys;
+mod openmetrics;
 mod printable;
 mod program;
 mod reference;
@@ -26,6 +27,7 @@ pub use keys::{
     absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, property_names, read_keys, read_table,
     schema_of, take_key, toml_problem, within_range, KeySchema, KeyTable, Keys, NoKeys,
 };
+pub use openmetrics::{escaped, OpenMetrics};
 pub use printable::{printable, printable_path};
 pub use program::Program;
 pub use reference::{Chunk, Outcome, Think};

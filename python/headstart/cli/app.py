@@ -22,6 +22,7 @@ from headstart.cli import (
     record,
     reproduce,
     schema,
+    serve,
     show,
     simulate,
     sweep,
@@ -61,6 +62,7 @@ app.command("record", context_settings=OF_ANOTHER)(record.record)
 app.add_typer(hints.app, name="hints")
 app.command("forecast")(forecast.forecast)
 app.command("emulate")(emulate.emulate)
+app.command("serve")(serve.serve)
 app.command("tune")(tune.tune)
 app.command("profile")(profile.profile)
 running.add_to(app)

@@ -3,7 +3,7 @@
 use headstart_types::Nanos;
 
 use super::statistics::{Spread, Statistics};
-use crate::openmetrics::OpenMetrics;
+use headstart_types::OpenMetrics;
 
 impl Statistics {
     /// In the text format of OpenMetrics 1.0, times in seconds.

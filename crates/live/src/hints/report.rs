@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::openmetrics::OpenMetrics;
+use headstart_types::OpenMetrics;
 
 /// Version of these fields.
 const SCHEMA: u32 = 1;

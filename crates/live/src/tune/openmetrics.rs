@@ -1,7 +1,7 @@
 //! The status of a watch for metrics collectors: a file as node_exporter's textfile collector reads it.
 
 use super::Status;
-use crate::openmetrics::OpenMetrics;
+use headstart_types::OpenMetrics;
 
 impl Status {
     /// In the text format of OpenMetrics 1.0; sizes in bytes, times in seconds.

@@ -174,6 +174,9 @@ impl Server {
         let mut ticked = self.begun;
         let mut ending = None;
         let mut events = Events::with_capacity(EVENTS_MAX);
+        if !observer.tick(self) {
+            return Ok(());
+        }
         loop {
             let timeout = self.timeout();
             match self.poll.poll(&mut events, Some(timeout)) {

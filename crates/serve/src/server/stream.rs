@@ -13,8 +13,8 @@ use mio::{Interest, Registry, Token};
 pub enum Listener {
     /// By the network.
     Tcp(TcpListener),
-    /// On this machine, through a file.
-    Unix(UnixListener, PathBuf),
+    /// On this machine, through a file, which goes at the end if it was made here.
+    Unix(UnixListener, Option<PathBuf>),
 }
 
 /// A client's connection.
@@ -40,7 +40,8 @@ impl Listener {
     /// # Errors
     /// There is something else, or no such folder.
     pub fn unix(path: &Path) -> io::Result<Self> {
-        let bind = || UnixListener::bind(path).map(|listener| Self::Unix(listener, path.to_owned()));
+        let bind =
+            || UnixListener::bind(path).and_then(|listener| Ok(Self::Unix(listener, Some(std::path::absolute(path)?))));
         match bind() {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 use std::os::unix::fs::FileTypeExt;
@@ -79,14 +80,17 @@ impl Listener {
                 let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
                 format!("nbd://{address}/{export}")
             }
-            Self::Unix(_, path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+            Self::Unix(listener, path) => {
+                let path = path.clone().or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned));
+                format!("nbd+unix:///{export}?socket={}", path.unwrap_or_default().display())
+            }
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, Some(path)) = self {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -4,30 +4,32 @@
 use std::fmt::Write;
 
 /// Metric families whose names share a prefix, and whose samples share labels.
-pub(crate) struct OpenMetrics {
+pub struct OpenMetrics {
     prefix: &'static str,
     labels: String,
     text: String,
 }
 
 impl OpenMetrics {
-    pub(crate) fn new(prefix: &'static str, labels: &[(&str, &str)]) -> Self {
+    /// Families whose names begin with `prefix`, and whose samples all have `labels`.
+    #[must_use]
+    pub fn new(prefix: &'static str, labels: &[(&str, &str)]) -> Self {
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
         Self { prefix, labels: labels.join(","), text: String::new() }
     }
 
     /// A number that only grows.
-    pub(crate) fn counter(&mut self, name: &str, unit: &str, help: &str, value: f64) {
+    pub fn counter(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "counter", unit, help, &[("_total", value)]);
     }
 
     /// A number that goes up and down.
-    pub(crate) fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
+    pub fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "gauge", unit, help, &[("", value)]);
     }
 
     /// A family of any kind. A sample is the suffix of its name, then, after a space, labels of its own; `unit` may be empty.
-    pub(crate) fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str, samples: &[(&str, f64)]) {
+    pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str, samples: &[(&str, f64)]) {
         let Self { prefix, labels, text } = self;
         let unit = if unit.is_empty() { String::new() } else { format!("# UNIT {prefix}{name} {unit}\n") };
         let _ = write!(text, "# TYPE {prefix}{name} {kind}\n{unit}# HELP {prefix}{name} {help}\n");
@@ -37,13 +39,16 @@ impl OpenMetrics {
         }
     }
 
-    pub(crate) fn finish(self) -> String {
+    /// The text.
+    #[must_use]
+    pub fn finish(self) -> String {
         self.text + "# EOF\n"
     }
 }
 
-/// The value of a label.
-fn escaped(text: &str) -> String {
+/// The value of a label, as it stands between quotes.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

@@ -1,0 +1,83 @@
+//! What a server has done, in the words of the simulator's result.
+
+use headstart_engine::Summary;
+use headstart_sim::{level_report, LevelReport};
+use serde::Serialize;
+use toml::Table;
+
+use crate::server::Server;
+use crate::statistics::Totals;
+
+/// Of all exports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Of this form.
+    pub schema: u32,
+    /// Of headstart.
+    pub version: &'static str,
+    /// Since the start.
+    pub elapsed_ns: u64,
+    /// What clients can connect to.
+    pub uris: Vec<String>,
+    /// Clients now.
+    pub connections: usize,
+    /// All clients that there have been.
+    pub connections_total: u64,
+    /// In the order in which they were named.
+    pub exports: Vec<ExportReport>,
+}
+
+/// Of one export.
+#[derive(Debug, Clone, Serialize)]
+pub struct ExportReport {
+    /// Its name.
+    pub name: String,
+    /// What stands behind it.
+    pub backing: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// The level's keys, with all defaults.
+    pub level_keys: Table,
+    /// Requests that have not been replied to.
+    pub outstanding: usize,
+    /// From request to reply.
+    pub response_ns: Summary,
+    /// Counts of requests and of reads of the backing.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// Counts of the level, in pages.
+    pub level: LevelReport,
+}
+
+impl Report {
+    /// Of `server` as it is now; `about` has each export's backing and keys.
+    #[must_use]
+    pub fn new(server: &Server, uris: &[String], about: &[(String, Table)]) -> Self {
+        let of = |((name, conductor), (backing, keys)): ((&str, &crate::conductor::Conductor), &(String, Table))| {
+            let setting = conductor.setting();
+            ExportReport {
+                name: name.to_owned(),
+                backing: backing.clone(),
+                size_bytes: setting.size_bytes,
+                page_bytes: setting.page_bytes,
+                level_keys: keys.clone(),
+                outstanding: conductor.open_requests(),
+                response_ns: conductor.statistics().response_ns(),
+                totals: conductor.statistics().totals.clone(),
+                level: level_report(conductor.counts(), "server", setting.frames, setting.page_bytes),
+            }
+        };
+        let (connections, connections_total) = server.connections();
+        Self {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            elapsed_ns: server.now().0,
+            uris: uris.to_vec(),
+            connections,
+            connections_total,
+            exports: server.exports().zip(about).map(of).collect(),
+        }
+    }
+}

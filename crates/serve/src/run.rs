@@ -1,0 +1,203 @@
+//! A server from its settings to its report.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use headstart_nbd::Request;
+use headstart_sim::served;
+use headstart_types::{printable, system_says, Bytes, KeyError, Nanos};
+use listenfd::ListenFd;
+use mio::net::{TcpListener, UnixListener};
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use toml::Table;
+
+use crate::backing::{self, BackingError};
+use crate::metrics::Metrics;
+use crate::recording::{Log, Recording};
+use crate::report::Report;
+use crate::server::{Export, Listener, Observer, Server};
+
+/// Sizes of a page.
+const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
+
+/// What is served, where, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Names and backings; the first is the default export.
+    pub exports: Vec<(String, String)>,
+    /// `HOST:PORT`, `tcp:HOST:PORT` or `unix:PATH`; not looked at where the system hands over sockets.
+    pub listen: String,
+    /// Other addresses than those of this machine are allowed.
+    pub allow_remote: bool,
+    /// The keys of each export's level, as of a scenario's `[[level]]`.
+    pub level: Table,
+    /// The size of a page.
+    pub page: String,
+    /// Clients may write.
+    pub writable: bool,
+    /// Where clients' requests are written as a trace.
+    pub record: Option<PathBuf>,
+    /// A file for metrics, or an address that they are read at.
+    pub openmetrics: Option<String>,
+    /// Where events are written as lines of JSON.
+    pub log: Option<PathBuf>,
+}
+
+/// Why nothing is served, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option or a key of the level.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A backing.
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    /// An address, a file, or a limit of the system.
+    #[error("{}: {}", printable(.what), system_says(.source))]
+    Io {
+        /// What it is about.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// Serves until `go_on`, which is called 10 times a second with the report so far, says that it is enough.
+///
+/// # Errors
+/// A setting, or what the system says of it.
+pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
+    let page_bytes = page_bytes(&settings.page)?;
+    let mut names: Vec<&str> = settings.exports.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(
+            KeyError::new("export", format!("two exports are called \"{}\"", twice[0]), "different names").into()
+        );
+    }
+    let mut exports = Vec::new();
+    let mut about = Vec::new();
+    for (name, backing) in &settings.exports {
+        let built = served(settings.level.clone(), page_bytes)?;
+        about.push((backing.clone(), built.keys));
+        exports.push(Export {
+            name: name.clone(),
+            backing: Arc::from(backing::open(backing, settings.writable)?),
+            writable: settings.writable,
+            tier: built.tier,
+            frames: built.frames,
+            page_bytes,
+        });
+    }
+    let named: Vec<String> = settings.exports.iter().map(|(name, _)| name.clone()).collect();
+    let recording = settings.record.as_deref().map(|path| Recording::create(path, &named)).transpose()?;
+    let log = settings.log.as_deref().map(Log::create).transpose()?;
+    let metrics = settings.openmetrics.as_deref().map(Metrics::start).transpose()?;
+    let listeners = listeners(settings)?;
+    raise_file_limit();
+    let mut server = Server::try_new(exports, listeners).map_err(Error::io("threads"))?;
+    let mut watch = Watch { about, recording, log, metrics, go_on, uris: server.uris() };
+    let ended = server.run(&mut watch);
+    watch.happened(server.now(), u64::MAX, "ended", "");
+    if let Some(recording) = watch.recording.take() {
+        recording.finish()?;
+    }
+    ended.map_err(Error::io("the backing"))?;
+    Ok(Report::new(&server, &watch.uris, &watch.about))
+}
+
+fn page_bytes(text: &str) -> Result<u64, KeyError> {
+    let allowed = "a power of two from 4KiB to 4MiB";
+    let Bytes(bytes) = text.parse().map_err(|problem| KeyError::new("page", problem, allowed))?;
+    if !bytes.is_power_of_two() || !PAGES.contains(&bytes) {
+        return Err(KeyError::new("page", format!("\"{text}\" is no size of a page"), allowed));
+    }
+    Ok(bytes)
+}
+
+/// Those that the system hands over, or the one that is set.
+fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
+    let mut handed = ListenFd::from_env();
+    if handed.len() > 0 {
+        return (0..handed.len()).map(|at| take(&mut handed, at).map_err(Error::io("LISTEN_FDS"))).collect();
+    }
+    let listen = settings.listen.as_str();
+    let listener = match listen.strip_prefix("unix:") {
+        Some(path) => Listener::unix(path.as_ref()),
+        None => Listener::tcp(address(listen.strip_prefix("tcp:").unwrap_or(listen), settings.allow_remote)?),
+    };
+    Ok(vec![listener.map_err(Error::io(listen))?])
+}
+
+fn take(handed: &mut ListenFd, at: usize) -> io::Result<Listener> {
+    if let Ok(Some(listener)) = handed.take_tcp_listener(at) {
+        listener.set_nonblocking(true)?;
+        return Ok(Listener::Tcp(TcpListener::from_std(listener)));
+    }
+    let listener = handed.take_unix_listener(at)?.ok_or(io::ErrorKind::NotConnected)?;
+    listener.set_nonblocking(true)?;
+    // The path stays: whoever made the socket removes it.
+    Ok(Listener::Unix(UnixListener::from_std(listener), None))
+}
+
+fn address(text: &str, allow_remote: bool) -> Result<SocketAddr, Error> {
+    let allowed = "HOST:PORT such as 127.0.0.1:10809, or unix:PATH";
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = found.ok_or_else(|| KeyError::new("listen", format!("\"{text}\" is no address"), allowed))?;
+    if !address.ip().is_loopback() && !allow_remote {
+        let problem = format!("{text} can be reached from other machines, without encryption");
+        return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too").into());
+    }
+    Ok(address)
+}
+
+/// A connection is a file: as many as the system allows.
+fn raise_file_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// What watches a server.
+struct Watch<'a> {
+    about: Vec<(String, Table)>,
+    recording: Option<Recording>,
+    log: Option<Log>,
+    metrics: Option<Metrics>,
+    go_on: &'a mut dyn FnMut(&Report) -> bool,
+    uris: Vec<String>,
+}
+
+impl Observer for Watch<'_> {
+    fn tick(&mut self, server: &Server) -> bool {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.update(server);
+        }
+        let report = Report::new(server, &self.uris, &self.about);
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+        (self.go_on)(&report)
+    }
+
+    fn requested(&mut self, at: Nanos, client: u32, export: usize, request: &Request) {
+        if let Some(recording) = &mut self.recording {
+            recording.requested(at, client, export, request);
+        }
+    }
+
+    fn happened(&mut self, at: Nanos, client: u64, what: &str, detail: &str) {
+        if let Some(log) = &mut self.log {
+            log.write(at, client, what, detail);
+        }
+    }
+}

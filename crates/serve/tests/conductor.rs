@@ -1,0 +1,363 @@
+//! The conductor on a virtual clock: the simulator's counts, a model of the contents, faults, and requests that are stuck.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use bytes::BytesMut;
+use headstart_serve::conductor::{Conductor, Setting};
+use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Op, Work};
+use headstart_sim::{served, simulate, Scenario, Source};
+use headstart_types::Nanos;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+const PAGE: u64 = 4096;
+
+fn conductor(level: &str, size_bytes: u64) -> Conductor {
+    let keys: Table = level.parse().expect("the keys are TOML");
+    let level = served(keys, PAGE).expect("the keys are right");
+    let setting =
+        Setting { size_bytes, page_bytes: PAGE, frames: level.frames, under_way_max: 8, read_bytes_max: 16 * PAGE };
+    Conductor::new(setting, level.tier)
+}
+
+/// A backing in memory whose work ends when the test says so.
+struct World {
+    conductor: Conductor,
+    bytes: Vec<u8>,
+    now: Nanos,
+    /// By when it ends, in the order in which it began.
+    under_way: BTreeMap<(Nanos, u64), (u64, Work)>,
+    begun: u64,
+    /// By page: reads of it fail.
+    bad: Vec<u64>,
+    answers: BTreeMap<u64, Answer>,
+    /// What each work takes, by its first page.
+    takes: fn(u64) -> Nanos,
+}
+
+impl World {
+    fn new(level: &str, bytes: Vec<u8>) -> Self {
+        Self {
+            conductor: conductor(level, bytes.len() as u64),
+            bytes,
+            now: Nanos::ZERO,
+            under_way: BTreeMap::new(),
+            begun: 0,
+            bad: Vec::new(),
+            answers: BTreeMap::new(),
+            takes: |_| Nanos::from_millis(1),
+        }
+    }
+
+    fn ask(&mut self, id: u64, offset: u64, length: u32, op: Op) {
+        self.conductor.request(ClientRequest { id, client: 1, offset, length, op });
+    }
+
+    fn instant(&mut self) {
+        let mut actions = Vec::new();
+        self.conductor.instant(self.now, &mut actions);
+        for action in actions {
+            match action {
+                Action::Start(id, work) => {
+                    let first = if let Work::Read { offset, .. } = &work { offset / PAGE } else { 0 };
+                    self.begun += 1;
+                    self.under_way.insert((self.now + (self.takes)(first), self.begun), (id, work));
+                }
+                Action::Reply(id, answer) => assert!(self.answers.insert(id, answer).is_none(), "answered twice: {id}"),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, id: u64, work: Work) -> Completed {
+        let done = |buffers| Completed { id, buffers, result: Ok(Vec::new()) };
+        match work {
+            Work::Read { offset, mut buffers } => {
+                let first = offset / PAGE;
+                if self.bad.iter().any(|page| (first..first + buffers.len() as u64).contains(page)) {
+                    return Completed { id, buffers, result: Err(io::Error::other("bad")) };
+                }
+                for (page, buffer) in (first..).zip(&mut buffers) {
+                    let from = (page * PAGE) as usize;
+                    let to = (from + PAGE as usize).min(self.bytes.len());
+                    *buffer = BytesMut::from(&self.bytes[from..to]);
+                    buffer.resize(PAGE as usize, 0);
+                }
+                done(buffers)
+            }
+            Work::Write { offset, data, .. } => {
+                self.bytes[offset as usize..offset as usize + data.len()].copy_from_slice(&data);
+                done(Vec::new())
+            }
+            Work::Trim { offset, length, .. } | Work::Zero { offset, length, .. } => {
+                self.bytes[offset as usize..(offset + length) as usize].fill(0);
+                done(Vec::new())
+            }
+            Work::Flush | Work::Extents { .. } => done(Vec::new()),
+        }
+    }
+
+    /// Lets the next thing end; false if nothing is under way.
+    fn step(&mut self) -> bool {
+        let Some(((at, _), (id, work))) = self.under_way.pop_first() else { return false };
+        self.now = at.max(self.now);
+        let completed = self.carry_out(id, work);
+        self.conductor.completed(completed);
+        self.instant();
+        true
+    }
+
+    /// Asks, and waits for the answer.
+    fn read(&mut self, id: u64, offset: u64, length: u32) -> Answer {
+        self.ask(id, offset, length, Op::Read);
+        self.instant();
+        loop {
+            if let Some(answer) = self.answers.remove(&id) {
+                return answer;
+            }
+            assert!(self.step(), "nothing brings the answer to {id}");
+        }
+    }
+}
+
+fn numbered(pages: u64, rest: usize) -> Vec<u8> {
+    (0..pages * PAGE + rest as u64).map(|at| ((at / PAGE) * 31 + at % 251) as u8).collect()
+}
+
+fn data(answer: &Answer) -> &[u8] {
+    match answer {
+        Answer::Data(bytes, length) => &bytes[..*length],
+        other => panic!("no bytes: {other:?}"),
+    }
+}
+
+/// The counts of a level that the simulator and the server have both.
+const COUNTS: [&str; 11] = [
+    "references",
+    "hits_ready",
+    "hits_unready",
+    "misses",
+    "fetches",
+    "demand_fetches",
+    "prefetches",
+    "prefetches_used",
+    "prefetches_late",
+    "evictions",
+    "pollution",
+];
+
+/// The same requests through the simulator and through the conductor, one after another with a constant fetch time.
+fn compare_with_simulator(blocks: u32, policy: &str, requests: &[(u64, u32)]) {
+    let level = &format!("blocks = {blocks}\npolicy = {{{policy}}}");
+    let trace = std::env::temp_dir().join(format!("headstart-serve-{}.csv", std::process::id()));
+    let scenario = trace.with_extension("toml");
+    let lines: String =
+        requests.iter().map(|(first, count)| format!("{},{}\n", first * PAGE, u64::from(*count) * PAGE)).collect();
+    std::fs::write(&trace, format!("offset,size\n{lines}")).expect("a temporary file");
+    let pages = requests.iter().map(|(first, count)| first + u64::from(*count)).max().expect("there are requests");
+    let text = format!(
+        "[workload]\ntrace = {trace:?}\nformat = \"csv\"\nblock_size = \"4KiB\"\ncompute = \"5ms\"\nissue = \"whole\"\n\
+         [cache]\nblocks = {blocks}\n[device]\nmodel = {{name = \"uniform\", fetch_time = \"1us\"}}\n[policy]\n{}\n",
+        policy.replace(", ", "\n"),
+    );
+    std::fs::write(&scenario, &text).expect("a temporary file");
+    let read = Scenario::read(&Source::File(scenario.clone()), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = simulate(&read, &mut |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    std::fs::remove_file(&trace).expect("it is there");
+    std::fs::remove_file(&scenario).expect("it is there");
+    let simulated = serde_json::to_value(&report).expect("a report is JSON");
+
+    // The simulated device has no end.
+    let mut world = World::new(level, numbered(pages + 1_000, 0));
+    world.takes = |_| Nanos(1_000);
+    for (id, (first, count)) in (0..).zip(requests) {
+        let answer = world.read(id, first * PAGE, count * PAGE as u32);
+        let from = (first * PAGE) as usize;
+        assert_eq!(data(&answer), &world.bytes[from..from + *count as usize * PAGE as usize], "request {id}");
+        world.now = world.now + Nanos::from_millis(5);
+        while world.under_way.first_key_value().is_some_and(|((at, _), _)| *at < world.now) {
+            let now = world.now;
+            world.step();
+            world.now = now;
+        }
+    }
+    let frames = world.conductor.setting().frames;
+    let live = headstart_sim::level_report(world.conductor.counts(), "server", frames, PAGE);
+    let live = serde_json::to_value(&live).expect("a report is JSON");
+    let of = |counts: &serde_json::Value| COUNTS.map(|name| (name, counts[name].clone()));
+    assert_eq!(of(&live), of(&simulated["levels"][0]), "{level}");
+}
+
+/// Streams with seeks between them, and pages that come again.
+fn requests(seed: u64) -> Vec<(u64, u32)> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut all = Vec::new();
+    for _ in 0..40 {
+        let (mut at, count) = (random.random_range(0..2_000), random.random_range(1..=8));
+        for _ in 0..random.random_range(1..20) {
+            all.push((at, count));
+            at += u64::from(count);
+        }
+    }
+    all.push((4_000, 1));
+    all
+}
+
+#[test]
+fn one_client_at_a_time_gets_the_simulators_counts() {
+    for (seed, policy) in ["demand", "linux", "ra", "amp", "sarc", "obl", "linux-2.6"].into_iter().enumerate() {
+        compare_with_simulator(256, &format!("name = {policy:?}"), &requests(seed as u64));
+    }
+    compare_with_simulator(64, "name = \"ra\", replacement = \"arc\"", &requests(9));
+}
+
+#[test]
+fn requests_larger_than_the_cache_and_caches_without_frames() {
+    let bytes = numbered(300, 123);
+    for level in [
+        "blocks = 0",
+        "blocks = 1",
+        "blocks = 7\npolicy = \"linux\"",
+        "blocks = 7\npolicy = \"ra\"\ncoordinator = \"pfc\"",
+    ] {
+        let mut world = World::new(level, bytes.clone());
+        for (id, (offset, length)) in (0..).zip([(0, bytes.len()), (4095, 2), (299 * 4096 + 5, 4200), (17, 200 * 4096)])
+        {
+            let answer = world.read(id, offset as u64, length as u32);
+            assert!(data(&answer) == &bytes[offset..offset + length], "{level}: {offset} {length}");
+        }
+        while world.step() {}
+        assert!(world.conductor.is_idle());
+    }
+}
+
+#[test]
+fn random_requests_of_many_clients_read_what_was_written() {
+    for seed in 0..30 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let levels = [
+            "blocks = 12\npolicy = \"linux\"",
+            "blocks = 40\npolicy = \"amp\"\ncoordinator = \"pfc\"",
+            "blocks = 9\npolicy = \"demand\"\nreplacement = \"arc\"\ncoordinator = \"demote\"",
+            "blocks = 20\npolicy = \"sarc\"\ncoordinator = \"du\"",
+            "blocks = 0",
+        ];
+        let mut world = World::new(levels[seed as usize % levels.len()], numbered(60, 77));
+        world.takes = |page| Nanos(1_000 + page % 7 * 900);
+        let size = world.bytes.len() as u64;
+        // What an acknowledged write has left, and what writes under way may have left.
+        let mut model = world.bytes.clone();
+        let mut busy: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        let mut reads: BTreeMap<u64, u64> = BTreeMap::new();
+        for id in 0..600u64 {
+            let offset = random.random_range(0..size);
+            let length = random.random_range(1..=(size - offset).min(30_000));
+            let overlaps = |(from, to): &(u64, u64)| offset < *to && *from < offset + length;
+            let write = random.random_range(0..3) == 0;
+            let any_read = reads.iter().any(|(_, range)| overlaps(&(range >> 32, range & 0xffff_ffff)));
+            // A client that reads what it is writing gets either: that is not for this test.
+            if !busy.values().any(overlaps) && !(write && any_read) {
+                let range = offset as usize..(offset + length) as usize;
+                if write {
+                    busy.insert(id, (offset, offset + length));
+                    let op = match random.random_range(0..3) {
+                        0 => {
+                            model[range].fill(0);
+                            Op::Zero { fua: false, no_hole: false }
+                        }
+                        _ => {
+                            let data: Vec<u8> = (0..length).map(|_| random.random()).collect();
+                            model[range].copy_from_slice(&data);
+                            Op::Write { data, fua: random.random() }
+                        }
+                    };
+                    world.ask(id, offset, length as u32, op);
+                } else {
+                    reads.insert(id, offset << 32 | (offset + length));
+                    world.ask(id, offset, length as u32, Op::Read);
+                }
+            }
+            world.now = world.now + Nanos(random.random_range(1..400));
+            world.instant();
+            if random.random() {
+                world.step();
+            }
+            check(&mut world, &mut busy, &mut reads, &model, seed);
+        }
+        while world.step() {}
+        check(&mut world, &mut busy, &mut reads, &model, seed);
+        assert!(busy.is_empty() && reads.is_empty() && world.conductor.is_idle(), "seed {seed}");
+        assert!(world.bytes == model, "seed {seed}: the backing");
+    }
+}
+
+fn check(
+    world: &mut World,
+    busy: &mut BTreeMap<u64, (u64, u64)>,
+    reads: &mut BTreeMap<u64, u64>,
+    model: &[u8],
+    seed: u64,
+) {
+    for (id, answer) in std::mem::take(&mut world.answers) {
+        if busy.remove(&id).is_none() {
+            let range = reads.remove(&id).expect("it was a read");
+            let (from, to) = ((range >> 32) as usize, (range & 0xffff_ffff) as usize);
+            assert!(data(&answer) == &model[from..to], "seed {seed}: request {id}, bytes {from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_page_fails_those_who_want_it_and_no_others() {
+    let bytes = numbered(64, 0);
+    let mut world = World::new("blocks = 32\npolicy = {name = \"ra\", degree = 8}", bytes.clone());
+    world.bad = vec![13];
+    // It is prefetched in vain: no client hears of it.
+    for page in 8..13u64 {
+        let answer = world.read(page, page * PAGE, PAGE as u32);
+        assert_eq!(data(&answer), &bytes[(page * PAGE) as usize..][..PAGE as usize]);
+    }
+    assert_eq!(world.read(100, 13 * PAGE, 512), Answer::Failed(headstart_nbd::Errno::Io));
+    assert_eq!(world.read(101, 10 * PAGE, 8 * PAGE as u32), Answer::Failed(headstart_nbd::Errno::Io));
+    let answer = world.read(102, 14 * PAGE, PAGE as u32);
+    assert_eq!(
+        data(&answer),
+        &bytes[14 * PAGE as usize..][..PAGE as usize],
+        "its neighbours are read again by themselves"
+    );
+    // It has been repaired: nothing of the failure is remembered.
+    world.bad.clear();
+    let answer = world.read(103, 13 * PAGE, PAGE as u32);
+    assert_eq!(data(&answer), &bytes[13 * PAGE as usize..][..PAGE as usize]);
+    while world.step() {}
+    assert!(world.conductor.is_idle());
+}
+
+#[test]
+fn one_read_that_is_stuck_delays_no_other() {
+    let bytes = numbered(200, 0);
+    let mut world = World::new("blocks = 64\npolicy = \"linux\"", bytes.clone());
+    world.takes = |page| if page == 150 { Nanos::from_millis(60_000) } else { Nanos::from_millis(1) };
+    world.ask(1_000, 150 * PAGE, 100, Op::Read);
+    world.instant();
+    for page in 0..100u64 {
+        let answer = world.read(page, page * PAGE, PAGE as u32);
+        assert_eq!(data(&answer)[..8], bytes[(page * PAGE) as usize..][..8]);
+    }
+    assert!(world.now < Nanos::from_millis(1_000) && !world.answers.contains_key(&1_000), "{}", world.now);
+    // A write to another page, too; one to the stuck page waits for it.
+    world.ask(1_001, 160 * PAGE, 4, Op::Write { data: b"soon".to_vec(), fua: true });
+    world.ask(1_002, 150 * PAGE, 4, Op::Write { data: b"late".to_vec(), fua: true });
+    world.instant();
+    while !world.answers.contains_key(&1_000) {
+        assert!(world.step());
+        assert!(world.now < Nanos::from_millis(1_000) || world.answers.contains_key(&1_001));
+    }
+    let answer = world.answers.remove(&1_000).expect("it has come");
+    assert_eq!(data(&answer)[..4], bytes[150 * PAGE as usize..][..4]);
+    while world.step() {}
+    assert_eq!(world.answers.remove(&1_002), Some(Answer::Done));
+    let answer = world.read(1_003, 150 * PAGE, 4);
+    assert_eq!((data(&answer), &world.bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
+}

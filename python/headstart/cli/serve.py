@@ -1,0 +1,211 @@
+"""`headstart serve`: a block server with the simulator's caches and read-aheads."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from headstart import serving
+from headstart._core import HeadstartError
+from headstart.cli import options, output
+from headstart.cli.following import ENDING, Following
+from headstart.cli.shown import plain, safe
+from headstart.cli.targets import check_distinct
+from headstart.sizes import bytes_text
+
+LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator")
+"""What a scenario's level says that a server takes."""
+
+
+def beginning(now: serving.Report) -> str:
+    """Return the lines for the first look: what clients can connect to."""
+    return "\n".join(f"ready: {uri}" for uri in now["uris"])
+
+
+def totals(report: serving.Report, *keys: str) -> int:
+    """Return a sum over all exports and the given counts."""
+    counts = [{**export["level"], **export} for export in report["exports"]]
+    return sum(int(each[key]) for each in counts for key in keys)
+
+
+def status(then: serving.Report, now: serving.Report) -> str:
+    """Return the status line for the time from `then` to `now`."""
+    passed = max(now["elapsed_ns"] - then["elapsed_ns"], 1) / 1e9
+
+    def rate(*keys: str) -> float:
+        return float((totals(now, *keys) - totals(then, *keys)) / passed)
+
+    requests = rate("read_requests", "write_requests", "trim_requests", "flush_requests")
+    references = rate("references")
+    hits = rate("hits_ready") / references if references else 0.0
+    clients = "1 client" if now["connections"] == 1 else f"{now['connections']:,} clients"
+    return (
+        f"{clients}, {requests:,.0f} requests/s, {rate('read_bytes') / 1e6:,.1f} MB/s read, {hits:.0%} of pages in the "
+        f"cache, {rate('write_bytes') / 1e6:,.1f} MB/s written"
+    )
+
+
+def named_exports(texts: list[str]) -> dict[str, str]:
+    """Return backings by name, from NAME=BACKING."""
+    exports: dict[str, str] = {}
+    for text in texts:
+        name, equals, backing = text.partition("=")
+        if not (name and equals and backing):
+            raise HeadstartError(f'--export: "{plain(text)}"; allowed: NAME=BACKING')
+        if name in exports:
+            raise HeadstartError(f'--export: "{plain(name)}" is given twice; allowed: different names')
+        exports[name] = backing
+    return exports
+
+
+def level_of_scenario(path: Path) -> dict[str, Any]:
+    """Return the keys of the lowest level of a scenario: that is the one that a server is."""
+    try:
+        scenario = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HeadstartError(f"{plain(path)}: {error.strerror}; allowed: a scenario") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HeadstartError(f"{plain(path)}: {plain(error)}; allowed: TOML") from None
+    levels = scenario.get("level")
+    if isinstance(levels, list) and levels and isinstance(levels[-1], dict):
+        section = levels[-1]
+    else:
+        section = {key: scenario[key] for key in ("policy",) if key in scenario} | scenario.get("cache", {})
+    return {key: section[key] for key in LEVEL_KEYS if key in section}
+
+
+def serve(
+    backing: Annotated[
+        str | None,
+        typer.Argument(metavar="BACKING", help="A file, a block device, or mem:SIZE: the default export."),
+    ] = None,
+    backing_option: Annotated[str | None, typer.Option("--backing", hidden=True)] = None,
+    export: Annotated[
+        list[str] | None,
+        typer.Option("--export", metavar="NAME=BACKING", help="An export with a name. Repeatable."),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help=f"Where clients connect to, or unix:PATH; {serving.LISTEN} if absent."),
+    ] = None,
+    socket: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A Unix socket instead: the same as --listen unix:PATH.")
+    ] = None,
+    cache: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for pages of each export; 64MiB.")] = None,
+    page: Annotated[str, typer.Option(metavar="SIZE", help="A page: a power of two from 4KiB to 4MiB.")] = "4KiB",
+    readahead: Annotated[
+        str | None,
+        typer.Option(
+            "--readahead",
+            "--policy",
+            metavar="NAME",
+            help="A read-ahead of `headstart list policies`, or demand for none; linux.",
+        ),
+    ] = None,
+    replacement: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A name of `headstart list replacements`; lru.")
+    ] = None,
+    coordinator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A name of `headstart list coordinators`; none.")
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Take the lowest level's size, policy and coordinator, with their keys."),
+    ] = None,
+    writable: Annotated[
+        bool, typer.Option("--writable", help="Let clients write: to the backing, before they are answered.")
+    ] = False,
+    record: Annotated[
+        Path | None, typer.Option(metavar="TRACE.csv", help="Write what clients read and write as a trace.")
+    ] = None,
+    openmetrics: Annotated[
+        str | None,
+        typer.Option(
+            "--openmetrics",
+            "--metrics",
+            metavar="FILE|HOST:PORT",
+            help="Keep metrics in a file, or give them to collectors at an address of this machine.",
+        ),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Add what happens as lines of JSON.")] = None,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Allow addresses that other machines reach: nothing is encrypted.")
+    ] = False,
+    json: options.Json = None,
+) -> None:
+    """Serve BACKING to NBD clients (QEMU, nbdcopy, fio, the kernel) with a cache and a read-ahead in front of it.
+
+    The caches and read-aheads of the simulator work on real requests here. Clients connect to the URL that is printed
+    on stderr behind "ready:". Ctrl-C, SIGTERM and SIGHUP end it: what clients have asked for is answered first, and
+    the exit status is 0. --json writes the counts at the end, named as those of `simulate`. Sockets that systemd hands
+    over take the place of --listen.
+
+    Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
+    """
+    output.check_targets(json)
+    check_distinct({"BACKING": backing, "--record": record, "--log": log, "--json": json, "--scenario": scenario})
+    if backing is not None and backing_option is not None:
+        raise HeadstartError("--backing: given beside BACKING; allowed: one of the two")
+    if listen is not None and socket is not None:
+        raise HeadstartError("--socket: given beside --listen; allowed: one of the two")
+    level = dict(serving.LEVEL) if scenario is None else level_of_scenario(scenario)
+    if cache is not None:
+        level.pop("blocks", None)
+    given = {"size": cache, "policy": readahead, "replacement": replacement, "coordinator": coordinator}
+    level |= {key: value for key, value in given.items() if value is not None}
+    watch: Following[serving.Report] = Following(ENDING, beginning, status)
+    names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
+    names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
+    with watch.signals(), options.named(names):
+        ended = serving.serve(
+            backing_option if backing is None else backing,
+            exports=named_exports(export or []),
+            listen=f"unix:{socket}" if socket is not None else listen or serving.LISTEN,
+            level=level,
+            page=page,
+            allow_remote=allow_remote,
+            writable=writable,
+            record=record,
+            openmetrics=openmetrics,
+            log=log,
+            progress=watch.look,
+        )
+    if json is not None:
+        output.write_json(json, output.as_json(ended))
+    if json != "-":
+        print_report(output.console(), ended)
+
+
+def print_report(console: Console, report: serving.Report) -> None:
+    """Print what has been done for people."""
+    clients = report["connections_total"]
+    counted = "1 client" if clients == 1 else f"{clients:,} clients"
+    console.print(f"{counted} in {output.seconds(report['elapsed_ns'])}", markup=False)
+    for export in report["exports"]:
+        level = export["level"]
+        references = max(level["references"], 1)
+        prefetches = level["prefetches"]
+        rows = {
+            "read": f"{export['read_requests']:,} requests, {bytes_text(export['read_bytes'])}",
+            "written": f"{export['write_requests']:,} requests, {bytes_text(export['write_bytes'])}",
+            "pages": f"{level['references']:,}: {level['hits_ready'] / references:.1%} in the cache, "
+            f"{level['hits_unready'] / references:.1%} on their way, {level['misses'] / references:.1%} missed",
+            "prefetched": f"{prefetches:,}: {level['accuracy']:.1%} read, {level['prefetches_late']:,} late",
+            "backing": f"{export['backing_demand_reads']:,} reads on demand, {export['backing_prefetch_reads']:,} "
+            f"ahead, {bytes_text(export['backing_read_bytes'])}",
+            "response": f"mean {output.duration(export['response_ns']['mean'])}, 99 % at most "
+            f"{output.duration(export['response_ns']['p99'])}, at most {output.duration(export['response_ns']['max'])}",
+        }
+        if export["failed_requests"]:
+            rows["failed"] = f"{export['failed_requests']:,} requests"
+        table = Table(box=None, show_header=False, pad_edge=False, title=None)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column()
+        for name, value in rows.items():
+            table.add_row(name, safe(value))
+        title = f"{export['name']}: {export['backing']}" if export["name"] else export["backing"]
+        console.print(plain(title), markup=False)
+        console.print(table)

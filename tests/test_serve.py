@@ -1,0 +1,290 @@
+"""`headstart serve` and its Python side: what clients read and write, what ends it, what is refused."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headstart
+from headstart.cli import serve as command
+from tests.conftest import COMMAND, Run
+from tests.machines import PATIENCE_S, wait_until
+from tests.test_bad_input import one_line
+
+BYTES = 3_000_123
+
+
+class Client:
+    """A client of the NBD protocol that knows what these tests need: simple replies, one request at a time."""
+
+    def __init__(self, path: Path, export: str = "") -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(os.fspath(path))
+        assert self.take(18)[:16] == b"NBDMAGICIHAVEOPT"
+        name = export.encode()
+        self.socket.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, len(name)) + name)
+        self.size, self.flags = struct.unpack(">QH", self.take(10))
+
+    def take(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            part = self.socket.recv(count - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def ask(self, command: int, offset: int, length: int, data: bytes = b"", flags: int = 0) -> tuple[int, bytes]:
+        """Return the error, and what was read."""
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, 7, offset, length) + data)
+        magic, error, cookie = struct.unpack(">IIQ", self.take(16))
+        assert (magic, cookie) == (0x67446698, 7)
+        return error, self.take(length) if command == 0 and not error else b""
+
+    def read(self, offset: int, length: int) -> bytes:
+        error, data = self.ask(0, offset, length)
+        assert error == 0
+        return data
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    path.write_bytes(random.Random(1).randbytes(BYTES))
+    return path
+
+
+@contextmanager
+def serving(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`headstart serve` at the socket `path`, once clients can connect; killed when this is left."""
+    line = [str(COMMAND), "serve", "--socket", str(path), *words]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith("ready: nbd+unix:///"), said + process.stderr.read()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str], sent: signal.Signals = signal.SIGTERM) -> str:
+    """End it, and return what it writes to stdout."""
+    process.send_signal(sent)
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda each: each.name)
+def test_clients_read_the_image_and_a_signal_ends_it(image: Path, tmp_path: Path, sent: signal.Signals) -> None:
+    path, content = tmp_path / "socket", image.read_bytes()
+    with serving(path, str(image), "--cache", "256KiB", "--json", "-") as process:
+        client = Client(path)
+        assert client.size == BYTES
+        for offset in range(0, BYTES, 100_000):
+            assert client.read(offset, min(100_000, BYTES - offset)) == content[offset : offset + 100_000]
+        assert client.read(BYTES - 1, 1) == content[-1:]
+        assert client.ask(0, BYTES - 1, 2)[0] == 22, "beyond the end"
+        assert client.ask(1, 0, 4, b"data")[0] == 1, "read-only"
+        assert client.read(5, 3) == content[5:8], "the connection goes on"
+        report = json.loads(ended(process, sent))
+    assert not path.exists()
+    export = report["exports"][0]
+    level = export["level"]
+    assert (export["read_requests"], level["references"]) == (
+        33,
+        level["hits_ready"] + level["hits_unready"] + level["misses"],
+    )
+    assert level["fetches"] == level["demand_fetches"] + level["prefetches"]
+    assert level["prefetches_used"] > 0.5 * level["prefetches"] > 0
+
+
+def test_writes_reach_the_backing_and_are_read_by_others(image: Path, tmp_path: Path) -> None:
+    path, content = tmp_path / "socket", bytearray(image.read_bytes())
+    numbers = random.Random(2)
+    with serving(path, str(image), "--cache", "128KiB", "--writable", "--page", "16KiB") as process:
+        clients = [Client(path) for _ in range(4)]
+        for _ in range(300):
+            client = numbers.choice(clients)
+            offset = numbers.randrange(BYTES)
+            length = numbers.randint(1, min(50_000, BYTES - offset))
+            kind = numbers.choice(["read", "read", "write", "zero"])
+            if kind == "read":
+                assert client.read(offset, length) == content[offset : offset + length]
+            elif kind == "write":
+                data = numbers.randbytes(length)
+                assert client.ask(1, offset, length, data, flags=numbers.choice([0, 1])) == (0, b"")
+                content[offset : offset + length] = data
+            else:
+                assert client.ask(6, offset, length) == (0, b"")
+                content[offset : offset + length] = bytes(length)
+        assert clients[0].ask(3, 0, 0) == (0, b"")
+        # What has been flushed is in the file, whatever becomes of the server.
+        process.kill()
+        process.communicate()
+    assert image.read_bytes() == content
+
+
+def test_a_client_that_goes_in_the_middle_of_a_write_harms_nobody(image: Path, tmp_path: Path) -> None:
+    path, content = tmp_path / "socket", image.read_bytes()
+    with serving(path, str(image), "--writable") as process:
+        one, other = Client(path), Client(path)
+        one.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 1, 7, 0, 1 << 20) + b"half of it")
+        one.close()
+        garbage = Client(path)
+        garbage.socket.sendall(b"no request at all, but 28 bytes and more")
+        with pytest.raises((EOFError, ConnectionResetError)):
+            garbage.take(1)
+        assert other.read(0, 1000) == content[:1000]
+        ended(process)
+    assert image.read_bytes() == content
+
+
+def test_several_exports_metrics_and_a_recording_that_compare_reads(image: Path, tmp_path: Path, run: Run) -> None:
+    path, trace, metrics, log = (tmp_path / name for name in ("socket", "trace.csv", "metrics", "log"))
+    words = [
+        "mem:1MiB",
+        "--export",
+        f"disk={image}",
+        "--record",
+        str(trace),
+        "--openmetrics",
+        str(metrics),
+        "--log",
+        str(log),
+    ]
+    with serving(path, *words, "--coordinator", "pfc", "--readahead", "ra") as process:
+        memory, disk = Client(path), Client(path, "disk")
+        assert (memory.size, disk.size, memory.read(4096, 4096)) == (1 << 20, BYTES, bytes(4096))
+        for at in range(40):
+            disk.read(at * 8192, 8192)
+        wanted = 'headstart_serve_read_requests_total{export="disk"} 40\n'
+        wait_until(lambda: metrics.exists() and wanted in metrics.read_text(encoding="utf-8"))
+        with pytest.raises((EOFError, ConnectionResetError)):
+            Client(path, "no such export")
+        ended(process)
+    assert metrics.read_text(encoding="utf-8").endswith("# EOF\n")
+    lines = trace.read_text(encoding="utf-8").splitlines()
+    assert (lines[0], len(lines)) == ("time,op,pid,file,offset,size", 42)
+    assert trace.with_suffix(".files.csv").read_text(encoding="utf-8").splitlines()[2].endswith(",disk")
+    events = [json.loads(line)["event"] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert events.count("connected") == 3 and events[-1] == "ended" and "refused" in events
+    compared = run("compare", str(trace), "--policies", "demand,linux", "--cache", "1MiB", "--json", "-")
+    assert compared.returncode == 0, compared.stderr
+
+
+def test_metrics_over_http(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(tmp_path / "socket", "mem:1MiB", "--metrics", f"127.0.0.1:{port}") as process:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as reply:
+            assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
+            assert b"headstart_serve_connections{} 0\n" in reply.read()
+        ended(process)
+
+
+def test_in_python(image: Path, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    read: list[bytes] = []
+
+    def progress(now: dict[str, Any]) -> bool:
+        if not threads[0].is_alive() and not read:
+            threads[0].start()
+        return bool(read)
+
+    def client() -> None:
+        read.append(Client(path, "a").read(0, 5000))
+
+    threads = [threading.Thread(target=client)]
+    report = headstart.serve(exports={"a": image}, listen=f"unix:{path}", level={"size": "1MiB"}, progress=progress)
+    assert (read, report["exports"][0]["read_bytes"]) == ([image.read_bytes()[:5000]], 5000)
+
+    def fails(now: dict[str, Any]) -> bool:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        headstart.serve(image, listen=f"unix:{path}", progress=fails)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "backing: is missing"),
+        (["/no/such/file"], "/no/such/file: No such file or directory; allowed: a file"),
+        (["/"], "/: is a directory"),
+        (["mem:lots"], "mem:lots"),
+        (["ftp://host/file"], "ftp://host/file: is no kind of backing"),
+        (["mem:1MiB", "--listen", "0.0.0.0:0"], "can be reached from other machines"),
+        (["mem:1MiB", "--listen", "nowhere"], '"nowhere" is no address'),
+        (["mem:1MiB", "--cache", "much"], "(--cache)"),
+        (["mem:1MiB", "--page", "5KiB"], "a power of two from 4KiB to 4MiB"),
+        (["mem:1MiB", "--readahead", "linx"], 'did you mean "linux"'),
+        (["mem:1MiB", "--readahead", "forestall"], "the future of a lower level is not known"),
+        (["mem:1MiB", "--coordinator", "pcf"], "pfc"),
+        (["mem:1MiB", "--export", "nothing"], "NAME=BACKING"),
+        (["mem:1MiB", "--listen", "tcp:127.0.0.1:0", "--socket", "x"], "given beside --listen"),
+        (["mem:1MiB", "--socket", "/no/such/folder/socket"], "/no/such/folder/socket"),
+        (["mem:1MiB", "--scenario", "/no/such.toml"], "/no/such.toml"),
+    ],
+)
+def test_mistakes_are_one_line(run: Run, words: list[str], said: str) -> None:
+    done = run("serve", *words)
+    one_line(done, said)
+
+
+def test_a_scenario_gives_its_lowest_level(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(
+        '[[level]]\nblocks = 10\n[[level]]\nname = "L2"\nblocks = 30\nclients = 1\nlink = {alpha = "6ms"}\n'
+        'policy = {name = "ra", degree = 4}\nreplacement = "arc"\ncoordinator = {name = "pfc", queue = 0.2}\n',
+        encoding="utf-8",
+    )
+    level = command.level_of_scenario(path)
+    assert level == {
+        "blocks": 30,
+        "policy": {"name": "ra", "degree": 4},
+        "replacement": "arc",
+        "coordinator": {"name": "pfc", "queue": 0.2},
+    }
+    with serving(tmp_path / "socket", "mem:1MiB", "--scenario", str(path), "--json", "-") as process:
+        keys = json.loads(ended(process))["exports"][0]["level_keys"]
+    assert (keys["policy"]["degree"], keys["coordinator"]["queue"]) == (4, 0.2)
+
+
+CLIENTS = [name for name in ("nbdinfo", "nbdcopy", "qemu-img") if shutil.which(name) is None]
+
+
+@pytest.mark.skipif(bool(CLIENTS), reason=f"SKIPPED, other people's clients: there is no {', '.join(CLIENTS)}")
+def test_other_peoples_clients(image: Path, tmp_path: Path) -> None:
+    path, copy = tmp_path / "socket", tmp_path / "copy"
+    uri = f"nbd+unix:///?socket={path}"
+    with serving(path, str(image), "--writable", "--cache", "1MiB") as process:
+        info = json.loads(subprocess.check_output(["nbdinfo", "--json", uri], timeout=PATIENCE_S))
+        assert info["exports"][0]["export-size"] == BYTES
+        subprocess.check_call(["nbdcopy", uri, str(copy)], timeout=PATIENCE_S)
+        assert copy.read_bytes() == image.read_bytes()
+        other = random.Random(3).randbytes(BYTES)
+        copy.write_bytes(other)
+        subprocess.check_call(["nbdcopy", "--flush", str(copy), uri], timeout=PATIENCE_S)
+        subprocess.check_call(["qemu-img", "compare", "-f", "raw", "-F", "raw", uri, str(copy)], timeout=PATIENCE_S)
+        ended(process)
+    assert image.read_bytes() == other
