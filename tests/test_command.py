@@ -22,6 +22,7 @@ COMMANDS = [
     ("emulate",),
     ("list",),
     ("reproduce",),
+    ("serve",),
     ("device", "show"),
     ("device", "plot"),
     ("device", "replay"),

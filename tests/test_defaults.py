@@ -227,6 +227,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "run_hinted": ((question,), {}),
         "run_options": ((), {}),
         "schema": ((), {}),
+        "serve": (([("", "mem:1MiB")],), {"listen": "127.0.0.1:0", "level": text, "page": "4KiB"}),
         "simulate": ((), {"json": text}),
         "timeline": ((), {"json": text}),
         "trace_convert": ((file, file), {"to": "csv"}),
