@@ -1,0 +1,22 @@
+//! Replays a trace against a live server of the Network Block Device protocol, and measures what its clients would see.
+//!
+//! [`survey()`] reads the trace once, and finds what is wrong before anything is sent. [`replay()`] reads it again: one thread
+//! keeps the times and sends, the client's threads note the moment of each reply. Closed arrivals send the next request of a
+//! process after the reply to the last one and a think time; open arrivals send at the trace's times, whatever is
+//! outstanding, and count a request's response from the time at which it was due: a server that falls behind is seen to.
+//!
+//! Memory: what is in flight, and of a trace whose processes are told apart at most [`AHEAD_MAX`] requests.
+
+mod error;
+mod plan;
+mod replay;
+mod report;
+mod settings;
+mod survey;
+
+pub use error::Error;
+pub use plan::AHEAD_MAX;
+pub use replay::replay;
+pub use report::{ProcessReport, Report};
+pub use settings::{Addresses, Arrival, Processes, Settings, Think, Writes};
+pub use survey::{survey, Survey};

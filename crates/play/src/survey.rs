@@ -1,0 +1,118 @@
+//! The first pass over a trace: whether it fits, and where its files begin.
+
+use std::collections::BTreeMap;
+
+use headstart_nbd::client::ServerExport;
+use headstart_nbd::Flags;
+use headstart_trace::{open_with, Carries, Record, RecordReader};
+use headstart_types::KeyError;
+
+use crate::{Addresses, Arrival, Error, Settings, Writes};
+
+/// What is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// What the trace carries.
+    pub carries: Carries,
+    /// Requests that will be sent.
+    pub requests: u64,
+    /// The part of them that the trace says are writes.
+    pub writes: u64,
+    /// Processes that they are of.
+    pub processes: u64,
+    /// Where each file begins on the export, files one after another; empty if the trace does not tell files apart.
+    pub files: BTreeMap<u32, u64>,
+    /// What the trace's reader says.
+    pub note: Option<String>,
+}
+
+/// Files begin at multiples of it.
+const FILE_UNIT: u64 = 4096;
+
+impl Survey {
+    /// The address of a request.
+    #[must_use]
+    pub fn address(&self, record: &Record) -> u64 {
+        self.files.get(&record.file).copied().unwrap_or(0).saturating_add(record.offset)
+    }
+}
+
+/// Opens the trace of `settings`.
+pub(crate) fn open(settings: &Settings) -> Result<Box<dyn RecordReader>, Error> {
+    Ok(open_with(&settings.trace, &settings.format, settings.request_bytes)?)
+}
+
+/// Reads the trace of `settings`, and holds it against the export. `go_on` is asked between batches.
+///
+/// # Errors
+/// The trace cannot be read, lacks what is needed, or does not fit; writes are wanted of a read-only export.
+pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut() -> bool) -> Result<Survey, Error> {
+    settings.check()?;
+    let mut reader = open(settings)?;
+    let carries = reader.carries();
+    if carries.objects {
+        return Err(KeyError::new(
+            "trace",
+            "its requests name objects, which have no addresses",
+            "a trace with addresses",
+        )
+        .into());
+    }
+    if settings.arrival == Arrival::Open && !carries.time {
+        return Err(KeyError::new("arrival", "the trace carries no times", "\"closed\"").into());
+    }
+    if settings.writes == Writes::Write && export.flags.contains(Flags::READ_ONLY) {
+        return Err(KeyError::new("writable", "the export is read-only", "an export that can be written").into());
+    }
+    let size_bytes = export.size_bytes / u64::from(export.blocks.bytes_min) * u64::from(export.blocks.bytes_min);
+    if size_bytes == 0 {
+        return Err(KeyError::new("to", "the export is empty", "an export of a block or more").into());
+    }
+    let (mut requests, mut writes, mut ends, mut pids) = (0, 0, BTreeMap::new(), std::collections::BTreeSet::new());
+    let mut batch = Vec::new();
+    let mut left = settings.limit.unwrap_or(u64::MAX);
+    while left > 0 && reader.read(&mut batch)? {
+        if !go_on() {
+            return Err(Error::Stopped);
+        }
+        for record in batch.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            left -= 1;
+            if record.write && settings.writes == Writes::Skip {
+                continue;
+            }
+            requests += 1;
+            writes += u64::from(record.write);
+            pids.insert(record.pid);
+            let end = record.offset.saturating_add(record.size);
+            let known = ends.entry(record.file).or_insert(0_u64);
+            *known = end.max(*known);
+            if settings.addresses == Addresses::Error && end > size_bytes {
+                let problem =
+                    format!("offset {} + {} bytes is beyond the export's {size_bytes}", record.offset, record.size);
+                return Err(reader
+                    .bad(record, &problem, "an export that is large enough, or addresses = \"wrap\"")
+                    .into());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    if carries.files && ends.len() > 1 {
+        let mut next = 0_u64;
+        for (file, end) in ends {
+            files.insert(file, next);
+            next = next.saturating_add(end.div_ceil(FILE_UNIT).saturating_mul(FILE_UNIT));
+        }
+        if settings.addresses == Addresses::Error && next > size_bytes {
+            let problem = format!("its {} files take {next} bytes; the export has {size_bytes}", files.len());
+            return Err(
+                KeyError::new("trace", problem, "an export that is large enough, or addresses = \"wrap\"").into()
+            );
+        }
+    }
+    if requests == 0 {
+        return Err(
+            KeyError::new("trace", "no request is left", "a trace with reads, or with writes that are played").into()
+        );
+    }
+    Ok(Survey { carries, requests, writes, processes: pids.len() as u64, files, note: reader.note() })
+}
