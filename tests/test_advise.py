@@ -219,7 +219,8 @@ def test_candidates_are_what_the_registry_has() -> None:
         "oracle-depth",
         *(name for name, entry in families.items() if entry["family"] == "hinted"),
     }
-    for name in deployable - {"demand", LINUX, "obl", "competitive", "innodb"}:
+    predictors = {name for name, entry in families.items() if entry["family"] == "predictor"}
+    for name in deployable - predictors - {"demand", LINUX, "obl", "competitive", "innodb"}:
         assert len([each for each in names if each.partition(":")[0] == name]) in (2, 3), name
     depths = [linux_depth(name) for name in names if linux_depth(name)]
     assert depths == [(128 << 10) << step for step in range(9)]

@@ -20,7 +20,7 @@ def replacements(entry: dict[str, Any]) -> list[dict[str, Any]]:
     """Those that a policy takes, as keys: a read-ahead fetches more than MIN knows of."""
     if not entry["open_replacement"]:
         return [{}]
-    hinted = entry["family"] != "read-ahead"
+    hinted = entry["family"] not in ("read-ahead", "predictor")
     return [{"replacement": each["name"]} for each in CATALOG["replacements"] if hinted or not each["hinted"]]
 
 
@@ -28,7 +28,7 @@ def replacements(entry: dict[str, Any]) -> list[dict[str, Any]]:
 CASES = [
     {"name": entry["name"], **each}
     for entry in POLICIES
-    for each in replacements(entry)[: 2 if entry["family"] == "read-ahead" else None]
+    for each in replacements(entry)[: 2 if entry["family"] in ("read-ahead", "predictor") else None]
 ]
 
 
@@ -92,6 +92,9 @@ def test_coordinators_and_read_aheads_are_those_of_the_design() -> None:
     assert {families[name] for name in ("obl", "ra", "linux-2.6", "linux", "sarc", "amp", "stride")} == {"read-ahead"}
     assert (families["demand"], families["forestall"]) == ("demand", "hinted")
     assert families["rapid-transit"] == "parallel"
+    assert {name for name, family in families.items() if family == "predictor"} == {
+        *("last-successor", "stable-successor", "probability-graph", "ppm", "mithril", "leap", "patterns")
+    }
 
 
 @pytest.mark.parametrize("entry", CATALOG["schedulers"], ids=lambda each: each["name"])

@@ -90,7 +90,10 @@ def _hinted_replacements() -> frozenset[str]:
 
 
 def kind(policy: str) -> str:
-    """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"; of several levels' the last."""
+    """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"; of several levels' the last.
+
+    A predictor takes requests as a read-ahead does, and counts as one.
+    """
     kinds = [_kind(policy_keys(part)) for part in levels_of(policy)]
     return max(kinds, key=["demand", "hinted", "parallel", "read-ahead"].index)
 
@@ -99,7 +102,9 @@ def _kind(keys: Mapping[str, Any]) -> str:
     if custom.is_custom(keys["name"]):
         return "hinted" if custom.kind_of(custom.resolve(keys["name"])[0]) == "policy" else "read-ahead"
     family = str(rows().get(keys["name"], {}).get("family", "demand"))
-    return "hinted" if family == "demand" and _replacement(keys) in _hinted_replacements() else family
+    if family == "demand" and _replacement(keys) in _hinted_replacements():
+        return "hinted"
+    return "read-ahead" if family == "predictor" else family
 
 
 def _replacement(keys: Mapping[str, Any]) -> Any:

@@ -65,6 +65,10 @@ impl ReadAhead for Apart {
         }
     }
 
+    fn spares(&mut self, file: u32, index: u64) -> bool {
+        self.1.as_mut().is_some_and(|read_ahead| read_ahead.spares(file, index))
+    }
+
     fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
         if let Some(read_ahead) = &mut self.1 {
             read_ahead.fetched(now, disk, block, space);
@@ -73,6 +77,10 @@ impl ReadAhead for Apart {
 
     fn order_max(&self) -> u32 {
         self.1.as_ref().map_or(u32::MAX, |read_ahead| read_ahead.order_max())
+    }
+
+    fn one_by_one(&self) -> bool {
+        self.1.as_ref().is_some_and(|read_ahead| read_ahead.one_by_one())
     }
 
     fn remembered(&self) -> usize {
@@ -91,6 +99,10 @@ impl Integrated for Apart {
 pub struct Asking {
     parts: Box<dyn Integrated>,
     frames: u32,
+    /// See [`ReadAhead::one_by_one`].
+    one_by_one: bool,
+    /// If so: blocks that have been spared, each with the block that needed its frame. It is older than that one by a moment.
+    spared: Vec<(Block, Block)>,
     /// Missed blocks that found no frame (all in flight or pinned): asked for again at every decision.
     owed: VecDeque<Block>,
     /// Blocks that a coordinator has made the first victims, the last one at the back: it goes first. None has been
@@ -112,6 +124,8 @@ impl Asking {
     #[must_use]
     pub fn new(parts: Box<dyn Integrated>, frames: u32) -> Self {
         Self {
+            one_by_one: parts.one_by_one(),
+            spared: Vec::new(),
             parts,
             frames,
             owed: VecDeque::new(),
@@ -123,14 +137,16 @@ impl Asking {
 
     /// Whether `block` could be fetched: absent, and not fetched in this very round.
     fn lacks(&mut self, block: Block, round: &Round<'_>) -> bool {
-        if !round.view.state(block).is_absent() {
+        let is_victim = || round.fetches.iter().any(|fetch| fetch.victim == Some(block));
+        if !(round.view.state(block).is_absent() || self.one_by_one && is_victim()) {
             return false;
         }
         self.named.follow(round.fetches);
         !self.named.holds(block)
     }
 
-    /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice.
+    /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice, unless the read-ahead
+    /// spares it.
     fn victim(&mut self, incoming: Block, round: &Round<'_>) -> Option<Block> {
         while let Some(block) = self.first_victims.back(0) {
             self.first_victims.remove(block);
@@ -139,7 +155,32 @@ impl Asking {
                 return Some(block);
             }
         }
-        self.parts.victim(incoming, round.view)
+        loop {
+            let victim = self.parts.victim(incoming, round.view)?;
+            if !round.view.state(victim).is_unseen_prefetch() {
+                return Some(victim);
+            }
+            let (file, index) = round.view.space.place(victim);
+            if !self.parts.spares(file, index) {
+                return Some(victim);
+            }
+            self.parts.inserted(victim);
+            if self.one_by_one {
+                self.spared.push((incoming, victim));
+            }
+        }
+    }
+
+    /// Before `incoming` is inserted: what has been spared for it becomes as new.
+    fn renew_spared(&mut self, incoming: Block, view: &View<'_>) {
+        while let Some(at) = self.spared.iter().position(|(for_block, _)| *for_block == incoming) {
+            let (_, block) = self.spared.remove(at);
+            let state = view.state(block);
+            if state.is_unseen_prefetch() && state.is_evictable() {
+                self.parts.removed(block);
+                self.parts.inserted(block);
+            }
+        }
     }
 
     /// Fetches `block`, which has a place, into a free frame or in place of a victim; false where there is neither.
@@ -275,6 +316,7 @@ impl Policy for Asking {
             }
             Event::Asked { asked, write, .. } => self.asked(now, &asked, write, &mut round),
             Event::Arrived { block, disk, service } => {
+                self.renew_spared(block, view);
                 self.parts.inserted(block);
                 if service.is_some() {
                     self.parts.fetched(now, disk, block, view.space);

@@ -8,6 +8,7 @@
 //! Families that share the one interface [`Policy`]:
 //! - on-line: [`OnLine`] joins read-ahead (so far: none) to a [`Replacement`];
 //! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references;
+//! - [`readahead`] and [`predictor`]: what is prefetched follows from the requests, at once or as they have come before;
 //! - [`parallel`]: processors prefetch in their idle time what the processes of a parallel program will read.
 //!
 //! Adding a policy is one file, which holds its row, and its line in [`registry`].
@@ -23,6 +24,7 @@ mod lists;
 mod named;
 mod online;
 pub mod parallel;
+pub mod predictor;
 pub mod readahead;
 pub mod registry;
 pub mod replacement;

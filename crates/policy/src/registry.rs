@@ -5,7 +5,7 @@ use headstart_types::KeyError;
 
 use crate::readahead::ReadsAhead;
 use crate::replacement::{arc, clock, fifo, lfu, lirs, lru, min, mru, ru_set, s3_fifo, sieve, two_q};
-use crate::{demand, hinted, parallel, readahead};
+use crate::{demand, hinted, parallel, predictor, readahead};
 
 pub use crate::row::{Build, BuildReplacement, Context, Family, PolicyRow, ReplacementRow};
 
@@ -36,6 +36,13 @@ pub static POLICIES: &[&PolicyRow] = &[
     &readahead::postgres::ROW,
     &readahead::mountpoint_s3::ROW,
     &readahead::fsspec_readahead::ROW,
+    &predictor::last_successor::ROW,
+    &predictor::stable_successor::ROW,
+    &predictor::probability_graph::ROW,
+    &predictor::ppm::ROW,
+    &predictor::mithril::ROW,
+    &predictor::leap::ROW,
+    &predictor::patterns::ROW,
 ];
 
 /// The replacement policies.
@@ -111,7 +118,7 @@ pub fn policy_among(rows: &dyn Rows, name: &str) -> Result<&'static PolicyRow, K
     rows.policy(name).unwrap_or_else(|| policy(name))
 }
 
-/// The policies that read ahead.
+/// The policies that read ahead or predict.
 pub fn read_aheads() -> impl Iterator<Item = &'static PolicyRow> {
     POLICIES.iter().copied().filter(|row| row.reads_ahead().is_some())
 }

@@ -149,6 +149,8 @@ pub enum Family {
     Parallel(Build),
     /// Requests as they come.
     ReadAhead(ReadsAhead),
+    /// Requests as they have come before: it may name blocks of any file.
+    Predictor(ReadsAhead),
 }
 
 /// A policy's row.
@@ -176,6 +178,7 @@ impl PolicyRow {
             Family::Hinted(_) | Family::Gathering(_) => "hinted",
             Family::Parallel(_) => "parallel",
             Family::ReadAhead(_) => "read-ahead",
+            Family::Predictor(_) => "predictor",
         }
     }
 
@@ -209,11 +212,17 @@ impl PolicyRow {
         self.default_replacement.is_some()
     }
 
-    /// What is special to a read-ahead; `None` of other policies.
+    /// Whether it learns what to prefetch from the requests that have come.
+    #[must_use]
+    pub fn is_predictor(&self) -> bool {
+        matches!(self.family, Family::Predictor(_))
+    }
+
+    /// What is special to a read-ahead or a predictor; `None` of other policies.
     #[must_use]
     pub fn reads_ahead(&self) -> Option<&ReadsAhead> {
         match &self.family {
-            Family::ReadAhead(reads_ahead) => Some(reads_ahead),
+            Family::ReadAhead(reads_ahead) | Family::Predictor(reads_ahead) => Some(reads_ahead),
             _ => None,
         }
     }
@@ -233,7 +242,7 @@ impl PolicyRow {
             Family::Demand(build) | Family::Hinted(build) | Family::Gathering(build) | Family::Parallel(build) => {
                 build(keys, context)
             }
-            Family::ReadAhead(_) => {
+            Family::ReadAhead(_) | Family::Predictor(_) => {
                 Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
             }
         }

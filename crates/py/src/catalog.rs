@@ -12,8 +12,8 @@ use crate::errors::guarded;
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
 /// replacements also say whether they are `hinted`, policies whether one request fetches what they fetch together and lies
 /// together (`gathers`), whether they leave replacement open and of which `family`
-/// they are ("demand", "hinted", "read-ahead"), read-aheads what they need to know (`needs`: "nothing", the "drive"'s
-/// seeks, the "future"), formats what their traces carry.
+/// they are ("demand", "hinted", "parallel", "read-ahead", "predictor"), those two what they need to know (`needs`: "nothing",
+/// the "drive"'s seeks, the "future"), formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> PyResult<String> {
     guarded(|| "the registries".to_owned(), registries)

@@ -55,7 +55,7 @@ pub use oracle_depth::{streams, OracleDepth, Stream};
 pub use postgres::Postgres;
 pub use ra::{Adaptive, Ra};
 pub use rocksdb::RocksDb;
-pub use rows::{BuildReadAhead, Needs, ReadsAhead};
+pub use rows::{BuildReadAhead, Make, Needs, ReadsAhead};
 pub use sarc::{Sarc, SarcSetting};
 pub use size::Size;
 pub use stride::Stride;
@@ -64,7 +64,7 @@ pub use zfs::{Zfs, ZfsSetting};
 use crate::{Replacement, Space};
 
 /// State is kept for so many files (or open files: file and client) unless a key says otherwise.
-const FILES: u32 = 65_536;
+pub(crate) const FILES: u32 = 65_536;
 
 /// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +191,13 @@ pub trait ReadAhead: Send {
     /// A block has left the cache; `unused`: it had been prefetched and never asked for.
     fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
 
+    /// The replacement has chosen a prefetched block that has never been asked for: whether it stays for now. It then counts
+    /// as just inserted, and another victim is chosen. The host asks until the answer is no, so a block must not be spared
+    /// for ever.
+    fn spares(&mut self, _file: u32, _index: u64) -> bool {
+        false
+    }
+
     /// The disk has fetched `block`: after `asked`, in the order of service. Blocks of one I/O come one by one at one
     /// instant. Not told of blocks that come from elsewhere than a disk.
     fn fetched(&mut self, _now: Nanos, _disk: Disk, _block: Block, _space: &dyn Space) {}
@@ -198,6 +205,12 @@ pub trait ReadAhead: Send {
     /// One request to what is below has so many blocks at most, at least 1: see [`crate::Policy::order_max`].
     fn order_max(&self) -> u32 {
         u32::MAX
+    }
+
+    /// Whether each block that it names is looked up when its turn comes, as cache simulators without time do: one that the
+    /// fetches before it have evicted is then fetched again. Else it is passed over. Never changes.
+    fn one_by_one(&self) -> bool {
+        false
     }
 
     /// How many things it keeps in mind: files, streams, ranges, reads under way, marks, blocks. However many requests

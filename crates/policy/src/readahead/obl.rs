@@ -7,13 +7,17 @@
 //! What differs: a request of several blocks is as many references, of which only the last names a block beyond it.
 //! So the last block decides, and one block is prefetched at most for each request. A tagged block that was fetched
 //! on demand counts as referenced at once, so its tag is spent by the reference that missed, as in the paper.
-//! Cost: constant per request; no state at all. Not for fast devices, where one block ahead is always late, nor
+//! `when = "run"` is the prefetcher that libCacheSim (aa0fc40) calls OBL, none of Smith's three: the next block is fetched
+//! when the last `confidence` references of the level are the blocks right before, in order; each block by a request of its
+//! own, to its counts.
+//! Cost: constant per request, `confidence` steps for `"run"`; no state but the last `confidence` references. Not for fast devices, where one block ahead is always late, nor
 //! (with `when = "always"` or `"miss"`) for random reads, where each costs a second block.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use std::collections::VecDeque;
 
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
@@ -21,7 +25,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "obl",
-    summary: "one block lookahead: always, on a miss, or tagged",
+    summary: "one block lookahead: always, on a miss, tagged, or in a run",
     source: "Smith, ACM Computing Surveys 14(3), 1982, section 2.1",
     keys: KeyTable::of::<OblKeys>(),
     default_replacement: Some("lru"),
@@ -31,7 +35,7 @@ pub static ROW: PolicyRow = PolicyRow {
         needs: Needs::Nothing,
         build: BuildReadAhead::Apart(&|keys, _| {
             let keys: OblKeys = read_keys(keys)?;
-            Ok(Box::new(Obl::new(keys.when)))
+            Ok(Box::new(Obl { confidence: keys.confidence.unwrap_or(CONFIDENCE) as usize, ..Obl::new(keys.when) }))
         }),
     }),
 };
@@ -41,7 +45,22 @@ keys! {
     pub struct OblKeys {
         /// When the next block is fetched.
         pub when: When = When::default(),
+        /// References that make a run. Only with `when = "run"`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 1024), extend("x-absent" = "4"))]
+        pub confidence: Option<u32> = None,
     }
+    impl check = check;
+}
+
+/// libCacheSim's default.
+const CONFIDENCE: u32 = 4;
+
+fn check(keys: &OblKeys) -> Result<(), KeyError> {
+    if keys.confidence.is_none() || keys.when == When::Run {
+        return Ok(());
+    }
+    Err(KeyError::new("confidence", "is for runs", "when = \"run\", or no confidence"))
 }
 
 /// When the next block is prefetched.
@@ -55,19 +74,38 @@ pub enum When {
     /// When the reference misses, and when it is the first to a prefetched block.
     #[default]
     Tagged,
+    /// When the last references have been to the blocks right before.
+    Run,
 }
 
 /// One block lookahead.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Obl {
     when: When,
+    confidence: usize,
+    /// The last references, for runs.
+    last: VecDeque<(u32, u64)>,
 }
 
 impl Obl {
-    /// Prefetches the next block at these moments.
+    /// Prefetches the next block at these moments; a run is of four references.
     #[must_use]
     pub fn new(when: When) -> Self {
-        Self { when }
+        Self { when, confidence: CONFIDENCE as usize, last: VecDeque::new() }
+    }
+
+    /// Takes in the references of a request; whether those before the last one are a run that it continues.
+    fn is_run(&mut self, asked: &Asked) -> bool {
+        let mut run = false;
+        for index in asked.first..asked.end() {
+            let is_before = |(back, last): (u64, &(u32, u64))| *last == (asked.file, index.wrapping_sub(back));
+            run = self.last.len() == self.confidence && (1..).zip(self.last.iter().rev()).all(is_before);
+            self.last.push_back((asked.file, index));
+            if self.last.len() > self.confidence {
+                self.last.pop_front();
+            }
+        }
+        run
     }
 }
 
@@ -78,10 +116,27 @@ impl ReadAhead for Obl {
             When::Always => true,
             When::Miss => last == Found::Absent,
             When::Tagged => !matches!(last, Found::Ready | Found::Unready),
+            When::Run => self.is_run(asked),
         };
         let next = asked.end();
         if now && next > asked.first {
             prefetch.push(Run::between(asked.file, next, next.saturating_add(1)));
         }
+    }
+
+    fn order_max(&self) -> u32 {
+        if self.when == When::Run {
+            1
+        } else {
+            u32::MAX
+        }
+    }
+
+    fn one_by_one(&self) -> bool {
+        self.when == When::Run
+    }
+
+    fn remembered(&self) -> usize {
+        self.last.len()
     }
 }

@@ -100,6 +100,12 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         Some(std::mem::take(&mut self.nodes[at as usize].value))
     }
 
+    /// Forgets the least recently used; gives it.
+    pub fn pop_oldest(&mut self) -> Option<(K, V)> {
+        let key = self.nodes.get(self.oldest as usize)?.key;
+        self.remove(key).map(|value| (key, value))
+    }
+
     /// The keys, in no order that means anything.
     pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
         self.at.keys().copied()

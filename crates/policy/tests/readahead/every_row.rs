@@ -55,7 +55,8 @@ proptest! {
             prop_assert_eq!(&first, &again, "{}", row.name);
             for (asked, runs) in requests.iter().zip(&first) {
                 for (file, first, count) in runs {
-                    prop_assert_eq!(*file, asked.file, "{}: another file's blocks", row.name);
+                    let own = row.is_predictor() || *file == asked.file;
+                    prop_assert!(own, "{}: another file's blocks", row.name);
                     prop_assert!(!row.reads_ahead().unwrap().only_ahead || *count == 0 || *first >= asked.end(),
                         "{}: {:?} made it name {}", row.name, asked, first);
                 }
@@ -77,7 +78,8 @@ proptest! {
 #[test]
 fn a_long_scan_is_prefetched_almost_whole() {
     const BLOCKS: u64 = 60_000;
-    for row in read_aheads().filter(|row| row.needs() != Needs::Future) {
+    // A predictor has nothing to go by on a first pass.
+    for row in read_aheads().filter(|row| row.needs() != Needs::Future && !row.is_predictor()) {
         let mut read_ahead = build(row, "", 30_000);
         let mut level = Level { file_blocks: Some(BLOCKS), ..Level::new(30_000) };
         for block in 0..BLOCKS {

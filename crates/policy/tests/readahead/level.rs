@@ -290,7 +290,8 @@ fn what_is_remembered_has_an_end() {
     const FRAMES: u32 = 20;
     for row in read_aheads() {
         let has = |key: &str| row.keys.defaults().contains_key(key);
-        let keys = ["files", "extents"].map(|key| if has(key) { format!("{key} = {FILES}\n") } else { String::new() });
+        let limits = [("files", FILES), ("extents", FILES), ("entries", 400), ("mining", 400)];
+        let keys = limits.map(|(key, limit)| if has(key) { format!("{key} = {limit}\n") } else { String::new() });
         let (mut level, mut read_ahead) = (Level::new(FRAMES as usize), build(row, &keys.concat(), FRAMES));
         let mut most = 0;
         // Ever new files, each with a scan, a few random reads, and reads at the ends of the number space.
@@ -305,6 +306,7 @@ fn what_is_remembered_has_an_end() {
         }
         assert!(most <= most_remembered(FILES, FRAMES as usize), "{} keeps {most} in mind", row.name);
         let keeps = has("files")
+            || row.is_predictor()
             || has("extents")
             || matches!(row.reads_ahead().unwrap().build, BuildReadAhead::WithReplacement(_));
         assert_eq!(most > 0, keeps || row.name == "amp", "{} keeps {most} in mind", row.name);

@@ -1,0 +1,211 @@
+//! libCacheSim's probability graph (aa0fc40, October 2024), to its counts.
+//!
+//! How it departs from [`probability_graph`](super::probability_graph):
+//! - an arc is counted when its source leaves the window of `lookahead` references, once for each reference in it, the
+//!   window read in the order of its slots;
+//! - nodes are blocks, and counts never fade: once nodes and arcs of 32 bytes each have taken their share of memory, nothing
+//!   new is learned; a reference to an unknown arc then ends the reading of the window;
+//! - candidates come from a heap and are issued in the reverse order, so that the likeliest is the most recently inserted;
+//! - two errors: a count that grows moves its arc down the heap, never up, so that the heap is none; and the arc that is
+//!   found to be too unlikely has been taken out and is not put back. Its later increments restore the heap from the root.
+//!   `version = "libcachesim-fixed"` sorts in place of the heap: what is issued last has the highest count, of equals the highest number.
+//!
+//! Its ids are 32-bit signed numbers for it, and block 0 is none; here they are blocks as others.
+
+use hashbrown::HashMap;
+use headstart_types::Nanos;
+use rustc_hash::FxBuildHasher;
+
+use super::probability_graph::ProbabilityGraphKeys;
+use super::{name, places, Place, Version};
+use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
+
+/// What a node and what an arc is charged.
+const ENTRY_BYTES: u64 = 32;
+
+#[derive(Debug)]
+struct Arc {
+    block: Place,
+    count: u64,
+    /// Where it is in the heap, or was last.
+    at: usize,
+}
+
+/// A node: its arcs, and a binary heap of them whose root is slot 1. Slot 0 is unused.
+#[derive(Debug)]
+struct Node {
+    total: u64,
+    arcs: Vec<Arc>,
+    arc_of: HashMap<Place, usize, FxBuildHasher>,
+    heap: Vec<usize>,
+}
+
+impl Node {
+    fn new() -> Self {
+        Self { total: 0, arcs: Vec::new(), arc_of: HashMap::default(), heap: vec![usize::MAX] }
+    }
+
+    fn count(&self, slot: usize) -> u64 {
+        self.arcs[self.heap[slot]].count
+    }
+
+    fn put(&mut self, slot: usize, arc: usize) {
+        self.heap[slot] = arc;
+        self.arcs[arc].at = slot;
+    }
+
+    fn push(&mut self, arc: usize) {
+        self.heap.push(arc);
+        let mut slot = self.heap.len() - 1;
+        while slot > 1 && self.count(slot / 2) < self.arcs[arc].count {
+            self.put(slot, self.heap[slot / 2]);
+            slot /= 2;
+        }
+        self.put(slot, arc);
+    }
+
+    fn sift_down(&mut self, mut slot: usize) {
+        if slot >= self.heap.len() {
+            return;
+        }
+        let arc = self.heap[slot];
+        loop {
+            let left = 2 * slot;
+            if left >= self.heap.len() {
+                break;
+            }
+            let right = left + 1 < self.heap.len() && self.count(left) < self.count(left + 1);
+            let child = left + usize::from(right);
+            if self.arcs[arc].count >= self.count(child) {
+                break;
+            }
+            self.put(slot, self.heap[child]);
+            slot = child;
+        }
+        self.put(slot, arc);
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        if self.heap.len() == 1 {
+            return None;
+        }
+        let root = self.heap.swap_remove(1);
+        self.sift_down(1);
+        Some(root)
+    }
+
+    /// Arcs above `chance`, in the order of the heap; it loses the one after them.
+    fn take_likely(&mut self, chance: f64) -> Vec<usize> {
+        let mut likely = Vec::new();
+        while let Some(arc) = self.pop() {
+            if self.arcs[arc].count as f64 / self.total as f64 <= chance {
+                break;
+            }
+            likely.push(arc);
+        }
+        likely.iter().rev().for_each(|arc| self.push(*arc));
+        likely
+    }
+
+    /// Arcs above `chance`, by falling count and number.
+    fn likely(&self, chance: f64) -> Vec<usize> {
+        let is_likely = |arc: &usize| self.arcs[*arc].count as f64 / self.total as f64 > chance;
+        let mut likely: Vec<usize> = (0..self.arcs.len()).filter(is_likely).collect();
+        likely.sort_by_key(|arc| std::cmp::Reverse((self.arcs[*arc].count, self.arcs[*arc].block)));
+        likely
+    }
+}
+
+/// The graph.
+#[derive(Debug)]
+pub struct LibCacheSimGraph {
+    version: Version,
+    chance: f64,
+    metadata_bytes: u64,
+    nodes: HashMap<Place, Node, FxBuildHasher>,
+    entries: u64,
+    learns: bool,
+    window: Vec<Option<Place>>,
+    slot: usize,
+}
+
+impl LibCacheSimGraph {
+    /// An empty one, that learns until it takes `metadata_bytes`.
+    #[must_use]
+    pub fn new(keys: &ProbabilityGraphKeys, metadata_bytes: u64) -> Self {
+        Self {
+            version: keys.version,
+            chance: keys.chance,
+            metadata_bytes,
+            nodes: HashMap::default(),
+            entries: 0,
+            learns: true,
+            window: vec![None; keys.lookahead as usize],
+            slot: 0,
+        }
+    }
+
+    fn learn(&mut self, block: Place) {
+        let left = self.window[self.slot].replace(block);
+        self.slot = (self.slot + 1) % self.window.len();
+        let Some(source) = left else { return };
+        if !self.nodes.contains_key(&source) {
+            if !self.learns {
+                return;
+            }
+            self.nodes.insert(source, Node::new());
+            self.entries += 1;
+        }
+        let Some(node) = self.nodes.get_mut(&source) else { return };
+        for target in self.window.iter().copied().flatten() {
+            node.total += 1;
+            match node.arc_of.get(&target) {
+                Some(arc) => {
+                    node.arcs[*arc].count += 1;
+                    if self.version == Version::LibCacheSim {
+                        node.sift_down(node.arcs[*arc].at);
+                    }
+                }
+                None if !self.learns => return,
+                None => {
+                    let arc = node.arcs.len();
+                    node.arcs.push(Arc { block: target, count: 1, at: 0 });
+                    node.arc_of.insert(target, arc);
+                    if self.version == Version::LibCacheSim {
+                        node.push(arc);
+                    }
+                    self.entries += 1;
+                }
+            }
+        }
+        if self.entries * ENTRY_BYTES >= self.metadata_bytes {
+            self.learns = false;
+        }
+    }
+}
+
+impl ReadAhead for LibCacheSimGraph {
+    fn asked(&mut self, _: Nanos, asked: &Asked, _: &[Found], _: &dyn Cached, prefetch: &mut Vec<Run>) {
+        for block in places(asked) {
+            self.learn(block);
+            let Some(node) = self.nodes.get_mut(&block) else { continue };
+            let likely = match self.version {
+                Version::LibCacheSim => node.take_likely(self.chance),
+                _ => node.likely(self.chance),
+            };
+            likely.iter().rev().for_each(|arc| name(node.arcs[*arc].block, prefetch));
+        }
+    }
+
+    fn order_max(&self) -> u32 {
+        self.version.order_max()
+    }
+
+    fn one_by_one(&self) -> bool {
+        true
+    }
+
+    fn remembered(&self) -> usize {
+        self.entries as usize
+    }
+}

@@ -1,0 +1,228 @@
+//! Mithril: mines which blocks of middling frequency are requested together.
+//!
+//! Source: J. Yang, R. Karimi, T. Sæmundsson, A. Wildani and Y. Vigfusson, "Mithril: Mining Sporadic Associations for Cache
+//! Prefetching", SoCC 2017, sections 3 and 4; the tables' sizes and the defaults are those of its authors' code in
+//! libCacheSim (aa0fc40), since we had no text of the paper to check them against.
+//!
+//! ```text
+//! recording table   blocks seen fewer than `min_support` times, with the times; a ring
+//! mining table      blocks seen at least so often; one seen more than `max_support` times is dropped as too frequent
+//! mining            when that table is full: a and b are associated if their counts and, one by one, their times agree to
+//!                   `lookahead` requests with `confidence` exceptions, and if b is the first such block or a request of b
+//!                   came right after or before one of a
+//! prefetch table    up to `list` associated blocks for each block, the oldest replaced first
+//! ```
+//!
+//! `version = "libcachesim"` follows that code to its counts: times have 15 bits, the last time is never compared, the
+//! fourth and eighth read a stored count, and only the first 2,000 rows of a full prefetch table are reused;
+//! `"libcachesim-fixed"` compares all times. It also spares an unused prefetch `chances` times, as here.
+//! What differs from both: a request of several blocks is as many requests at one time.
+//! Cost: constant per block, and mining `mining / min_support` rows times those that first came within `lookahead`, once
+//! for as many recorded blocks. Memory: `metadata` of the cache's size. Not for frequent blocks, nor for first passes.
+
+use hashbrown::HashMap;
+use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use rustc_hash::FxBuildHasher;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mithril_tables::{Mining, Rules, Targets};
+use super::{family, name, places, Place, Version};
+use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
+use crate::row::PolicyRow;
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "mithril",
+    summary: "blocks that have been requested at about the same times, mined from the misses",
+    source: "Yang, Karimi, Sæmundsson, Wildani and Vigfusson, SoCC 2017",
+    keys: KeyTable::of::<MithrilKeys>(),
+    default_replacement: Some("lru"),
+    family: family(|keys, context| {
+        let keys: MithrilKeys = read_keys(keys)?;
+        Ok(Box::new(Mithril::new(&keys, context)))
+    }),
+};
+
+/// What is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Record {
+    /// Requests that miss.
+    #[default]
+    Miss,
+    /// Blocks that are evicted.
+    Evict,
+    /// Both.
+    MissEvict,
+    /// Every request.
+    Each,
+}
+
+keys! {
+    /// Keys of `mithril`.
+    pub struct MithrilKeys {
+        /// The paper's algorithm, or libCacheSim's.
+        pub version: Version = Version::Paper,
+        /// Requests between two blocks that are associated, at most.
+        #[schemars(range(min = 1, max = 100))]
+        pub lookahead: u32 = 20,
+        /// Requests after which a block is mined.
+        #[schemars(range(min = 1, max = 64))]
+        pub min_support: u32 = 2,
+        /// Requests after which a block is too frequent to be mined; at least `min_support`.
+        #[schemars(range(min = 1, max = 64))]
+        pub max_support: u32 = 8,
+        /// Exceptions that an association may have.
+        #[schemars(range(min = 1, max = 100))]
+        pub confidence: u32 = 1,
+        /// Associated blocks that are remembered for each block.
+        #[schemars(range(min = 1, max = 100))]
+        pub list: u32 = 2,
+        /// What is recorded.
+        pub record: Record = Record::Miss,
+        /// Requests of blocks that wait for mining; divided by `min_support`, the rows of the mining table.
+        #[schemars(range(min = 1, max = 1_048_576))]
+        pub mining: u32 = 5120,
+        /// Times that a prefetched block is spared when it is to be evicted unused.
+        #[schemars(range(max = 99))]
+        pub chances: u32 = 1,
+        /// After so many consecutive cached blocks a request is sequential: it is not recorded, and the next block is
+        /// fetched. 0: no request is. Not with `record = "evict"`.
+        #[schemars(range(max = 1024))]
+        pub sequential: u32 = 0,
+        /// Memory of the tables, as a share of the cache's size.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub metadata: f64 = 0.1,
+        /// Bytes of a block, for `metadata`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 1_073_741_824), extend("x-absent" = "the level's"))]
+        pub block_bytes: Option<u64> = None,
+    }
+    impl check = check;
+}
+
+fn check(keys: &MithrilKeys) -> Result<(), KeyError> {
+    if keys.max_support < keys.min_support {
+        let problem = format!("{} is below min_support, {}", keys.max_support, keys.min_support);
+        return Err(KeyError::new("max_support", problem, format!("at least {}", keys.min_support)));
+    }
+    if keys.sequential > 0 && matches!(keys.record, Record::Evict | Record::MissEvict) {
+        return Err(KeyError::new(
+            "sequential",
+            "is for requests, not for evicted blocks",
+            "record = \"miss\" or \"each\"",
+        ));
+    }
+    Ok(())
+}
+
+/// Mithril.
+#[derive(Debug)]
+pub struct Mithril {
+    version: Version,
+    record: Record,
+    chances: u32,
+    sequential: u32,
+    /// Requests so far.
+    clock: u64,
+    mining: Mining,
+    targets: Targets,
+    /// Evicted since the last request, in order.
+    evicted: Vec<Place>,
+    /// Times that prefetched blocks, not yet asked for, have been spared.
+    spared: HashMap<Place, u32, FxBuildHasher>,
+}
+
+impl Mithril {
+    /// For a level.
+    #[must_use]
+    pub fn new(keys: &MithrilKeys, context: &ReadAheadContext) -> Self {
+        let cache_bytes = u64::from(context.frames).saturating_mul(keys.block_bytes.unwrap_or(context.block_bytes));
+        let rules = Rules::of(keys, cache_bytes);
+        Self {
+            version: keys.version,
+            record: keys.record,
+            chances: keys.chances,
+            sequential: keys.sequential,
+            clock: 0,
+            targets: Targets::new(&rules),
+            mining: Mining::new(rules),
+            evicted: Vec::new(),
+            spared: HashMap::default(),
+        }
+    }
+
+    fn is_sequential(&self, (file, index): Place, cached: &dyn Cached) -> bool {
+        let before = |back: u32| index.checked_sub(back.into()).is_some_and(|index| cached.is_cached(file, index));
+        self.sequential > 0 && (1..=self.sequential).all(before)
+    }
+
+    fn learn(&mut self, block: Place, clock: u64) {
+        self.mining.record(block, clock, &mut self.targets);
+    }
+
+    /// Records the evictions `range` of those since the last request.
+    fn learn_evicted(&mut self, range: std::ops::Range<usize>, clock: u64) {
+        if matches!(self.record, Record::Evict | Record::MissEvict) {
+            range.for_each(|at| self.learn(self.evicted[at], clock));
+        }
+    }
+}
+
+impl ReadAhead for Mithril {
+    fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
+        // The last evictions made room for what is absent now, those before for the prefetches of the request before.
+        let absent = found.iter().filter(|found| **found == Found::Absent).count();
+        let (ours, all) = (self.evicted.len().saturating_sub(absent), self.evicted.len());
+        self.learn_evicted(0..ours, self.clock.wrapping_sub(1));
+        for (block, found) in places(asked).zip(found) {
+            self.spared.remove(&block);
+            let recorded = match self.record {
+                Record::Miss | Record::MissEvict => *found == Found::Absent,
+                Record::Evict => false,
+                Record::Each => true,
+            };
+            if recorded && !self.is_sequential(block, cached) {
+                self.learn(block, self.clock);
+            }
+        }
+        self.learn_evicted(ours..all, self.clock);
+        self.evicted.clear();
+        for block in places(asked) {
+            self.targets.of(block).iter().for_each(|target| name(*target, prefetch));
+            if self.is_sequential(block, cached) && block.1 < u64::MAX {
+                name((block.0, block.1 + 1), prefetch);
+            }
+        }
+        self.clock += 1;
+    }
+
+    fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
+        self.spared.remove(&(file, index));
+        if matches!(self.record, Record::Evict | Record::MissEvict) {
+            self.evicted.push((file, index));
+        }
+    }
+
+    fn spares(&mut self, file: u32, index: u64) -> bool {
+        if self.chances == 0 {
+            return false;
+        }
+        let spared = self.spared.entry((file, index)).or_insert(0);
+        *spared += 1;
+        *spared <= self.chances
+    }
+
+    fn order_max(&self) -> u32 {
+        self.version.order_max()
+    }
+
+    fn one_by_one(&self) -> bool {
+        self.version != Version::Paper
+    }
+
+    fn remembered(&self) -> usize {
+        self.mining.len() + self.targets.len() + self.spared.len() + self.evicted.len()
+    }
+}

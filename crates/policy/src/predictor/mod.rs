@@ -1,0 +1,88 @@
+//! Predictors: prefetching that learns from the requests that have come.
+//!
+//! A read-ahead continues a file; a predictor names whatever followed before, wherever it lies. Both implement
+//! [`ReadAhead`](crate::ReadAhead), stand beside any replacement and at any level, and their prefetches are counted alike:
+//! used, late, wasted. A request of several blocks is as many references in order. What is learned is bounded by a key of
+//! each predictor; the least recently used knowledge is forgotten first, unless its file says otherwise.
+//!
+//! One file each, which holds its row of [`crate::registry`].
+
+pub(crate) mod last_successor;
+pub(crate) mod leap;
+mod libcachesim_graph;
+pub(crate) mod mithril;
+mod mithril_tables;
+pub(crate) mod patterns;
+pub(crate) mod ppm;
+pub(crate) mod probability_graph;
+pub(crate) mod stable_successor;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadsAhead, Run};
+use crate::row::Family;
+use crate::ReadAhead;
+
+pub use last_successor::Successors;
+pub use leap::Leap;
+pub use mithril::Mithril;
+pub use patterns::Patterns;
+pub use ppm::Ppm;
+pub use probability_graph::ProbabilityGraph;
+
+/// A block's file, and which of its blocks it is.
+pub(crate) type Place = (u32, u64);
+
+/// So many things are remembered unless a key says otherwise. A guess: a few megabytes.
+pub(crate) const ENTRIES: u32 = 65_536;
+
+/// Processes whose last requests are remembered.
+pub(crate) const CLIENTS: usize = 1024;
+
+/// Whose algorithm a predictor follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Version {
+    /// The paper's.
+    #[default]
+    Paper,
+    /// libCacheSim's (aa0fc40, October 2024), to its counts.
+    #[serde(rename = "libcachesim")]
+    LibCacheSim,
+    /// libCacheSim's without its errors.
+    #[serde(rename = "libcachesim-fixed")]
+    LibCacheSimFixed,
+}
+
+impl Version {
+    /// libCacheSim fetches block by block: a demanded block arrives before what is prefetched with it.
+    pub(crate) fn order_max(self) -> u32 {
+        if self == Version::Paper {
+            u32::MAX
+        } else {
+            1
+        }
+    }
+}
+
+/// The family of a predictor that `make` makes.
+pub(crate) const fn family(make: Make<dyn ReadAhead>) -> Family {
+    Family::Predictor(ReadsAhead {
+        only_ahead: false,
+        spares_random: true,
+        needs: Needs::Nothing,
+        build: BuildReadAhead::Apart(make),
+    })
+}
+
+/// The blocks of a request, in order.
+pub(crate) fn places(asked: &Asked) -> impl Iterator<Item = Place> {
+    let file = asked.file;
+    (asked.first..asked.end()).map(move |index| (file, index))
+}
+
+/// Names one block.
+pub(crate) fn name((file, index): Place, prefetch: &mut Vec<Run>) {
+    prefetch.push(Run { file, first: index, count: 1 });
+}

@@ -1,0 +1,43 @@
+//! Stable successor (Noah): what followed a block several times in a row will follow it again.
+//!
+//! Source: A. Amer and D. D. E. Long, "Noah: Low-Cost File Access Prediction Through Pairs", IPCCC 2001: a prediction is
+//! given up for another only when that one has come `stability` times in a row, so that one stray reference does not
+//! destroy what has been learned. From our reading; not checked against the paper's text.
+//!
+//! What differs: as [`last_successor`](super::last_successor), whose state it shares; the first prediction too has to come
+//! `stability` times in a row. With `stability = 1` it is `last-successor`.
+//! Cost: as `last-successor`. Not for references that repeat once: the third pass is the first to gain.
+
+use headstart_types::{keys, read_keys, KeyTable};
+
+use super::last_successor::{Successors, DEPTH_MAX};
+use super::{family, ENTRIES};
+use crate::row::PolicyRow;
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "stable-successor",
+    summary: "the block that has followed this one several times in a row",
+    source: "Amer and Long, IPCCC 2001 (Noah)",
+    keys: KeyTable::of::<StableSuccessorKeys>(),
+    default_replacement: Some("lru"),
+    family: family(|keys, _| {
+        let keys: StableSuccessorKeys = read_keys(keys)?;
+        Ok(Box::new(Successors::new(keys.depth, keys.stability, keys.entries as usize)))
+    }),
+};
+
+keys! {
+    /// Keys of `stable-successor`.
+    pub struct StableSuccessorKeys {
+        /// Blocks ahead: the successor, its successor, and so on.
+        #[schemars(range(min = 1, max = DEPTH_MAX))]
+        pub depth: u32 = 1,
+        /// A successor is predicted once it has come so many times in a row.
+        #[schemars(range(min = 1))]
+        pub stability: u32 = 2,
+        /// Successors are remembered for so many blocks: the least recently used is forgotten first.
+        #[schemars(range(min = 1))]
+        pub entries: u32 = ENTRIES,
+    }
+}
