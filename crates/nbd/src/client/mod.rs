@@ -1,7 +1,214 @@
 //! What a client says ([`Handshake`], [`Replies`]), and a blocking client over sockets: [`Client`].
 
+mod connection;
+mod coverage;
 mod handshake;
+mod pending;
 mod replies;
+mod stream;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 pub use handshake::{Handshake, Refused, ServerExport};
+pub use pending::Completion;
 pub use replies::{Replies, Reply};
+
+use crate::{Command, Errno, Extent, Flags, Uri};
+use connection::Connection;
+
+/// Why a request, or a connection, failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// There is no way to the server.
+    #[error("{uri}: cannot connect: {problem}")]
+    Connect {
+        /// The server.
+        uri: String,
+        /// What the system says.
+        problem: String,
+    },
+    /// The server refused the export.
+    #[error("{uri}: {source}")]
+    Refused {
+        /// The server.
+        uri: String,
+        /// Why.
+        source: Refused,
+    },
+    /// The connection is lost: with it every request in flight on it, and every later one.
+    #[error("the connection to the server is lost: {0}")]
+    Lost(String),
+    /// The server replied with an error; the connection goes on.
+    #[error("the server replied: {errno}{}", if message.is_empty() { String::new() } else { format!(" ({message})") })]
+    Failed {
+        /// Which.
+        errno: Errno,
+        /// What it said; may be empty.
+        message: String,
+    },
+}
+
+impl From<ClientError> for std::io::Error {
+    fn from(error: ClientError) -> Self {
+        let kind = match &error {
+            ClientError::Failed { errno, .. } => errno.io_kind(),
+            ClientError::Lost(_) => std::io::ErrorKind::ConnectionReset,
+            ClientError::Connect { .. } | ClientError::Refused { .. } => std::io::ErrorKind::NotConnected,
+        };
+        std::io::Error::new(kind, error)
+    }
+}
+
+/// How to connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// How many connections, at least 1. With a writable export of a server that does not promise that connections see each
+    /// other's writes, one is used.
+    pub connection_count: usize,
+    /// How long the way to the server and the negotiation may take. Requests may take any time.
+    pub connect_time_max: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { connection_count: 1, connect_time_max: Duration::from_secs(30) }
+    }
+}
+
+/// One export of a server, over one or more connections. Any thread may submit, any number of requests may be in flight; each
+/// connection has a thread that reads its replies.
+#[derive(Debug)]
+pub struct Client {
+    export: ServerExport,
+    connections: Vec<Connection>,
+    next_index: AtomicUsize,
+}
+
+impl Client {
+    /// Connects and negotiates.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`] and [`ClientError::Refused`].
+    pub fn connect(uri: &Uri, options: ConnectOptions) -> Result<Self, ClientError> {
+        let (first, export) = Connection::open(uri, options.connect_time_max)?;
+        let shared = export.flags.contains(Flags::MULTI_CONN) || export.flags.contains(Flags::READ_ONLY);
+        let mut connections = vec![first];
+        while shared && connections.len() < options.connection_count {
+            let (connection, again) = Connection::open(uri, options.connect_time_max)?;
+            if again != export {
+                let source =
+                    Refused::Violation(crate::Violation("another connection has another size or other flags".into()));
+                return Err(ClientError::Refused { uri: uri.to_string(), source });
+            }
+            connections.push(connection);
+        }
+        Ok(Self { export, connections, next_index: AtomicUsize::new(0) })
+    }
+
+    /// What the server said of the export.
+    #[must_use]
+    pub fn export(&self) -> &ServerExport {
+        &self.export
+    }
+
+    /// How many connections there are.
+    #[must_use]
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether a connection is lost: requests on it fail at once. Connect anew.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.connections.iter().any(Connection::is_lost)
+    }
+
+    /// Sends a request of `length` bytes at `offset` on the next connection in turn; `done` is called with the reply, once, by
+    /// the thread that reads replies, or by this one if the connection is lost. It must be quick, and must not submit: the
+    /// connection's replies wait for it.
+    ///
+    /// `payload` is the content of a write, and empty otherwise. `buffer` takes a read's content: it is resized, and comes back
+    /// in [`Completion`], so that it can be used again; pass an empty one otherwise. Blocks while the connection takes no more.
+    ///
+    /// # Panics
+    /// If `payload` does not fit `command` and `length`.
+    pub fn submit(
+        &self,
+        command: Command,
+        offset: u64,
+        length: u32,
+        payload: &[u8],
+        buffer: Vec<u8>,
+        done: impl FnOnce(Result<Completion, ClientError>) + Send + 'static,
+    ) {
+        let expected = if matches!(command, Command::Write { .. }) { length as usize } else { 0 };
+        assert_eq!(payload.len(), expected, "a write has as much payload as it is long, no other command has one");
+        let turn = self.next_index.fetch_add(1, Ordering::Relaxed);
+        self.connections[turn % self.connections.len()].submit(
+            command,
+            offset,
+            length,
+            payload,
+            buffer,
+            Box::new(done),
+        );
+    }
+
+    /// As [`Self::submit`], and waits.
+    ///
+    /// # Errors
+    /// [`ClientError::Failed`] and [`ClientError::Lost`].
+    pub fn call(
+        &self,
+        command: Command,
+        offset: u64,
+        length: u32,
+        payload: &[u8],
+        buffer: Vec<u8>,
+    ) -> Result<Completion, ClientError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.submit(command, offset, length, payload, buffer, move |result| _ = sender.send(result));
+        receiver.recv().unwrap_or_else(|_| Err(ClientError::Lost("its reader ended".to_owned())))
+    }
+
+    /// Reads `length` bytes, at most [`crate::BlockSizes::bytes_max`], into `buffer`, and gives it back.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn read_at(&self, offset: u64, length: u32, buffer: Vec<u8>) -> Result<Vec<u8>, ClientError> {
+        Ok(self.call(Command::Read { single_chunk: false }, offset, length, &[], buffer)?.buffer)
+    }
+
+    /// Writes at most [`crate::BlockSizes::bytes_max`].
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    ///
+    /// # Panics
+    /// `content` is longer than 4 GiB.
+    pub fn write_at(&self, offset: u64, content: &[u8], fua: bool) -> Result<(), ClientError> {
+        let length = u32::try_from(content.len()).expect("a write shorter than 4 GiB");
+        self.call(Command::Write { fua }, offset, length, content, Vec::new()).map(drop)
+    }
+
+    /// Makes stable what was written: on every connection if the server does not promise that one covers all.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn flush(&self) -> Result<(), ClientError> {
+        if !self.export.flags.contains(Flags::FLUSH) {
+            return Ok(());
+        }
+        self.call(Command::Flush, 0, 0, &[], Vec::new()).map(drop)
+    }
+
+    /// What is allocated from `offset` on; perhaps less than was asked for.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn block_status(&self, offset: u64, length: u32) -> Result<Vec<Extent>, ClientError> {
+        Ok(self.call(Command::BlockStatus { one_extent: false }, offset, length, &[], Vec::new())?.extents)
+    }
+}

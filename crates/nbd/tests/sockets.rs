@@ -1,0 +1,137 @@
+//! The client over sockets: many requests in flight, several connections, faults of the server.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{mpsc, Arc, Mutex};
+use std::time::Duration;
+
+use common::{all_flags, export, serve_tcp, serve_unix, Fault};
+use headstart_nbd::client::{Client, ClientError, ConnectOptions};
+use headstart_nbd::{Command, Errno, Extent, Flags, Uri};
+
+const SIZE: usize = 1 << 20;
+const READ: Command = Command::Read { single_chunk: false };
+
+fn pattern() -> Vec<u8> {
+    (0..SIZE).map(|index| if index / 5000 % 3 == 0 { 0 } else { (index / 7) as u8 }).collect()
+}
+
+fn connect(uri: &Uri, connection_count: usize) -> Client {
+    Client::connect(uri, ConnectOptions { connection_count, ..ConnectOptions::default() }).unwrap()
+}
+
+fn server(fault: Fault) -> Uri {
+    serve_tcp(export("a", SIZE as u64, all_flags()), Arc::new(Mutex::new(pattern())), fault)
+}
+
+#[test]
+fn reads_writes_zeroes_and_status_over_a_socket() {
+    let folder = std::env::temp_dir().join(format!("headstart-nbd-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let memory = Arc::new(Mutex::new(vec![0; SIZE]));
+    let uri = serve_unix(&folder.join("a socket"), export("a b", SIZE as u64, all_flags()), Arc::clone(&memory));
+    let client = connect(&uri.to_string().parse().unwrap(), 3);
+    assert_eq!((client.connection_count(), client.export().size_bytes), (3, SIZE as u64));
+    client.write_at(4096, &[7; 8192], true).unwrap();
+    client.flush().unwrap();
+    assert_eq!(client.read_at(4090, 10, Vec::new()).unwrap(), [0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);
+    let parts = [(4096, true), (4096, false), (4096, false), (4096, true)];
+    let extents = parts.map(|(length, zero)| Extent { length, hole: zero, zero });
+    assert_eq!(client.block_status(0, 16384).unwrap(), extents);
+    client.call(Command::WriteZeroes { fua: false, no_hole: false, fast: false }, 4096, 4096, &[], Vec::new()).unwrap();
+    client.call(Command::Trim { fua: false }, 8192, 4096, &[], Vec::new()).unwrap();
+    client.call(Command::Cache, 0, 4096, &[], Vec::new()).unwrap();
+    assert!(memory.lock().unwrap().iter().all(|byte| *byte == 0));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A thousand reads of all sizes at once, their replies in another order or in pieces.
+#[test]
+fn many_requests_in_flight_come_back_each_with_its_own() {
+    for fault in [Fault::None, Fault::Pairs, Fault::Scattered] {
+        let client = connect(&server(fault), 2);
+        let (expected, (sender, receiver)) = (Arc::new(pattern()), mpsc::channel());
+        for index in 0..1000_usize {
+            let (offset, length) = (index * 997 % (SIZE - 9000), 1 + index * 31 % 9000);
+            let (expected, sender) = (Arc::clone(&expected), sender.clone());
+            client.submit(READ, offset as u64, length as u32, &[], Vec::new(), move |result| {
+                sender.send(result.is_ok_and(|done| done.buffer == expected[offset..offset + length])).unwrap();
+            });
+        }
+        assert!((0..1000).all(|_| receiver.recv().unwrap()), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_error_fails_one_request_only() {
+    let client = connect(&server(Fault::ReadsFailFrom(8192)), 1);
+    let error = client.read_at(8192, 4096, Vec::new()).unwrap_err();
+    assert_eq!(error, ClientError::Failed { errno: Errno::Io, message: "a bad sector".to_owned() });
+    assert_eq!(client.read_at(0, 8192, Vec::new()).unwrap(), pattern()[..8192]);
+    let beyond = client.read_at(SIZE as u64, 1, Vec::new()).unwrap_err();
+    assert!(matches!(beyond, ClientError::Failed { errno: Errno::Inval, .. }), "{beyond}");
+    assert!(!client.is_lost());
+}
+
+#[test]
+fn a_lost_connection_fails_all_that_is_in_flight_and_all_that_comes() {
+    let client = connect(&server(Fault::ClosesAt(10)), 1);
+    let (ok, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (sender, receiver) = mpsc::channel();
+    for index in 0..50 {
+        let (ok, lost, sender) = (Arc::clone(&ok), Arc::clone(&lost), sender.clone());
+        client.submit(READ, index * 512, 512, &[], Vec::new(), move |result| {
+            match result {
+                Ok(_) => ok.fetch_add(1, Ordering::SeqCst),
+                Err(ClientError::Lost(_)) => lost.fetch_add(1, Ordering::SeqCst),
+                Err(other) => panic!("{other}"),
+            };
+            sender.send(()).unwrap();
+        });
+    }
+    for _ in 0..50 {
+        receiver.recv().unwrap();
+    }
+    assert_eq!(ok.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst), 50);
+    assert!(ok.load(Ordering::SeqCst) <= 10);
+    assert!(client.is_lost());
+    assert!(matches!(client.read_at(0, 512, Vec::new()), Err(ClientError::Lost(_))));
+}
+
+#[test]
+fn a_server_that_breaks_the_protocol_is_left() {
+    let client = connect(&server(Fault::Short), 1);
+    let error = client.read_at(0, 512, Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("without all of the content"), "{error}");
+    assert!(client.is_lost());
+}
+
+#[test]
+fn a_writable_export_without_the_promise_has_one_connection() {
+    let memory = Arc::new(Mutex::new(pattern()));
+    let writable = all_flags().without(Flags::MULTI_CONN);
+    let uri = serve_tcp(export("a", SIZE as u64, writable), Arc::clone(&memory), Fault::None);
+    assert_eq!(connect(&uri, 4).connection_count(), 1);
+    let uri = serve_tcp(export("a", SIZE as u64, writable.with(Flags::READ_ONLY)), memory, Fault::None);
+    assert_eq!(connect(&uri, 4).connection_count(), 4);
+}
+
+#[test]
+fn no_server_or_no_export_is_an_error_of_one_line() {
+    let mut uri = server(Fault::None);
+    "zz".clone_into(&mut uri.export);
+    let error = Client::connect(&uri, ConnectOptions::default()).unwrap_err().to_string();
+    assert!(error.starts_with("nbd://127.0.0.1:") && error.contains("no export \"zz\""), "{error}");
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let gone: Uri = format!("nbd://127.0.0.1:{free}/").parse().unwrap();
+    let error = Client::connect(&gone, ConnectOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("cannot connect") && !error.contains('\n'), "{error}");
+    // A server that accepts, and says nothing.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri: Uri = format!("nbd://127.0.0.1:{}/", mute.local_addr().unwrap().port()).parse().unwrap();
+    let options = ConnectOptions { connect_time_max: Duration::from_millis(50), ..ConnectOptions::default() };
+    let error = Client::connect(&uri, options).unwrap_err().to_string();
+    assert!(error.contains("no answer in time"), "{error}");
+}
