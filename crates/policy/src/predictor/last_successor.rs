@@ -27,7 +27,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Kroeger and Long, USENIX 2001, section 2",
     keys: KeyTable::of::<LastSuccessorKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, _| {
+    family: family(&|keys, _| {
         let keys: LastSuccessorKeys = read_keys(keys)?;
         Ok(Box::new(Successors::new(keys.depth, 1, keys.entries as usize)))
     }),

@@ -33,7 +33,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Al Maruf and Chowdhury, USENIX ATC 2020",
     keys: KeyTable::of::<LeapKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, _| Ok(Box::new(Leap::new(read_keys(keys)?)))),
+    family: family(&|keys, _| Ok(Box::new(Leap::new(read_keys(keys)?)))),
 };
 
 keys! {

@@ -38,7 +38,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Yang, Karimi, Sæmundsson, Wildani and Vigfusson, SoCC 2017",
     keys: KeyTable::of::<MithrilKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, context| {
+    family: family(&|keys, context| {
         let keys: MithrilKeys = read_keys(keys)?;
         Ok(Box::new(Mithril::new(&keys, context)))
     }),

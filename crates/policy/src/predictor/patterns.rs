@@ -31,7 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "detector of ours for the patterns of Kotz and Ellis, RAPID Transit",
     keys: KeyTable::of::<PatternsKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?)))),
+    family: family(&|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?)))),
 };
 
 keys! {

@@ -28,7 +28,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Kroeger and Long, USENIX 2001 (EPCM)",
     keys: KeyTable::of::<PpmKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, _| Ok(Box::new(Ppm::new(read_keys(keys)?)))),
+    family: family(&|keys, _| Ok(Box::new(Ppm::new(read_keys(keys)?)))),
 };
 
 keys! {

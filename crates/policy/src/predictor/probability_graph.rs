@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Griffioen and Appleton, USENIX Summer 1994",
     keys: KeyTable::of::<ProbabilityGraphKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, context| {
+    family: family(&|keys, context| {
         let keys: ProbabilityGraphKeys = read_keys(keys)?;
         Ok(match keys.version {
             Version::Paper => Box::new(ProbabilityGraph::new(&keys)),

@@ -21,7 +21,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Amer and Long, IPCCC 2001 (Noah)",
     keys: KeyTable::of::<StableSuccessorKeys>(),
     default_replacement: Some("lru"),
-    family: family(|keys, _| {
+    family: family(&|keys, _| {
         let keys: StableSuccessorKeys = read_keys(keys)?;
         Ok(Box::new(Successors::new(keys.depth, keys.stability, keys.entries as usize)))
     }),
