@@ -101,6 +101,11 @@ impl Drop for Metrics {
     }
 }
 
+/// Of each export: name, help, value.
+type Gauge = (&'static str, &'static str, fn(&Conductor) -> usize);
+/// The same of times.
+type Times = (&'static str, &'static str, fn(&Conductor) -> &Histogram);
+
 /// The families of counters: name, unit, help, value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Totals, &Counts, u64) -> u64);
 
@@ -150,7 +155,7 @@ pub fn text(server: &Server) -> String {
         };
         family(&mut metrics, (name, "counter", unit, help), exports.iter().map(of).collect());
     }
-    let gauges: [(&str, &str, fn(&Conductor) -> usize); 3] = [
+    let gauges: [Gauge; 3] = [
         ("outstanding_requests", "Requests without a reply", Conductor::open_requests),
         ("backing_reads_waiting", "Reads of the backing that wait", |conductor| conductor.reads().0),
         ("backing_reads_under_way", "Reads of the backing under way", |conductor| conductor.reads().1 as usize),
@@ -159,7 +164,7 @@ pub fn text(server: &Server) -> String {
         let of = |(label, conductor): &(String, &Conductor)| (format!(" {label}"), value(conductor) as f64);
         family(&mut metrics, (name, "gauge", "", help), exports.iter().map(of).collect());
     }
-    let histograms: [(&str, &str, fn(&Conductor) -> &Histogram); 2] = [
+    let histograms: [Times; 2] = [
         ("response_seconds", "From request to reply", |conductor| &conductor.statistics().response_times),
         ("service_seconds", "Reads of the backing", |conductor| &conductor.statistics().service_times),
     ];
