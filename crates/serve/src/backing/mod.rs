@@ -2,6 +2,7 @@
 
 mod file;
 mod mem;
+mod nbd;
 mod pool;
 
 use std::io;
@@ -12,6 +13,7 @@ use headstart_types::{printable, system_says, Bytes};
 
 pub use file::FileBacking;
 pub use mem::MemBacking;
+pub use nbd::NbdBacking;
 pub use pool::{Done, Pool};
 
 use crate::work::Work;
@@ -99,7 +101,7 @@ pub struct BackingError {
 }
 
 /// The forms of a backing's name.
-pub const FORMS: &str = "a file, a block device, mem:SIZE";
+pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH";
 
 /// Opens the backing of this name.
 ///
@@ -110,6 +112,12 @@ pub fn open(name: &str, writable: bool) -> Result<Box<dyn Backing>, BackingError
     if let Some(size) = name.strip_prefix("mem:") {
         let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
         return Ok(Box::new(MemBacking::new(size.0)));
+    }
+    if name.starts_with("nbd://") || name.starts_with("nbd+unix://") {
+        let uri = name.parse().map_err(|error| refused(format!("{error}"), "nbd://HOST[:PORT]/EXPORT"))?;
+        let connected = NbdBacking::connect(uri, writable);
+        let wanted = if writable { "a server whose export can be written" } else { "a server that can be reached" };
+        return Ok(Box::new(connected.map_err(|error| refused(system_says(&error), wanted))?));
     }
     if name.contains("://") {
         return Err(refused("is no kind of backing".to_owned(), FORMS));
