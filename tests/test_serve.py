@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -199,6 +200,62 @@ def test_metrics_over_http(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as reply:
             assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
             assert b"headstart_serve_connections{} 0\n" in reply.read()
+        ended(process)
+
+
+def test_sockets_that_are_handed_over(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(path))
+        listener.listen()
+        # As systemd does it: the first socket is file 3, and whose it is stands in the environment.
+        script = (
+            "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ |= {'LISTEN_PID': str(os.getpid())}; "
+            "os.environ |= {'LISTEN_FDS': '1'}; os.execv(sys.argv[2], sys.argv[2:])"
+        )
+        line = [sys.executable, "-c", script, str(listener.fileno()), str(COMMAND), "serve", "mem:1MiB"]
+        process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, pass_fds=[listener.fileno()])
+        try:
+            assert process.stderr is not None
+            assert str(path) in process.stderr.readline()
+            assert Client(path).read(0, 8) == bytes(8)
+            ended(process)
+        finally:
+            process.kill()
+            process.communicate()
+    assert path.exists(), "it belongs to those who have made it"
+
+
+def test_servers_chain_and_outlive_one_another(image: Path, tmp_path: Path) -> None:
+    below, path, content = tmp_path / "below", tmp_path / "socket", image.read_bytes()
+    uri = f"nbd+unix:///?socket={below}"
+    words = ("--writable", "--cache", "64KiB", "--readahead", "demand")
+    with serving(below, str(image), "--writable", "--coordinator", "pfc") as lower, serving(path, uri, *words) as upper:
+        client = Client(path)
+        assert (client.size, client.read(0, BYTES) == content) == (BYTES, True)
+        assert client.ask(1, 7, 5, b"chain", flags=1) == (0, b"")
+        assert image.read_bytes()[7:12] == b"chain"
+        assert client.ask(6, 7, 5) == (0, b"")
+        assert client.read(0, 20) == content[:7] + bytes(5) + content[12:20]
+        lower.kill()
+        lower.communicate()
+        assert client.ask(0, 1_000_000, 4096)[0] == 5, "nothing stands behind it"
+        assert client.read(0, 20) == content[:7] + bytes(5) + content[12:20], "what is cached is still there"
+        with serving(below, str(image), "--writable"):
+            assert client.read(2_000_000, 4096) == content[2_000_000:2_004_096]
+            ended(upper)
+
+
+def test_an_image_that_becomes_shorter_fails_reads_of_its_end(image: Path, tmp_path: Path) -> None:
+    path, content = tmp_path / "socket", image.read_bytes()
+    with serving(path, str(image), "--readahead", "ra") as process:
+        client = Client(path)
+        os.truncate(image, 1_000_000)
+        for offset in range(0, 900_000, 100_000):
+            assert client.read(offset, 100_000) == content[offset : offset + 100_000]
+        assert client.ask(0, 2_000_000, 10)[0] == 5
+        image.write_bytes(content)
+        assert client.read(2_000_000, 10) == content[2_000_000:2_000_010], "it has been repaired"
         ended(process)
 
 

@@ -15,6 +15,9 @@ const NUMBERED_PER_FRAME: usize = 4;
 /// And this many beside them, so that small caches remember something too.
 const NUMBERED_MIN: usize = 1 << 14;
 
+/// Pages that are looked at in one go: where all are needed, none could be forgotten however many are looked at.
+const LOOKS_MAX: usize = 4096;
+
 /// The pages of one export, which is one file of the machine.
 #[derive(Debug)]
 pub struct Pages {
@@ -52,11 +55,11 @@ impl Pages {
         within.map(|(_, block)| *block).collect()
     }
 
-    /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or all have been looked at.
+    /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or many have been looked at.
     pub fn forget(&self, is_unneeded: impl Fn(Block) -> bool) {
         let mut numbering = self.numbering.borrow_mut();
         let numbering = &mut *numbering;
-        let mut looks = numbering.page_of.len();
+        let mut looks = numbering.page_of.len().min(LOOKS_MAX);
         while numbering.block_of.len() > self.numbered_max && looks > 0 {
             looks -= 1;
             let block = Block(numbering.hand);

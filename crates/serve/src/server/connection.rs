@@ -17,7 +17,7 @@ const REQUESTS_MAX: usize = 1024;
 /// Bytes of requests and replies under way, but for a first request, which may have more.
 const BYTES_MAX: usize = 64 << 20;
 /// Bytes read at a time, but for payload.
-const INBOX_BYTES: usize = 32 << 10;
+const INBOX_BYTES: usize = 4 << 10;
 /// Replies up to this length are written together.
 const SMALL_BYTES: usize = 8 << 10;
 /// Parts written at a time at most.
