@@ -21,6 +21,7 @@ QUICK = {
     "kimbrel96": ["figure1", "table1"],
     "kotz-ellis": ["min-time"],
     "li07": ["theory", "figure4"],
+    "predictors": ["shipped"],
     "shriver99": ["table3", "table5", "errors"],
     "zhang-pfc": ["traces"],
 }
