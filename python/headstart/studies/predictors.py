@@ -146,12 +146,12 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _note(runs: list[Outcome]) -> str:
-    """Return accuracy, coverage and waste of these runs together."""
+def _figures(time: float, runs: list[Outcome]) -> str:
+    """Return the time, and accuracy, coverage and waste of these runs together."""
     used, prefetches = sum(run.used for run in runs), sum(run.prefetches for run in runs)
     misses, wasted, fetches = (sum(getattr(run, key) for run in runs) for key in ("misses", "wasted", "fetches"))
     return (
-        f"accuracy {_share(used, prefetches):.3f}, coverage {_share(used, used + misses):.3f}, "
+        f"time {time:.3f}, accuracy {_share(used, prefetches):.3f}, coverage {_share(used, used + misses):.3f}, "
         f"waste {_share(wasted, fetches):.3f}"
     )
 
@@ -162,14 +162,13 @@ def _rows(runs: Runs, traces: Mapping[str, Path]) -> list[Row]:
         demand = runs[trace, "demand"].outcome.elapsed_ns
         for policy in POLICIES:
             run = runs[trace, policy].outcome
-            ours = round(run.elapsed_ns / demand, 3)
-            rows.append(unpublished(f"{trace}, {policy}: time beside demand's", ours, note=_note([run])))
-        rows.append(unpublished(f"{trace}, lower bound: time beside demand's", round(bound / demand, 3)))
+            rows.append(unpublished(f"{trace}, {policy}", _figures(run.elapsed_ns / demand, [run])))
+        rows.append(unpublished(f"{trace}, lower bound", f"time {bound / demand:.3f}"))
     return rows
 
 
 def shipped(lab: Lab) -> Steps:
-    """Some programs that ship with headstart: time of each policy, accuracy, coverage and waste."""
+    """Some programs that ship with headstart: time beside demand's, accuracy, coverage and waste."""
     traces, absent = _programs(lab, SHIPPED)
     runs = _ask(lab, traces)
     yield
@@ -204,7 +203,7 @@ def _accuracy(runs: Runs, traces: Mapping[str, Path], policy: str) -> float:
 
 
 def summary(lab: Lab) -> Steps:
-    """The mean of each policy on programs and on block traces."""
+    """Each policy on programs and on block traces: mean time beside demand's, accuracy, coverage and waste."""
     kinds = {"programs": _programs(lab), "block traces": _blocks(lab)}
     runs = {kind: _ask(lab, traces) for kind, (traces, _) in kinds.items()}
     yield
@@ -214,13 +213,13 @@ def summary(lab: Lab) -> Steps:
             rows += absent
             continue
         for policy in POLICIES:
-            note = _note([runs[kind][trace, policy].outcome for trace in traces])
-            quantity = f"{kind}, {policy}: time beside demand's"
-            rows.append(unpublished(quantity, round(_mean(runs[kind], traces, policy), 3), note=note))
+            of_policy = [runs[kind][trace, policy].outcome for trace in traces]
+            figures = _figures(_mean(runs[kind], traces, policy), of_policy)
+            rows.append(unpublished(f"{kind}, {policy}", figures))
         bounds = _bounds(traces)
         ratios = [bounds[trace] / runs[kind][trace, "demand"].outcome.elapsed_ns for trace in traces]
         mean = math.exp(sum(math.log(max(ratio, 1e-9)) for ratio in ratios) / len(ratios))
-        rows.append(unpublished(f"{kind}, lower bound: time beside demand's", round(mean, 3)))
+        rows.append(unpublished(f"{kind}, lower bound", f"time {mean:.3f}"))
     return rows
 
 
