@@ -26,6 +26,8 @@ Rows = Any
 """A frame of `compare`, a `Result`, a mapping of results by name, or the rows as dictionaries."""
 
 WIDTH, BAR, LINES = 560, 26, 280
+TICKS_MAX = 20
+"""Places along x that have a tick each."""
 """Width of a chart, height of a bar with its gap, height of a chart of lines; in points."""
 LABEL_MAX = 170
 """Width of a policy's name; a longer one is cut, and whole in the tooltip."""
@@ -272,23 +274,30 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
     return chart
 
 
-def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str) -> "Chart":
-    """Return lines of `x` and `y`, one for each `series`; names of `x` stand in their order."""
+def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False) -> "Chart":
+    """Return lines of `x` and `y`, one for each `series`; names of `x` stand in their order.
+
+    Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %.
+    """
     alt = altair("plot")
     series = list(dict.fromkeys(plain(point["series"]) for point in points))
     places = list(dict.fromkeys(point["x"] for point in points))
     numbers = all(isinstance(place, int | float) for place in places)
     if numbers:
-        axis = alt.Axis(values=sorted(places), format=",~r", labelOverlap=True)
+        low, high = min(places), max(places)
+        ticks: dict[str, Any] = {"values": sorted(places)}
+        if len(places) > TICKS_MAX:
+            ticks = {"values": [tick for tick in log_ticks(places) if low <= tick <= high]} if low > 0 else {}
+        axis = alt.Axis(format=",~r", labelOverlap=True, **ticks)
         scale = alt.Scale(type="log", nice=False) if min(places) > 0 and len(places) > 1 else alt.Scale(zero=False)
         x = alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     else:
         x = alt.X("x:N", sort=places, title=x_title, axis=alt.Axis(labelAngle=0, labelLimit=110))
     values = [point["y"] for point in points]
-    wide = min(values) > 0 and max(values) > 30 * min(values)
-    ticks = log_ticks(values) if wide else []
-    y_scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False) if wide else alt.Scale(zero=True)
-    y_axis = alt.Axis(values=ticks, format=",~r") if wide else alt.Axis()
+    wide = not share and min(values) > 0 and max(values) > 30 * min(values)
+    steps = log_ticks(values) if wide else []
+    y_scale = alt.Scale(type="log", domain=[steps[0], steps[-1]], nice=False) if wide else alt.Scale(zero=True)
+    y_axis = alt.Axis(values=steps, format=",~r") if wide else alt.Axis()
     colours = list(itertools.islice(itertools.cycle(COLOURS), len(series)))
     scaled = functools.partial(alt.Scale, domain=series)
     legend = alt.Legend(symbolType="stroke", symbolSize=300)

@@ -129,5 +129,5 @@ def _figure(done: Curve, name: str, title: str, value: Callable[[Point], float])
     points: list[dict[str, Any]] = [
         {"series": point.policy, "x": float(f"{point.bytes / 1024**2:.3g}"), "y": value(point)} for point in done.points
     ]
-    chart = plot.lines(points, "cache (MiB)", title)
+    chart = plot.lines(points, "cache (MiB)", title, share="%" in title)
     return Figure(name, chart, f"{title[0].upper()}{title[1:]} over the size of the cache.")

@@ -51,7 +51,7 @@ def in_words(found: Info) -> dict[str, str]:
     lines["reuse"] = f"{again / max(found['references'], 1):.1%} of the references are of a block referenced before"
     if again:
         lines["stack distance"] = _spread(reuse["stack_distances"], lambda blocks: f"{blocks:,}") + " blocks"
-        if reuse["times_ns"] is not None:
+        if found["time_span_ns"]:
             lines["reuse time"] = _spread(reuse["times_ns"], duration_text)
     first, *more = (f"{100 * top:g}%: {share:.0%}" for top, share in popularity["top_shares"])
     lines["top blocks"] = ", ".join([f"{first} of the references", *more])
@@ -112,15 +112,13 @@ def info_page(trace: str, found: Info, summary: Mapping[str, str]) -> str:
 def info_figures(found: Info) -> list[Figure]:
     """Return the figures of the page."""
     reuse = found["reuse"]
-    figures = [_cumulative("sizes", found["sizes_by_power_of_two"], 1024, "request size (KiB)", "requests", "requests")]
+    figures = [_cumulative("sizes", found["sizes_by_power_of_two"], 1024, "request size (KiB)", "requests")]
     if sum(reuse["stack_distances"]):
-        again = "references of blocks referenced before"
-        figures.append(
-            _cumulative("stack-distances", reuse["stack_distances"], 1, "stack distance (blocks)", again, again)
-        )
-        if reuse["times_ns"] is not None:
+        again = "references of blocks seen before"
+        figures.append(_cumulative("stack-distances", reuse["stack_distances"], 1, "stack distance (blocks)", again))
+        if found["time_span_ns"]:
             figures.append(
-                _cumulative("reuse-times", reuse["times_ns"], 1e9, "time since the last reference (s)", again, again)
+                _cumulative("reuse-times", reuse["times_ns"], 1e9, "time since the last reference (s)", again)
             )
     ranks = [{"series": "references", "x": rank, "y": count} for rank, count in found["popularity"]["by_rank"]]
     alpha = found["popularity"]["zipf_alpha"]
@@ -134,15 +132,21 @@ def info_figures(found: Info) -> list[Figure]:
             for name, shares in _over_time(found).items()
             for start, share in zip(starts, shares, strict=False)
         ]
-        figures.append(Figure("over-time", plot.lines(points, "request", "share (%)"), "Shares over the trace."))
+        figures.append(
+            Figure("over-time", plot.lines(points, "request", "share (%)", share=True), "Shares over the trace.")
+        )
     return figures
 
 
-def _cumulative(name: str, powers: Sequence[int], unit: float, x: str, series: str, of: str) -> Figure:
+def _cumulative(name: str, powers: Sequence[int], unit: float, x: str, of: str) -> Figure:
     total, first = sum(powers), next(power for power, count in enumerate(powers) if count)
     sums = list(itertools.accumulate(powers))
     points = [
-        {"series": series, "x": float(f"{(1 << (power + 1)) / unit:.3g}"), "y": 100 * sums[power] / total}
+        {"series": of, "x": _rounded((1 << (power + 1)) / unit), "y": 100 * sums[power] / total}
         for power in range(first, len(powers))
     ]
-    return Figure(name, plot.lines(points, x, f"{of} below (%)"), f"Share of the {of} below each {x}.")
+    return Figure(name, plot.lines(points, x, "share below (%)", share=True), f"Share of the {of} below each {x}.")
+
+
+def _rounded(value: float) -> float:
+    return value if value.is_integer() else float(f"{value:.3g}")
