@@ -113,6 +113,8 @@ pub(super) struct Requests {
     /// How each block of the request that is being looked up was found.
     pub found: Vec<Found>,
     pub waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
+    /// Lists of waiters that have got their blocks, for the next ones.
+    spare: Vec<Vec<Waiter>>,
     open: Vec<Open>,
     free_slots: Vec<usize>,
     /// Requests that had to wait and are done.
@@ -167,7 +169,7 @@ impl Requests {
 
     pub fn wait(&mut self, block: Block, waiter: Waiter) {
         self.open[waiter.slot].left += 1;
-        self.waiters.entry(block).or_default().push(waiter);
+        self.waiters.entry(block).or_insert_with(|| self.spare.pop().unwrap_or_default()).push(waiter);
     }
 
     /// One block of the request in `slot` has been handed over.
@@ -361,8 +363,8 @@ impl Level {
 
     /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
     pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
-        let Some(waiters) = self.requests.waiters.remove(&block) else { return };
-        for waiter in waiters {
+        let Some(mut waiters) = self.requests.waiters.remove(&block) else { return };
+        for waiter in waiters.drain(..) {
             self.waited(now, &waiter);
             let state = self.blocks[block.index()];
             if waiter.silent {
@@ -373,6 +375,7 @@ impl Level {
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
             self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute), space);
         }
+        self.requests.spare.push(waiters);
     }
 
     pub(super) fn waited(&mut self, now: Nanos, waiter: &Waiter) {

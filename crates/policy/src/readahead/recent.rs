@@ -8,7 +8,6 @@
 
 use std::hash::Hash;
 
-use hashbrown::hash_map::Entry;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -65,30 +64,27 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
 
     /// The value of `key`, now the most recently used; a default one where there was none.
     pub fn get_or_default(&mut self, key: K) -> &mut V {
-        if !self.at.contains_key(&key) && self.at.len() == self.capacity {
+        if let Some(&at) = self.at.get(&key) {
+            self.make_newest(at);
+            return &mut self.nodes[at as usize].value;
+        }
+        if self.at.len() == self.capacity {
             let oldest = self.nodes[self.oldest as usize].key;
             self.remove(oldest);
         }
-        let at = match self.at.entry(key) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => {
-                let node = Node { key, value: V::default(), older: NONE, newer: NONE };
-                let at = match self.unused.pop() {
-                    Some(at) => {
-                        self.nodes[at as usize] = node;
-                        at
-                    }
-                    None => {
-                        self.nodes.push(node);
-                        self.nodes.len() as u32 - 1
-                    }
-                };
-                entry.insert(at);
-                self.link_newest(at);
+        let node = Node { key, value: V::default(), older: NONE, newer: NONE };
+        let at = match self.unused.pop() {
+            Some(at) => {
+                self.nodes[at as usize] = node;
                 at
             }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
         };
-        self.make_newest(at);
+        self.at.insert(key, at);
+        self.link_newest(at);
         &mut self.nodes[at as usize].value
     }
 
