@@ -21,6 +21,7 @@ COMMANDS = [
     ("compare",),
     ("emulate",),
     ("list",),
+    ("play",),
     ("reproduce",),
     ("serve",),
     ("device", "show"),

@@ -220,6 +220,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "model_scenario": ((), {"json": text}),
         "model_terms": ((), {}),
         "play": ((), {"json": text}),
+        "play_trace": ((file, "nbd://localhost/"), {}),
         "profile": ((file,), {"name": "x", "time_ns": 1, "seed": 1}),
         "record": ((["true"], file), {}),
         "remove_pending_files": ((), {}),

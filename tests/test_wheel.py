@@ -20,8 +20,8 @@ from tests.test_help import EXAMPLES
 
 SOURCES = ("pyproject.toml", "Cargo.lock", "crates/*/src/**/*.rs", "python/**/*.py", "examples/**/*")
 PYTHONS = ("3.11", "3.13")
-NEEDS_A_MACHINE = ("tune", "profile", "emulate", "run", "record", "serve", "hints", "forecast")
-"""Commands whose examples read or change a disk of this machine."""
+NEEDS_A_MACHINE = ("tune", "profile", "emulate", "run", "record", "serve", "play", "hints", "forecast")
+"""Commands whose examples read or change a disk of this machine, or need a server."""
 DISKSIM = "cheetah9LP"
 """DiskSim's files are its authors': they do not ship."""
 

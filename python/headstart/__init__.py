@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headstart import model, plot, recording, results, timelines, tuning
+    from headstart import model, playing, plot, recording, results, timelines, tuning
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
@@ -68,7 +68,7 @@ _MODULE_OF = {
 }
 """Where each name comes from: loaded when it is used first, since all of them together take a third of a second, and
 `headstart run` needs none."""
-_MODULES = frozenset({"model", "plot", "recording", "results", "timelines", "tuning"})
+_MODULES = frozenset({"model", "playing", "plot", "recording", "results", "timelines", "tuning"})
 
 
 def __getattr__(name: str) -> Any:

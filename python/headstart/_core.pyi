@@ -126,6 +126,26 @@ def play(
 ) -> str:
     """Play the parallel program of a scenario with real threads; return the result."""
 
+def play_trace(
+    path: str | PathLike[str],
+    to: str,
+    *,
+    format: str = "auto",
+    request_size: str | None = None,
+    arrival: str = "closed",
+    compute: str = "trace",
+    speed: float = 1.0,
+    depth: int | None = None,
+    processes: str = "merged",
+    limit: int | None = None,
+    writes: str = "as-read",
+    addresses: str = "error",
+    connections: int = 1,
+    seed: int = 1,
+    on_progress: Callable[[float, int], object] | None = None,
+) -> str:
+    """Replay a trace against a live NBD server; return what was measured."""
+
 def emulate(
     profile: str,
     image: str | PathLike[str],

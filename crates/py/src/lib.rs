@@ -13,6 +13,7 @@ mod forecast;
 mod hints;
 mod live;
 mod model;
+mod play;
 mod profile;
 mod record;
 mod replay;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(live::play, module)?)?;
+    module.add_function(wrap_pyfunction!(play::play_trace, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;

@@ -18,6 +18,7 @@ from headstart.cli import (
     listing,
     model,
     parallel,
+    play,
     profile,
     record,
     reproduce,
@@ -63,6 +64,7 @@ app.add_typer(hints.app, name="hints")
 app.command("forecast")(forecast.forecast)
 app.command("emulate")(emulate.emulate)
 app.command("serve")(serve.serve)
+app.command("play")(play.play)
 app.command("tune")(tune.tune)
 app.command("profile")(profile.profile)
 running.add_to(app)

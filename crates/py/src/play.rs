@@ -1,0 +1,85 @@
+//! Replays of traces against live servers.
+
+use std::path::PathBuf;
+
+use headstart_nbd::client::{Client, ConnectOptions};
+use headstart_nbd::Uri;
+use headstart_play::{replay, survey, Error, Settings};
+use headstart_sim::Progress;
+use headstart_types::KeyError;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::{outside, to_python};
+use crate::simulation::tell;
+use crate::traces::request_bytes;
+
+/// Replays the trace at `path` against the server `to` (`nbd://HOST:PORT/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`), and returns
+/// what was measured as JSON. `on_progress` is called about 10 times a second with the share and the number of requests done;
+/// the replay stops with the exception that it raises, and on Ctrl-C.
+#[pyfunction]
+#[pyo3(signature = (path, to, *, format="auto", request_size=None, arrival="closed", compute="trace", speed=1.0, depth=None,
+    processes="merged", limit=None, writes="as-read", addresses="error", connections=1, seed=1, on_progress=None))]
+#[allow(clippy::too_many_arguments)] // They are the keywords of one Python function.
+pub fn play_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    to: &str,
+    format: &str,
+    request_size: Option<&str>,
+    arrival: &str,
+    compute: &str,
+    speed: f64,
+    depth: Option<u32>,
+    processes: &str,
+    limit: Option<u64>,
+    writes: &str,
+    addresses: &str,
+    connections: u32,
+    seed: u64,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let key = |error: KeyError| to_python(error);
+    let settings = Settings {
+        trace: path,
+        format: format.to_owned(),
+        request_bytes: request_bytes(request_size)?,
+        to: to.parse::<Uri>().map_err(to_python)?,
+        arrival: arrival.parse().map_err(key)?,
+        think: compute.parse().map_err(key)?,
+        speed,
+        depth,
+        processes: processes.parse().map_err(key)?,
+        limit,
+        writes: writes.parse().map_err(key)?,
+        addresses: addresses.parse().map_err(key)?,
+        connections,
+        seed,
+    };
+    settings.check().map_err(to_python)?;
+    outside(
+        py,
+        || format!("play {settings:?}"),
+        || {
+            let mut raised: Option<PyErr> = None;
+            let mut told = |share: f64, references: u64| {
+                raised = Python::with_gil(|py| tell(py, on_progress.as_ref(), Progress { share, references })).err();
+                raised.is_none()
+            };
+            let outcome = play(&settings, &mut told);
+            match (outcome, raised) {
+                (_, Some(raised)) => Err(raised),
+                (Ok(report), None) => serde_json::to_string(&report).map_err(to_python),
+                (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
+                (Err(error), None) => Err(to_python(error)),
+            }
+        },
+    )?
+}
+
+fn play(settings: &Settings, told: &mut dyn FnMut(f64, u64) -> bool) -> Result<headstart_play::Report, Error> {
+    let options = ConnectOptions { connection_count: settings.connections as usize, ..ConnectOptions::default() };
+    let client = Client::connect(&settings.to, options).map_err(Error::Connect)?;
+    let found = survey(settings, client.export(), &mut || told(0.0, 0))?;
+    replay(settings, &found, &client, &mut |requests| told(requests as f64 / found.requests as f64, requests))
+}

@@ -1,0 +1,134 @@
+"""Replays of traces against live servers of the Network Block Device protocol (docs/play.md).
+
+    played = headstart.playing.play_trace("trace.csv.xz", "nbd://localhost/disk", arrival="open")
+    played.response_ns["p99"]
+
+Times are whole nanoseconds. The core does the work without the GIL.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Literal, Self, TypedDict
+
+from headstart import _core
+from headstart.results import Response
+
+Progress = Callable[[float, int], object]
+"""Called with the share done, 0 to 1, and the number of requests replied to."""
+
+
+class PlayedProcess(TypedDict):
+    """One process of the trace."""
+
+    pid: int
+    requests: int
+    elapsed_ns: int
+    compute_ns: int
+    stall_ns: int
+    response_ns_mean: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Played:
+    """What a replay has measured; docs/play.md describes each field."""
+
+    schema: int
+    version: str
+    to: str
+    export_bytes: int
+    trace: str
+    trace_sha256: str
+    arrival: str
+    processes_of: str
+    writes_as: str
+    addresses: str
+    speed: float
+    depth: int
+    connections: int
+    notes: list[str]
+    elapsed_ns: int
+    compute_ns: int
+    stall_ns: int
+    idle_ns: int
+    requests: int
+    writes: int
+    errors: int
+    bytes_read: int
+    bytes_written: int
+    throughput_bytes_per_s: int
+    response_ns: Response
+    read_response_ns: Response
+    write_response_ns: Response
+    late_ns: Response
+    processes: list[PlayedProcess]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the result that `text` holds."""
+        return cls(**json.loads(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as the command's JSON has it."""
+        return dataclasses.asdict(self)
+
+
+def play_trace(
+    trace: str | PathLike[str],
+    to: str,
+    *,
+    format: str = "auto",
+    request_size: str | None = None,
+    arrival: Literal["closed", "open"] = "closed",
+    compute: str = "trace",
+    speed: float = 1.0,
+    depth: int | None = None,
+    processes: Literal["merged", "per-pid"] = "merged",
+    limit: int | None = None,
+    writes: Literal["as-read", "skip", "write"] = "as-read",
+    addresses: Literal["error", "wrap"] = "error",
+    connections: int = 1,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Played:
+    """Replay a trace against the export of a live server, and measure each request.
+
+    Args:
+        trace: The trace.
+        to: The server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`.
+        format: The trace's format: a name of `headstart list formats`.
+        request_size: Size of a request, for a trace that carries offsets without sizes.
+        arrival: "closed": after the reply to the last request and a think time; "open": at the trace's times.
+        compute: Think times of closed arrivals: "trace", "gaps", a time, or "exp:" and a time.
+        speed: Times of arrivals and of thinking are divided by it.
+        depth: Requests in flight: of each process if closed (1 if none), of all if open (1024 if none).
+        processes: "merged": one process sends all; "per-pid": the trace's processes run side by side.
+        limit: The most requests.
+        writes: "as-read", "skip", or "write", which overwrites what the export holds.
+        addresses: What becomes of those beyond the export's end: "error" or "wrap".
+        connections: To the server.
+        seed: Of think times that are drawn.
+        progress: Called about 10 times a second; an exception that it raises ends the replay.
+
+    Raises:
+        HeadstartError: A setting is wrong, the trace does not fit, or the server is not there or goes away.
+    """
+    text = _core.play_trace(
+        trace,
+        to,
+        format=format,
+        request_size=request_size,
+        arrival=arrival,
+        compute=compute,
+        speed=speed,
+        depth=depth,
+        processes=processes,
+        limit=limit,
+        writes=writes,
+        addresses=addresses,
+        connections=connections,
+        seed=seed,
+        on_progress=progress,
+    )
+    return Played.from_json(text)
