@@ -1,4 +1,4 @@
-"""A server of the Network Block Device protocol for tests: one export over memory, simple replies, a thread a connection."""
+"""A server of the Network Block Device protocol for tests: one export over memory, a thread for each connection."""
 
 import socket
 import struct

@@ -115,6 +115,7 @@ __all__ = [
     "lower_bound",
     "model",
     "play",
+    "playing",
     "plot",
     "profile",
     "recording",
