@@ -122,8 +122,13 @@ def full_name(policy: str) -> str:
 
 
 def _without_time(policy: str) -> bool:
-    """Return whether a policy is a replacement alone, which knows no future."""
-    return "/" not in policy and kind(policy) == "demand" and not knows_future(policy)
+    """Return whether a policy is a replacement of the registry alone, which knows no future."""
+    if "/" in policy or kind(policy) != "demand" or knows_future(policy):
+        return False
+    keys = policy_keys(policy)
+    replacement = keys.get("replacement", "lru")
+    name = replacement.get("name") if isinstance(replacement, Mapping) else replacement
+    return keys["name"] == "demand" and name in _replacements()
 
 
 def _replacement(policy: str) -> tuple[str, dict[str, Any]]:
