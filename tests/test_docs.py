@@ -42,7 +42,7 @@ def test_the_readme_shows_at_least_each_command() -> None:
     shown = {line.split()[1] for line in COMMANDS}
     assert shown == {
         *("advise", "simulate", "compare", "parallel", "device", "model", "trace", "list", "reproduce"),
-        *("record", "run", "show", "sweep"),
+        *("record", "forecast", "run", "show", "sweep", "curve"),
     }
 
 

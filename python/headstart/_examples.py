@@ -29,6 +29,7 @@ ABOUT = {
     "ml_slice": "trace: slices through a large three-dimensional array",
     "multi6": "trace: several programs at the same time",
     "offsets": "trace: bare offsets, one a line, which need --request-size",
+    "own_policies": "script: a replacement and read-aheads written in Python, for --policies FILE.py:CLASS",
     "pg_join": "trace: PostgreSQL joins two tables through an index",
     "pg_select": "trace: PostgreSQL selects rows through an index",
     "trace-from-memory": "notebook: a list of offsets as a trace, and how deep to read ahead for it",
