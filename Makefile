@@ -15,10 +15,12 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
 # Further arguments for maturin of `make wheel`, and the target of another machine.
 WHEEL ?=
 TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
+SEED ?= 0
+SECONDS ?= 60
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench live-study hints-study results docs docs-check site
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system live-study hints-study results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +88,9 @@ fmt: setup ## format all code
 
 golden-update: ## write the golden results anew; look at the difference before you commit
 	HEADSTART_UPDATE_GOLDEN=1 cargo test --workspace --locked golden
+
+fuzz-system: ## random whole systems, checked after every step; a fault is shrunk; SECONDS=3600 SEED=0
+	cargo run --release --locked -p headstart-sim --example fuzz -- --seed $(SEED) --seconds $(SECONDS)
 
 bench: setup ## references and drive requests per second and peak memory, beside libcachesim where it can be installed
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5

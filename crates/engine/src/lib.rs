@@ -14,6 +14,7 @@ mod backend;
 pub mod conformance;
 mod counts;
 mod devices;
+mod invariants;
 mod journal;
 mod level;
 pub mod parallel;
@@ -25,7 +26,10 @@ mod system;
 pub use backend::{Backend, Kind, Order};
 pub use counts::Counts;
 pub use devices::{Devices, Ended, From, What};
+pub use invariants::Watch;
 pub use journal::Happening;
+#[cfg(feature = "sabotage")]
+pub use level::Sabotage;
 pub use level::{Ask, Level, Looked};
 pub use pieces::Pieces;
 pub use responses::{Responses, Summary};

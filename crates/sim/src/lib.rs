@@ -5,6 +5,7 @@
 
 mod action;
 mod build;
+mod checked;
 mod curve;
 mod error;
 mod key_check;
@@ -24,11 +25,13 @@ mod surroundings;
 mod timeline;
 mod workload;
 
+pub use checked::checked;
 pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
 pub use error::Error;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, LevelReport, PeriodsReport, ProcessReport, Report};
+pub use run::Machine;
 pub use scenario::{schema, Scenario, Source};
 pub use served::{level_report, served, Served};
 pub use simulate::{lower_bound, simulate};

@@ -44,6 +44,15 @@ pub(crate) fn report_of(
     scenario: &Scenario,
     finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
 ) -> Result<Report, Error> {
+    report_with(scenario, finish, &mut |_| ())
+}
+
+/// The same; `end` sees the machine when everything has been counted.
+pub(crate) fn report_with(
+    scenario: &Scenario,
+    finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
+    end: &mut dyn FnMut(&mut run::Machine),
+) -> Result<Report, Error> {
     scenario.check_keys()?;
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
@@ -57,6 +66,7 @@ pub(crate) fn report_of(
     let (mut machine, frames) = build::machine(scenario, parts)?;
     let elapsed = finish(&mut machine)?;
     let outcome = Outcome::new(scenario, &machine, &frames, elapsed);
+    end(&mut machine);
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,
         None => hash_input(scenario, facts.placement),

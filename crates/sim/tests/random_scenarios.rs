@@ -1,15 +1,18 @@
 //! Scenario files and trace files drawn at random, with any of the keys there are: each is refused in one line or runs
-//! to its end, and what it counts adds up. Nothing panics, nothing runs for ever.
+//! to its end, what must hold is looked at after every step, and what it counts adds up. Nothing panics, nothing runs for ever.
 //!
 //! `HEADSTART_RANDOM=1000000` runs so many; `HEADSTART_RANDOM_SEED=N` begins at seed N, and runs that one alone if no
-//! number is given. A failure names its seed, and shows the scenario and its trace. `HEADSTART_RANDOM_WRITE=FOLDER` writes
-//! the files to a folder and runs none: for other programs.
+//! number is given. A failure names its seed, and shows the scenario and its trace; `make fuzz-system` shrinks them too.
+//! `HEADSTART_RANDOM_WRITE=FOLDER` writes the files to a folder and runs none: for other programs.
 
+mod case;
 mod drawn;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use case::{patience, Case, Outcome};
+use headstart_engine::Sabotage;
 use headstart_sim::{simulate, Error, Report, Scenario, Source};
 
 /// Scenarios of a quick run.
@@ -21,88 +24,35 @@ const AGAIN: u64 = 16;
 /// Accepted scenarios of a hundred, at least: what is refused tests little.
 const ACCEPTED_MIN: u64 = 45;
 
-/// Reports of progress after which a run counts as endless: each stands for thousands of steps, and no trace drawn here
-/// has more than a hundred requests.
-const REPORTS_MAX: u32 = 200;
+/// Cases within which each planted fault is found.
+const FOUND_WITHIN: u64 = 300;
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?} is no number")))
 }
 
-/// Where the files of a scenario are while it runs; says on a panic what it was.
-struct Files {
-    seed: u64,
-    scenario: PathBuf,
-    drawn: drawn::Drawn,
+/// A folder of this process's own.
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("headstart-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    folder
 }
 
-impl Files {
-    fn new(folder: &Path, name: &str, seed: u64, write_all: bool) -> Self {
-        let trace = folder.join(format!("{name}.csv"));
-        let drawn = drawn::scenario(seed, &trace.display().to_string());
-        let scenario = folder.join(format!("{name}.toml"));
-        if seed % AGAIN == 0 || write_all {
-            fs::write(&scenario, &drawn.text).expect("the folder can be written");
-        }
-        if let Some(text) = &drawn.trace {
-            fs::write(trace, text).expect("the folder can be written");
-        }
-        Self { seed, scenario, drawn }
-    }
+/// Says on a panic what has run.
+struct Shown<'a>(u64, &'a Case);
 
-    /// As from the file.
-    fn run(&self) -> Result<Report, Error> {
-        run(&Scenario::from_table(self.drawn.text.parse().expect("it has been a table"))?)
-    }
-
-    fn run_file(&self) -> Result<Report, Error> {
-        run(&Scenario::read(&Source::File(self.scenario.clone()), &[])?)
-    }
-}
-
-impl Drop for Files {
+impl Drop for Shown<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let trace = self.drawn.trace.as_deref().unwrap_or("none\n");
-            eprintln!("HEADSTART_RANDOM_SEED={}\n{}\ntrace:\n{trace}", self.seed, self.drawn.text);
+            eprintln!("HEADSTART_RANDOM_SEED={}\n{}", self.0, self.1.text());
         }
     }
 }
 
-fn run(scenario: &Scenario) -> Result<Report, Error> {
-    let mut reports = 0;
-    simulate(scenario, &mut |_| {
-        reports += 1;
-        assert!(reports < REPORTS_MAX, "the run does not end");
-        true
-    })
-}
-
-/// What holds of every run.
-fn adds_up(report: &Report) {
-    let counts = &report.counts;
-    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
-    for counts in std::iter::once(counts).chain(report.levels.iter().map(|level| &level.counts)) {
-        assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
-        assert_eq!(counts.fetches, counts.demand_fetches + counts.prefetches);
-        assert_eq!(counts.prefetches, counts.prefetches_used + counts.prefetches_wasted);
-        assert!(counts.prefetches_late <= counts.prefetches_used);
-        assert!(counts.demand_fetches + counts.write_misses <= counts.misses);
-        assert!(counts.write_misses <= counts.writes && counts.writes <= counts.references);
-    }
-    let parts = report.compute_ns + report.driver_ns + report.overhead_ns + report.stall_ns + report.barrier_ns;
-    let whole: u64 = report.processes.iter().map(|process| process.elapsed_ns).sum();
-    assert_eq!(whole, parts + report.idle_ns);
-    for process in &report.processes {
-        let busy = process.compute_ns + process.driver_ns + process.overhead_ns;
-        assert_eq!(process.elapsed_ns, busy + process.stall_ns + process.barrier_ns + process.idle_ns);
-        assert!(process.elapsed_ns <= report.elapsed_ns);
-    }
-    assert!(report.devices.iter().all(|device| device.busy_ns <= report.elapsed_ns));
-    let response = &report.response_ns;
-    assert!(response.p50 <= response.p90 && response.p90 <= response.p99 && response.p99 <= response.max);
-    assert!(report.requests <= counts.references);
+/// A run as users have it.
+fn plain(scenario: &Scenario) -> Result<Report, Error> {
+    simulate(scenario, &mut patience())
 }
 
 fn json(report: &Report) -> String {
@@ -114,7 +64,7 @@ fn resolved_is_the_same(report: &Report) {
     let text = report.scenario.to_string();
     let table = text.parse().expect("it has been a table");
     let scenario = Scenario::from_table(table).unwrap_or_else(|error| panic!("{error} in the resolved\n{text}"));
-    let mut again = run(&scenario).unwrap_or_else(|error| panic!("{error} of the resolved\n{text}"));
+    let mut again = plain(&scenario).unwrap_or_else(|error| panic!("{error} of the resolved\n{text}"));
     again.scenario.clone_from(&report.scenario);
     again.trace_sha256.clone_from(&report.trace_sha256);
     assert_eq!(json(report), json(&again), "the resolved\n{text}");
@@ -126,32 +76,64 @@ fn each_is_refused_in_a_line_or_adds_up() {
     let count = number("HEADSTART_RANDOM").unwrap_or(if first.is_some() { 1 } else { COUNT });
     let seeds = first.unwrap_or(0)..first.unwrap_or(0) + count;
     if let Some(folder) = std::env::var_os("HEADSTART_RANDOM_WRITE") {
-        seeds.for_each(|seed| drop(Files::new(Path::new(&folder), &seed.to_string(), seed, true)));
+        let folder = Path::new(&folder);
+        for seed in seeds {
+            let drawn = drawn::scenario(seed, &folder.join(format!("{seed}.csv")).display().to_string());
+            fs::write(folder.join(format!("{seed}.toml")), &drawn.text).expect("the folder can be written");
+            if let Some(trace) = drawn.trace {
+                fs::write(folder.join(format!("{seed}.csv")), trace).expect("the folder can be written");
+            }
+        }
         return;
     }
-    let folder = std::env::temp_dir().join(format!("headstart-random-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    let folder = scratch("random");
     let mut accepted = 0;
     for seed in seeds {
-        let files = Files::new(&folder, "drawn", seed, false);
-        match files.run() {
-            Ok(report) => {
-                accepted += 1;
-                adds_up(&report);
-                if seed % AGAIN == 0 {
-                    assert_eq!(json(&report), json(&files.run_file().expect("it has just run")), "the same again");
-                    resolved_is_the_same(&report);
-                }
-            }
-            Err(error) => {
-                let said = error.to_string();
-                assert!(!said.is_empty() && said.lines().count() == 1, "{said:?} is no line");
-                assert!(!said.contains("internal"), "{said}");
-            }
+        let case = Case::drawn(seed, &folder);
+        let _shown = Shown(seed, &case);
+        let Outcome::Ran(report) = case.run(&mut |_| ()) else { continue };
+        accepted += 1;
+        if seed % 4 == 0 {
+            // Nothing depends on being looked at, though a process that is alone goes another way then.
+            let again = plain(&case.scenario().expect("it has just run")).expect("it has just run");
+            assert_eq!(json(&report), json(&again), "the same, not looked at");
+        }
+        if seed % AGAIN == 0 {
+            let file = folder.join("drawn.toml");
+            fs::write(&file, case.scenario.to_string()).expect("the folder can be written");
+            let read = Scenario::read(&Source::File(file), &[]).expect("it has just run");
+            assert_eq!(json(&report), json(&plain(&read).expect("it has just run")), "the same again");
+            resolved_is_the_same(&report);
         }
     }
     fs::remove_dir_all(&folder).expect("it is ours");
     println!("{accepted} scenarios were accepted and ran, {} were refused in a line", count - accepted);
     let enough = accepted * 100 >= ACCEPTED_MIN * count;
     assert!(count < 1_000 || enough, "only {accepted} of {count} scenarios were accepted");
+}
+
+/// What a case says where a fault is planted after its third step or as soon after as it can be.
+fn planted(case: &Case, sabotage: Sabotage) -> Option<String> {
+    let (mut steps, mut is_planted) = (0, false);
+    let fault = case.fault(&mut |machine| {
+        steps += 1;
+        is_planted = is_planted || (steps >= 3 && machine.plant(sabotage));
+    });
+    fault.filter(|_| is_planted)
+}
+
+#[test]
+fn each_planted_fault_is_found_and_shrunk() {
+    let folder = scratch("planted");
+    for sabotage in Sabotage::ALL {
+        let found = (0..FOUND_WITHIN).map(|seed| Case::drawn(seed, &folder)).find_map(|case| {
+            let said = planted(&case, sabotage)?;
+            Some((case, said))
+        });
+        let (case, said) = found.unwrap_or_else(|| panic!("{sabotage:?} is not found in {FOUND_WITHIN} cases"));
+        let size = case.text().len();
+        let small = case.shrunk(&mut |case| planted(case, sabotage).is_some());
+        assert!(planted(&small, sabotage).is_some() && small.text().len() <= size, "{sabotage:?}: {said}");
+    }
+    fs::remove_dir_all(&folder).expect("it is ours");
 }

@@ -11,6 +11,7 @@
 //! Cost: constant per call beside the policy's. Memory: 5 bytes a block of the universe.
 
 mod bypass;
+mod check;
 mod dirty;
 mod ledger;
 mod one;
@@ -21,6 +22,9 @@ use headstart_policy::{BlockState, Event, Fetch, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Position};
 use prefetch_index::prefetch_index;
 
+pub(crate) use check::holds;
+#[cfg(feature = "sabotage")]
+pub use check::Sabotage;
 pub use requests::{Ask, Looked};
 
 use crate::Counts;

@@ -1,0 +1,93 @@
+//! What must hold between any two instants of a run, whatever policies, coordinators and devices do: for fuzzers, which look
+//! after every step. Cost: proportional to the blocks of all levels.
+
+use headstart_policy::Space;
+use headstart_types::Nanos;
+
+use crate::devices::Devices;
+use crate::level::holds;
+#[cfg(feature = "sabotage")]
+use crate::level::Sabotage;
+use crate::system::{Supply, System};
+
+/// What was on its way at the end of a run has come by after so many instants: no run of a fuzzer has more blocks.
+const TURNS_MAX: u32 = 1 << 20;
+
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+    /// Checks what must hold after an instant.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        for (at, tier) in self.stack.tiers.iter().enumerate() {
+            tier.level.check().map_err(|broken| format!("level {at}: {broken}"))?;
+        }
+        // Each reference of a process is a look-up of a first level, and of one alone.
+        let of_levels: u64 =
+            self.stack.tiers[..self.stack.first].iter().map(|tier| tier.level.counts().references).sum();
+        let served = self.references();
+        holds(served <= of_levels, || format!("{served} references were answered, {of_levels} were looked up"))
+    }
+
+    /// Checks the end of a run, once everything that was on its way has come by: see [`System::check`].
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_end(&mut self) -> Result<(), String> {
+        // Levels decide too: a demand that waits for a frame gets one now, after what the end of the run has let arrive.
+        let (mut next, mut turns) = (Some(self.end()), 0u32);
+        while let Some(at) = next {
+            holds(self.turn(at, &[]).is_ok(), || format!("no reference is read at {at}, and one fails"))?;
+            next = self.stack.next_event();
+            turns += 1;
+            holds(turns < TURNS_MAX, || format!("at {at} there is no end of what is on its way"))?;
+        }
+        self.check()?;
+        for (at, tier) in self.stack.tiers.iter().enumerate() {
+            tier.level.check_empty().map_err(|broken| format!("level {at}, at the end: {broken}"))?;
+        }
+        let of_levels: u64 =
+            self.stack.tiers[..self.stack.first].iter().map(|tier| tier.level.counts().references).sum();
+        let served = self.references();
+        holds(served == of_levels, || format!("{served} references were answered, {of_levels} were looked up"))
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+    /// Plants a fault in the first level, or in its first process, if that is possible now; whether it was.
+    pub fn plant(&mut self, sabotage: Sabotage) -> bool {
+        if sabotage == Sabotage::LosesTime {
+            self.clients[0].process.compute += Nanos(1);
+            return true;
+        }
+        self.stack.tiers[0].level.plant(sabotage)
+    }
+}
+
+/// The last instant that a host has seen: time never runs backwards.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Watch(Nanos);
+
+impl Watch {
+    /// The instant `now` has come.
+    ///
+    /// # Errors
+    /// It is before the last one.
+    pub fn comes(&mut self, now: Nanos) -> Result<(), String> {
+        let before = std::mem::replace(&mut self.0, now);
+        holds(before <= now, || format!("time runs backwards, from {before} to {now}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_runs_one_way() {
+        let mut watch = Watch::default();
+        assert!(watch.comes(Nanos(5)).is_ok() && watch.comes(Nanos(5)).is_ok());
+        assert_eq!(watch.comes(Nanos(4)).unwrap_err(), "time runs backwards, from 5ns to 4ns");
+    }
+}

@@ -1,0 +1,140 @@
+//! What must hold of a level at any time, looked at from outside: see [`System::check`](crate::System::check).
+
+use headstart_policy::BlockState;
+use headstart_types::Block;
+
+use super::Level;
+
+/// Refuses what must not be.
+pub(crate) fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if invariant {
+        return Ok(());
+    }
+    Err(what())
+}
+
+impl Level {
+    /// Whether the level's own numbers fit together.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let mut held = 0u64;
+        let mut unused = 0u64;
+        let mut on_their_way = vec![0u64; self.outstanding.len()];
+        for (at, state) in self.blocks.iter().enumerate() {
+            let is = |state: &BlockState| (state.is_resident(), state.is_in_flight(), state.is_passing());
+            let in_one_state = matches!(is(state), (false, false, _) | (true, false, false) | (false, true, false));
+            holds(in_one_state, || format!("block {at} is in more than one state: {state:?}"))?;
+            held += u64::from(!state.is_absent());
+            unused += u64::from(state.is_unused_prefetch());
+            holds(!state.is_unused_prefetch() || !state.is_absent(), || format!("block {at} is absent and unused"))?;
+            if state.is_in_flight() || state.is_passing() {
+                on_their_way[self.disk_of[at].index()] += 1;
+            }
+        }
+        let (frames, free) = (u64::from(self.frames), u64::from(self.free));
+        holds(held <= frames, || format!("{held} blocks are in {frames} frames"))?;
+        holds(held + free == frames, || format!("{held} blocks and {free} free frames are not {frames} frames"))?;
+        for (disk, (blocks, outstanding)) in on_their_way.iter().zip(&self.outstanding).enumerate() {
+            let fits = *blocks <= u64::from(*outstanding);
+            holds(fits, || format!("{blocks} blocks are on their way, {outstanding} fetches from disk {disk}"))?;
+        }
+        let counts = &self.counts;
+        let looked_up = counts.hits_ready + counts.hits_unready + counts.misses;
+        holds(counts.references == looked_up, || format!("{} references, {looked_up} look-ups", counts.references))?;
+        let (used, prefetches) = (counts.prefetches_used, counts.prefetches);
+        let kept = used + unused;
+        holds(kept <= prefetches, || format!("{used} prefetches used and {unused} kept are more than {prefetches}"))?;
+        holds(counts.prefetches_late <= used, || "more prefetches are late than used".to_owned())?;
+        let fetched = counts.demand_fetches + counts.write_misses;
+        holds(fetched <= counts.misses, || format!("{fetched} demand fetches, {} misses", counts.misses))
+    }
+
+    /// Whether nobody waits for anything, and nothing is on its way.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn check_empty(&self) -> Result<(), String> {
+        holds(self.requests.is_empty(), || "a request has not been answered".to_owned())?;
+        let lost = (0..).zip(&self.blocks).find(|(_, state)| state.is_in_flight() || state.is_passing());
+        holds(lost.is_none(), || format!("the fetch of {:?} was lost", lost.map(|(at, _)| Block(at))))?;
+        let outstanding: u32 = self.outstanding.iter().sum();
+        holds(outstanding == 0, || format!("{outstanding} orders have not ended"))
+    }
+}
+
+/// A fault planted on purpose: a fuzzer that does not find it is of no use.
+#[cfg(feature = "sabotage")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// A frame is free twice.
+    FreesTwice,
+    /// A frame is never free again.
+    LosesFrame,
+    /// The level holds a block that it has no frame for.
+    HoldsTooMuch,
+    /// The frame of a fetch on its way is given away.
+    ForgetsFetch,
+    /// An order counts as ended before it has.
+    EndsEarly,
+    /// An order never ends.
+    KeepsOrder,
+    /// A reference is counted and not looked up.
+    CountsTwice,
+    /// A reference is looked up that no process has made.
+    AnswersNobody,
+    /// A prefetch is used twice.
+    UsesTwice,
+    /// A request that waits for a block is lost.
+    LosesRequest,
+    /// A process has a time that is part of nothing.
+    LosesTime,
+}
+
+#[cfg(feature = "sabotage")]
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Sabotage; 11] = [
+        Sabotage::FreesTwice,
+        Sabotage::LosesFrame,
+        Sabotage::HoldsTooMuch,
+        Sabotage::ForgetsFetch,
+        Sabotage::EndsEarly,
+        Sabotage::KeepsOrder,
+        Sabotage::CountsTwice,
+        Sabotage::AnswersNobody,
+        Sabotage::UsesTwice,
+        Sabotage::LosesRequest,
+        Sabotage::LosesTime,
+    ];
+}
+
+#[cfg(feature = "sabotage")]
+impl Level {
+    /// Plants a fault, if that is possible now; whether it was.
+    pub fn plant(&mut self, sabotage: Sabotage) -> bool {
+        let in_flight = self.blocks.iter().position(|state| state.is_in_flight());
+        let absent = self.blocks.iter().position(|state| state.is_absent() && !state.is_passing());
+        match (sabotage, in_flight, absent) {
+            (Sabotage::FreesTwice, ..) => self.free += 1,
+            (Sabotage::LosesFrame, ..) if self.free > 0 => self.free -= 1,
+            (Sabotage::HoldsTooMuch, _, Some(absent)) => self.blocks[absent] = BlockState::resident(),
+            (Sabotage::ForgetsFetch, Some(block), _) => {
+                self.blocks[block] = BlockState::ABSENT;
+                self.free += 1;
+            }
+            (Sabotage::EndsEarly, Some(block), _) => self.outstanding[self.disk_of[block].index()] = 0,
+            (Sabotage::KeepsOrder, ..) => self.outstanding[0] += 1,
+            (Sabotage::CountsTwice, ..) => self.counts.references += 1,
+            (Sabotage::AnswersNobody, ..) => {
+                self.counts.references += 1;
+                self.counts.hits_ready += 1;
+            }
+            (Sabotage::UsesTwice, ..) => self.counts.prefetches_used += self.counts.prefetches + 1,
+            (Sabotage::LosesRequest, ..) if !self.requests.is_empty() => self.requests.waiters.clear(),
+            _ => return false,
+        }
+        true
+    }
+}
