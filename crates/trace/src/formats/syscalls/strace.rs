@@ -153,9 +153,10 @@ impl Strace {
             let clock_ns = clock(stamp.as_bytes(), "time")?;
             // Over midnight; lines of several processors may stand a little out of order.
             let midnight = clock_ns + DAY_NS / 2 < self.clock_ns;
-            let days_ns = self.now_ns - self.clock_ns.min(self.now_ns) + if midnight { DAY_NS } else { 0 };
+            // A huge relative time may stand before it: time stops at its end.
+            let days_ns = self.now_ns.saturating_sub(self.clock_ns).saturating_add(if midnight { DAY_NS } else { 0 });
             self.clock_ns = clock_ns;
-            days_ns + clock_ns
+            days_ns.saturating_add(clock_ns)
         } else {
             let ns = nanos(stamp.as_bytes(), "time", SECOND_NS)?;
             let relative = ns < EPOCH_MIN * SECOND_NS;
