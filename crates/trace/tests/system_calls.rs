@@ -250,6 +250,14 @@ fn wrong_numbers_name_the_line() {
 }
 
 #[test]
+fn a_clock_after_a_huge_time_does_not_overflow() {
+    let log = "1 18446744073.700000 openat(AT_FDCWD, \"data\", O_RDONLY) = 3 <0.000010>\n\
+        1 23:59:59.000000 read(3, \"\"..., 4096) = 4096 <0.000010>\n\
+        1 23:59:59.500000 read(3, \"\"..., 4096) = 4096 <0.000010>\n";
+    assert_eq!(requests("strace_huge", log), [(0, 0, 4096, false), (0, 4096, 4096, false)]);
+}
+
+#[test]
 fn requests_helper_reads_a_log_without_times() {
     assert_eq!(requests("strace_plain", "read(0</a>, \"\"..., 8) = 8 <0.1>\n"), [(0, 0, 8, false)]);
 }
