@@ -49,7 +49,9 @@ def serve(
     named = [] if backing is None else [("", fspath(backing))]
     named += [(name, fspath(path)) for name, path in (exports or {}).items()]
     if not named:
-        raise _core.HeadstartError("backing: is missing; allowed: a file, a device, mem:SIZE, or exports with names")
+        raise _core.HeadstartError(
+            "backing: is missing; allowed: a file, a device, mem:SIZE, a URL, or exports with names"
+        )
     tell = None if progress is None else lambda text: progress(json.loads(text))
     text = _core.serve(
         named,

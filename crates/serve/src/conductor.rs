@@ -11,7 +11,7 @@
 //!   another page's before the machine calls the request done. A request that has more pages than there are frames needs no rule
 //!   of its own.
 //! - A page that could not be read is taken out of the cache at the instant at which the machine sees it arrive. Where several
-//!   pages were read in one go, those that clients wait for are read again, each by itself, before a client hears of it.
+//!   pages were read in one go from what may fail in parts, those that clients wait for are read again, each by itself, before a client hears of it.
 //! - A write goes to the backing as it is, and changes the pages that are resident; it brings none in. `writes.rs` keeps it apart from reads
 //!   of the same pages. Where it fails, the backing may have either content, and the cache forgets the pages.
 //!
@@ -51,6 +51,8 @@ pub struct Setting {
     pub under_way_max: u32,
     /// Bytes of one read of the backing at most.
     pub read_bytes_max: u64,
+    /// Pages of a read that has failed are read again, each by itself.
+    pub fails_in_parts: bool,
 }
 
 /// A request that has not been replied to.
@@ -308,7 +310,7 @@ impl Conductor {
         let service = self.now - piece.since.expect("it has been started");
         self.statistics.read_ended(service, result.is_err());
         let share = Nanos(service.0 / piece.blocks.len() as u64);
-        let alone = piece.blocks.len() == 1;
+        let final_failure = piece.blocks.len() == 1 || !self.setting.fails_in_parts;
         for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
             match &result {
                 Ok(_) => {
@@ -322,7 +324,7 @@ impl Conductor {
                 }
                 Err(error) => {
                     self.buffers.put_back(buffer);
-                    if self.wanted.contains_key(&block) && !alone {
+                    if self.wanted.contains_key(&block) && !final_failure {
                         self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
                         continue;
                     }

@@ -17,8 +17,14 @@ const PAGE: u64 = 4096;
 fn conductor(level: &str, size_bytes: u64) -> Conductor {
     let keys: Table = level.parse().expect("the keys are TOML");
     let level = served(keys, PAGE).expect("the keys are right");
-    let setting =
-        Setting { size_bytes, page_bytes: PAGE, frames: level.frames, under_way_max: 8, read_bytes_max: 16 * PAGE };
+    let setting = Setting {
+        size_bytes,
+        page_bytes: PAGE,
+        frames: level.frames,
+        under_way_max: 8,
+        read_bytes_max: 16 * PAGE,
+        fails_in_parts: true,
+    };
     Conductor::new(setting, level.tier)
 }
 

@@ -80,7 +80,10 @@ def level_of_scenario(path: Path) -> dict[str, Any]:
 def serve(
     backing: Annotated[
         str | None,
-        typer.Argument(metavar="BACKING", help="A file, a block device, or mem:SIZE: the default export."),
+        typer.Argument(
+            metavar="BACKING",
+            help="A file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az): the default export.",
+        ),
     ] = None,
     backing_option: Annotated[str | None, typer.Option("--backing", hidden=True)] = None,
     export: Annotated[

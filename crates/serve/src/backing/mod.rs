@@ -3,6 +3,7 @@
 mod file;
 mod mem;
 mod nbd;
+mod object;
 mod pool;
 
 use std::io;
@@ -14,6 +15,7 @@ use headstart_types::{printable, system_says, Bytes};
 pub use file::FileBacking;
 pub use mem::MemBacking;
 pub use nbd::NbdBacking;
+pub use object::ObjectBacking;
 pub use pool::{Done, Pool};
 
 use crate::work::Work;
@@ -71,6 +73,11 @@ pub trait Backing: Send + Sync {
         1 << 20
     }
 
+    /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
+    fn fails_in_parts(&self) -> bool {
+        true
+    }
+
     /// Does `work`.
     ///
     /// # Errors
@@ -101,7 +108,8 @@ pub struct BackingError {
 }
 
 /// The forms of a backing's name.
-pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH";
+pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
+                         https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
 /// Opens the backing of this name.
 ///
@@ -118,6 +126,13 @@ pub fn open(name: &str, writable: bool) -> Result<Box<dyn Backing>, BackingError
         let connected = NbdBacking::connect(uri, writable);
         let wanted = if writable { "a server whose export can be written" } else { "a server that can be reached" };
         return Ok(Box::new(connected.map_err(|error| refused(system_says(&error), wanted))?));
+    }
+    if let Some(form) = object::form(name) {
+        if writable {
+            return Err(refused("can only be read".to_owned(), "the same without --writable"));
+        }
+        let opened = ObjectBacking::open(name, &object::patience());
+        return Ok(Box::new(opened.map_err(|problem| refused(problem, form))?));
     }
     if name.contains("://") {
         return Err(refused("is no kind of backing".to_owned(), FORMS));

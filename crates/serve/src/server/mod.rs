@@ -120,6 +120,7 @@ impl Server {
                 frames,
                 under_way_max: backing.parallelism(),
                 read_bytes_max: backing.read_bytes_max(),
+                fails_in_parts: backing.fails_in_parts(),
             };
             let pool = Pool::try_new(&backing, threads, number, &done, &wake)?;
             Ok(Served { conductor: Conductor::new(setting, tier), pool, backing, writable, dirty: false })

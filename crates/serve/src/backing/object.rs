@@ -1,0 +1,218 @@
+//! An object of a store, or a file of a web server: read-only, by range requests.
+//!
+//! Requests, signatures, credentials and retries are those of the crate `object_store`. A thread of the pool waits for each
+//! read; one more thread looks after all sockets. An answer counts only if it has the length that was asked for and comes from
+//! the object that was there at the start, by its entity tag or, where the server gives none, by its time: everything else
+//! fails the read. Nothing is read in parts again: what fails here is the way to the store and no sector.
+
+use std::error::Error as _;
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures_util::TryStreamExt;
+use headstart_nbd::Errno;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientConfigKey, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::Backing;
+
+/// Schemes, and what a name must be.
+const FORMS: [(&str, &str); 5] = [
+    ("http", "http://HOST[:PORT]/PATH of a server that answers range requests"),
+    ("https", "https://HOST[:PORT]/PATH of a server that answers range requests"),
+    ("s3", "s3://BUCKET/KEY that AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT let read"),
+    ("gs", "gs://BUCKET/KEY that GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS lets read"),
+    ("az", "az://CONTAINER/KEY that AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY let read"),
+];
+/// Retries before an object is served: a mistake is to be seen at once.
+const RETRIES_AT_START: usize = 2;
+/// Where machines in a cloud ask for credentials: asked only where the environment has none.
+const METADATA_SERVERS: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
+/// Characters of a server's message that are shown.
+const MESSAGE_CHARS_MAX: usize = 200;
+
+/// What the name of an object must be; `None` if this names none.
+pub(super) fn form(name: &str) -> Option<&'static str> {
+    let (scheme, _) = name.split_once("://")?;
+    FORMS.iter().find(|(each, _)| *each == scheme).map(|(_, form)| *form)
+}
+
+/// How long a read goes on trying: well within what file systems above wait for a disk.
+pub(super) fn patience() -> RetryConfig {
+    let backoff = BackoffConfig {
+        init_backoff: Duration::from_millis(100),
+        max_backoff: Duration::from_secs(5),
+        ..BackoffConfig::default()
+    };
+    RetryConfig { backoff, max_retries: 10, retry_timeout: Duration::from_secs(30) }
+}
+
+/// An object.
+pub struct ObjectBacking {
+    store: Box<dyn ObjectStore>,
+    path: Path,
+    /// What it was at the start.
+    meta: ObjectMeta,
+    runtime: Runtime,
+}
+
+impl ObjectBacking {
+    /// Finds the object of this name. Reads go on trying as `retries` says.
+    ///
+    /// # Errors
+    /// Why there is none, or none that can be served.
+    pub fn open(name: &str, retries: &RetryConfig) -> Result<Self, String> {
+        let (scheme, rest) = name.split_once("://").ok_or("is no URL")?;
+        let (place, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if rest.contains(['?', '#']) || place.contains('@') {
+            return Err("has a query, a fragment or a password (in names, ? is %3F and # is %23)".to_owned());
+        }
+        if place.is_empty() || key.is_empty() {
+            return Err("names no object".to_owned());
+        }
+        let path = Path::from_url_path(key).map_err(|error| said(&error.into()))?;
+        // There may be one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("serve-object").enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let at_start = RetryConfig { max_retries: RETRIES_AT_START, ..retries.clone() };
+        let store = store(scheme, place, at_start).map_err(|error| said(&error))?;
+        let meta = runtime.block_on(store.head(&path)).map_err(|error| said(&error))?;
+        let mut opened = Self { store, path, meta, runtime };
+        if opened.meta.size > 0 {
+            let mut byte = [BytesMut::zeroed(1)];
+            let read = opened.runtime.block_on(opened.fetch(0..1, &mut byte));
+            read.map_err(|problem| format!("does not answer range requests: {problem}"))?;
+        }
+        opened.store = self::store(scheme, place, retries.clone()).map_err(|error| said(&error))?;
+        Ok(opened)
+    }
+
+    /// Fills `buffers` with the bytes of `range`, and what is left of them with zeroes.
+    async fn fetch(&self, range: Range<u64>, buffers: &mut [BytesMut]) -> Result<(), String> {
+        // A weak tag never matches, as the protocol has it: such answers are only compared.
+        let tag = self.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+        let options = GetOptions { range: Some(range.clone().into()), if_match: tag, ..GetOptions::default() };
+        let answer = self.store.get_opts(&self.path, options).await.map_err(|error| said(&error))?;
+        let (was, is) = (&self.meta, &answer.meta);
+        let is_same_time = was.e_tag.is_some() || was.last_modified == is.last_modified;
+        if was.size != is.size || was.e_tag != is.e_tag || !is_same_time {
+            return Err("has changed since the start".to_owned());
+        }
+        let mut slots = buffers.iter_mut().map(|buffer| &mut buffer[..]);
+        let mut slot: &mut [u8] = &mut [];
+        let mut missing = range.end - range.start;
+        let mut parts = answer.into_stream();
+        while let Some(part) = parts.try_next().await.map_err(|error| said(&error))? {
+            missing = missing.checked_sub(part.len() as u64).ok_or("the answer is too long")?;
+            let mut part = &part[..];
+            while !part.is_empty() {
+                if slot.is_empty() {
+                    slot = slots.next().ok_or("the answer is too long")?;
+                }
+                let count = part.len().min(slot.len());
+                let (now, later) = std::mem::take(&mut slot).split_at_mut(count);
+                now.copy_from_slice(&part[..count]);
+                (part, slot) = (&part[count..], later);
+            }
+        }
+        if missing > 0 {
+            return Err(format!("the answer is {missing} bytes short"));
+        }
+        slot.fill(0);
+        slots.for_each(|slot| slot.fill(0));
+        Ok(())
+    }
+}
+
+/// The store that an object lies in, with the credentials and options of the environment.
+fn store(scheme: &str, place: &str, retries: RetryConfig) -> Result<Box<dyn ObjectStore>, Error> {
+    let client = ClientConfigKey::AllowHttp;
+    Ok(match scheme {
+        "s3" => {
+            let builder = AmazonS3Builder::from_env().with_bucket_name(place).with_retry(retries);
+            Box::new(builder.with_allow_http(true).build()?)
+        }
+        "gs" => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(place).with_retry(retries);
+            Box::new(builder.with_config(GoogleConfigKey::Client(client), "true").build()?)
+        }
+        "az" => {
+            let builder = MicrosoftAzureBuilder::from_env().with_container_name(place).with_retry(retries);
+            Box::new(builder.with_allow_http(true).build()?)
+        }
+        _ => {
+            let builder = HttpBuilder::new().with_url(format!("{scheme}://{place}")).with_retry(retries);
+            Box::new(builder.with_config(client, "true").build()?)
+        }
+    })
+}
+
+/// In one line, without the words around the innermost reason.
+fn said(error: &Error) -> String {
+    let mut reasons = vec![error.to_string()];
+    let mut inner = error.source();
+    while let Some(reason) = inner {
+        reasons.push(reason.to_string());
+        inner = reason.source();
+    }
+    let innermost = reasons.last().map(String::as_str).unwrap_or_default();
+    let innermost: Vec<&str> = innermost.split_whitespace().collect();
+    let innermost: String = innermost.join(" ").chars().take(MESSAGE_CHARS_MAX).collect();
+    match error {
+        Error::NotFound { .. } => "there is no such object (404)".to_owned(),
+        Error::PermissionDenied { .. } => "access is denied (403)".to_owned(),
+        Error::Unauthenticated { .. } => "the credentials are missing or wrong (401)".to_owned(),
+        Error::Precondition { .. } => "has changed since the start (412)".to_owned(),
+        _ if METADATA_SERVERS.iter().any(|server| reasons.iter().any(|reason| reason.contains(server))) => {
+            format!("the environment has no credentials, and no cloud gives any ({innermost})")
+        }
+        _ => innermost,
+    }
+}
+
+/// Nothing here is ever written.
+fn read_only<T>() -> io::Result<T> {
+    Err(io::Error::from(Errno::Perm.io_kind()))
+}
+
+impl Backing for ObjectBacking {
+    fn size_bytes(&self) -> u64 {
+        self.meta.size
+    }
+
+    fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let end = self.meta.size.min(offset + wanted as u64);
+        self.runtime.block_on(self.fetch(offset..end, buffers)).map_err(io::Error::other)
+    }
+
+    fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
+        read_only()
+    }
+
+    fn trim(&self, _offset: u64, _length: u64, _fua: bool) -> io::Result<()> {
+        read_only()
+    }
+
+    fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
+        read_only()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn fails_in_parts(&self) -> bool {
+        false
+    }
+}
