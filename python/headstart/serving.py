@@ -8,7 +8,7 @@ The core does the work without the GIL.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -21,6 +21,14 @@ LISTEN = "127.0.0.1:10809"
 """Where clients connect to, unless something else is said."""
 LEVEL: Mapping[str, object] = {"size": "64MiB", "policy": "linux"}
 """The level, unless something else is said."""
+LEVEL_OF_OBJECTS: Mapping[str, object] = {**LEVEL, "policy": {"name": "linux", "read_ahead": "16MiB"}}
+"""And where all backings are objects: they take long to answer, and answer many reads at once."""
+OBJECTS = ("http://", "https://", "s3://", "gs://", "az://")
+
+
+def default_level(backings: Iterable[str]) -> dict[str, object]:
+    """Return the keys of the level before these backings, unless something else is said."""
+    return dict(LEVEL_OF_OBJECTS if all(each.startswith(OBJECTS) for each in backings) else LEVEL)
 
 
 def serve(
@@ -56,7 +64,7 @@ def serve(
     text = _core.serve(
         named,
         listen=listen,
-        level=json.dumps(dict(LEVEL if level is None else level)),
+        level=json.dumps(default_level(path for _, path in named) if level is None else dict(level)),
         page=page,
         allow_remote=allow_remote,
         writable=writable,

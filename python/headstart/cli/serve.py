@@ -105,7 +105,7 @@ def serve(
             "--readahead",
             "--policy",
             metavar="NAME",
-            help="A read-ahead of `headstart list policies`, or demand for none; linux.",
+            help="A read-ahead of `headstart list policies`, or demand for none; linux, of 16 MiB for objects.",
         ),
     ] = None,
     replacement: Annotated[
@@ -154,7 +154,9 @@ def serve(
         raise HeadstartError("--backing: given beside BACKING; allowed: one of the two")
     if listen is not None and socket is not None:
         raise HeadstartError("--socket: given beside --listen; allowed: one of the two")
-    level = dict(serving.LEVEL) if scenario is None else level_of_scenario(scenario)
+    exports, backing = named_exports(export or []), backing_option if backing is None else backing
+    backings = [each for each in (backing, *exports.values()) if each is not None]
+    level = serving.default_level(backings) if scenario is None else level_of_scenario(scenario)
     if cache is not None:
         level.pop("blocks", None)
     given = {"size": cache, "policy": readahead, "replacement": replacement, "coordinator": coordinator}
@@ -164,8 +166,8 @@ def serve(
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
     with watch.signals(), options.named(names):
         ended = serving.serve(
-            backing_option if backing is None else backing,
-            exports=named_exports(export or []),
+            backing,
+            exports=exports,
             listen=f"unix:{socket}" if socket is not None else listen or serving.LISTEN,
             level=level,
             page=page,
