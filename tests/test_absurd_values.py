@@ -196,7 +196,10 @@ def hints_and_actions() -> list[Case]:
     hinted = ("demand", "fixed-horizon", "forestall", "aggressive", "reverse-aggressive")
     cases = []
     for name, given in itertools.product(
-        hinted, [{"window": each} for each in WHOLE] + [{"fraction": s} for s in SHARES]
+        hinted,
+        [{"window": each} for each in WHOLE]
+        + [{key: share} for key in ("fraction", "wrong", "reordered") for share in SHARES]
+        + [{"reordered": 0.5, "distance": each} for each in WHOLE],
     ):
         replacement = {"replacement": "min"} if name == "demand" else {}
         cases.append(scenario(policy={"name": name, "hints": given, **replacement}))

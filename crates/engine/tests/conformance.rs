@@ -6,7 +6,7 @@ mod host;
 use headstart_policy::registry::{PolicyRow, ReplacementRow};
 use headstart_policy::{Disclosure, Event, Fetch, View};
 use headstart_types::{Block, Nanos};
-use host::{build, check, disclosures, is_hinted, odd_systems, rows, run, Outcomes, System};
+use host::{build, check, disclosures, is_hinted, misled, odd_systems, rows, run, Outcomes, System};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -62,6 +62,35 @@ fn random_systems_survive() {
     for seed in 0..300 {
         all_rows("random", &System::random(seed, 120, 25));
     }
+}
+
+/// What a policy that takes the whole string for true may do with one that is not.
+#[test]
+fn wrong_hints_are_survived() {
+    let random = (0..300).map(|seed| System::random(seed, 120, 25));
+    let mut differ = 0;
+    for system in odd_systems().into_iter().map(|(_, system)| system).chain(random) {
+        let said = misled(&system);
+        for (row, replacement) in rows().into_iter().filter(|(row, _)| row.name != "optimum") {
+            for disclosure in
+                disclosures(system.refs.len(), system.seed).into_iter().filter(|_| is_hinted(row, replacement))
+            {
+                let what = format!("{} ({}), {disclosure:?}, {:?}, {system:?}", row.name, replacement.name, said.refs);
+                let run_once = || run(&system, build(&said, row, replacement, "", &disclosure));
+                let (first, second) = (run_once(), run_once());
+                assert_eq!(first, second, "{what}: same system, same decisions");
+                check(&what, &system, &first);
+                if discloses_nothing(&disclosure) {
+                    let told = run(&system, build(&system, row, replacement, "", &disclosure));
+                    assert_eq!(first, told, "{what}: what is not said cannot be wrong");
+                }
+                differ += usize::from(
+                    first.decisions != run(&said, build(&said, row, replacement, "", &disclosure)).decisions,
+                );
+            }
+        }
+    }
+    assert!(differ > 1_000, "{differ} runs saw that a hint was wrong");
 }
 
 #[test]

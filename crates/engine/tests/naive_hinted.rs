@@ -6,7 +6,7 @@ mod host;
 
 use headstart_policy::{Disclosure, Event, Fetch, Policy, View};
 use headstart_types::{Block, Nanos};
-use host::{build, build_shared, disclosures, rows, run, run_shared, Outcomes, System};
+use host::{build, build_shared, disclosures, misled, rows, run, run_shared, Outcomes, System};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -32,6 +32,7 @@ enum Rule {
 
 struct Naive {
     rule: Rule,
+    /// As they are disclosed.
     refs: Vec<u32>,
     disclosure: Disclosure,
     disk_of: Vec<u32>,
@@ -245,6 +246,11 @@ impl Policy for Naive {
                 }
             }
             Event::Served { position, block, compute, .. } => {
+                // A hint that was wrong has passed, as if its block had been used.
+                let hinted = self.refs[position as usize];
+                if hinted != block.0 && self.next_use(cursor, hinted as usize) == Some(position as usize) {
+                    self.touch(Block(hinted));
+                }
                 self.touch(block);
                 self.served[position as usize] = true;
                 if position >= self.processes {
@@ -252,9 +258,9 @@ impl Policy for Naive {
                 }
             }
             Event::Asked { position, .. } => {
-                let block = self.refs[position as usize];
+                let block = view.asked[0].0;
                 if self.processes == 1 {
-                    let expected = self.visible(now.cursor).next() == Some(position as usize);
+                    let expected = self.next_use(now.cursor, block as usize) == Some(position as usize);
                     if !expected {
                         self.owed = vec![block];
                         self.pay(&mut now);
@@ -327,10 +333,13 @@ fn decisions_equal_those_of_the_naive_policies() {
         for (name, keys, rule) in settings(&mut rng) {
             let (row, replacement) = *rows().iter().find(|(row, _)| row.name == name).expect("a row");
             for disclosure in disclosures(system.refs.len(), seed) {
-                let fast = run(&system, build(&system, row, replacement, &keys, &disclosure));
-                let naive = run(&system, Box::new(Naive::new(&system, rule, &disclosure, 1)));
-                let what = format!("seed {seed}, {name} {keys:?}, {disclosure:?}\n{system:?}");
-                decisions += equal(&fast, &naive, &what);
+                // Wrong hints too, in every fourth system.
+                for said in [system.clone(), misled(&system)].into_iter().take(if seed % 4 == 0 { 2 } else { 1 }) {
+                    let fast = run(&system, build(&said, row, replacement, &keys, &disclosure));
+                    let naive = run(&system, Box::new(Naive::new(&said, rule, &disclosure, 1)));
+                    let what = format!("seed {seed}, {name} {keys:?}, {disclosure:?}\n{:?}\n{system:?}", said.refs);
+                    decisions += equal(&fast, &naive, &what);
+                }
             }
         }
     }
@@ -343,14 +352,19 @@ fn decisions_for_several_processes_equal_those_of_the_naive_policies() {
     for seed in 0..COUNT {
         let (system, mut rng) = drawn(seed);
         let processes = rng.random_range(2..7);
+        // Either kind of hints in half of the systems.
+        let said = if seed % 2 == 0 { system.clone() } else { misled(&system) };
         for (name, keys, rule) in settings(&mut rng) {
             let (row, replacement) = *rows().iter().find(|(row, _)| row.name == name).expect("a row");
             for disclosure in disclosures(system.refs.len(), seed) {
-                let policy = build_shared(&system, row, replacement, &keys, &disclosure, processes);
+                let policy = build_shared(&said, row, replacement, &keys, &disclosure, processes);
                 let fast = run_shared(&system, policy, processes);
-                let naive = Box::new(Naive::new(&system, rule, &disclosure, processes));
+                let naive = Box::new(Naive::new(&said, rule, &disclosure, processes));
                 let naive = run_shared(&system, naive, processes);
-                let what = format!("seed {seed}, {processes} processes, {name} {keys:?}, {disclosure:?}\n{system:?}");
+                let what = format!(
+                    "seed {seed}, {processes} processes, {name} {keys:?}, {disclosure:?}\n{:?}\n{system:?}",
+                    said.refs
+                );
                 decisions += equal(&fast, &naive, &what);
                 late += fast.counts.hits_unready;
             }

@@ -15,12 +15,16 @@ pub enum Disclosure {
     Subset(Arc<[bool]>),
 }
 
-/// The reference string and the part of it that is disclosed.
+/// The reference string as the application has described it, and the part of it that is disclosed.
+///
+/// What is said may be wrong: a hint stands for a position and may name another block than the one that is referenced
+/// there. A policy finds out at that reference. The hint is then passed: it stands for nothing any more, and neither is
+/// another hint of the referenced block used up.
 ///
 /// A policy must not act on an undisclosed reference; [`crate::hinted`] keeps that in one place.
 #[derive(Debug, Clone)]
 pub struct Hints {
-    /// Every reference, by position. Fewer than `NEVER`.
+    /// By position: the block that is said to be referenced there. Fewer than `NEVER`.
     pub blocks: Arc<[Block]>,
     /// Which of them may be known.
     pub disclosure: Disclosure,

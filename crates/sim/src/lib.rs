@@ -7,6 +7,7 @@ mod action;
 mod build;
 mod checked;
 mod curve;
+mod disclosing;
 mod error;
 mod key_check;
 mod known;

@@ -9,21 +9,20 @@ use headstart_device::{Device, Drive};
 use headstart_engine::Process;
 use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
-use headstart_types::{stream_seed, Block, Chunk, KeyError, Nanos, Think};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
 use crate::build::{self, Parts};
+use crate::disclosing::disclose;
 use crate::known::{each, mean, merge, told};
 use crate::outcome::Outcome;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run;
 use crate::scenario::{
-    Arrival, CacheSegments, ComputeKey, FfsKeys, HintsKeys, HostKeys, Input, Issue, Opens, Placement, Processes,
-    Scenario, WorkloadKeys,
+    Arrival, CacheSegments, ComputeKey, FfsKeys, HostKeys, Input, Issue, Opens, Placement, Processes, Scenario,
+    WorkloadKeys,
 };
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
@@ -345,25 +344,6 @@ fn thinks_alike(chunk: &Chunk) -> bool {
         Think::Constant(_) => true,
         Think::Each(each) => each.windows(2).all(|pair| pair[0] == pair[1]),
     }
-}
-
-/// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
-fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
-    let reads = || (0..chunk.blocks.len()).map(|at| !chunk.is_write(at));
-    let disclosure = match keys {
-        None if !chunk.writes.is_empty() => Disclosure::Subset(reads().collect()),
-        Some(HintsKeys::Window(_)) if !chunk.writes.is_empty() => {
-            let problem = "no window where writes reach the devices";
-            return Err(KeyError::new("policy.hints.window", problem, "fraction, or workload.writes = \"as-read\""));
-        }
-        None => Disclosure::All,
-        Some(HintsKeys::Window(window)) => Disclosure::Window(window),
-        Some(HintsKeys::Fraction(share, seed)) => {
-            let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "hints", 0));
-            Disclosure::Subset(reads().map(|read| rng.random_bool(share) && read).collect())
-        }
-    };
-    Ok(Hints { blocks: chunk.blocks.clone().into(), disclosure })
 }
 
 /// Generated and inline references have no file: their description is hashed, which determines them. Every key with

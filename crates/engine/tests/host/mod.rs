@@ -94,6 +94,23 @@ pub fn disclosures(references: usize, seed: u64) -> Vec<Disclosure> {
     [Disclosure::All, subset(0.0), subset(0.3), subset(1.0)].into_iter().chain(windows).collect()
 }
 
+/// `system` as hints describe it that are wrong in many places, or in a few: a policy is made for this, and runs on `system`.
+pub fn misled(system: &System) -> System {
+    let mut rng = ChaCha8Rng::seed_from_u64(!system.seed);
+    let (wrong, swapped) = (rng.random_range(0.0..0.5), rng.random_range(0.0..0.5));
+    let (mut refs, blocks) = (system.refs.clone(), system.disk_of.len() as u32);
+    for at in 0..refs.len() {
+        if rng.random_bool(swapped) {
+            let other = rng.random_range(at..refs.len().min(at + 10));
+            refs.swap(at, other);
+        }
+        if rng.random_bool(wrong) {
+            refs[at] = rng.random_range(0..blocks);
+        }
+    }
+    System { refs, ..system.clone() }
+}
+
 /// One file in which no two blocks are neighbours, so that each is fetched by itself.
 struct Apart(Vec<Disk>);
 

@@ -143,12 +143,21 @@ impl Knowledge {
     /// The resident `block` has been referenced at `position`.
     #[inline]
     pub(super) fn served(&mut self, position: Position, block: Block, view: &View<'_>) {
+        if let Some(hinted) = self.residents.wrongly_expected(position, block) {
+            self.pass(position, hinted, view);
+        }
         self.residents.served(position, block);
         self.disclose(view);
     }
 
     /// The reference of `block` at `position` will not come.
     pub(super) fn skipped(&mut self, position: Position, block: Block, view: &View<'_>) {
+        self.pass(position, block, view);
+        self.disclose(view);
+    }
+
+    /// The hint of `block` at `position` is given up.
+    fn pass(&mut self, position: Position, block: Block, view: &View<'_>) {
         let state = view.state(block);
         if state.is_absent() && self.expects(position, block) {
             self.missing.remove(position);
@@ -158,7 +167,6 @@ impl Knowledge {
                 self.losses[self.missing.insert(next).index()].note(next);
             }
         }
-        self.disclose(view);
     }
 
     /// Takes in what may be known at the cursor.

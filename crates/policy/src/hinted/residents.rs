@@ -149,7 +149,17 @@ impl Residents {
         self.advance(position);
     }
 
-    /// `block`, resident or not, will not be referenced at `position`. Returns its next use where that has changed.
+    /// The block that a wrong hint names at `position`, where `block` has been referenced instead. The hint is to be
+    /// [`Self::skipped`] before `block` is [`Self::served`].
+    #[inline]
+    #[must_use]
+    pub fn wrongly_expected(&self, position: Position, block: Block) -> Option<Block> {
+        let hinted = *self.hints.blocks.get(position as usize)?;
+        (hinted != block && self.next_use[hinted.index()] == position).then_some(hinted)
+    }
+
+    /// `block`, resident or not, will not be referenced at `position`. Without another known use it counts as used now:
+    /// a reference that is late finds it as long as there are blocks that were used before. Returns its next use where that has changed.
     pub fn skipped(&mut self, position: Position, block: Block, resident: bool) -> Option<Position> {
         let expected = self.next_use[block.index()] == position;
         if expected {

@@ -2,7 +2,8 @@
 //!
 //! Source: L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal
 //! 5(2), 1966. With every reference disclosed and no prefetching it gives the fewest misses possible; with
-//! partial hints, blocks without a known next reference go first, least recently used first.
+//! partial hints, blocks without a known next reference go first, least recently used first. It believes wrong hints until
+//! the cursor has passed them.
 //! Cost: a few words per event (an ordered bitmap of positions). Memory: 4 bytes a reference, 16 a block.
 
 use toml::Table;
@@ -65,6 +66,9 @@ impl Replacement for Min {
     }
 
     fn referenced(&mut self, position: Position, block: Block, _outcome: Outcome) {
+        if let Some(hinted) = self.residents.wrongly_expected(position, block) {
+            self.residents.skipped(position, hinted, self.residents.contains(hinted));
+        }
         self.residents.served(position, block);
         self.residents.disclose(|_, _| {});
     }

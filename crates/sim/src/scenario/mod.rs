@@ -36,7 +36,7 @@ pub use host::HostKeys;
 pub use level::{read_one as read_level, LowerKeys, LowerSize};
 pub use placement::Placement;
 use policy::is_parallel;
-pub use policy::{HintsKeys, PolicyKeys};
+pub use policy::{HintsKeys, PolicyKeys, Shown};
 pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use sample::SampleKeys;
 pub use schema::schema;

@@ -63,17 +63,40 @@ pub fn is_read_ahead(name: &str, rows: &dyn Rows) -> bool {
     policy_among(rows, name).is_ok_and(|row| row.reads_ahead().is_some())
 }
 
-/// Partial disclosure of the references.
+/// Partial disclosure of the references, and mistakes in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum HintsKeys {
-    /// The next so many references.
+pub struct HintsKeys {
+    /// Which references are disclosed.
+    pub shown: Shown,
+    /// Share of the hints that name another block.
+    pub wrong: f64,
+    /// Share of the hints that are displaced.
+    pub reordered: f64,
+    /// By so many references at most.
+    pub distance: u32,
+    /// Of the draws.
+    pub seed: u64,
+}
+
+/// Which references are disclosed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shown {
+    /// The next so many.
     Window(u32),
-    /// Each reference with this probability, drawn from this seed.
-    Fraction(f64, u64),
+    /// Each with this probability.
+    Fraction(f64),
+}
+
+impl HintsKeys {
+    /// Whether every reference is disclosed, as it is.
+    pub fn are_perfect(&self) -> bool {
+        self.shown == Shown::Fraction(1.0) && self.wrong == 0.0 && self.reordered == 0.0
+    }
 }
 
 keys! {
-    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`. Without it all references are disclosed.
+    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; mistakes: `wrong` and `reordered`. Without it all
+    /// references are disclosed.
     pub struct RawHints {
         /// The next so many references are disclosed.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +105,18 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         fraction: Option<f64> = None,
+        /// Share of the hints that name a block that is not referenced there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0, max = 1.0))]
+        wrong: Option<f64> = None,
+        /// Share of the hints that have changed places with another.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0, max = 1.0))]
+        reordered: Option<f64> = None,
+        /// Reordered hints are displaced by so many references at most; 16 if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 1_000))]
+        distance: Option<u32> = None,
         /// Of the draws; 1 if absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64> = None,
@@ -90,15 +125,39 @@ keys! {
 
 const DEFAULT_HINT_SEED: u64 = 1;
 
-fn read_hints(table: Table) -> Result<HintsKeys, KeyError> {
-    match read_keys(table)? {
-        RawHints { window: Some(window), fraction: None, seed: None } => Ok(HintsKeys::Window(window)),
-        RawHints { window: None, fraction: Some(share), seed } => {
-            Ok(HintsKeys::Fraction(share, seed.unwrap_or(DEFAULT_HINT_SEED)))
-        }
-        _ => Err(KeyError::new("", "needs one way to disclose", "{window = N} or {fraction = x, seed = s}")),
+/// Reordered hints are displaced by less than fixed horizon looks ahead (62), so that most of them are late or early and not lost.
+const DEFAULT_DISTANCE: u32 = 16;
+
+/// Reads the key; returns it with all defaults that matter as a table too.
+fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
+    let mut resolved = table.clone();
+    let RawHints { window, fraction, wrong, reordered, distance, seed } = read_keys(table)?;
+    let draws = fraction.is_some() || wrong.is_some() || reordered.is_some();
+    let shown = match (window, fraction) {
+        (Some(window), None) if draws || seed.is_none() => Shown::Window(window),
+        (None, share) if draws => Shown::Fraction(share.unwrap_or(1.0)),
+        _ => return Err(KeyError::new("", "needs one way to disclose", WAYS)),
+    };
+    if distance.is_some() && reordered.is_none() {
+        return Err(KeyError::new("distance", "nothing is reordered", "reordered = x beside it, or no distance"));
     }
+    if draws {
+        resolved.entry("seed").or_insert(Value::Integer(DEFAULT_HINT_SEED as i64));
+    }
+    if reordered.is_some() {
+        resolved.entry("distance").or_insert(Value::Integer(DEFAULT_DISTANCE.into()));
+    }
+    let keys = HintsKeys {
+        shown,
+        wrong: wrong.unwrap_or(0.0),
+        reordered: reordered.unwrap_or(0.0),
+        distance: distance.unwrap_or(DEFAULT_DISTANCE),
+        seed: seed.unwrap_or(DEFAULT_HINT_SEED),
+    };
+    Ok((keys, resolved))
 }
+
+const WAYS: &str = "{window = N} or {fraction = x, seed = s}, with wrong = x and reordered = x for mistakes";
 
 /// The replacement that is named where a policy chooses its victims itself.
 const UNUSED_REPLACEMENT: &str = "lru";
@@ -134,14 +193,11 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
                 let problem = format!("{} with {} takes no hints", row.name, replacement_row.name);
                 return Err(KeyError::new("hints", problem, "a hinted policy, or replacement = \"min\""));
             }
-            let mut all = hints.clone();
-            if all.contains_key("fraction") {
-                all.entry("seed").or_insert(Value::Integer(DEFAULT_HINT_SEED as i64));
-            }
+            let (hints, all) = read_hints(hints).map_err(|error| error.within("hints"))?;
             resolved.insert("hints".into(), all.into());
-            Some(read_hints(hints).map_err(|error| error.within("hints"))?)
+            Some(hints)
         }
-        Some(_) => return Err(KeyError::new("hints", "is no table", "{window = N} or {fraction = x, seed = s}")),
+        Some(_) => return Err(KeyError::new("hints", "is no table", WAYS)),
     };
     let mut own = row.keys.defaults();
     own.extend(table);

@@ -202,10 +202,18 @@ fn random_policy(rng: &mut ChaCha8Rng) -> String {
     let name = policy.split('"').nth(1).expect("a name in quotes");
     let hinted = POLICIES.iter().any(|row| row.name == name && row.is_hinted()) || policy.contains("\"min\"");
     if hinted {
-        policy.push_str(&match rng.random_range(0..6) {
+        policy.push_str(&match rng.random_range(0..8) {
             0 => format!(", hints = {{window = {}}}", rng.random_range(0..400)),
             1 => format!(", hints = {{fraction = 0.{}, seed = {}}}", rng.random_range(0..10), rng.random_range(0..100)),
             2 => ", hints = {fraction = 1.0}".to_owned(),
+            3 | 4 => format!(
+                ", hints = {{{}wrong = 0.{}, reordered = 0.{}, distance = {}, seed = {}}}",
+                one_of(rng, &["", "fraction = 0.9, ", "window = 70, "]),
+                rng.random_range(0..10),
+                rng.random_range(0..10),
+                rng.random_range(1..100),
+                rng.random_range(0..100)
+            ),
             _ => String::new(),
         });
     }

@@ -73,6 +73,10 @@ fn hints(draw: &mut Draw, keys: &mut Table) {
             let fraction = draw.one_of(&[0.0, 0.4, 0.9, 1.0]);
             Table::from_iter([("fraction".to_owned(), fraction.into()), ("seed".to_owned(), draw.upto(5).into())])
         }
+        2 => Table::from_iter([
+            ("wrong".to_owned(), Value::from(draw.one_of(&[0.0, 0.2, 1.0]))),
+            ("reordered".to_owned(), Value::from(draw.one_of(&[0.0, 0.3, 1.0]))),
+        ]),
         _ => return,
     };
     keys.insert("hints".into(), hints.into());

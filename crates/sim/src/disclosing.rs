@@ -1,0 +1,87 @@
+//! What a process discloses of its references: all, a part, or a part with mistakes.
+//!
+//! Who is disclosed, who is wrong and who is displaced is drawn from three streams of the hints' seed: with one seed, the
+//! hints that are disclosed (or wrong) at a share are so at every greater share, too.
+
+use std::ops::Range;
+
+use headstart_policy::{Disclosure, Hints};
+use headstart_types::{stream_seed, Block, Chunk, KeyError};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::scenario::{HintsKeys, Shown};
+
+/// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
+pub fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
+    let mut blocks = chunk.blocks.clone();
+    let stream = |seed, role| ChaCha8Rng::seed_from_u64(stream_seed(seed, role, 0));
+    let reads = || (0..chunk.blocks.len()).map(|at| !chunk.is_write(at));
+    let disclosure = match &keys {
+        Some(HintsKeys { shown: Shown::Window(_), .. }) if !chunk.writes.is_empty() => {
+            let problem = "no window where writes reach the devices";
+            return Err(KeyError::new("policy.hints.window", problem, "fraction, or workload.writes = \"as-read\""));
+        }
+        Some(HintsKeys { shown: Shown::Window(window), .. }) => Disclosure::Window(*window),
+        Some(keys @ HintsKeys { shown: Shown::Fraction(share), .. }) if !keys.are_perfect() => {
+            let mut rng = stream(keys.seed, "hints");
+            Disclosure::Subset(reads().map(|read| rng.random_bool(*share) && read).collect())
+        }
+        _ if !chunk.writes.is_empty() => Disclosure::Subset(reads().collect()),
+        _ => Disclosure::All,
+    };
+    if let Some(keys) = keys {
+        let is_disclosed = |at: usize| match &disclosure {
+            Disclosure::Subset(disclosed) => disclosed[at],
+            Disclosure::All | Disclosure::Window(_) => true,
+        };
+        reorder(&mut blocks, &keys, &mut stream(keys.seed, "hints reordered"), is_disclosed);
+        mislead(&mut blocks, &chunk.blocks, keys.wrong, &mut stream(keys.seed, "hints wrong"), is_disclosed);
+    }
+    Ok(Hints { blocks: blocks.into(), disclosure })
+}
+
+/// Lets a share of the hints change places, two by two. Each of a pair is displaced, so that of those that are their pair's
+/// first there have to be r / 2 of all, among the 1 - r / 2 that are not their pair's second.
+fn reorder(blocks: &mut [Block], keys: &HintsKeys, rng: &mut ChaCha8Rng, is_disclosed: impl Fn(usize) -> bool) {
+    if keys.reordered == 0.0 {
+        return;
+    }
+    let first_share = keys.reordered / (2.0 - keys.reordered);
+    let mut moved = vec![false; blocks.len()];
+    for at in 0..blocks.len() {
+        if moved[at] || !is_disclosed(at) || !rng.random_bool(first_share) {
+            continue;
+        }
+        let near: Range<usize> = at + 1..(at + 1).saturating_add(keys.distance as usize).min(blocks.len());
+        let may = |other: &usize| !moved[*other] && is_disclosed(*other) && blocks[*other] != blocks[at];
+        let others: Vec<usize> = near.filter(may).collect();
+        if !others.is_empty() {
+            let other = others[rng.random_range(0..others.len())];
+            blocks.swap(at, other);
+            (moved[at], moved[other]) = (true, true);
+        }
+    }
+}
+
+/// Lets a share of the hints name any other block than the one that is referenced there; where there is one block only, none
+/// can be wrong.
+fn mislead(
+    blocks: &mut [Block],
+    references: &[Block],
+    share: f64,
+    rng: &mut ChaCha8Rng,
+    is_disclosed: impl Fn(usize) -> bool,
+) {
+    let others = references.iter().map(|block| block.0).max().unwrap_or(0);
+    if share == 0.0 || others == 0 {
+        return;
+    }
+    for (at, hinted) in blocks.iter_mut().enumerate() {
+        // Drawn for each position, so that no draw depends on how many there were before.
+        let (is_wrong, other) = (rng.random::<f64>() < share, rng.random_range(0..others));
+        if is_wrong && is_disclosed(at) {
+            *hinted = Block(other + u32::from(other >= references[at].0));
+        }
+    }
+}
