@@ -102,7 +102,8 @@ class Policy(_Custom):
         """Take the hints, once, after `start`.
 
         `hints[p]` is the block of the reference at position p, `None` where it is not disclosed (yet); `len(hints)` all
-        references; `hints.next_use(block)` the position of its next one, `None` where there is none.
+        references; `hints.next_use(block)` the position of its next one, `None` where there is none. Hints may be wrong
+        (`policy.hints.wrong` and `reordered`): `served` says which block has been referenced.
         """
 
     def decide(self, cache: Cache) -> Iterable[Fetch] | None:
