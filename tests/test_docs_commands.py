@@ -26,6 +26,9 @@ REASONS = {
     "needs a device": "it reads a disk of the reader's",
     "takes minutes": "its parts are tested apart",
     "needs a container engine": "it starts a container",
+    "serves until it is ended": "tests of the server run it",
+    "needs nbdcopy and qemu-img": "tests of the server run them where they are installed",
+    "needs a bucket": "tests run it against a store of their own",
     "records a program of the reader's": "it needs strace and the program",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
