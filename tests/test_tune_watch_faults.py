@@ -67,7 +67,7 @@ def prepared(image: Path) -> None:
             for slot in range(SLOTS):
                 os.pwrite(file.fileno(), bytes(MB), slot * SLOT + (SLOT - MB) // 2)
         (folder / "stream").write_bytes(bytes(STREAM))
-    # A test beside this one may have copied all mounts into a namespace of its own: it is written whole when that has ended.
+    # A test beside this one may have copied all mounts into its own namespace: all is written when that one has ended.
     for _ in range(600):
         described = subprocess.run(["dumpe2fs", "-h", str(image)], capture_output=True, text=True, check=True)
         if "needs_recovery" not in described.stdout:
