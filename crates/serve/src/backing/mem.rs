@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
 
-use super::Backing;
+use super::{scatter, Backing};
 
 /// Bytes in memory.
 pub struct MemBacking {
@@ -33,13 +33,7 @@ impl Backing for MemBacking {
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        let mut rest = &bytes[offset as usize..];
-        for buffer in buffers {
-            let (now, later) = rest.split_at(rest.len().min(buffer.len()));
-            buffer[..now.len()].copy_from_slice(now);
-            buffer[now.len()..].fill(0);
-            rest = later;
-        }
+        scatter(&bytes[offset as usize..], buffers);
         Ok(())
     }
 

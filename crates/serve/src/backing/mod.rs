@@ -107,6 +107,16 @@ pub struct BackingError {
     pub allowed: &'static str,
 }
 
+/// Copies `data` into the buffers, one after another, and zeroes what is behind its end.
+fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
+    for buffer in buffers {
+        let (now, later) = data.split_at(data.len().min(buffer.len()));
+        buffer[..now.len()].copy_from_slice(now);
+        buffer[now.len()..].fill(0);
+        data = later;
+    }
+}
+
 /// The forms of a backing's name.
 pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
                          https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, PAYLOAD_BYTES_MAX};
 
-use super::Backing;
+use super::{scatter, Backing};
 
 /// A connection to another server.
 pub struct NbdBacking {
@@ -87,13 +87,7 @@ impl Backing for NbdBacking {
             let read = client.read_at(offset + data.len() as u64, part, vec![0; part as usize])?;
             data.extend_from_slice(&read);
         }
-        let mut rest = &data[..];
-        for buffer in buffers {
-            let (now, later) = rest.split_at(rest.len().min(buffer.len()));
-            buffer[..now.len()].copy_from_slice(now);
-            buffer[now.len()..].fill(0);
-            rest = later;
-        }
+        scatter(&data, buffers);
         Ok(())
     }
 
