@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use headstart_policy::registry;
-use headstart_sim::{CurveKeys, CurveSize, Error, Scenario};
+use headstart_sim::{CurveKeys, CurveSize};
 use headstart_trace::reuse::Sample;
 use headstart_types::{Bytes, KeyError};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toml::Table;
 
-use crate::errors::{from_json, outside, to_python};
-use crate::simulation::{described, source, tell, Traces};
+use crate::errors::{from_json, to_python};
+use crate::simulation::{source, watched, Traces};
 
 /// What is asked, as Python says it.
 #[derive(Deserialize)]
@@ -87,21 +86,9 @@ pub fn curve(
     on_progress: Option<Py<PyAny>>,
     traces: Option<Py<Traces>>,
 ) -> PyResult<String> {
-    let source = source(path, json);
     let keys = from_json::<Asked>("curve", &asked).and_then(Asked::keys).map_err(to_python)?;
-    let mut raised: Option<PyErr> = None;
-    let result = outside(py, described(&source, &overrides), || {
-        let scenario: Scenario = crate::simulation::read(&source, &overrides, traces.as_ref())?;
-        headstart_sim::curve(&scenario, &keys, &mut |progress| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
-            raised = outcome.err();
-            raised.is_none()
-        })
-    })?;
-    match (result, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok(curve), None) => serde_json::to_string(&curve).map_err(to_python),
-        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
-        (Err(error), None) => Err(to_python(error)),
-    }
+    let asked = (&source(path, json), &*overrides);
+    let told = (on_progress.as_ref(), traces.as_ref());
+    let curve = watched(py, asked, told, |scenario, progress| headstart_sim::curve(scenario, &keys, progress))?;
+    serde_json::to_string(&curve).map_err(to_python)
 }

@@ -53,13 +53,37 @@ fn read_with_python(source: &Source, overrides: &[String]) -> Result<Scenario, E
 }
 
 /// The scenario of a run that shares its trace through `traces`, if there are any.
-pub fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
+fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
     custom::start_counting();
     let mut scenario = read_with_python(source, overrides)?;
     if let Some(traces) = traces {
         scenario.traces = traces.get().0.clone();
     }
     Ok(scenario)
+}
+
+/// Does `work` on the scenario while Python is told how far it is; it stops with the exception that Python raises, and on Ctrl-C.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    (source, overrides): (&Source, &[String]),
+    (on_progress, traces): (Option<&Py<PyAny>>, Option<&Py<Traces>>),
+    work: impl FnOnce(&Scenario, &mut dyn FnMut(Progress) -> bool) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let mut raised: Option<PyErr> = None;
+    let result = outside(py, described(source, overrides), || {
+        let scenario = read(source, overrides, traces)?;
+        work(&scenario, &mut |progress| {
+            let outcome = Python::with_gil(|py| tell(py, on_progress, progress));
+            raised = outcome.err();
+            raised.is_none()
+        })
+    })?;
+    match (result, raised) {
+        (_, Some(raised)) => Err(raised),
+        (Ok(done), None) => Ok(done),
+        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
+        (Err(error), None) => Err(to_python(error)),
+    }
 }
 
 /// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
@@ -75,22 +99,10 @@ pub fn simulate(
     on_progress: Option<Py<PyAny>>,
     traces: Option<Py<Traces>>,
 ) -> PyResult<String> {
-    let source = source(path, json);
-    let mut raised: Option<PyErr> = None;
-    let result = outside(py, described(&source, &overrides), || {
-        let scenario = read(&source, &overrides, traces.as_ref())?;
-        headstart_sim::simulate(&scenario, &mut |progress| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
-            raised = outcome.err();
-            raised.is_none()
-        })
-    })?;
-    match (result, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok(report), None) => serde_json::to_string(&report).map_err(to_python),
-        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
-        (Err(error), None) => Err(to_python(error)),
-    }
+    let asked = (&source(path, json), &*overrides);
+    let told = (on_progress.as_ref(), traces.as_ref());
+    let report = watched(py, asked, told, |scenario, progress| headstart_sim::simulate(scenario, progress))?;
+    serde_json::to_string(&report).map_err(to_python)
 }
 
 /// Runs a scenario as `simulate` does; returns the result as JSON, and what has happened as a JSON list.
@@ -104,25 +116,12 @@ pub fn timeline(
     on_progress: Option<Py<PyAny>>,
     events_max: usize,
 ) -> PyResult<(String, String)> {
-    let source = source(path, json);
-    let mut raised: Option<PyErr> = None;
-    let result = outside(py, described(&source, &overrides), || {
-        let scenario = read(&source, &overrides, None)?;
-        headstart_sim::timeline(&scenario, events_max, &mut |progress| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), progress));
-            raised = outcome.err();
-            raised.is_none()
-        })
+    let asked = (&source(path, json), &*overrides);
+    let (report, events) = watched(py, asked, (on_progress.as_ref(), None), |scenario, progress| {
+        headstart_sim::timeline(scenario, events_max, progress)
     })?;
-    match (result, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok((report, events)), None) => {
-            let report = serde_json::to_string(&report).map_err(to_python)?;
-            Ok((report, serde_json::to_string(&events).map_err(to_python)?))
-        }
-        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
-        (Err(error), None) => Err(to_python(error)),
-    }
+    let report = serde_json::to_string(&report).map_err(to_python)?;
+    Ok((report, serde_json::to_string(&events).map_err(to_python)?))
 }
 
 /// Tells Python how far a run is, and hears whether it goes on.
