@@ -13,6 +13,7 @@
 //!
 //! Adding a policy is one file, which holds its row, and its line in [`registry`].
 
+mod apart;
 mod asking;
 pub mod conformance;
 pub mod coordinator;
@@ -30,7 +31,8 @@ pub mod registry;
 pub mod replacement;
 mod row;
 
-pub use asking::{Apart, Asking};
+pub use apart::Apart;
+pub use asking::Asking;
 pub use coordinator::Coordinator;
 pub use hints::{Disclosure, Hints};
 pub use interface::{BlockState, Event, Fetch, NoSpace, Policy, Space, View};

@@ -140,7 +140,7 @@ pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<Strin
     let source = source(path, json);
     let scenario = guarded(described(&source, &overrides), || {
         let scenario = read_with_python(&source, &overrides)?;
-        scenario.check_keys().map(|()| scenario)
+        headstart_sim::check_keys(&scenario).map(|()| scenario)
     })?
     .map_err(to_python)?;
     let mut text = toml::to_string(&scenario.resolved).map_err(to_python)?;

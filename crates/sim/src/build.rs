@@ -2,21 +2,22 @@
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
 use headstart_engine::{Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Stack, System, Tier};
+use headstart_layout::Places;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::Context;
 use headstart_policy::{Apart, Asking, Policy};
+use headstart_scenario::{
+    share_of, ActionIssues, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes,
+    Scenario,
+};
 use headstart_types::{Chunk, KeyError, Position, Program};
 
-use crate::action::ActionIssues;
 use crate::run::Machine;
-use crate::scenario::{
-    share_of, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes, Scenario,
-};
 use crate::storage::Storage;
 use crate::surroundings::Surroundings;
-use crate::workload::{Places, References, Thinker};
+use crate::workload::{References, Thinker};
 use crate::Error;
 
 /// The policy of a level. One that is not hinted is asked about whole requests where `asking`.

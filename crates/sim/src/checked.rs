@@ -1,11 +1,11 @@
 //! Runs that are looked at after every step: for fuzzers.
 
 use headstart_engine::Watch;
+use headstart_scenario::Scenario;
 
 use crate::progress::OnProgress;
 use crate::report::Report;
 use crate::run::{self, Machine};
-use crate::scenario::Scenario;
 use crate::simulate::report_with;
 use crate::Error;
 

@@ -6,11 +6,10 @@
 use std::ops::Range;
 
 use headstart_policy::{Disclosure, Hints};
+use headstart_scenario::{HintsKeys, Shown};
 use headstart_types::{stream_seed, Block, Chunk, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-use crate::scenario::{HintsKeys, Shown};
 
 /// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
 pub fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {

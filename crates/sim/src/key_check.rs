@@ -11,11 +11,11 @@ use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
+use headstart_scenario::{CacheSegments, CacheSize, DeviceKeys, LowerSize, PolicyKeys, Scenario};
 use headstart_types::{KeyError, Nanos, Program};
 use toml::Table;
 
 use crate::build;
-use crate::scenario::{CacheSegments, CacheSize, DeviceKeys, LowerSize, PolicyKeys, Scenario};
 use crate::storage::Storage;
 use crate::surroundings::Surroundings;
 use crate::Error;
@@ -26,81 +26,80 @@ const DISKS_MAX: u32 = 4;
 /// Blocks of a cache whose size depends on the trace: any number that is large enough for every policy's keys.
 const FRAMES: u32 = 1 << 14;
 
-impl Scenario {
-    /// Finds wrong keys and values of the device and of the policies. The trace is not read.
-    ///
-    /// # Errors
-    /// The key at fault.
-    pub fn check_keys(&self) -> Result<(), Error> {
-        self.keys_are_right().map_err(|error| self.as_written(error))
-    }
+/// Finds wrong keys and values of the device and of the policies. The trace is not read.
+///
+/// # Errors
+/// The key at fault.
+pub fn check_keys(scenario: &Scenario) -> Result<(), Error> {
+    keys_are_right(scenario).map_err(|error| scenario.as_written(error))
+}
 
-    fn keys_are_right(&self) -> Result<(), Error> {
-        let count = match self.device.array.is_independent() {
-            true => self.device.count.min(DISKS_MAX),
-            false => self.device.count,
-        };
-        let device = DeviceKeys { count, ..self.device.clone() };
-        let mut storage = Storage::try_new(&device, self.workload.block_bytes(), self.seed)?;
-        if let Some(CacheSegments::Count(segments)) = self.device.cache_segments {
-            storage.divide_buffers(segments)?;
-        }
-        let frames = match self.cache.size {
-            CacheSize::Blocks(blocks) => blocks,
-            CacheSize::Footprint(_) => FRAMES,
-        };
-        self.policy_is_right(&self.policy, frames, self.needs_places()).map_err(|error| error.within("policy"))?;
-        for (at, lower) in self.lower.iter().enumerate() {
-            let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
-            let frames = match &lower.size {
-                LowerSize::Own(CacheSize::Blocks(blocks)) => (*blocks).max(1),
-                _ => FRAMES,
-            };
-            let right = self.policy_is_right(&lower.policy, frames, true);
-            right.map_err(|error| within(error.within("policy")))?;
-            let (name, keys) = &lower.coordinator;
-            let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
-            made.map_err(|error| within(error.within("coordinator")))?;
-        }
-        Ok(())
+fn keys_are_right(scenario: &Scenario) -> Result<(), Error> {
+    let count = match scenario.device.array.is_independent() {
+        true => scenario.device.count.min(DISKS_MAX),
+        false => scenario.device.count,
+    };
+    let device = DeviceKeys { count, ..scenario.device.clone() };
+    let mut storage = Storage::try_new(&device, scenario.workload.block_bytes(), scenario.seed)?;
+    if let Some(CacheSegments::Count(segments)) = scenario.device.cache_segments {
+        storage.divide_buffers(segments)?;
     }
+    let frames = match scenario.cache.size {
+        CacheSize::Blocks(blocks) => blocks,
+        CacheSize::Footprint(_) => FRAMES,
+    };
+    policy_is_right(scenario, &scenario.policy, frames, scenario.needs_places())
+        .map_err(|error| error.within("policy"))?;
+    for (at, lower) in scenario.lower.iter().enumerate() {
+        let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
+        let frames = match &lower.size {
+            LowerSize::Own(CacheSize::Blocks(blocks)) => (*blocks).max(1),
+            _ => FRAMES,
+        };
+        let right = policy_is_right(scenario, &lower.policy, frames, true);
+        right.map_err(|error| within(error.within("policy")))?;
+        let (name, keys) = &lower.coordinator;
+        let made = (coordinator(name)?.build)(keys.clone(), &CoordinatorContext { frames });
+        made.map_err(|error| within(error.within("coordinator")))?;
+    }
+    Ok(())
+}
 
-    /// Whether the policy can be built, given all that it could want to know.
-    fn policy_is_right(&self, keys: &PolicyKeys, frames: u32, asking: bool) -> Result<(), KeyError> {
-        let program = Program {
-            blocks: Arc::new([]),
-            string_ends: Arc::new([0]),
-            portion_ends: Arc::new([0]),
-            string_of: Arc::new([0]),
-            regular: true,
-        };
-        let context = Context {
-            frames,
-            initial: Vec::new(),
-            disks: self.device.disks() as usize,
-            disk_of: Arc::new([]),
-            replacement: keys.replacement,
-            replacement_keys: keys.replacement_keys.clone(),
-            hints: Some(Arc::new(Hints { blocks: Arc::new([]), disclosure: Disclosure::All })),
-            program: Some(Arc::new(program)),
-            nominal_service: Nanos(1_000_000),
-            block_transfer: Nanos(1_000_000),
-            concurrency: 1,
-            driver: Nanos::ZERO,
-            uniform: true,
-            mean_compute: Nanos(1_000_000),
-            constant_compute: true,
-        };
-        // Building a disk takes longer than all other checks: only for those that ask about it.
-        let asks = keys.needs() == Needs::Drive;
-        let device = asks.then(|| build_device("hp97560", Table::new()).ok()).flatten();
-        let drive = device.and_then(|device| device.drive_facts());
-        let surroundings = Surroundings {
-            block_bytes: self.workload.block_bytes(),
-            drive: drive.map(Arc::new),
-            future: Some(Arc::new([Vec::new()])),
-            initial_places: Arc::new([]),
-        };
-        build::policy(keys, &context, &surroundings, asking).map(drop)
-    }
+/// Whether the policy can be built, given all that it could want to know.
+fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: bool) -> Result<(), KeyError> {
+    let program = Program {
+        blocks: Arc::new([]),
+        string_ends: Arc::new([0]),
+        portion_ends: Arc::new([0]),
+        string_of: Arc::new([0]),
+        regular: true,
+    };
+    let context = Context {
+        frames,
+        initial: Vec::new(),
+        disks: scenario.device.disks() as usize,
+        disk_of: Arc::new([]),
+        replacement: keys.replacement,
+        replacement_keys: keys.replacement_keys.clone(),
+        hints: Some(Arc::new(Hints { blocks: Arc::new([]), disclosure: Disclosure::All })),
+        program: Some(Arc::new(program)),
+        nominal_service: Nanos(1_000_000),
+        block_transfer: Nanos(1_000_000),
+        concurrency: 1,
+        driver: Nanos::ZERO,
+        uniform: true,
+        mean_compute: Nanos(1_000_000),
+        constant_compute: true,
+    };
+    // Building a disk takes longer than all other checks: only for those that ask about it.
+    let asks = keys.needs() == Needs::Drive;
+    let device = asks.then(|| build_device("hp97560", Table::new()).ok()).flatten();
+    let drive = device.and_then(|device| device.drive_facts());
+    let surroundings = Surroundings {
+        block_bytes: scenario.workload.block_bytes(),
+        drive: drive.map(Arc::new),
+        future: Some(Arc::new([Vec::new()])),
+        initial_places: Arc::new([]),
+    };
+    build::policy(keys, &context, &surroundings, asking).map(drop)
 }

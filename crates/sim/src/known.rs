@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use headstart_layout::Places;
+use headstart_scenario::{Processes, Scenario};
 use headstart_types::{Chunk, KeyError, Nanos, Position, Program, NEVER};
 
-use crate::scenario::{Processes, Scenario};
-use crate::workload::{Places, References, KNOWN_REFERENCES_MAX};
+use crate::workload::{References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
 /// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.

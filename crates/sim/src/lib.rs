@@ -3,22 +3,18 @@
 //!
 //! [`simulate()`] takes a [`Scenario`] to a [`Report`]; everything else is on the way.
 
-mod action;
 mod build;
 mod checked;
 mod curve;
 mod disclosing;
-mod error;
 mod key_check;
 mod known;
-mod limits;
 mod live;
 pub mod model;
 mod outcome;
 mod progress;
 mod report;
 mod run;
-pub mod scenario;
 mod served;
 mod simulate;
 mod storage;
@@ -28,13 +24,12 @@ mod workload;
 
 pub use checked::checked;
 pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
-pub use error::Error;
+pub use headstart_scenario::{schema, Error, Scenario, Source, Traces};
+pub use key_check::check_keys;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, LevelReport, PeriodsReport, ProcessReport, Report};
 pub use run::Machine;
-pub use scenario::{schema, Scenario, Source};
 pub use served::{level_report, served, Served};
 pub use simulate::{lower_bound, simulate};
 pub use timeline::{timeline, Event, EVENTS_MAX};
-pub use workload::{Places, Traces};

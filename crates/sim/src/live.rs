@@ -7,14 +7,14 @@
 use headstart_device::Statistics;
 use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
 use headstart_engine::Counts;
+use headstart_layout::Places;
+use headstart_scenario::{Input, ProcessKeys, Scenario};
 use headstart_types::{KeyError, Nanos};
 
 use crate::build::{self, Parts};
 use crate::outcome::{check, intervals, names, of_counts, of_member, Outcome};
 use crate::report::{DeviceReport, LevelReport, ProcessReport, Report};
-use crate::scenario::{Input, ProcessKeys, Scenario};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
-use crate::workload::Places;
 use crate::Error;
 
 /// Threads of a run at most.

@@ -3,11 +3,11 @@
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
 use headstart_engine::{Client, Counts, Found, Level, Process, Summary};
+use headstart_scenario::{Arrival, Scenario};
 use headstart_types::Nanos;
 
 use crate::report::{mean_ns, CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::run::Machine;
-use crate::scenario::{Arrival, Scenario};
 use crate::storage::Storage;
 use crate::workload::References;
 

@@ -1,12 +1,13 @@
 //! The simulator's clock: it goes from one instant at which something happens to the next.
 
 use headstart_engine::System;
+use headstart_layout::Places;
+use headstart_scenario::{too_long, TIME_MAX};
 use headstart_types::Nanos;
 
-use crate::limits::{too_long, TIME_MAX};
 use crate::progress::{OnProgress, Progress};
 use crate::storage::Storage;
-use crate::workload::{Places, References};
+use crate::workload::References;
 use crate::Error;
 
 /// The machine as the simulator drives it.

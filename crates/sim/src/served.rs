@@ -4,13 +4,13 @@
 use headstart_engine::{Counts, Tier};
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::{BuiltIn, Context};
+use headstart_scenario::{read_level, CacheSize, LowerSize};
 use headstart_types::{KeyError, Nanos};
 use toml::{Table, Value};
 
 use crate::build::lower_tier;
 use crate::outcome::{check, of_counts};
 use crate::report::LevelReport;
-use crate::scenario::{read_level, CacheSize, LowerSize};
 use crate::surroundings::Surroundings;
 
 /// What is measured of the storage before a level is built for it.

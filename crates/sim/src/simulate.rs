@@ -7,26 +7,27 @@ use std::thread;
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
 use headstart_device::{Device, Drive};
 use headstart_engine::Process;
+use headstart_layout::{FfsKeys, Opens, Placement, Places};
 use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
+use headstart_scenario::{
+    Arrival, CacheSegments, ComputeKey, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
+};
 use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
 use crate::build::{self, Parts};
 use crate::disclosing::disclose;
+use crate::key_check::check_keys;
 use crate::known::{each, mean, merge, told};
 use crate::outcome::Outcome;
 use crate::progress::OnProgress;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run;
-use crate::scenario::{
-    Arrival, CacheSegments, ComputeKey, FfsKeys, HostKeys, Input, Issue, Opens, Placement, Processes, Scenario,
-    WorkloadKeys,
-};
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
-use crate::workload::{Places, RecordedThink, References};
+use crate::workload::{RecordedThink, References};
 use crate::Error;
 
 /// Runs a scenario.
@@ -52,7 +53,7 @@ pub(crate) fn report_with(
     finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
     end: &mut dyn FnMut(&mut run::Machine),
 ) -> Result<Report, Error> {
-    scenario.check_keys()?;
+    check_keys(scenario)?;
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
         Input::Trace(path, _) => {

@@ -7,12 +7,12 @@ use headstart_device::{
     build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, SECTOR_BYTES,
 };
 use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
+use headstart_layout::Places;
 use headstart_policy::Space;
+use headstart_scenario::DeviceKeys;
 use headstart_types::{stream_seed, Block, Disk, Nanos};
 
-use crate::scenario::DeviceKeys;
 use crate::timeline::DiskJournal;
-use crate::workload::Places;
 use crate::Error;
 
 /// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use headstart_layout::Places;
 use headstart_policy::readahead::{streams, Needs, Stream};
 use headstart_policy::Space;
+use headstart_scenario::Scenario;
 use headstart_types::{Chunk, DriveFacts};
 
-use crate::scenario::Scenario;
 use crate::storage::Storage;
-use crate::workload::{Places, References};
+use crate::workload::References;
 
 /// What read-aheads are told beside what a policy's context has.
 #[derive(Debug, Clone)]

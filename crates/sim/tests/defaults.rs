@@ -5,7 +5,7 @@ mod common;
 use headstart_device::MODELS;
 use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
-use headstart_sim::{simulate, Scenario};
+use headstart_sim::{check_keys, simulate, Scenario};
 
 /// A scenario whose trace does not exist: what is found wrong in it is found without the trace.
 fn scenario(policy: &str, more: &str) -> String {
@@ -62,19 +62,19 @@ fn refused(text: &str) -> String {
 fn right_keys_pass_and_the_trace_is_what_is_missing() {
     let names = POLICIES.iter().filter(|row| row.goes_by_blocks()).map(|row| row.name);
     for name in names.chain(read_aheads().map(|row| row.name)) {
-        read(&scenario(&format!("\"{name}\""), "")).check_keys().unwrap_or_else(|error| panic!("{name}: {error}"));
+        check_keys(&read(&scenario(&format!("\"{name}\""), ""))).unwrap_or_else(|error| panic!("{name}: {error}"));
         let error = refused(&scenario(&format!("\"{name}\""), ""));
         assert!(error.contains("no such file"), "{name}: {error}");
     }
     for row in REPLACEMENTS {
         let policy = format!("{{name = \"demand\", replacement = \"{}\"}}", row.name);
-        read(&scenario(&policy, "")).check_keys().unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        check_keys(&read(&scenario(&policy, ""))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
     for row in MODELS {
         let device = format!("device = \"{}\"\n", row.name);
         let device =
             if row.name == "uniform" { "device = {model = \"uniform\", fetch_time = \"1ms\"}\n" } else { &device };
-        read(&scenario("\"demand\"", device)).check_keys().unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        check_keys(&read(&scenario("\"demand\"", device))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
 }
 
@@ -104,7 +104,7 @@ fn wrong_keys_are_found_before_the_trace_is_read() {
 
 #[test]
 fn a_version_may_be_written_as_a_number() {
-    read(&scenario("{name = \"linux\", version = 6.17}", "")).check_keys().expect("a version");
+    check_keys(&read(&scenario("{name = \"linux\", version = 6.17}", ""))).expect("a version");
     let error = refused(&scenario("{name = \"linux\", version = true}", ""));
     assert!(error.starts_with("policy.version: true is no value here; allowed: \"6.12\""), "{error}");
 }

@@ -17,6 +17,7 @@ mod source;
 use std::collections::HashMap;
 
 use headstart_policy::registry::ReplacementRow;
+use headstart_scenario::Scenario;
 use headstart_trace::reuse::{Key, Sample, Shards};
 use headstart_types::{Block, KeyError};
 use rustc_hash::FxBuildHasher;
@@ -27,8 +28,8 @@ pub use cache::Cache;
 pub use filter::Filtered;
 pub use source::Stream;
 
+use crate::key_check::check_keys;
 use crate::progress::OnProgress;
-use crate::scenario::Scenario;
 use crate::Error;
 
 /// A size of the cache.
@@ -147,7 +148,7 @@ pub fn curve(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>)
 }
 
 fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
-    scenario.check_keys()?;
+    check_keys(scenario)?;
     let needs_runs = source::needs_runs(scenario);
     let seeds = if keys.sample == Sample::All { 1 } else { keys.seeds.max(1) };
     let mut samples: Vec<Shards> = (1..=seeds).map(|seed| Shards::new(keys.sample, seed)).collect();

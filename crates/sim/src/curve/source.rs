@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use headstart_layout::Placement;
+use headstart_scenario::{Arrival, BlockSize, Input, Issue, Scenario};
 use headstart_trace::reuse::Key;
 use headstart_types::KeyError;
 use rustc_hash::FxBuildHasher;
 
 use crate::progress::{OnProgress, Progress};
-use crate::scenario::{Arrival, BlockSize, Input, Issue, Placement, Scenario};
 use crate::workload::{Cutter, Opened, Records};
 use crate::Error;
 

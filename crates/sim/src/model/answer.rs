@@ -1,11 +1,11 @@
 //! What the model says of a scenario, as the command and Python show it.
 
 use headstart_analytic::file_system::{advise, disk_time, response, Prefetch, Scheduler, TERMS};
+use headstart_scenario::Scenario;
 use headstart_types::KeyError;
 use serde_json::{json, Map, Value};
 
 use super::scenario::{model, Model};
-use crate::scenario::Scenario;
 use crate::Error;
 
 /// The response time with its terms, what a file costs the disk, and the parameters that both come from; with `advice`, what to change, as keys of the

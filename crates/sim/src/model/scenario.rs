@@ -10,16 +10,15 @@
 
 use headstart_analytic::file_system::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Seeks, Work};
 use headstart_device::{Device, Mechanics};
+use headstart_layout::{FfsKeys, Opens, Placement};
 use headstart_policy::readahead::Size;
+use headstart_scenario::{Arrival, CacheSegments, CacheSize, Input, Issue, Processes, Scenario};
 use headstart_types::{read_table, Bytes, KeyError, Nanos};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::drive::{of_mechanics, without_arm, Modelled};
 use super::question::scheduler;
-use crate::scenario::{
-    Arrival, CacheSegments, CacheSize, FfsKeys, Input, Issue, Opens, Placement, Processes, Scenario,
-};
 use crate::storage::Storage;
 use crate::Error;
 

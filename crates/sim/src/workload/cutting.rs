@@ -1,10 +1,10 @@
 //! From requests in bytes to blocks and recorded think times.
 
+use headstart_scenario::{BlockSize, ComputeKey, WorkloadKeys};
 use headstart_trace::{Carries, Record};
 use headstart_types::Nanos;
 
 use super::records::Records;
-use crate::scenario::{BlockSize, ComputeKey, WorkloadKeys};
 use crate::Error;
 
 /// More blocks than any application asks for at once; keeps one wrong record from filling the memory.

@@ -1,14 +1,12 @@
 //! From records to a chunk of references: blocks, think times, arrival times, marks of writes and of requests' ends.
 
+use headstart_layout::{Placing, Universe, METADATA};
+use headstart_scenario::TIME_MAX;
 use headstart_trace::Record;
 use headstart_types::{Chunk, Nanos};
 
 use super::cutting::{Cut, Cutter};
-use super::ffs::METADATA;
-use super::numbering::Universe;
-use super::placing::Placing;
 use super::records::Records;
-use crate::limits::TIME_MAX;
 use crate::Error;
 
 /// References under construction.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use headstart_layout::{Addresses, Placing, DEFAULT_CHUNK};
+use headstart_scenario::Survey;
+use headstart_types::KeyError;
+
 use super::cutting::Cutter;
-use super::placing::Placing;
 use super::records::Opened;
-use super::survey::{survey, Survey};
-use crate::scenario::{Addresses, DEFAULT_CHUNK};
+use super::survey::survey;
 use crate::Error;
 
 /// The placing of a trace by `place`, with the first pass that it took; and a note where addresses were compacted.
@@ -21,24 +23,24 @@ pub fn fitting(
     opened: &Opened,
     cutter: &Cutter,
     found: Arc<Survey>,
-    place: impl Fn(Addresses, &Survey) -> Result<Placing, Error>,
+    place: impl Fn(Addresses, &Survey) -> Result<Placing, KeyError>,
 ) -> Result<(Placing, Arc<Survey>, Option<String>), Error> {
     let placing = place(Addresses::Error, &found)?;
     if !placing.is_limited() {
         return Ok((placing, found, None));
     }
     let found = if found.references == 0 { survey(opened, cutter, false)? } else { found };
-    if found.files.iter().all(|(file, blocks)| *blocks == 0 || placing.place(*file, blocks - 1).is_ok()) {
+    if found.contents.files.iter().all(|(file, blocks)| *blocks == 0 || placing.place(*file, blocks - 1).is_ok()) {
         return Ok((placing, found, None));
     }
-    let found = if found.blocks.is_empty() { survey(opened, cutter, true)? } else { found };
+    let found = if found.contents.blocks.is_empty() { survey(opened, cutter, true)? } else { found };
     let mut chunk_blocks = DEFAULT_CHUNK;
     loop {
         let placing = place(Addresses::Compact { chunk_blocks }, &found)?;
-        let beyond = found.blocks.iter().find_map(|(file, at)| placing.place(*file, *at).err());
+        let beyond = found.contents.blocks.iter().find_map(|(file, at)| placing.place(*file, *at).err());
         match beyond {
             None => return Ok((placing, found, Some(note(chunk_blocks)))),
-            Some(error) if chunk_blocks == 1 => return Err(error),
+            Some(error) if chunk_blocks == 1 => return Err(error.into()),
             Some(_) => chunk_blocks /= 2,
         }
     }

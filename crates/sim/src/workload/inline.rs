@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_device::{Explicit, Layout, Stripe};
+use headstart_layout::Universe;
+use headstart_scenario::{DeviceKeys, Input, Scenario};
 use headstart_types::{Block, Bytes, KeyError};
 
-use super::numbering::Universe;
-use crate::scenario::{DeviceKeys, Input, Scenario};
 use crate::Error;
 
 /// Named references, numbered and placed.

@@ -6,25 +6,36 @@
 //! found by a first pass over the same records, made only when asked for (`survey`).
 
 mod cutting;
-mod ffs;
 mod filling;
 mod fitting;
 mod inline;
-mod numbering;
 mod patterned;
-mod places;
-mod placing;
 mod records;
 mod references;
-mod room;
-mod shared;
 mod survey;
 mod thinking;
 
 pub use cutting::{Cutter, RecordedThink};
-pub use ffs::group_header;
-pub use places::Places;
 pub use records::{Opened, Records};
 pub use references::{References, KNOWN_REFERENCES_MAX};
-pub use shared::Traces;
 pub use thinking::Thinker;
+
+use headstart_device::Device;
+use headstart_layout::{Addresses, Disks, Placement, Placing};
+use headstart_scenario::{Scenario, Survey};
+use headstart_types::{Bytes, KeyError};
+
+/// The rule by which blocks lie on disks like `device`.
+fn placing(
+    scenario: &Scenario,
+    placement: Placement,
+    addresses: Addresses,
+    device: &dyn Device,
+    found: &Survey,
+) -> Result<Placing, KeyError> {
+    let keys = &scenario.device;
+    let (array, stripe_unit) = (keys.array, keys.stripe_unit);
+    let disks = Disks { model: &keys.model, device, count: keys.count, array, stripe_unit };
+    let block = Bytes(scenario.workload.block_bytes());
+    Placing::try_new(block, placement, addresses, &disks, &found.contents, scenario.seed)
+}

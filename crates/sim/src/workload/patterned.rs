@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use headstart_device::Device;
+use headstart_layout::{Addresses, Placement, Places, Placing, Universe};
+use headstart_scenario::{Scenario, Survey};
 use headstart_trace::patterns::{self, PatternContext};
 use headstart_types::{Block, Program};
 
-use super::numbering::Universe;
-use super::places::Places;
-use super::placing::Placing;
-use super::survey::Survey;
-use crate::scenario::{Addresses, Placement, Scenario};
 use crate::Error;
 
 /// A program that reads by a pattern.
@@ -37,12 +34,11 @@ impl Patterned {
         let strings = strings.map_err(|error| error.within("process.pattern"))?;
         let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
         if matches!(keys.addresses, Addresses::Compact { .. }) || scenario.has_footprints() {
-            found.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
+            found.contents.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
         }
         // A pattern's file is as large as its keys say: what does not fit is a mistake in them.
         let addresses = if keys.addresses == Addresses::Auto { Addresses::Error } else { keys.addresses };
-        let placing =
-            Placing::try_new(keys, Placement::Address, addresses, &scenario.device, disk, &found, scenario.seed)?;
+        let placing = super::placing(scenario, Placement::Address, addresses, disk, &found)?;
         let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);
         let places = Places::new(Universe::default(), Some(placing), sizes);
         if scenario.needs_places() {
@@ -59,6 +55,6 @@ impl Patterned {
             string_of: strings.string_of.into(),
             regular: strings.regular,
         };
-        Ok(Self { places, program, distinct: found.blocks.len() })
+        Ok(Self { places, program, distinct: found.contents.blocks.len() })
     }
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use headstart_scenario::{BlockSize, Input, Processes, SampleKeys, Scenario, Traces, Writes};
 use headstart_trace::reuse::hash;
 use headstart_trace::{check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, TraceError};
 use headstart_types::KeyError;
 use toml::Table;
 
-use super::shared::Traces;
-use crate::scenario::{BlockSize, Input, Processes, SampleKeys, Scenario, Writes};
 use crate::Error;
 
 /// Blocks after which a batch ends.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use headstart_device::Device;
 use headstart_engine::Supply;
+use headstart_layout::{Addresses, FfsKeys, Opens, Placement, Places, Universe};
+use headstart_scenario::{Arrival, BlockSize, ComputeKey, Input, Scenario, Survey, WorkloadKeys};
 use headstart_trace::{Carries, Record, RecordReader};
 use headstart_types::{Block, Bytes, Chunk, KeyError, Nanos, Program, Think};
 
@@ -12,16 +14,10 @@ use super::cutting::{Cutter, RecordedThink};
 use super::filling::{Filling, Trail};
 use super::fitting::fitting;
 use super::inline::Inline;
-use super::numbering::Universe;
 use super::patterned::Patterned;
-use super::places::Places;
-use super::placing::Placing;
 use super::records::{Opened, Records};
-use super::survey::{pids, survey, Survey};
+use super::survey::{pids, survey};
 use super::thinking::{after_data, factor, thinking, Factor, Thinking};
-use crate::scenario::{
-    Addresses, Arrival, BlockSize, ComputeKey, FfsKeys, Input, Opens, Placement, Scenario, WorkloadKeys,
-};
 use crate::Error;
 
 /// References that can be known in advance. Each costs a run some 20 bytes, which makes 2.7 GB. A guess at what a large
@@ -196,9 +192,7 @@ impl References {
         let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Arc::default() };
         let mut notes = Vec::new();
-        let place = |addresses, found: &Survey| {
-            Placing::try_new(keys, placement, addresses, &scenario.device, disk, found, scenario.seed)
-        };
+        let place = |addresses, found: &Survey| super::placing(scenario, placement, addresses, disk, found);
         let (placing, found) = match keys.addresses {
             Addresses::Auto => {
                 let (placing, found, note) = fitting(&opened, &cutter, found, place)?;
@@ -210,15 +204,18 @@ impl References {
         // Counts in a note are known where the records have been read once.
         let of_trace = if found.references > 0 { found.note.clone() } else { records.reader().note() };
         notes.splice(0..0, of_trace);
-        let frames = scenario.cache.size.frames(found.blocks.len());
-        let sizes =
-            if placement == Placement::Address { BTreeMap::new() } else { found.files.iter().copied().collect() };
+        let frames = scenario.cache.size.frames(found.contents.blocks.len());
+        let sizes = if placement == Placement::Address {
+            BTreeMap::new()
+        } else {
+            found.contents.files.iter().copied().collect()
+        };
         notes.extend(ignored_sizes(scenario, records.reader()));
         let left = Left::Records { records, cutter, held: None };
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         let references = Self {
-            distinct: found.blocks.len(),
+            distinct: found.contents.blocks.len(),
             frames,
             initial: Vec::new(),
             placement: Some(placement),

@@ -3,31 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use headstart_layout::FileSize;
+use headstart_scenario::{Processes, Survey};
 use headstart_trace::{Carries, Record};
 use headstart_types::KeyError;
 
 use super::cutting::Cutter;
-use super::ffs::FileSize;
 use super::records::Opened;
-use crate::scenario::Processes;
 use crate::Error;
-
-/// What a first pass has found.
-#[derive(Debug, Default)]
-pub struct Survey {
-    /// References.
-    pub references: u64,
-    /// Sum of think times as recorded, in nanoseconds.
-    pub compute: u128,
-    /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
-    pub files: Vec<(u32, u64)>,
-    /// The same in bytes.
-    pub file_bytes: Vec<FileSize>,
-    /// Distinct (file, block in file), if they were asked for.
-    pub blocks: BTreeSet<(u32, u64)>,
-    /// What the reader says of the trace once it is read.
-    pub note: Option<String>,
-}
 
 /// Goes over the records once; `collect` keeps the distinct blocks, which takes memory.
 ///
@@ -53,8 +36,8 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
             found.references += cut.blocks;
             found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, Some(record)).0));
             if collect {
-                found.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
-                records.check_distinct(found.blocks.len(), record)?;
+                found.contents.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
+                records.check_distinct(found.contents.blocks.len(), record)?;
             }
             let size = sizes.entry(cut.file).or_default();
             *size = (size.0.max(cut.first + cut.blocks), size.1.max(record.offset.saturating_add(record.size)));
@@ -65,11 +48,11 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
     found.note = records.reader().note();
     for entry in records.reader().files() {
         let (blocks, bytes) = sizes.remove(&entry.file).unwrap_or((0, 0));
-        found.files.push((entry.file, blocks.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));
-        found.file_bytes.push(FileSize { file: entry.file, bytes: bytes.max(entry.size_bytes) });
+        found.contents.files.push((entry.file, blocks.max(entry.size_bytes.div_ceil(cutter.block_bytes()))));
+        found.contents.file_bytes.push(FileSize { file: entry.file, bytes: bytes.max(entry.size_bytes) });
     }
-    found.files.extend(sizes.iter().map(|(file, (blocks, _))| (*file, *blocks)));
-    found.file_bytes.extend(sizes.iter().map(|(file, (_, bytes))| FileSize { file: *file, bytes: *bytes }));
+    found.contents.files.extend(sizes.iter().map(|(file, (blocks, _))| (*file, *blocks)));
+    found.contents.file_bytes.extend(sizes.iter().map(|(file, (_, bytes))| FileSize { file: *file, bytes: *bytes }));
     Ok(found)
 }
 

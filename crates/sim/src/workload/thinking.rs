@@ -1,11 +1,9 @@
 //! Think times: where they come from, and what they are multiplied by.
 
+use headstart_scenario::{ComputeKey, Survey, WorkloadKeys, TIME_MAX};
 use headstart_trace::{Compute, ComputeSampler};
 use headstart_types::{Chunk, KeyError, Nanos};
 
-use super::survey::Survey;
-use crate::limits::TIME_MAX;
-use crate::scenario::{ComputeKey, WorkloadKeys};
 use crate::Error;
 
 /// A factor on think times.

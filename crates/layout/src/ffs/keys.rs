@@ -85,7 +85,7 @@ impl FfsKeys {
             return range("free_run", format!("{} is out of range", keys.free_run), "one block at least".to_owned());
         }
         let groups = keys.groups(keys.size.map_or(u64::MAX, |size| size.0), block_bytes);
-        if groups == 0 || super::super::workload::group_header(&keys, block_bytes) >= keys.group_blocks(block_bytes) {
+        if groups == 0 || super::group_header(&keys, block_bytes) >= keys.group_blocks(block_bytes) {
             let allowed = "a file system of one cylinder group at least, with room for its inodes".to_owned();
             return range(
                 if groups == 0 { "size" } else { "cylinder_group" },

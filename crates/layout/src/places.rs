@@ -4,13 +4,12 @@ use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
 
 use headstart_policy::Space;
-use headstart_types::{Block, Disk};
+use headstart_types::{Block, Disk, KeyError};
 use prefetch_index::prefetch_index;
 
 use super::ffs::{Ffs, METADATA};
 use super::numbering::Universe;
 use super::placing::Placing;
-use crate::Error;
 
 /// Blocks, their numbers, and where they lie.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ impl Places {
     ///
     /// # Errors
     /// Its place is beyond the device.
-    pub fn inode(&self, file: u32) -> Result<Option<(Disk, u64)>, Error> {
+    pub fn inode(&self, file: u32) -> Result<Option<(Disk, u64)>, KeyError> {
         let (Some(placing), Some(block)) = (&self.placing, self.ffs().and_then(|ffs| ffs.inode(file))) else {
             return Ok(None);
         };
@@ -80,7 +79,7 @@ impl Places {
     ///
     /// # Panics
     /// Inline references have no rule.
-    pub fn number<T>(&self, add: impl FnOnce(&mut Universe, &Placing) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn number<T, E>(&self, add: impl FnOnce(&mut Universe, &Placing) -> Result<T, E>) -> Result<T, E> {
         add(&mut self.universe.borrow_mut(), self.placing.as_ref().expect("records are placed by a rule"))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use headstart_types::{read_text, system_says, toml_problem, TEXT_BYTES_MAX};
 use toml::Table;
 
-use crate::Error;
+use super::Error;
 
 /// A scenario's origin.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Key `placement` of `[workload]`.
+//! Keys `placement` and `addresses` of `[workload]`.
 
 use headstart_types::{one_of, KeyError, KeyTable};
 use schemars::{Schema, SchemaGenerator};
@@ -63,6 +63,23 @@ impl Placement {
         }
     }
 }
+
+/// What becomes of addresses beyond the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// An error.
+    Error,
+    /// Where any lies beyond it, chunks are made as small as they must be; else nothing.
+    Auto,
+    /// Only chunks in which a block is referenced take room, in order of their addresses.
+    Compact {
+        /// Blocks of a chunk, at least 1; a chunk begins at a multiple of them.
+        chunk_blocks: u64,
+    },
+}
+
+/// Blocks of a chunk where none are given: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
+pub const DEFAULT_CHUNK: u64 = 64;
 
 /// A placement: its name, or a table with its name and keys.
 pub fn placement_schema(_: &mut SchemaGenerator) -> Schema {

@@ -6,7 +6,6 @@ use headstart_types::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::FfsKeys;
 
 /// Blocks of 4 KiB, groups of 32 of them: 128 KiB / (4 * 512) = 64 inodes, 32 a block: a header of 4 blocks.
 const BLOCK: u64 = 4096;

@@ -19,6 +19,7 @@
 
 mod file;
 mod group;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,9 +27,9 @@ use headstart_types::{stream_seed, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::scenario::FfsKeys;
 use file::FileMap;
 use group::{Group, Header};
+pub use keys::{FfsKeys, Opens};
 
 /// The file whose blocks are inodes and indirect blocks: block `at` of it is the block at address `at` of the volume.
 /// No trace numbers files so high: their numbers are dense.
@@ -41,7 +42,7 @@ const DRAWS: u32 = 64;
 const ADDRESS_BYTES: u64 = 4;
 
 /// Blocks of a cylinder group that hold no data of files.
-pub fn group_header(keys: &FfsKeys, block_bytes: u64) -> u64 {
+fn group_header(keys: &FfsKeys, block_bytes: u64) -> u64 {
     Header::new(keys.cylinder_group.0, keys.fragment.0, block_bytes).blocks()
 }
 

@@ -3,8 +3,8 @@
 use headstart_types::{as_text_if_any, keys, read_keys, Bytes, KeyError, Nanos};
 use toml::{Table, Value};
 
+use super::limits::TIME_MAX;
 use super::workload::{WorkloadKeys, Writes};
-use crate::limits::TIME_MAX;
 
 /// The name of level `index` where it is given none.
 #[must_use]

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::placement::{placement_schema, Placement};
 use super::sample::{self, SampleKeys};
+use headstart_layout::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
 
 /// Where the references come from.
 #[derive(Debug, Clone)]
@@ -66,20 +66,6 @@ impl Writes {
     pub fn reach_devices(self) -> bool {
         matches!(self, Writes::Through | Writes::Back)
     }
-}
-
-/// What becomes of addresses beyond the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addresses {
-    /// An error.
-    Error,
-    /// Where any lies beyond it, chunks are made as small as they must be; else nothing.
-    Auto,
-    /// Only chunks in which a block is referenced take room, in order of their addresses.
-    Compact {
-        /// Blocks of a chunk, at least 1; a chunk begins at a multiple of them.
-        chunk_blocks: u64,
-    },
 }
 
 /// Who asks for what.
@@ -291,9 +277,6 @@ fn of_input() -> Vec<String> {
     let names = property_names(schema).into_iter();
     names.filter(|key| schema["properties"][*key].get("x-of-input").is_some()).map(str::to_owned).collect()
 }
-
-/// Blocks of a chunk where none are given: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
-pub const DEFAULT_CHUNK: u64 = 64;
 
 /// Longer chunks would be no compaction; keeps addresses within 64 bits.
 const CHUNK_MAX: u64 = 1 << 31;

@@ -10,21 +10,46 @@
 //! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
 //!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_device::{build_layout, Device, Layout, Stripe};
+use headstart_device::{build_layout, ArrayRow, Device, Layout, Stripe};
 use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::ffs::{Ffs, Spot, Volume};
+use super::ffs::{FfsKeys, FileSize};
+use super::placement::{Addresses, Placement};
 use super::room::Room;
-use super::survey::Survey;
-use crate::scenario::{Addresses, DeviceKeys, FfsKeys, Placement, WorkloadKeys};
-use crate::Error;
 
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
 const GROUP_BLOCKS: u64 = 8550;
+
+/// The devices of a run.
+#[derive(Clone, Copy)]
+pub struct Disks<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// One of them.
+    pub device: &'a dyn Device,
+    /// How many.
+    pub count: u32,
+    /// How they make up a volume.
+    pub array: &'static ArrayRow,
+    /// Bytes that lie together on one of them.
+    pub stripe_unit: Bytes,
+}
+
+/// What lies there, as far as the rule needs to know it.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
+    pub files: Vec<(u32, u64)>,
+    /// The same in bytes.
+    pub file_bytes: Vec<FileSize>,
+    /// Distinct (file, block in file), if they were asked for.
+    pub blocks: BTreeSet<(u32, u64)>,
+}
 
 /// Where blocks lie.
 #[derive(Debug)]
@@ -69,47 +94,45 @@ impl Chunks {
 }
 
 impl Placing {
-    /// The scenario's rule. `survey` holds the files, and for compaction the blocks.
+    /// The rule for blocks of `block`. `contents` holds the files, and for compaction the blocks.
     ///
     /// # Errors
     /// A key at fault.
     pub fn try_new(
-        workload: &WorkloadKeys,
+        block: Bytes,
         placement: Placement,
         addresses: Addresses,
-        device: &DeviceKeys,
-        disk: &dyn Device,
-        survey: &Survey,
+        disks: &Disks<'_>,
+        contents: &Contents,
         seed: u64,
-    ) -> Result<Self, Error> {
-        let block = Bytes(workload.block_bytes());
-        let layout = if device.array.is_independent() {
-            build_layout(device.array.name, device.count, device.stripe_unit, block, disk.capacity_sectors())
+    ) -> Result<Self, KeyError> {
+        let capacity = disks.device.capacity_sectors();
+        let layout = if disks.array.is_independent() {
+            build_layout(disks.array.name, disks.count, disks.stripe_unit, block, capacity)
         } else {
             Stripe::try_new(1, block, block).map(Layout::Stripe)
         };
         let layout = layout.map_err(|error| error.within("device"))?;
         let bases = match placement {
             Placement::Address => None,
-            Placement::TableOrder => Some(table_order(&survey.files)),
-            Placement::RandomGroups => Some(random_groups(&survey.files, seed)),
+            Placement::TableOrder => Some(table_order(&contents.files)),
+            Placement::RandomGroups => Some(random_groups(&contents.files, seed)),
             Placement::Ffs(_) => None,
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
-        let capacity = disk.capacity_sectors();
-        let room = Room::new(device, block);
+        let room = Room::new(disks, block);
         let mut placing = Self { bases, ffs: None, compact: None, layout, block_sectors, capacity, room };
         if let Placement::Ffs(keys) = placement {
             let volume = Volume {
                 block_bytes: block.0,
                 blocks: placing.volume_blocks(),
-                gap_blocks: gap_blocks(&keys, block.0, disk)?,
+                gap_blocks: gap_blocks(&keys, block.0, disks.device)?,
             };
-            placing.ffs = Some(Ffs::try_new(&keys, &volume, &survey.file_bytes, seed)?);
+            placing.ffs = Some(Ffs::try_new(&keys, &volume, &contents.file_bytes, seed)?);
         }
         if let Addresses::Compact { chunk_blocks } = addresses {
-            let addresses: Result<Vec<u64>, Error> =
-                survey.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
+            let addresses: Result<Vec<u64>, KeyError> =
+                contents.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
             placing.compact = Some(Chunks::new(chunk_blocks, addresses?.into_iter()));
         }
         Ok(placing)
@@ -145,7 +168,7 @@ impl Placing {
     }
 
     /// The block of the volume, and the sectors of it before this one begins.
-    fn spot(&self, file: u32, at: u64) -> Result<(u64, u64), Error> {
+    fn spot(&self, file: u32, at: u64) -> Result<(u64, u64), KeyError> {
         let Some(ffs) = &self.ffs else { return Ok((self.volume_block(file, at)?, 0)) };
         let beyond = || {
             let problem = format!("block {at} of file {file} lies beyond the file's end");
@@ -155,11 +178,11 @@ impl Placing {
         Ok((block, skip))
     }
 
-    fn volume_block(&self, file: u32, at: u64) -> Result<u64, Error> {
+    fn volume_block(&self, file: u32, at: u64) -> Result<u64, KeyError> {
         let base = self.bases.as_ref().map_or(Some(0), |bases| bases.get(&file).copied());
         base.and_then(|base| base.checked_add(at)).ok_or_else(|| {
             let problem = format!("block {at} of file {file} has no address below 2^64");
-            KeyError::new("workload.addresses", problem, "larger blocks").into()
+            KeyError::new("workload.addresses", problem, "larger blocks")
         })
     }
 
@@ -194,7 +217,7 @@ impl Placing {
     ///
     /// # Errors
     /// It lies beyond the device, or in a chunk that takes no room.
-    pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), Error> {
+    pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), KeyError> {
         let (address, skip) = self.spot(file, at)?;
         let address = match &self.compact {
             None => address,
@@ -214,19 +237,19 @@ impl Placing {
         // Without a limit, sectors must still fit in 64 bits.
         let limit = self.capacity.unwrap_or(u64::MAX / 2);
         if address / u64::from(u32::MAX) > limit {
-            return Err(beyond(limit).into());
+            return Err(beyond(limit));
         }
         let placed = |address| self.layout.place(address).expect("a rule places every block");
         if address.checked_mul(self.block_sectors).is_none() {
             // An unlimited device has no geometry: any place will do, as long as it is this block's own.
             return match self.capacity {
-                Some(limit) => Err(beyond(limit).into()),
+                Some(limit) => Err(beyond(limit)),
                 None => Ok((placed(address % (u64::MAX / self.block_sectors / 2)).0, 0)),
             };
         }
         let (disk, sector) = placed(address);
         if sector + self.block_sectors > limit {
-            return Err(beyond(limit).into());
+            return Err(beyond(limit));
         }
         Ok((disk, sector + skip))
     }

@@ -4,7 +4,7 @@ use headstart_device::{build_device, sectors_of, MODELS};
 use headstart_types::{Bytes, KeyError};
 use toml::Table;
 
-use crate::scenario::DeviceKeys;
+use super::placing::Disks;
 
 /// A device, as an error describes it.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub struct Room {
 impl Room {
     /// The device of a scenario with blocks of this size.
     #[must_use]
-    pub fn new(device: &DeviceKeys, block: Bytes) -> Self {
-        Self { model: device.model.clone(), disks: device.count, grows: device.array.is_independent(), block }
+    pub fn new(device: &Disks<'_>, block: Bytes) -> Self {
+        Self { model: device.model.to_owned(), disks: device.count, grows: device.array.is_independent(), block }
     }
 
     /// The device holds `held` blocks, and `chunks` chunks of `chunk_blocks` blocks are touched, which are more.

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::action::{ActionIssues, ActionTime};
+use super::limits::COST_MAX;
 use super::policy::{named_value, text};
-use crate::action::{ActionIssues, ActionTime};
-use crate::limits::COST_MAX;
 
 /// Where processes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,9 @@
 use headstart_policy::readahead::Needs;
 use headstart_types::KeyError;
 
-use super::{Addresses, Arrival, BlockSize, HostKeys, Input, Issue, Meets, Placement, Processes, Scenario};
+use headstart_layout::{Addresses, Placement};
+
+use super::{Arrival, BlockSize, HostKeys, Input, Issue, Meets, Processes, Scenario};
 
 impl Scenario {
     /// What two sections say must not contradict.

@@ -5,47 +5,48 @@
 //! range is an error that names the key and what is allowed. The table with all defaults in it is what a result
 //! carries and what `--explain` prints.
 
+mod action;
 mod cache;
 mod checks;
 mod device;
-mod ffs;
+mod error;
 mod host;
 mod level;
+mod limits;
 mod named;
 mod normal;
 mod overrides;
-mod placement;
 mod policy;
 mod process;
 mod sample;
 mod schema;
 mod source;
+mod traces;
 mod unset;
 mod workload;
 
 use std::path::Path;
 
+use headstart_layout::Placement;
 use headstart_policy::registry::{BuiltIn, Rows};
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
+pub use action::{ActionDraws, ActionIssues, ActionTime};
 pub use cache::{share_of, CacheKeys, CacheSize};
 pub use device::{CacheSegments, CommandKeys, DeviceKeys};
-pub use ffs::{FfsKeys, Opens};
+pub use error::Error;
 pub use host::HostKeys;
 pub use level::{read_one as read_level, LowerKeys, LowerSize};
-pub use placement::Placement;
+pub use limits::{too_long, COST_MAX, TIME_MAX};
 use policy::is_parallel;
 pub use policy::{HintsKeys, PolicyKeys, Shown};
 pub use process::{Meets, PatternKeys, ProcessKeys};
 pub use sample::SampleKeys;
 pub use schema::schema;
 pub use source::Source;
-pub use workload::{
-    Addresses, Arrival, BlockSize, ComputeKey, Input, Issue, Processes, WorkloadKeys, Writes, DEFAULT_CHUNK,
-};
-
-use crate::{Error, Traces};
+pub use traces::{Survey, Traces};
+pub use workload::{Arrival, BlockSize, ComputeKey, Input, Issue, Processes, WorkloadKeys, Writes};
 
 /// What to simulate, read and checked as far as that is possible without the trace.
 #[derive(Debug, Clone)]

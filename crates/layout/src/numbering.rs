@@ -6,7 +6,6 @@ use prefetch_index::prefetch_index;
 use rustc_hash::FxBuildHasher;
 
 use super::placing::Placing;
-use crate::Error;
 
 /// The blocks seen so far, numbered in order of first appearance, and where each lies.
 ///
@@ -109,7 +108,7 @@ impl Universe {
     /// # Errors
     /// It lies beyond the device, or there are too many blocks.
     #[inline]
-    pub fn number(&mut self, file: u32, at: u64, placing: &Placing) -> Result<Block, Error> {
+    pub fn number(&mut self, file: u32, at: u64, placing: &Placing) -> Result<Block, KeyError> {
         let fresh = self.disk_of.len() as u32;
         let number = if file != 0 {
             *self.in_files.entry((file, at)).or_insert(fresh)
@@ -132,10 +131,10 @@ impl Universe {
     }
 
     #[cold]
-    fn place(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(), Error> {
+    fn place(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(), KeyError> {
         if self.disk_of.len() >= BLOCKS_MAX {
             let problem = format!("more than {BLOCKS_MAX} distinct blocks");
-            return Err(KeyError::new("workload.block_size", problem, "larger blocks, or a limit").into());
+            return Err(KeyError::new("workload.block_size", problem, "larger blocks, or a limit"));
         }
         let (disk, sector) = placing.place(file, at)?;
         let block = self.push(disk, sector);

@@ -12,15 +12,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use headstart_layout::Contents;
 use headstart_trace::{open_with, sha256_file, Carries, FileEntry, Record, RecordReader, TraceError};
 
-use super::survey::Survey;
-use crate::Error;
+use super::Error;
 
 /// Records kept, of all traces together: 117 MB.
 const RECORDS_MAX: usize = 1 << 21;
 
-/// Traces that runs share ([`Scenario::traces`](crate::Scenario)). The default shares nothing: each run decodes its trace as
+/// What a first pass over a trace has found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// References.
+    pub references: u64,
+    /// Sum of think times as recorded, in nanoseconds.
+    pub compute: u128,
+    /// Its files and blocks.
+    pub contents: Contents,
+    /// What the reader says of the trace once it is read.
+    pub note: Option<String>,
+}
+
+/// Traces that runs share ([`Scenario::traces`](super::Scenario)). The default shares nothing: each run decodes its trace as
 /// it goes, in memory that does not grow with the trace.
 #[derive(Clone, Default)]
 pub struct Traces(Option<Arc<Shared>>);
@@ -66,7 +79,7 @@ impl Traces {
     }
 
     /// As `headstart_trace::open_with`.
-    pub(super) fn open(
+    pub fn open(
         &self,
         path: &Path,
         format: &str,
@@ -85,7 +98,7 @@ impl Traces {
     }
 
     /// SHA-256 of a file's content, as hexadecimal digits.
-    pub(crate) fn sha256(&self, path: &Path) -> Result<String, TraceError> {
+    pub fn sha256(&self, path: &Path) -> Result<String, TraceError> {
         match (&self.0, File::of(path)) {
             (Some(shared), Some(file)) => shared.hashes.get(file, || sha256_file(path)),
             _ => sha256_file(path),
@@ -93,7 +106,7 @@ impl Traces {
     }
 
     /// What `make` finds out, once for each `key`, which says all that it depends on.
-    pub(super) fn survey(
+    pub fn survey(
         &self,
         path: Option<&Path>,
         key: impl FnOnce() -> String,

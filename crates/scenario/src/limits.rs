@@ -2,7 +2,7 @@
 
 use headstart_types::{KeyError, Nanos};
 
-use crate::Error;
+use super::Error;
 
 /// A run ends with an error when its clock passes this. No single think time is longer either.
 pub use headstart_engine::TIME_MAX;

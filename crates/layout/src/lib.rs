@@ -1,0 +1,16 @@
+//! Where blocks lie: dense numbers for the blocks of files, and from each block a disk and a sector.
+//!
+//! [`Places`] is what the machine sees of it; a [`Placing`] is the rule by which a [`Universe`] of blocks grows.
+
+mod ffs;
+mod numbering;
+mod placement;
+mod places;
+mod placing;
+mod room;
+
+pub use ffs::{Ffs, FfsKeys, FileSize, Opens, METADATA};
+pub use numbering::Universe;
+pub use placement::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
+pub use places::Places;
+pub use placing::{Contents, Disks, Placing};
