@@ -4,13 +4,16 @@
 
 mod ffs;
 mod numbering;
+mod pages;
 mod placement;
 mod places;
 mod placing;
 mod room;
 
 pub use ffs::{Ffs, FfsKeys, FileSize, Opens, METADATA};
-pub use numbering::Universe;
+pub use numbering::{Fresh, Universe};
+pub use pages::Pages;
 pub use placement::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
 pub use places::Places;
-pub use placing::{Contents, Disks, Placing};
+pub use placing::{Contents, Placing};
+pub use room::Disks;

@@ -1,15 +1,18 @@
 //! Dense block numbers and the place of each block.
 
+use std::mem::{replace, take};
+
 use hashbrown::HashMap;
 use headstart_types::{Block, Disk, KeyError};
 use prefetch_index::prefetch_index;
 use rustc_hash::FxBuildHasher;
 
+use super::pages::Pages;
 use super::placing::Placing;
 
 /// The blocks seen so far, numbered in order of first appearance, and where each lies.
 ///
-/// Memory: 12 bytes a block, and about 32 in the table that finds its number.
+/// Memory: 12 bytes a block, and what finds its number.
 #[derive(Debug, Default)]
 pub struct Universe {
     /// By block.
@@ -19,14 +22,21 @@ pub struct Universe {
     /// Blocks of file 0 (the only one of block traces and generators) below `DIRECT_MAX`, by block in file: the
     /// number plus one, or zero. A table is a third of a map's size and found without hashing.
     direct: Vec<u32>,
-    /// Other blocks of file 0.
-    plain: HashMap<u64, u32, FxBuildHasher>,
-    /// Blocks of other files.
-    in_files: HashMap<(u32, u64), u32, FxBuildHasher>,
+    /// Other blocks.
+    pages: Pages,
     /// By block: its file and its place in it; `None` where nobody asks.
     places: Option<Vec<(u32, u64)>>,
     /// Sectors of blocks that are no whole ones: fragments.
     short: HashMap<Block, u32, FxBuildHasher>,
+    /// Blocks whose places have been handed over: those above begin with the next one.
+    handed_over: usize,
+}
+
+/// Places of blocks that have been numbered one after another.
+#[derive(Debug)]
+pub struct Fresh {
+    disks: Vec<Disk>,
+    sectors: Vec<u64>,
 }
 
 /// 64 MB of table at most, which only pages that are used cost: 128 GB of 8 KiB blocks.
@@ -40,7 +50,41 @@ impl Universe {
     pub fn push(&mut self, disk: Disk, sector: u64) -> Block {
         self.disk_of.push(disk);
         self.sector_of.push(sector);
-        Block(self.disk_of.len() as u32 - 1)
+        Block(self.len() as u32 - 1)
+    }
+
+    /// Blocks.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.handed_over + self.disk_of.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Their numbers, without their places; this one keeps the places, and numbers nothing any more.
+    #[must_use]
+    pub fn numbers_apart(&mut self) -> Self {
+        let places_stay =
+            Self { disk_of: take(&mut self.disk_of), sector_of: take(&mut self.sector_of), ..Self::default() };
+        let handed_over = self.handed_over + places_stay.disk_of.len();
+        Self { handed_over, ..replace(self, places_stay) }
+    }
+
+    /// The places of the blocks that were numbered since the last call.
+    pub fn take_fresh(&mut self) -> Fresh {
+        self.handed_over = self.len();
+        Fresh { disks: take(&mut self.disk_of), sectors: take(&mut self.sector_of) }
+    }
+
+    /// Adds places that another one has numbered.
+    pub fn add(&mut self, fresh: &Fresh) {
+        self.disk_of.extend_from_slice(&fresh.disks);
+        self.sector_of.extend_from_slice(&fresh.sectors);
     }
 
     /// From now on [`Universe::place_of`] may be asked. Nothing has been numbered yet.
@@ -93,12 +137,10 @@ impl Universe {
     /// The number of block `at` of `file`, if it has one.
     #[must_use]
     pub fn find(&self, file: u32, at: u64) -> Option<Block> {
-        let number = if file != 0 {
-            self.in_files.get(&(file, at)).copied()
-        } else if at < DIRECT_MAX {
+        let number = if file == 0 && at < DIRECT_MAX {
             self.direct.get(at as usize).and_then(|entry| entry.checked_sub(1))
         } else {
-            self.plain.get(&at).copied()
+            self.pages.find(file, at)
         };
         number.map(Block)
     }
@@ -109,9 +151,9 @@ impl Universe {
     /// It lies beyond the device, or there are too many blocks.
     #[inline]
     pub fn number(&mut self, file: u32, at: u64, placing: &Placing) -> Result<Block, KeyError> {
-        let fresh = self.disk_of.len() as u32;
+        let fresh = self.len() as u32;
         let number = if file != 0 {
-            *self.in_files.entry((file, at)).or_insert(fresh)
+            self.pages.number(file, at, fresh)
         } else if let Some(entry) = self.direct.get_mut(at as usize) {
             if *entry == 0 {
                 *entry = fresh + 1;
@@ -122,7 +164,7 @@ impl Universe {
             self.direct[at as usize] = fresh + 1;
             fresh
         } else {
-            *self.plain.entry(at).or_insert(fresh)
+            self.pages.number(file, at, fresh)
         };
         if number == fresh {
             self.place(file, at, placing)?;
@@ -132,7 +174,7 @@ impl Universe {
 
     #[cold]
     fn place(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(), KeyError> {
-        if self.disk_of.len() >= BLOCKS_MAX {
+        if self.len() >= BLOCKS_MAX {
             let problem = format!("more than {BLOCKS_MAX} distinct blocks");
             return Err(KeyError::new("workload.block_size", problem, "larger blocks, or a limit"));
         }

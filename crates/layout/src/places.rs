@@ -2,13 +2,14 @@
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, KeyError};
 use prefetch_index::prefetch_index;
 
 use super::ffs::{Ffs, METADATA};
-use super::numbering::Universe;
+use super::numbering::{Fresh, Universe};
 use super::placing::Placing;
 
 /// Blocks, their numbers, and where they lie.
@@ -16,7 +17,7 @@ use super::placing::Placing;
 pub struct Places {
     universe: RefCell<Universe>,
     /// `None` for inline references, which name their blocks: none has a neighbour.
-    placing: Option<Placing>,
+    placing: Option<Arc<Placing>>,
     /// Blocks of each file, where files are told apart.
     sizes: BTreeMap<u32, u64>,
 }
@@ -25,7 +26,7 @@ impl Places {
     /// Blocks placed by `placing`; files hold as many as `sizes` says.
     #[must_use]
     pub fn new(universe: Universe, placing: Option<Placing>, sizes: BTreeMap<u32, u64>) -> Self {
-        Self { universe: RefCell::new(universe), placing, sizes }
+        Self { universe: RefCell::new(universe), placing: placing.map(Arc::new), sizes }
     }
 
     /// What is known so far.
@@ -52,7 +53,7 @@ impl Places {
     /// Independent disks over which a long run of blocks is spread.
     #[must_use]
     pub fn disks_abreast(&self) -> u64 {
-        self.placing.as_ref().map_or(1, Placing::disks_abreast)
+        self.placing.as_ref().map_or(1, |placing| placing.disks_abreast())
     }
 
     /// The file system whose layout this is.
@@ -80,7 +81,25 @@ impl Places {
     /// # Panics
     /// Inline references have no rule.
     pub fn number<T, E>(&self, add: impl FnOnce(&mut Universe, &Placing) -> Result<T, E>) -> Result<T, E> {
-        add(&mut self.universe.borrow_mut(), self.placing.as_ref().expect("records are placed by a rule"))
+        add(&mut self.universe.borrow_mut(), self.placing.as_deref().expect("records are placed by a rule"))
+    }
+
+    /// The numbers of all blocks so far, to go on from; the places stay here. From now on this one numbers no block.
+    #[must_use]
+    pub fn numbers_apart(&self) -> Self {
+        let universe = RefCell::new(self.universe.borrow_mut().numbers_apart());
+        Self { universe, placing: self.placing.clone(), sizes: BTreeMap::new() }
+    }
+
+    /// Places of the blocks that were numbered since the last call.
+    #[must_use]
+    pub fn take_fresh(&self) -> Fresh {
+        self.universe.borrow_mut().take_fresh()
+    }
+
+    /// Adds the places of blocks that others have numbered.
+    pub fn add(&self, fresh: &Fresh) {
+        self.universe.borrow_mut().add(fresh);
     }
 }
 
@@ -119,7 +138,8 @@ impl Space for Places {
 
     fn adjoins(&self, block: Block, next: Block) -> bool {
         let universe = self.universe.borrow();
-        let Some(sectors) = universe.short(block).map(u64::from).or(self.placing.as_ref().map(Placing::block_sectors))
+        let Some(sectors) =
+            universe.short(block).map(u64::from).or(self.placing.as_ref().map(|placing| placing.block_sectors()))
         else {
             return false;
         };

@@ -10,9 +10,9 @@
 //! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
 //!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use headstart_device::{build_layout, ArrayRow, Device, Layout, Stripe};
+use headstart_device::{build_layout, Device, Layout, Stripe};
 use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,25 +20,10 @@ use rand_chacha::ChaCha8Rng;
 use super::ffs::{Ffs, Spot, Volume};
 use super::ffs::{FfsKeys, FileSize};
 use super::placement::{Addresses, Placement};
-use super::room::Room;
+use super::room::{Disks, Room};
 
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
 const GROUP_BLOCKS: u64 = 8550;
-
-/// The devices of a run.
-#[derive(Clone, Copy)]
-pub struct Disks<'a> {
-    /// The model's name.
-    pub model: &'a str,
-    /// One of them.
-    pub device: &'a dyn Device,
-    /// How many.
-    pub count: u32,
-    /// How they make up a volume.
-    pub array: &'static ArrayRow,
-    /// Bytes that lie together on one of them.
-    pub stripe_unit: Bytes,
-}
 
 /// What lies there, as far as the rule needs to know it.
 #[derive(Debug, Default)]
@@ -47,8 +32,8 @@ pub struct Contents {
     pub files: Vec<(u32, u64)>,
     /// The same in bytes.
     pub file_bytes: Vec<FileSize>,
-    /// Distinct (file, block in file), if they were asked for.
-    pub blocks: BTreeSet<(u32, u64)>,
+    /// Distinct (file, block in file) in order, if they were asked for.
+    pub blocks: Vec<(u32, u64)>,
 }
 
 /// Where blocks lie.

@@ -1,10 +1,23 @@
 //! What to do about a trace that touches more than the device holds: how large both are, and what to type.
 
-use headstart_device::{build_device, sectors_of, MODELS};
+use headstart_device::{build_device, sectors_of, ArrayRow, Device, MODELS};
 use headstart_types::{Bytes, KeyError};
 use toml::Table;
 
-use super::placing::Disks;
+/// The devices of a run.
+#[derive(Clone, Copy)]
+pub struct Disks<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// One of them.
+    pub device: &'a dyn Device,
+    /// How many.
+    pub count: u32,
+    /// How they make up a volume.
+    pub array: &'static ArrayRow,
+    /// Bytes that lie together on one of them.
+    pub stripe_unit: Bytes,
+}
 
 /// A device, as an error describes it.
 #[derive(Debug)]

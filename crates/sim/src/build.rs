@@ -17,7 +17,7 @@ use headstart_types::{Chunk, KeyError, Position, Program};
 use crate::run::Machine;
 use crate::storage::Storage;
 use crate::surroundings::Surroundings;
-use crate::workload::{References, Thinker};
+use crate::workload::{References, Supplied, Thinker};
 use crate::Error;
 
 /// The policy of a level. One that is not hinted is asked about whole requests where `asking`.
@@ -171,7 +171,7 @@ fn clients(
     references: References,
     chunks: Vec<Chunk>,
     first: usize,
-) -> Result<Vec<Client<References>>, Error> {
+) -> Result<Vec<Client<Supplied>>, Error> {
     let process = || Process::new(costs(scenario));
     if let Some(pattern) = scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
         let taken = |process| Reads::taking(thinks(scenario, process));
@@ -188,10 +188,14 @@ fn clients(
         return Ok(chunks.into_iter().enumerate().map(known).collect());
     }
     if scenario.workload.processes == Processes::Merged {
-        return Ok(vec![Client::new(process(), 0, Reads::Own(Cursor::reading(references)))]);
+        return Ok(vec![Client::new(
+            process(),
+            0,
+            Reads::Own(Cursor::reading(Supplied::new(references.reading, !scenario.needs_places()))),
+        )]);
     }
     let each = |(index, pid): (usize, &u32)| {
-        let supply = references.of_process(scenario, *pid)?;
+        let supply = Supplied::new(references.of_process(scenario, *pid)?, false);
         Ok(Client::new(process(), index % first, Reads::Own(Cursor::reading(supply))))
     };
     references.pids.iter().enumerate().map(each).collect()

@@ -19,7 +19,7 @@ pub fn told(
     places: &Places,
 ) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
     let chunks = match scenario.workload.processes {
-        Processes::Merged => vec![references.rest(places)?],
+        Processes::Merged => vec![references.reading.rest(places)?],
         Processes::PerPid | Processes::Dealt => each(scenario, references, places)?,
     };
     number(&chunks)?;

@@ -9,7 +9,7 @@ use headstart_types::Nanos;
 use crate::report::{mean_ns, CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::run::Machine;
 use crate::storage::Storage;
-use crate::workload::References;
+use crate::workload::Supplied;
 
 /// A finished run.
 pub struct Outcome {
@@ -183,7 +183,7 @@ fn found(counts: &Counts) -> ProcessReport {
 }
 
 /// One of several processes.
-fn of_client(machine: &Machine, index: usize, client: &Client<References>, elapsed: Nanos) -> ProcessReport {
+fn of_client(machine: &Machine, index: usize, client: &Client<Supplied>, elapsed: Nanos) -> ProcessReport {
     let node = machine.parallel.as_ref().map(|parallel| &parallel.nodes[index]);
     of_member(&client.process, client.references, &client.found, node, elapsed)
 }

@@ -7,11 +7,11 @@ use headstart_types::Nanos;
 
 use crate::progress::{OnProgress, Progress};
 use crate::storage::Storage;
-use crate::workload::References;
+use crate::workload::Supplied;
 use crate::Error;
 
 /// The machine as the simulator drives it.
-pub type Machine = System<Storage, Places, References>;
+pub type Machine = System<Storage, Places, Supplied>;
 
 /// Steps between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;

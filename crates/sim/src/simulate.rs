@@ -115,7 +115,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\"").into());
     }
     one_process_on_one_level(scenario)?;
-    let chunk = references.rest(&places)?;
+    let chunk = references.reading.rest(&places)?;
     let count = chunk.blocks.len();
     let mut process = Process::new(build::costs(scenario));
     for at in 0..count {
@@ -242,7 +242,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         concurrency: device.concurrency(),
         driver: scenario.host.driver_overhead,
         uniform: alike,
-        mean_compute: references.constant_think().unwrap_or(Nanos::ZERO),
+        mean_compute: references.reading.constant_think().unwrap_or(Nanos::ZERO),
         constant_compute: false,
     };
     // A hinted policy needs the whole reference string; for others it streams.
@@ -261,7 +261,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.hints = Some(Arc::new(Hints { blocks: merged.blocks.clone(), disclosure: Disclosure::All }));
         context.program = Some(Arc::new(merged));
     } else if hinted {
-        let all = references.rest(&places)?;
+        let all = references.reading.rest(&places)?;
         context.mean_compute = mean_think(&all);
         // The processes of a parallel program wait for one another too.
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
@@ -273,7 +273,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     if foretells(scenario) {
         chunks = match scenario.workload.processes.are_several() {
             true => each(scenario, &references, &places)?,
-            false => vec![references.rest(&places)?],
+            false => vec![references.reading.rest(&places)?],
         };
         context.disk_of = places.universe().disk_of.as_slice().into();
     }

@@ -12,7 +12,7 @@ use headstart_policy::Space;
 use headstart_scenario::DeviceKeys;
 use headstart_types::{stream_seed, Block, Disk, Nanos};
 
-use crate::timeline::DiskJournal;
+use crate::journal::DiskJournal;
 use crate::Error;
 
 /// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.

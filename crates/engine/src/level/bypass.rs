@@ -3,7 +3,8 @@
 use headstart_policy::{BlockState, Space};
 use headstart_types::{Block, Nanos, NEVER};
 
-use super::requests::{Looked, Waiter};
+use super::requests::Looked;
+use super::waiting::Waiter;
 use super::Level;
 use crate::backend::{Backend, Kind};
 
@@ -63,11 +64,9 @@ impl Level {
     /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
     pub(super) fn passed(&mut self, now: Nanos, block: Block) {
         self.blocks[block.index()] = BlockState::ABSENT;
-        let Some(waiters) = self.requests.waiters.remove(&block) else { return };
+        let Some(waiters) = self.requests.waiting.take(block) else { return };
         let (silent, seen): (Vec<Waiter>, Vec<Waiter>) = waiters.into_iter().partition(|waiter| waiter.silent);
-        if !seen.is_empty() {
-            self.requests.waiters.insert(block, seen);
-        }
+        seen.into_iter().for_each(|waiter| self.requests.waiting.push(block, waiter));
         for waiter in silent {
             self.waited(now, &waiter);
         }

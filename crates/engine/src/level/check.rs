@@ -132,7 +132,7 @@ impl Level {
                 self.counts.hits_ready += 1;
             }
             (Sabotage::UsesTwice, ..) => self.counts.prefetches_used += self.counts.prefetches + 1,
-            (Sabotage::LosesRequest, ..) if !self.requests.is_empty() => self.requests.waiters.clear(),
+            (Sabotage::LosesRequest, ..) if !self.requests.is_empty() => self.requests.waiting = Default::default(),
             _ => return false,
         }
         true

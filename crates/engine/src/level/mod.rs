@@ -17,6 +17,7 @@ mod ledger;
 mod one;
 mod orders;
 mod requests;
+mod waiting;
 
 use headstart_policy::{BlockState, Event, Fetch, Policy, Space, View};
 use headstart_types::{Block, Disk, Nanos, Position};
@@ -174,7 +175,7 @@ impl Level {
     /// Whether nothing is kept about `block` but what policies remember of it: it is not cached, and not waited for.
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
-        !self.has_to_do_with(block) && !self.requests.waiters.contains_key(&block)
+        !self.has_to_do_with(block) && self.requests.waiting.of(block).is_empty()
     }
 
     /// State of a block; one that has not been met is absent.

@@ -9,12 +9,11 @@
 //!
 //! Cost: constant per block, beside the policy's work. Memory: proportional to what is waited for.
 
-use hashbrown::HashMap;
 use headstart_policy::readahead::{Asked, Found, NOBODY};
 use headstart_policy::{Event, Space};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
-use rustc_hash::FxBuildHasher;
 
+use super::waiting::{Waiter, Waiting};
 use super::Level;
 use crate::backend::{Backend, Kind, Order};
 
@@ -84,20 +83,6 @@ impl Looked {
     }
 }
 
-/// A block of a request that is waited for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiter {
-    /// Slot of the request.
-    pub slot: usize,
-    pub position: Position,
-    pub process: u32,
-    pub outcome: Outcome,
-    pub compute: Nanos,
-    pub since: Nanos,
-    /// The request bypassed the policy, which is not told that the block is handed over.
-    pub silent: bool,
-}
-
 /// A request some of whose blocks are waited for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
@@ -112,9 +97,7 @@ pub(super) struct Requests {
     pub asked: Vec<Block>,
     /// How each block of the request that is being looked up was found.
     pub found: Vec<Found>,
-    pub waiters: HashMap<Block, Vec<Waiter>, FxBuildHasher>,
-    /// Lists of waiters that have got their blocks, for the next ones.
-    spare: Vec<Vec<Waiter>>,
+    pub waiting: Waiting,
     open: Vec<Open>,
     free_slots: Vec<usize>,
     /// Requests that had to wait and are done.
@@ -135,20 +118,19 @@ impl Requests {
     /// Whether nobody waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.waiters.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Whether a request that the policy has seen waits for `block`.
     #[inline]
     pub fn is_waited_for(&self, block: Block) -> bool {
-        !self.waiters.is_empty()
-            && self.waiters.get(&block).is_some_and(|waiters| waiters.iter().any(|waiter| !waiter.silent))
+        self.waiting.of(block).iter().any(|waiter| !waiter.silent)
     }
 
     /// Whether `block`, which is on its way, is waited for by a process of this level, but not by `process`.
     fn is_fetched_for_another(&self, block: Block, process: u32) -> bool {
-        let Some(waiters) = self.waiters.get(&block) else { return false };
-        waiters.iter().all(|waiter| waiter.process != process && waiter.position != NEVER)
+        let waiters = self.waiting.of(block);
+        !waiters.is_empty() && waiters.iter().all(|waiter| waiter.process != process && waiter.position != NEVER)
     }
 
     #[inline]
@@ -169,7 +151,7 @@ impl Requests {
 
     pub fn wait(&mut self, block: Block, waiter: Waiter) {
         self.open[waiter.slot].left += 1;
-        self.waiters.entry(block).or_insert_with(|| self.spare.pop().unwrap_or_default()).push(waiter);
+        self.waiting.push(block, waiter);
     }
 
     /// One block of the request in `slot` has been handed over.
@@ -363,7 +345,7 @@ impl Level {
 
     /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
     pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
-        let Some(mut waiters) = self.requests.waiters.remove(&block) else { return };
+        let Some(mut waiters) = self.requests.waiting.take(block) else { return };
         for waiter in waiters.drain(..) {
             self.waited(now, &waiter);
             let state = self.blocks[block.index()];
@@ -375,7 +357,7 @@ impl Level {
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
             self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute), space);
         }
-        self.requests.spare.push(waiters);
+        self.requests.waiting.give_back(waiters);
     }
 
     pub(super) fn waited(&mut self, now: Nanos, waiter: &Waiter) {

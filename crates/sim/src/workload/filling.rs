@@ -9,6 +9,21 @@ use super::cutting::{Cut, Cutter};
 use super::records::Records;
 use crate::Error;
 
+/// What is told of references beside their blocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Marks {
+    /// Writes are told apart.
+    pub writes: bool,
+    /// Arrival times are kept, multiplied by this.
+    pub time_scale: Option<f64>,
+    /// It matters how much of a block is asked for.
+    pub bytes: bool,
+    /// Files are opened in the run.
+    pub opens: bool,
+    /// Records have think times.
+    pub thinks: bool,
+}
+
 /// References under construction.
 pub struct Filling<'a> {
     /// How requests become blocks.
@@ -21,14 +36,8 @@ pub struct Filling<'a> {
     pub chunk: &'a mut Chunk,
     /// Kept where think times are as recorded: all after the last block of a request.
     pub thinks: Option<&'a mut Vec<Nanos>>,
-    /// Writes are told apart.
-    pub mark_writes: bool,
-    /// Arrival times are kept, multiplied by this.
-    pub time_scale: Option<f64>,
-    /// It is kept how much of each block is asked for.
-    pub mark_bytes: bool,
-    /// Files are opened in the run.
-    pub opens: bool,
+    /// What is told of them beside their blocks.
+    pub marks: Marks,
     /// What a file system has looked up last.
     pub trail: &'a mut Trail,
     /// Nothing is kept of a request but its blocks and its think time.
@@ -49,7 +58,7 @@ impl Filling<'_> {
     #[inline(always)]
     fn push(&mut self, record: &Record, next: Option<&Record>, records: &Records) -> Result<(), Error> {
         let cut = self.cutter.cut(record, records)?;
-        let known = self.universe.disk_of.len();
+        let known = self.universe.len();
         if self.plain && cut.blocks == 1 && self.chunk.request_ends.is_empty() {
             self.chunk.blocks.push(self.universe.number(cut.file, cut.first, self.placing)?);
             if let Some(thinks) = &mut self.thinks {
@@ -58,8 +67,8 @@ impl Filling<'_> {
         } else {
             self.push_any(&cut, record, next)?;
         }
-        if self.universe.disk_of.len() != known {
-            records.check_distinct(self.universe.disk_of.len(), record)?;
+        if self.universe.len() != known {
+            records.check_distinct(self.universe.len(), record)?;
         }
         Ok(())
     }
@@ -83,11 +92,11 @@ impl Filling<'_> {
             thinks.resize(count - 1, Nanos::ZERO);
             thinks.push(self.cutter.think(record, next));
         }
-        if let Some(scale) = self.time_scale {
+        if let Some(scale) = self.marks.time_scale {
             let time = Nanos::rounded(record.time.0 as f64 * scale).min(TIME_MAX);
             self.chunk.times.resize(count, time);
         }
-        if self.mark_writes && (record.write || !self.chunk.writes.is_empty()) {
+        if self.marks.writes && (record.write || !self.chunk.writes.is_empty()) {
             // Where all read there are no marks; from the first write on, all are marked.
             self.chunk.writes.resize(before, false);
             self.chunk.writes.resize(count, record.write);
@@ -108,7 +117,7 @@ impl Filling<'_> {
             return Ok(());
         }
         *self.trail = Trail { file: Some(file), leaf: None };
-        if let (true, Some(inode)) = (self.opens, self.placing.ffs().and_then(|ffs| ffs.inode(file))) {
+        if let (true, Some(inode)) = (self.marks.opens, self.placing.ffs().and_then(|ffs| ffs.inode(file))) {
             self.push_metadata(inode)?;
             let count = self.chunk.blocks.len();
             if !self.chunk.request_ends.is_empty() {
@@ -144,7 +153,7 @@ impl Filling<'_> {
     /// block on, and of files always.
     #[inline]
     fn mark_bytes(&mut self, record: &Record, at: u64, files: bool) {
-        if !self.mark_bytes && !files {
+        if !self.marks.bytes && !files {
             return;
         }
         let (size, asked) = (self.cutter.block_bytes(), self.cutter.asked(record, at));
@@ -175,7 +184,7 @@ impl Filling<'_> {
                     self.chunk.blocks.push(self.universe.number(file, record.offset, self.placing)?);
                 }
                 if let Some(last) = batch.last() {
-                    records.check_distinct(self.universe.disk_of.len(), last)?;
+                    records.check_distinct(self.universe.len(), last)?;
                 }
                 return Ok(());
             }

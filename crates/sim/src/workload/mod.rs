@@ -5,19 +5,23 @@
 //! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
 //! found by a first pass over the same records, made only when asked for (`survey`).
 
+mod ahead;
 mod cutting;
 mod filling;
 mod fitting;
 mod inline;
 mod patterned;
+mod reading;
 mod records;
 mod references;
 mod survey;
 mod thinking;
 
+pub use ahead::Supplied;
 pub use cutting::{Cutter, RecordedThink};
+pub use reading::KNOWN_REFERENCES_MAX;
 pub use records::{Opened, Records};
-pub use references::{References, KNOWN_REFERENCES_MAX};
+pub use references::References;
 pub use thinking::Thinker;
 
 use headstart_device::Device;

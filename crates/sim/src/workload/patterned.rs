@@ -1,6 +1,6 @@
 //! What the processes of a parallel program read: the strings of an access pattern, numbered and placed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_device::Device;
 use headstart_layout::{Addresses, Placement, Places, Placing, Universe};
@@ -34,7 +34,8 @@ impl Patterned {
         let strings = strings.map_err(|error| error.within("process.pattern"))?;
         let mut found = Survey { references: strings.blocks.len() as u64, ..Survey::default() };
         if matches!(keys.addresses, Addresses::Compact { .. }) || scenario.has_footprints() {
-            found.contents.blocks = strings.blocks.iter().map(|at| (0, u64::from(*at))).collect();
+            let blocks: BTreeSet<u32> = strings.blocks.iter().copied().collect();
+            found.contents.blocks = blocks.into_iter().map(|at| (0, at.into())).collect();
         }
         // A pattern's file is as large as its keys say: what does not fit is a mistake in them.
         let addresses = if keys.addresses == Addresses::Auto { Addresses::Error } else { keys.addresses };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use headstart_layout::FileSize;
+use headstart_layout::{FileSize, Pages};
 use headstart_scenario::{Processes, Survey};
 use headstart_trace::{Carries, Record};
 use headstart_types::KeyError;
@@ -26,6 +26,7 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
     let mut records = opened.alone().read()?;
     let mut sizes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut found = Survey::default();
+    let (mut blocks, mut distinct) = (Pages::default(), 0);
     let mut last: Option<Record> = None;
     loop {
         if !records.advance()? {
@@ -36,8 +37,10 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
             found.references += cut.blocks;
             found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, Some(record)).0));
             if collect {
-                found.contents.blocks.extend((cut.first..cut.first + cut.blocks).map(|at| (cut.file, at)));
-                records.check_distinct(found.contents.blocks.len(), record)?;
+                for at in cut.first..cut.first + cut.blocks {
+                    distinct += u32::from(blocks.number(cut.file, at, distinct) == distinct);
+                }
+                records.check_distinct(distinct as usize, record)?;
             }
             let size = sizes.entry(cut.file).or_default();
             *size = (size.0.max(cut.first + cut.blocks), size.1.max(record.offset.saturating_add(record.size)));
@@ -45,6 +48,7 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
         }
     }
     found.compute += last.map_or(0, |last| u128::from(cutter.think(&last, None).0));
+    found.contents.blocks = blocks.sorted();
     found.note = records.reader().note();
     for entry in records.reader().files() {
         let (blocks, bytes) = sizes.remove(&entry.file).unwrap_or((0, 0));
