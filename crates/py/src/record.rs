@@ -62,7 +62,8 @@ pub fn record(
             match to {
                 "hints" => recording.write(&target).map_err(to_python)?,
                 _ => {
-                    let mut reader = recording.clone().into_reader(&target).map_err(to_python)?;
+                    let mut reader =
+                        headstart_trace::recording_reader(recording.clone(), &target).map_err(to_python)?;
                     convert(&mut *reader, to, &target, recording.about.page_bytes).map_err(to_python)?;
                 }
             }

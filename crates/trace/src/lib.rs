@@ -39,6 +39,7 @@ pub use analysis::{Analysis, Popularity, Reuse, Window};
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{Place, TraceError};
 #[doc(hidden)]
+pub use formats::hints::recording_reader;
 pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};

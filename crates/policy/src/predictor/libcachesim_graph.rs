@@ -16,7 +16,6 @@ use hashbrown::HashMap;
 use headstart_types::Nanos;
 use rustc_hash::FxBuildHasher;
 
-use super::probability_graph::ProbabilityGraphKeys;
 use super::{name, places, Place, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 
@@ -132,15 +131,15 @@ pub struct LibCacheSimGraph {
 impl LibCacheSimGraph {
     /// An empty one, that learns until it takes `metadata_bytes`.
     #[must_use]
-    pub fn new(keys: &ProbabilityGraphKeys, metadata_bytes: u64) -> Self {
+    pub fn new(version: Version, lookahead: u32, chance: f64, metadata_bytes: u64) -> Self {
         Self {
-            version: keys.version,
-            chance: keys.chance,
+            version,
+            chance,
             metadata_bytes,
             nodes: HashMap::default(),
             entries: 0,
             learns: true,
-            window: vec![None; keys.lookahead as usize],
+            window: vec![None; lookahead as usize],
             slot: 0,
         }
     }

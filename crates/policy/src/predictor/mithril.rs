@@ -21,11 +21,10 @@
 //! for as many recorded blocks. Memory: `metadata` of the cache's size. Not for frequent blocks, nor for first passes.
 
 use hashbrown::HashMap;
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{read_keys, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use super::mithril_keys::{MithrilKeys, Record};
 use super::mithril_tables::{Mining, Rules, Targets};
 use super::{family, name, places, Place, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
@@ -43,79 +42,6 @@ pub static ROW: PolicyRow = PolicyRow {
         Ok(Box::new(Mithril::new(&keys, context)))
     }),
 };
-
-/// What is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Record {
-    /// Requests that miss.
-    #[default]
-    Miss,
-    /// Blocks that are evicted.
-    Evict,
-    /// Both.
-    MissEvict,
-    /// Every request.
-    Each,
-}
-
-keys! {
-    /// Keys of `mithril`.
-    pub struct MithrilKeys {
-        /// The paper's algorithm, or libCacheSim's.
-        pub version: Version = Version::Paper,
-        /// Requests between two blocks that are associated, at most.
-        #[schemars(range(min = 1, max = 100))]
-        pub lookahead: u32 = 20,
-        /// Requests after which a block is mined.
-        #[schemars(range(min = 1, max = 64))]
-        pub min_support: u32 = 2,
-        /// Requests after which a block is too frequent to be mined; at least `min_support`.
-        #[schemars(range(min = 1, max = 64))]
-        pub max_support: u32 = 8,
-        /// Exceptions that an association may have.
-        #[schemars(range(min = 1, max = 100))]
-        pub confidence: u32 = 1,
-        /// Associated blocks that are remembered for each block.
-        #[schemars(range(min = 1, max = 100))]
-        pub list: u32 = 2,
-        /// What is recorded.
-        pub record: Record = Record::Miss,
-        /// Requests of blocks that wait for mining; divided by `min_support`, the rows of the mining table.
-        #[schemars(range(min = 1, max = 1_048_576))]
-        pub mining: u32 = 5120,
-        /// Times that a prefetched block is spared when it is to be evicted unused.
-        #[schemars(range(max = 99))]
-        pub chances: u32 = 1,
-        /// After so many consecutive cached blocks a request is sequential: it is not recorded, and the next block is
-        /// fetched. 0: no request is. Not with `record = "evict"`.
-        #[schemars(range(max = 1024))]
-        pub sequential: u32 = 0,
-        /// Memory of the tables, as a share of the cache's size.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        pub metadata: f64 = 0.1,
-        /// Bytes of a block, for `metadata`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 1, max = 1_073_741_824), extend("x-absent" = "the level's"))]
-        pub block_bytes: Option<u64> = None,
-    }
-    impl check = check;
-}
-
-fn check(keys: &MithrilKeys) -> Result<(), KeyError> {
-    if keys.max_support < keys.min_support {
-        let problem = format!("{} is below min_support, {}", keys.max_support, keys.min_support);
-        return Err(KeyError::new("max_support", problem, format!("at least {}", keys.min_support)));
-    }
-    if keys.sequential > 0 && matches!(keys.record, Record::Evict | Record::MissEvict) {
-        return Err(KeyError::new(
-            "sequential",
-            "is for requests, not for evicted blocks",
-            "record = \"miss\" or \"each\"",
-        ));
-    }
-    Ok(())
-}
 
 /// Mithril.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::mithril::MithrilKeys;
+use super::mithril_keys::MithrilKeys;
 use super::{Place, Version};
 
 /// libCacheSim allocates the prefetch table by so many rows.

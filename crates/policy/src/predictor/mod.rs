@@ -11,6 +11,7 @@ pub(crate) mod last_successor;
 pub(crate) mod leap;
 mod libcachesim_graph;
 pub(crate) mod mithril;
+mod mithril_keys;
 mod mithril_tables;
 pub(crate) mod patterns;
 pub(crate) mod ppm;

@@ -40,11 +40,11 @@ pub static ROW: PolicyRow = PolicyRow {
         let keys: ProbabilityGraphKeys = read_keys(keys)?;
         Ok(match keys.version {
             Version::Paper => Box::new(ProbabilityGraph::new(&keys)),
-            _ => {
+            version => {
                 let block_bytes = keys.block_bytes.unwrap_or(context.block_bytes);
                 let metadata_bytes =
                     u64::from(context.frames) as f64 * block_bytes as f64 * keys.metadata.unwrap_or(0.1);
-                Box::new(LibCacheSimGraph::new(&keys, metadata_bytes as u64))
+                Box::new(LibCacheSimGraph::new(version, keys.lookahead, keys.chance, metadata_bytes as u64))
             }
         })
     }),

@@ -4,7 +4,8 @@
 //! IISWC 2020, and the description of its traces. R or W; offset and length in bytes; microseconds since 1970. The
 //! device is the file. The traces have no header; one that repeats the names is passed over.
 
-use super::columns::{Role, Separator};
+use super::columns::Separator;
+use super::fields::Role;
 use super::fixed::Layout;
 use crate::{Carries, Format};
 

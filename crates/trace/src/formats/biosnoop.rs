@@ -9,7 +9,8 @@
 
 use headstart_types::Nanos;
 
-use super::columns::{scaled, spaced, SECTOR_BYTES};
+use super::columns::spaced;
+use super::fields::{scaled, SECTOR_BYTES};
 use super::names::NamedFiles;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use event::{Action, Event};
 use pairing::Pairing;
 
-use super::columns::SECTOR_BYTES;
+use super::fields::SECTOR_BYTES;
 use super::first_lines;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use headstart_types::Nanos;
 
-use super::columns::hexadecimal;
+use super::fields::hexadecimal;
 use super::names::Names;
 use super::{csv, first_lines};
 use crate::lines::{LineParser, LineReader, Lines};

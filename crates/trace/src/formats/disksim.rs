@@ -7,7 +7,8 @@
 //! the format `replayer`, which looks the same otherwise; a DiskSim trace of nothing but requests of 256 KiB and its
 //! multiples must be named, and so must one of times without a decimal point.
 
-use super::columns::{Role, Separator, SECTOR_BYTES};
+use super::columns::Separator;
+use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use super::replayer::in_bytes;
 use crate::{Carries, Fit, Format};

@@ -3,7 +3,8 @@
 //! Such a format is a [`Layout`]: a list of columns. A first line that repeats the columns' names is passed over.
 //! Requests of size 0 are left out and counted: they move nothing, and long traces of real servers hold some.
 
-use super::columns::{Columns, Role, Separator};
+use super::columns::{Columns, Separator};
+use super::fields::Role;
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Fit, Record, RecordReader, Source, TraceError};

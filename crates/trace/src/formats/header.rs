@@ -3,7 +3,7 @@
 //! Case does not matter, spaces and hyphens count as underscores. A unit stands behind the name, as `_us`, `(us)` or
 //! `[us]`. Of columns with unknown names nothing is read.
 
-use super::columns::{Role, SECTOR_BYTES};
+use super::fields::{Role, SECTOR_BYTES};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -32,12 +32,15 @@ pub(crate) const FORMAT: Format = Format {
     detect: |name, head| Fit::of(resembles(head), name.ends_with(".hints")),
     open: |source| {
         let name = source.name().to_owned();
-        reader(Recording::decode(source)?, &name)
+        recording_reader(Recording::decode(source)?, &name)
     },
 };
 
-/// The references of a recording that is in memory.
-pub(crate) fn reader(recording: Recording, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
+/// The references of a recording that is in memory, as a trace; `name` is what errors call it.
+///
+/// # Errors
+/// There are none.
+pub fn recording_reader(recording: Recording, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
     let first = recording.references().next().map(|first| first.time_ns);
     let empty = || TraceError::Bad { file: name.to_owned(), place: Place::File, problem: EMPTY.to_owned() };
     let origin_ns = first.ok_or_else(empty)?;

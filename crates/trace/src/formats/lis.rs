@@ -5,7 +5,8 @@
 //! record. Some files begin or end with blank lines, which are passed over.
 //! Of the published traces OLTP is renumbered; there neighbours in number are not neighbours on disk.
 
-use super::columns::{scaled, spaced};
+use super::columns::spaced;
+use super::fields::scaled;
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::shown;

@@ -11,7 +11,8 @@
 
 use headstart_types::Nanos;
 
-use super::columns::{scaled, spaced, SECTOR_BYTES};
+use super::columns::spaced;
+use super::fields::{scaled, SECTOR_BYTES};
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown};

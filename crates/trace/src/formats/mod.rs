@@ -10,6 +10,7 @@ mod columns;
 pub(crate) mod csv;
 pub(crate) mod dbench;
 pub(crate) mod disksim;
+mod fields;
 mod files;
 pub(crate) mod fio;
 mod fixed;

@@ -5,7 +5,8 @@
 //! units of 100 ns; Read or Write; offset and size in bytes. A disk of a host is a file; files are numbered in order
 //! of first appearance. The traces have no header; one that repeats the names is passed over.
 
-use super::columns::{Role, Separator};
+use super::columns::Separator;
+use super::fields::Role;
 use super::fixed::{Fixed, Layout};
 use super::names::Names;
 use crate::lines::{LineParser, LineReader, Lines};

@@ -3,7 +3,7 @@
 //!
 //! Decimal numbers alone could be block numbers too (`lirs`): they are offsets only where a size is given.
 
-use super::columns::number;
+use super::fields::number;
 use super::first_lines;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};

@@ -5,7 +5,8 @@
 //! DiskSim's ASCII format looks the same but counts in blocks. What tells them apart is that offsets and sizes in
 //! bytes are multiples of 512, all of them.
 
-use super::columns::{spaced, Role, Separator, SECTOR_BYTES};
+use super::columns::{spaced, Separator};
+use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use crate::number::whole;
 use crate::{Carries, Fit, Format};

@@ -4,7 +4,8 @@
 //! sectors of 512 bytes from the start of the application storage unit (ASU), the size bytes; R or W in either case;
 //! seconds since the first request, in order. Further fields may follow and are not read. The ASU is the file.
 
-use super::columns::{Role, Separator, SECTOR_BYTES};
+use super::columns::Separator;
+use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use crate::{Carries, Format};
 

@@ -5,7 +5,8 @@
 //! good to the microsecond; R or W; offset and size in bytes. The LUN is the file. A request whose response the
 //! tracer lost has no type, and some no response time: such are left out and counted.
 
-use super::columns::{Role, Separator};
+use super::columns::Separator;
+use super::fields::Role;
 use super::fixed::{Fixed, Layout};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Format, Record};

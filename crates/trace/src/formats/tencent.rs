@@ -5,7 +5,8 @@
 //! 512 bytes; 0 reads, 1 writes. The volume is the file. With an open loop, all requests of a second arrive at its
 //! start. The traces have no header; one that repeats the names is passed over.
 
-use super::columns::{Role, Separator, SECTOR_BYTES};
+use super::columns::Separator;
+use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use crate::{Carries, Format};
 

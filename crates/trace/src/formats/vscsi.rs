@@ -14,7 +14,7 @@
 use headstart_types::Nanos;
 
 use super::bytes::{u16_at, u32_at, u64_at};
-use super::columns::SECTOR_BYTES;
+use super::fields::SECTOR_BYTES;
 use super::scsi;
 use crate::packed::{PackedReader, RecordParser};
 use crate::{Carries, Fit, Format, Record};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordReader, Source, TraceError};
+use crate::{Source, TraceError};
 
 pub use merge::merge;
 pub use stale::{change, check, Change, Stale};
@@ -184,14 +184,6 @@ impl Recording {
     /// As [`Recording::read`], of a file that is open already.
     pub(crate) fn decode(source: Source) -> Result<Self, TraceError> {
         codec::decode(source)
-    }
-
-    /// Its references as a trace; `name` is what errors call it.
-    ///
-    /// # Errors
-    /// There are none.
-    pub fn into_reader(self, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
-        crate::formats::hints::reader(self, name)
     }
 
     /// The references, in order.

@@ -2,7 +2,8 @@
 
 use headstart_types::Nanos;
 
-use crate::formats::columns::{scaled, spaced, SECTOR_BYTES};
+use crate::formats::columns::spaced;
+use crate::formats::fields::{scaled, SECTOR_BYTES};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::Record;
 

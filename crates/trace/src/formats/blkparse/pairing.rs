@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::event::Event;
-use crate::formats::columns::SECTOR_BYTES;
+use crate::formats::fields::SECTOR_BYTES;
 use crate::Record;
 
 /// The requests that are not handed out yet.

@@ -1,0 +1,182 @@
+//! What a field of a line holds, and how it is read.
+
+use headstart_types::Nanos;
+
+use super::names::NamedFiles;
+use super::scsi;
+use crate::clock::clock;
+use crate::number::{nanos, shown, whole, whole_u32};
+use crate::Record;
+
+/// Size of a sector, in every format that counts in sectors.
+pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Issue time, in units of so many nanoseconds.
+    Time(u64),
+    Duration(u64),
+    Think(u64),
+    /// R, W, read or write; under a header also the code of a SCSI command in hexadecimal.
+    Op {
+        scsi: bool,
+    },
+    /// 0 or 1; this one is a read.
+    OpDigit(u8),
+    /// Flags in hexadecimal, of which bit 0 says that it is a read.
+    Flags,
+    Process,
+    /// A file's number.
+    File,
+    /// A file's name.
+    FileName,
+    /// Address, in units of so many bytes.
+    Address(u64),
+    Object,
+    /// Size, in units of so many bytes.
+    Size(u64),
+    Ignored,
+}
+
+impl Role {
+    /// Whether a field looks like one of this kind.
+    pub(super) fn resembles(self, field: &[u8]) -> bool {
+        match self {
+            Role::Op { scsi } => is_write(field, "", scsi).is_ok(),
+            Role::OpDigit(read) => is_write_digit(field, "", read).is_ok(),
+            Role::Flags => hexadecimal(field, "").is_ok(),
+            Role::Ignored => !field.is_empty(),
+            Role::Duration(_) if field.is_empty() => true,
+            _ => field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| b"0123456789.-+eE".contains(byte)),
+        }
+    }
+
+    /// Reads a field of the column `name` into `record`.
+    #[inline]
+    pub(super) fn set(
+        self,
+        record: &mut Record,
+        name: &str,
+        field: &[u8],
+        files: &mut NamedFiles,
+    ) -> Result<(), String> {
+        match self {
+            Role::Time(unit_ns) if memchr::memchr(b':', field).is_none() => {
+                record.time = Nanos(nanos(field, name, unit_ns)?);
+            }
+            Role::Time(_) => record.time = Nanos(clock(field, name)?),
+            Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
+            Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
+            Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
+            Role::OpDigit(read) => record.write = is_write_digit(field, name, read)?,
+            Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
+            Role::Process => record.pid = whole_u32(field, name)?,
+            Role::File => record.file = whole_u32(field, name)?,
+            Role::FileName => record.file = files.number(field.trim_ascii())?,
+            Role::Address(unit) => record.offset = scaled(field, name, unit)?,
+            Role::Object => record.offset = number(field, name)?,
+            Role::Size(unit) => record.size = scaled(field, name, unit)?,
+            Role::Ignored => {}
+        }
+        Ok(())
+    }
+
+    /// Two columns of one kind are ambiguous.
+    pub(super) fn same_kind(self, other: Role) -> bool {
+        let is_place = |role| matches!(role, Role::Address(_) | Role::Object);
+        self != Role::Ignored
+            && (std::mem::discriminant(&self) == std::mem::discriminant(&other) || is_place(self) && is_place(other))
+    }
+}
+
+#[inline]
+pub(super) fn scaled(field: &[u8], column: &str, unit: u64) -> Result<u64, String> {
+    let value = number(field, column)?;
+    let too_large = || format!("{} in column {column} is too large; allowed: 0 to {}", shown(field), u64::MAX / unit);
+    value.checked_mul(unit).ok_or_else(too_large)
+}
+
+/// A whole number, in hexadecimal behind "0x".
+#[inline]
+pub(super) fn number(field: &[u8], column: &str) -> Result<u64, String> {
+    match field.trim_ascii() {
+        [b'0', b'x' | b'X', ..] => hexadecimal(field, column),
+        _ => whole(field, column),
+    }
+}
+
+/// What logs name that is neither a read nor a write.
+pub(super) const MOVE_NOTHING: &[&str] = &[
+    "open",
+    "openat",
+    "close",
+    "lseek",
+    "seek",
+    "stat",
+    "fstat",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "flush",
+    "f",
+    "trim",
+    "discard",
+    "unmap",
+    "d",
+    "mmap",
+    "truncate",
+    "ftruncate",
+];
+
+#[inline]
+fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
+    let op = field.trim_ascii();
+    match op {
+        b"R" | b"r" => return Ok(false),
+        b"W" | b"w" => return Ok(true),
+        _ if op.eq_ignore_ascii_case(b"read") => return Ok(false),
+        _ if op.eq_ignore_ascii_case(b"write") => return Ok(true),
+        // As Linux's block layer has it: sync, read-ahead, metadata, FUA.
+        [what @ (b'R' | b'W'), flags @ ..] if scsi && flags.iter().all(|flag| b"SAMF".contains(flag)) => {
+            return Ok(*what == b'W');
+        }
+        _ if scsi => {
+            let op = op.to_ascii_lowercase();
+            if matches!(&op[..], b"pread" | b"pread64" | b"readv" | b"preadv" | b"preadv2" | b"rd") {
+                return Ok(false);
+            }
+            if matches!(&op[..], b"pwrite" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" | b"wr") {
+                return Ok(true);
+            }
+        }
+        _ => {}
+    }
+    let code = std::str::from_utf8(op).ok().filter(|op| scsi && op.len() == 2);
+    let code = code.and_then(|op| u16::from_str_radix(op, 16).ok());
+    let more = if scsi { ", SCSI 28, 2a" } else { "" };
+    let wrong = || format!("{} in column {column} is no operation; allowed: R, W, read, write{more}", shown(field));
+    code.and_then(scsi::is_write).ok_or_else(wrong)
+}
+
+#[inline]
+fn is_write_digit(field: &[u8], column: &str, read: u8) -> Result<bool, String> {
+    match field.trim_ascii() {
+        &[digit @ (b'0' | b'1')] => Ok(digit != read),
+        _ => {
+            let (read, write) = if read == b'0' { (0, 1) } else { (1, 0) };
+            let allowed = format!("allowed: {read} for read, {write} for write");
+            Err(format!("{} in column {column} is no operation; {allowed}", shown(field)))
+        }
+    }
+}
+
+/// A whole number of at most 64 bits in hexadecimal, "0x" before it or not.
+#[inline]
+pub(super) fn hexadecimal(field: &[u8], column: &str) -> Result<u64, String> {
+    let text = field.trim_ascii();
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    let number = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+    let wrong = || format!("{} in column {column} is not hexadecimal; allowed: up to 16 digits", shown(field));
+    number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(wrong)
+}
