@@ -56,7 +56,7 @@ LINUX = "linux"
 FORESTALL = "forestall"
 BATCHES = [1, 4, 16, 40, 80, 160, 320, 640]
 SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "demand": [{}],
+    "demand": [],
     "linux": [{"read_ahead": f"{2**power}KiB"} for power in range(5, 13)],
     "fixed-horizon": [{"horizon": horizon} for horizon in (8, 16, 32, 62, 128, 256, 512, 1024)],
     "aggressive": [{"batch_size": size} for size in BATCHES],

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import sys
 import termios
@@ -16,7 +17,7 @@ import pytest
 import headstart
 from headstart import comparison
 from headstart.sizes import bytes_text
-from tests.conftest import COMMAND, CSCOPE_1, FIGURE_1, GLIMPSE, TWO_LEVELS, Run
+from tests.conftest import COMMAND, CSCOPE_1, FIGURE_1, GLIMPSE, ROOT, TWO_LEVELS, Run
 
 POLICIES = ["demand:min", "fixed-horizon:horizon=10", "forestall"]
 WORDS = [GLIMPSE, "--policies", ",".join(POLICIES), "--disks", "1,4", "--cache", "512", "--device", "hp97560"]
@@ -229,6 +230,19 @@ def test_levels_are_compared_by_coordinator_and_policy(run: Run) -> None:
     assert [(row["policy"], row["coordinator"], row["elapsed_ns"]) for row in bare] == [
         ("linux-2.6", "pfc", single.elapsed_ns)
     ]
+
+
+def test_files_beside_the_scenario_are_found(run: Run, tmp_path: Path) -> None:
+    """As `simulate` finds them: the trace, and the device's profile."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "reads.csv").write_text("offset,size\n0,4096\n8192,4096\n")
+    shutil.copy(ROOT / "crates/device/profiles/hp97560.toml", folder / "mine.toml")
+    (folder / "s.toml").write_text('workload = {trace = "reads.csv"}\ncache = {blocks = 1}\ndevice = "mine.toml"\n')
+    alone = json.loads(run("simulate", "in/s.toml", "--json", "-").stdout)
+    compared = json.loads(run("compare", "in/s.toml", "--policies", "demand,linux", "--json", "-").stdout)
+    assert compared["rows"][0]["elapsed_ns"] == alone["elapsed_ns"] > 0
+    assert json.loads(run("curve", "in/s.toml", "--json", "-").stdout)["distinct_blocks"] == 2
 
 
 def test_a_scenario_says_what_is_not_given(run: Run) -> None:

@@ -254,6 +254,9 @@ def test_a_file_beside_the_scenario_is_found(run: Run, tmp_path: Path) -> None:
     done = run("simulate", "in/s.toml")
     assert (done.returncode, done.stderr) == (0, "")
     assert "note: policies in Python: " in done.stdout
+    done = run("compare", "in/s.toml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "in/own.py:Horizon" in done.stdout
 
 
 def test_a_grid_and_advice(run: Run, tmp_path: Path) -> None:

@@ -41,7 +41,12 @@ OPTIONS = {
 
 WORKLOAD = "Workload"
 MACHINE = "Machine"
+CACHE = "Sizes (10MiB), blocks (1280), or shares of the distinct blocks (5%), separated by commas."
 
+Trace = Annotated[
+    str | None,
+    typer.Argument(metavar="TRACE", help="A trace file, or SCENARIO.toml with all that is not given; or --generator."),
+]
 Generator = Annotated[
     str | None,
     typer.Option(
@@ -50,12 +55,19 @@ Generator = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option(help="A name of `headstart list formats`.", rich_help_panel=WORKLOAD)]
+BlockSize = Annotated[
+    str | None,
+    typer.Option(
+        help='Size of a block, or "object" for the trace\'s own units. Default: 8KiB.', rich_help_panel=WORKLOAD
+    ),
+]
 RequestSize = Annotated[
     str | None,
     typer.Option(
         help="Size of a request, for a trace that carries offsets without sizes: 4KiB.", rich_help_panel=WORKLOAD
     ),
 ]
+Writes = Annotated[str | None, typer.Option(help="as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD)]
 Compute = Annotated[
     str | None,
     typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
@@ -64,12 +76,7 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of reques
 
 
 def compare(
-    trace: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TRACE", help="A trace file, or SCENARIO.toml with all that is not given; or --generator."
-        ),
-    ] = None,
+    trace: Trace = None,
     policies: Annotated[
         str | None,
         typer.Option(
@@ -86,10 +93,7 @@ def compare(
     ] = None,
     cache: Annotated[
         str | None,
-        typer.Option(
-            help="Sizes (10MiB), blocks (1280), or shares of the distinct blocks (5%), separated by commas. "
-            f"Default: {comparison.DEFAULT_CACHE}."
-        ),
+        typer.Option(help=f"{CACHE} Default: {comparison.DEFAULT_CACHE}."),
     ] = None,
     disks: Annotated[str | None, typer.Option(help="Numbers of disks, separated by commas. Default: 1.")] = None,
     coordinators: Annotated[
@@ -98,12 +102,7 @@ def compare(
     ] = None,
     generator: Generator = None,
     format: Format = None,
-    block_size: Annotated[
-        str | None,
-        typer.Option(
-            help='Size of a block, or "object" for the trace\'s own units. Default: 8KiB.', rich_help_panel=WORKLOAD
-        ),
-    ] = None,
+    block_size: BlockSize = None,
     request_size: RequestSize = None,
     compute: Compute = None,
     compute_total: Annotated[
@@ -119,9 +118,7 @@ def compare(
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
-    writes: Annotated[
-        str | None, typer.Option(help="as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD)
-    ] = None,
+    writes: Writes = None,
     issue: Annotated[
         str | None,
         typer.Option(

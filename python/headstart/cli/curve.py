@@ -7,7 +7,6 @@ import typer
 from headstart import curves
 from headstart.cli import compare as comparing
 from headstart.cli import options, output, pages
-from headstart.cli.compare import WORKLOAD
 from headstart.cli.progress import watched
 from headstart.report.curve import curve_figures, curve_page, curve_shown
 
@@ -16,12 +15,7 @@ OPTIONS = {**comparing.OPTIONS, "rate": "--rate", "sample_blocks": "--sample-blo
 
 
 def curve(
-    trace: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TRACE", help="A trace file, or SCENARIO.toml with all that is not given; or --generator."
-        ),
-    ] = None,
+    trace: comparing.Trace = None,
     policies: Annotated[
         str,
         typer.Option(
@@ -32,10 +26,7 @@ def curve(
     ] = "lru",
     cache: Annotated[
         str | None,
-        typer.Option(
-            help="Sizes (10MiB), blocks (1280), or shares of the distinct blocks (5%), separated by commas. "
-            "Default: --points of them."
-        ),
+        typer.Option(help=f"{comparing.CACHE} Default: --points of them."),
     ] = None,
     points: Annotated[
         int, typer.Option(min=1, help="Number of sizes, from 0.1 % to all of the distinct blocks, in equal ratios.")
@@ -63,16 +54,9 @@ def curve(
     ] = None,
     generator: comparing.Generator = None,
     format: comparing.Format = None,
-    block_size: Annotated[
-        str | None,
-        typer.Option(
-            help='Size of a block, or "object" for the trace\'s own units. Default: 8KiB.', rich_help_panel=WORKLOAD
-        ),
-    ] = None,
+    block_size: comparing.BlockSize = None,
     request_size: comparing.RequestSize = None,
-    writes: Annotated[
-        str | None, typer.Option(help="as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD)
-    ] = None,
+    writes: comparing.Writes = None,
     limit: comparing.Limit = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each processor.")] = None,
     overrides: options.Set = None,

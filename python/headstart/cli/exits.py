@@ -13,6 +13,7 @@ import typer
 
 from headstart._core import HeadstartError, InternalError
 from headstart._input import plain
+from headstart.cli import mistaken
 from headstart.cli.usage import usage_line
 
 DONE, MISTAKE, FAULT, STOPPED, PIPE_CLOSED = 0, 2, 70, 130, 141
@@ -31,7 +32,7 @@ def run(arguments: list[str], commands: typer.Typer, name: str = "headstart") ->
         _mistake(f"headstart: {error}")
         return FAULT
     except HeadstartError as error:
-        return _mistake(f"headstart: {error}")
+        return _mistake(f"headstart: {mistaken.line(arguments) or error}")
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not error.code:
             # A shell's completion is done.

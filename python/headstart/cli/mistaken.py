@@ -1,0 +1,106 @@
+"""A file given to the wrong command: what the file is, and the command that takes it.
+
+Looked at only once a command has failed; what a file is not, it is never refused for.
+"""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headstart._core import HeadstartError
+from headstart._input import plain
+from headstart.simulation import simulate
+
+GRID, SCENARIO, PROFILE, RECORDING, TRACE = "grid", "scenario", "profile", "recording", "trace"
+ALLOWED = {
+    GRID: "a grid, which is a scenario with a table [grid] of key paths and lists",
+    SCENARIO: "a scenario",
+    PROFILE: "a profile",
+    RECORDING: "a recording",
+    TRACE: "a trace",
+}
+
+TAKES = {
+    "simulate": (SCENARIO,),
+    "show": (SCENARIO,),
+    "model fs": (SCENARIO,),
+    "model check": (SCENARIO,),
+    "model competitive": (PROFILE,),
+    "parallel": (SCENARIO,),
+    "sweep": (GRID,),
+    "compare": (TRACE, RECORDING, SCENARIO),
+    "curve": (TRACE, RECORDING, SCENARIO),
+    "advise": (TRACE, RECORDING),
+    "play": (TRACE, RECORDING),
+    "trace info": (TRACE, RECORDING),
+    "trace convert": (TRACE, RECORDING),
+    "trace filter": (TRACE, RECORDING),
+    "device show": (PROFILE,),
+    "forecast": (RECORDING,),
+    "hints show": (RECORDING,),
+    "hints check": (RECORDING,),
+}
+"""What a command takes as its first argument."""
+PROFILE_OPTIONS = ("--device", "--profile")
+GOES_TO = {
+    GRID: "`headstart sweep {} --out DIR`",
+    SCENARIO: "`headstart simulate {}` or `headstart compare {}`",
+    PROFILE: "`headstart device show {}`, or --device {} beside a trace",
+    RECORDING: "`headstart hints show {}` or `headstart forecast {}`",
+    TRACE: "`headstart advise {}` or `headstart compare {}`",
+}
+SECTIONS = {"workload", "cache", "policy", "level", "device", "host", "process"}
+TOML_BYTES_MAX = 1 << 20
+
+
+def line(words: Sequence[str]) -> str | None:
+    """Return what is wrong with the first file of the command line that its command does not take; `None`: nothing."""
+    for name, takes in _files(words):
+        kind = _kind(Path(name))
+        if kind is not None and kind not in takes:
+            given, allowed = plain(name), ", ".join(ALLOWED[each] for each in takes)
+            return f"{given}: is a {kind}, for {GOES_TO[kind].replace('{}', given)}; allowed: {allowed}"
+    return None
+
+
+def _files(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return each file whose kind the command line tells, and the kinds that may stand there."""
+    length = 2 if " ".join(words[:2]) in TAKES else 1
+    takes = TAKES.get(" ".join(words[:length]))
+    for before, word in zip(words[length - 1 :], words[length:], strict=False):
+        if before in PROFILE_OPTIONS:
+            yield word, (PROFILE,)
+        elif takes is not None and not word.startswith("-") and (not before.startswith("-") or "=" in before):
+            yield word, takes
+            takes = None
+
+
+def _kind(path: Path) -> str | None:
+    """Return what a file is; `None` where that is not certain, or there is none."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(TOML_BYTES_MAX + 1) if path.is_file() else b""
+    except OSError:
+        return None
+    if start.startswith(b"headstart-hints "):
+        return RECORDING
+    if start and len(start) <= TOML_BYTES_MAX:
+        try:
+            keys = set(tomllib.loads(start.decode()))
+            if "grid" in keys:
+                return GRID
+            return SCENARIO if keys & SECTIONS else PROFILE if "name" in keys or "model" in keys else None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+            pass
+    return TRACE if start and _is_trace(path) else None
+
+
+def _is_trace(path: Path) -> bool:
+    """Return whether the first request of the file can be read."""
+    for more in ({}, {"request_size": "4KiB"}):
+        try:
+            simulate({"workload": {"trace": path, "limit": 1, "addresses": "compact", **more}})
+        except HeadstartError:
+            continue
+        return True
+    return False
