@@ -7,27 +7,18 @@ mod catalog;
 mod curve;
 mod custom;
 mod devices;
-mod emulate;
 mod errors;
-mod forecast;
-mod hints;
-mod live;
+mod linux;
 mod model;
-mod play;
-mod profile;
-mod record;
 mod replay;
-mod serve;
 mod simulation;
 mod traces;
-mod tune;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("TUNE_STATE", headstart_live::tune::DEFAULT_STATE)?;
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add("InternalError", module.py().get_type::<errors::InternalError>())?;
     module.add_function(wrap_pyfunction!(errors::panic_for_tests, module)?)?;
@@ -47,17 +38,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::timeline, module)?)?;
-    module.add_function(wrap_pyfunction!(live::play, module)?)?;
-    module.add_function(wrap_pyfunction!(play::play_trace, module)?)?;
-    module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
-    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
-    module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
-    module.add_function(wrap_pyfunction!(tune::tune_watch, module)?)?;
-    module.add_function(wrap_pyfunction!(profile::profile, module)?)?;
-    module.add_function(wrap_pyfunction!(forecast::forecast_hints, module)?)?;
-    module.add_function(wrap_pyfunction!(hints::run_command, module)?)?;
-    module.add_function(wrap_pyfunction!(hints::run_hinted, module)?)?;
-    module.add_function(wrap_pyfunction!(hints::run_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::explain, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_competitive, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_defeat, module)?)?;
@@ -65,14 +45,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::model_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
-    module.add_function(wrap_pyfunction!(record::record, module)?)?;
-    module.add_function(wrap_pyfunction!(record::hints_show, module)?)?;
-    module.add_function(wrap_pyfunction!(record::hints_merge, module)?)?;
-    module.add_function(wrap_pyfunction!(record::hints_check, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_filter, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
     module.add_function(wrap_pyfunction!(traces::remove_pending_files, module)?)?;
-    Ok(())
+    linux::add(module)
 }

@@ -1,5 +1,6 @@
 //! Running scenarios.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use headstart_sim::{Error, Progress, Scenario, Source};
@@ -69,19 +70,28 @@ pub fn watched<T: Send>(
     (on_progress, traces): (Option<&Py<PyAny>>, Option<&Py<Traces>>),
     work: impl FnOnce(&Scenario, &mut dyn FnMut(Progress) -> bool) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
+    outside(py, described(source, overrides), || {
+        let scenario = read(source, overrides, traces).map_err(to_python)?;
+        heeded(on_progress, |error| matches!(error, Error::Stopped), |told| work(&scenario, told))
+    })?
+}
+
+/// Does `work` while Python is told how far it is, and stops it with the exception that Python raises, and on Ctrl-C;
+/// `is_stop` recognises the error of work that was stopped.
+pub fn heeded<T, E: Display>(
+    on_progress: Option<&Py<PyAny>>,
+    is_stop: impl FnOnce(&E) -> bool,
+    work: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> Result<T, E>,
+) -> PyResult<T> {
     let mut raised: Option<PyErr> = None;
-    let result = outside(py, described(source, overrides), || {
-        let scenario = read(source, overrides, traces)?;
-        work(&scenario, &mut |progress| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress, progress));
-            raised = outcome.err();
-            raised.is_none()
-        })
-    })?;
+    let result = work(&mut |progress| {
+        raised = Python::with_gil(|py| tell(py, on_progress, progress)).err();
+        raised.is_none()
+    });
     match (result, raised) {
         (_, Some(raised)) => Err(raised),
         (Ok(done), None) => Ok(done),
-        (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
+        (Err(error), None) if is_stop(&error) => Err(PyKeyboardInterrupt::new_err("stopped")),
         (Err(error), None) => Err(to_python(error)),
     }
 }
@@ -125,7 +135,7 @@ pub fn timeline(
 }
 
 /// Tells Python how far a run is, and hears whether it goes on.
-pub fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
+fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
     py.check_signals()?;
     if let Some(on_progress) = on_progress {
         on_progress.call1(py, (progress.share, progress.references))?;

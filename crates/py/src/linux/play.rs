@@ -7,11 +7,10 @@ use headstart_nbd::Uri;
 use headstart_play::{replay, survey, Error, Settings};
 use headstart_sim::Progress;
 use headstart_types::KeyError;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::{outside, to_python};
-use crate::simulation::tell;
+use crate::simulation::heeded;
 use crate::traces::request_bytes;
 
 /// Replays the trace at `path` against the server `to` (`nbd://HOST:PORT/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`), and returns
@@ -61,25 +60,18 @@ pub fn play_trace(
         py,
         || format!("play {settings:?}"),
         || {
-            let mut raised: Option<PyErr> = None;
-            let mut told = |share: f64, references: u64| {
-                raised = Python::with_gil(|py| tell(py, on_progress.as_ref(), Progress { share, references })).err();
-                raised.is_none()
-            };
-            let outcome = play(&settings, &mut told);
-            match (outcome, raised) {
-                (_, Some(raised)) => Err(raised),
-                (Ok(report), None) => serde_json::to_string(&report).map_err(to_python),
-                (Err(Error::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
-                (Err(error), None) => Err(to_python(error)),
-            }
+            let report =
+                heeded(on_progress.as_ref(), |error| matches!(error, Error::Stopped), |told| play(&settings, told))?;
+            serde_json::to_string(&report).map_err(to_python)
         },
     )?
 }
 
-fn play(settings: &Settings, told: &mut dyn FnMut(f64, u64) -> bool) -> Result<headstart_play::Report, Error> {
+fn play(settings: &Settings, told: &mut dyn FnMut(Progress) -> bool) -> Result<headstart_play::Report, Error> {
     let options = ConnectOptions { connection_count: settings.connections as usize, ..ConnectOptions::default() };
     let client = Client::connect(&settings.to, options).map_err(Error::Connect)?;
-    let found = survey(settings, client.export(), &mut || told(0.0, 0))?;
-    replay(settings, &found, &client, &mut |requests| told(requests as f64 / found.requests as f64, requests))
+    let found = survey(settings, client.export(), &mut || told(Progress { share: 0.0, references: 0 }))?;
+    replay(settings, &found, &client, &mut |references| {
+        told(Progress { share: references as f64 / found.requests as f64, references })
+    })
 }

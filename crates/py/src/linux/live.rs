@@ -7,11 +7,10 @@ use headstart_live::parallel::{run, workers, Error as LiveError};
 use headstart_live::RealClock;
 use headstart_sim::{playable, played, Progress, Scenario};
 use headstart_types::KeyError;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::{outside, to_python};
-use crate::simulation::{described, source, tell};
+use crate::simulation::{described, heeded, source};
 
 /// Speeds that make sense: slower never ends, faster is beyond what any machine can do.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
@@ -37,27 +36,18 @@ pub fn play(
         let allowed = format!("a number from {} to {}", SPEEDS.start(), SPEEDS.end());
         return Err(to_python(KeyError::new("speed", format!("{speed} is out of range"), allowed)));
     }
-    let mut raised: Option<PyErr> = None;
     outside(py, described(&source, &overrides), || {
         let scenario = Scenario::read(&source, &overrides).map_err(to_python)?;
         let (setup, places, description) = playable(&scenario).map_err(to_python)?;
         let service = Duration::from_nanos(setup.service.0).div_f64(speed);
         let clock = RealClock::new(workers(&setup), speed);
-        let outcome = run(setup, places, &clock, &mut |share, references| {
-            let outcome = Python::with_gil(|py| tell(py, on_progress.as_ref(), Progress { share, references }));
-            raised = outcome.err();
-            raised.is_none()
-        });
-        match (outcome, raised) {
-            (_, Some(raised)) => Err(raised),
-            (Ok(outcome), None) => {
-                let mut report = played(&scenario, description, &outcome);
-                report.notes.extend(notes(speed, service, &clock));
-                serde_json::to_string(&report).map_err(to_python)
-            }
-            (Err(LiveError::Stopped), None) => Err(PyKeyboardInterrupt::new_err("stopped")),
-            (Err(error), None) => Err(to_python(error)),
-        }
+        let is_stop = |error: &LiveError| matches!(error, LiveError::Stopped);
+        let outcome = heeded(on_progress.as_ref(), is_stop, |told| {
+            run(setup, places, &clock, &mut |share, references| told(Progress { share, references }))
+        })?;
+        let mut report = played(&scenario, description, &outcome);
+        report.notes.extend(notes(speed, service, &clock));
+        serde_json::to_string(&report).map_err(to_python)
     })?
 }
 

@@ -1,0 +1,92 @@
+//! What runs on this machine rather than in the simulator: it needs Linux. [`add`] is the one list of it, wherever we are.
+
+#[cfg(target_os = "linux")]
+mod emulate;
+#[cfg(target_os = "linux")]
+mod forecast;
+#[cfg(target_os = "linux")]
+mod hints;
+#[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
+mod play;
+#[cfg(target_os = "linux")]
+mod profile;
+#[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
+mod tune;
+
+use pyo3::prelude::*;
+
+/// The functions that need Linux. Elsewhere each of them is there and says so.
+macro_rules! functions {
+    ($to:expr, $($module:ident::$name:ident),+ $(,)?) => {
+        $(
+            #[cfg(target_os = "linux")]
+            $to.add_function(pyo3::wrap_pyfunction!($module::$name, $to)?)?;
+            #[cfg(not(target_os = "linux"))]
+            $to.add(stringify!($name), elsewhere::refusing(stringify!($name), $to.py())?)?;
+        )+
+    };
+}
+
+/// Adds all of it to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    functions!(
+        module,
+        emulate::emulate,
+        forecast::forecast_hints,
+        hints::run_command,
+        hints::run_hinted,
+        live::play,
+        play::play_trace,
+        profile::profile,
+        record::hints_check,
+        record::hints_merge,
+        record::hints_show,
+        record::record,
+        serve::serve,
+        tune::tune,
+        tune::tune_watch,
+    );
+    #[cfg(target_os = "linux")]
+    {
+        module.add("TUNE_STATE", headstart_live::tune::DEFAULT_STATE)?;
+        module.add_function(pyo3::wrap_pyfunction!(hints::run_options, module)?)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    elsewhere::add(module)?;
+    Ok(())
+}
+
+/// Systems that are not Linux.
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use pyo3::prelude::*;
+    use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+    use crate::errors::HeadstartError;
+
+    /// A function that refuses whatever it is given.
+    pub fn refusing<'py>(name: &'static str, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
+        PyCFunction::new_closure(py, None, None, move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let command = name.split('_').next().unwrap_or(name);
+            let allowed = "allowed here: what simulates, such as simulate, compare, advise, curve";
+            Err::<(), PyErr>(HeadstartError::new_err(format!("{command}: needs Linux; {allowed}")))
+        })
+    }
+
+    #[pyfunction]
+    fn run_options() -> &'static str {
+        r#"{"command": "CMD...", "options": []}"#
+    }
+
+    /// What the package asks for as it is loaded.
+    pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("TUNE_STATE", "")?;
+        module.add_function(pyo3::wrap_pyfunction!(run_options, module)?)
+    }
+}
