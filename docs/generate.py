@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import answers
 import drawings
 import keys
 import man
@@ -20,6 +21,7 @@ from headstart.cli.listing import keys_text
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN_READS, END_READS = "<!-- reads: written by make docs -->\n", "<!-- end of reads -->\n"
+BEGIN_ANSWERS, END_ANSWERS = "<!-- answers: written by make docs -->\n", "<!-- end of answers -->\n"
 TITLES = {
     "policies": "Policies",
     "replacements": "Replacement, where a policy leaves it open",
@@ -56,16 +58,25 @@ def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
 
 def devices(text: str) -> str:
     """Return docs/devices.md with its table of plain reads."""
-    before, rest = text.split(BEGIN_READS)
-    _, after = rest.split(END_READS)
     rows = (plausibility.cells(row) for row in plausibility.measured())
-    return f"{before}{BEGIN_READS}{table(plausibility.HEADER, rows)}{END_READS}{after}"
+    return _between(text, BEGIN_READS, table(plausibility.HEADER, rows), END_READS)
+
+
+def own_trace(text: str) -> str:
+    """Return docs/your-own-trace.md with its table of answers."""
+    rows = (answers.cells(answer) for answer in answers.measured(str(ROOT)))
+    return _between(text, BEGIN_ANSWERS, table(answers.HEADER, rows), END_ANSWERS)
+
+
+def _between(text: str, begin: str, what: str, end: str) -> str:
+    before, rest = text.split(begin)
+    return f"{before}{begin}{what}{end}{rest.split(end)[1]}"
 
 
 def main() -> int:
     """Write or check the files; return the exit status."""
     catalog = headstart.catalog()
-    reads = ROOT / "docs" / "devices.md"
+    reads, own = ROOT / "docs" / "devices.md", ROOT / "docs" / "your-own-trace.md"
     scenario, levels = ROOT / "docs" / "scenario.md", ROOT / "docs" / "levels.md"
     try:
         wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
@@ -77,6 +88,7 @@ def main() -> int:
         scenario: keys.rendered(wanted.get(scenario, scenario.read_text(encoding="utf-8"))),
         levels: keys.rendered(wanted.get(levels, levels.read_text(encoding="utf-8"))),
         reads: devices(wanted[reads]),
+        own: own_trace(wanted.get(own, own.read_text(encoding="utf-8"))),
         ROOT / "docs" / "compare.svg": picture.drawn(str(ROOT)),
         **{ROOT / "docs" / "drawings" / f"{name}.svg": text for name, text in drawings.drawings().items()},
         ROOT / "packaging" / "data" / "share" / "man" / "man1" / "headstart.1": man.page(),

@@ -35,7 +35,7 @@ def pytest_configure() -> None:
 
 ON_THE_MACHINE = re.compile("test_(emulate|live|play|profile|record|run|tune)")
 """Files whose tests mount, trace, set read-aheads or measure time: they run one after another."""
-SHARING = re.compile("test_(pages|plausibility|study|wheel)")
+SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 """Files whose tests share an expensive fixture: each runs on one worker."""
 
 

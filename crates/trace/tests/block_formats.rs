@@ -166,6 +166,21 @@ fn fio_logs_are_read_as_fio_reads_them() {
     assert_eq!(all, [write(at(0, 0, 0, 16_384)), at(10_000, 1, 512, 1)]);
 }
 
+/// Jobs that name one log are appended to it, each with times from its own start.
+#[test]
+fn fio_jobs_in_one_log_follow_one_another() {
+    let text = "fio version 3 iolog\n2 a add\n10 a read 0 4096\n30 a read 4096 4096\n50 a close\n\
+        fio version 3 iolog\n5 b open\n8 b read 0 512\n9 b close\n";
+    let (all, _, _, skipped) = read("fio", "fio", text);
+    assert_eq!((all, skipped), (vec![at(0, 0, 0, 4096), at(20_000, 0, 4096, 4096), at(48_000, 1, 0, 512)], 0));
+    let text = "fio version 2 iolog\na read 0 1\na wait 1000 0\na read 1 1\n\
+        fio version 2 iolog\nb read 0 1\nb wait 500 0\nb read 1 1\n";
+    let (all, ..) = read("fio", "fio", text);
+    let ms = 1_000_000;
+    let expected = [at(0, 0, 0, 1), at(1000 * ms, 0, 1, 1), at(1000 * ms, 1, 0, 1), at(1500 * ms, 1, 1, 1)];
+    assert_eq!(all, expected);
+}
+
 /// One line of blkparse.
 fn event(device: &str, us: u64, pid: u32, action: &str, rest: &str) -> String {
     format!("  {device}    3 {us:8}     0.{us:06}000 {pid:5}  {action:2}  {rest}\n")

@@ -60,5 +60,10 @@ def named(by_key: Mapping[str, str]) -> Iterator[None]:
         raise
     except HeadstartError as error:
         keys = "|".join(re.escape(key) for key in by_key)
-        text = re.sub(rf"(?<![\w.\"])({keys})(?![\w.])", lambda found: f"{found[1]} ({by_key[found[1]]})", str(error))
-        raise HeadstartError(text) from error
+        said = str(error)
+
+        def with_option(found: re.Match[str]) -> str:
+            option = by_key[found[1]]
+            return found[1] if option in said else f"{found[1]} ({option})"
+
+        raise HeadstartError(re.sub(rf"(?<![\w.\"])({keys})(?![\w.])", with_option, said)) from error

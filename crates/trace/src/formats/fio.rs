@@ -6,6 +6,9 @@
 //! left out and counted, and so are requests of 0 bytes. `add`, `open` and `close` are no requests and are passed over.
 //! Files are numbered in order of first appearance.
 //!
+//! Jobs that name one log are appended to it, each with a first line of its own and times from its own start, in the order in
+//! which they end. They are read as one after another: the log does not say which ran at the same time.
+//!
 //! Version 2 has times only where it has lines "file wait ms ignored". They are read as fio's reader reads them
 //! (`read_iolog` and `read_iolog_get` in `iolog.c` of fio 3.x), which is not what the manual says (microseconds since the
 //! wait before): the number is the time in milliseconds since the start of the run before which nothing behind it is
@@ -61,14 +64,16 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
             return Err(lines.bad(problem));
         }
     };
-    Ok(Box::new(LineReader::new(lines, Fio { version, files: Names::default(), waited_ns: 0, skipped: 0 })))
+    Ok(Box::new(LineReader::new(lines, Fio { version, files: Names::default(), began_ns: 0, time_ns: 0, skipped: 0 })))
 }
 
 struct Fio {
     version: u8,
     files: Names,
-    /// Until when the last wait lasted, of version 2.
-    waited_ns: u64,
+    /// When the job began: at the end of the one before.
+    began_ns: u64,
+    /// The time of the last request; of version 2, until when the last wait lasted.
+    time_ns: u64,
     skipped: u64,
 }
 
@@ -76,8 +81,13 @@ impl Fio {
     /// "file wait ms ignored" of version 2.
     fn wait(&mut self, until: Option<&[u8]>, ignored: Option<&[u8]>) -> Result<Option<Record>, String> {
         let (2, Some(until), Some(_)) = (self.version, until, ignored) else { return Ok(self.skip()) };
-        self.waited_ns = self.waited_ns.max(nanos(until, "wait", WAIT_UNIT_NS)?);
+        self.time_ns = self.time_ns.max(self.since_start(nanos(until, "wait", WAIT_UNIT_NS)?));
         Ok(None)
+    }
+
+    /// A time of the present job as one of the log.
+    fn since_start(&self, time_ns: u64) -> u64 {
+        self.began_ns.saturating_add(time_ns)
     }
 
     /// Counts a line that is left out.
@@ -106,7 +116,7 @@ impl LineParser for Fio {
 
     fn note(&self) -> Option<String> {
         let at_once = "version 2 without waits: all requests are issued at once";
-        (self.version == 2 && self.waited_ns == 0).then(|| at_once.to_owned())
+        (self.version == 2 && self.time_ns == 0).then(|| at_once.to_owned())
     }
 
     fn skipped(&self) -> u64 {
@@ -114,11 +124,14 @@ impl LineParser for Fio {
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
+        if line.starts_with(if self.version == 2 { VERSION_2 } else { VERSION_3 }) {
+            self.began_ns = self.time_ns;
+            return Ok(None);
+        }
         let mut fields = spaced(line);
         let Some(mut first) = fields.next() else { return Ok(None) };
-        let mut time = Nanos(self.waited_ns);
         if self.version == 3 {
-            time = Nanos(nanos(first, "time", TIME_UNIT_NS)?);
+            self.time_ns = self.since_start(nanos(first, "time", TIME_UNIT_NS)?);
             first = fields.next().unwrap_or_default();
         }
         let Some(action) = fields.next() else {
@@ -143,6 +156,13 @@ impl LineParser for Fio {
         if size == 0 {
             return Ok(self.skip());
         }
-        Ok(Some(Record { time, offset, size, write, file: self.files.number(first)?, ..Record::default() }))
+        Ok(Some(Record {
+            time: Nanos(self.time_ns),
+            offset,
+            size,
+            write,
+            file: self.files.number(first)?,
+            ..Record::default()
+        }))
     }
 }
