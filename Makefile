@@ -52,10 +52,11 @@ wheel-test: wheel ## install the wheel into a fresh environment of each Python, 
 sdist: setup ## build the source distribution, with docs, examples and tests, into dist/
 	$(BIN)/maturin sdist --out dist
 
-demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks
+demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks; advice for a log of strace, and its page
 	$(BIN)/headstart compare examples/traces/cscope2.csv.xz --disks 1,2,4,8,16 --cache 10MiB --device hp97560 \
 		--policies demand:min,fixed-horizon,aggressive,reverse-aggressive,forestall
-	$(BIN)/headstart advise examples/traces/cscope2.csv.xz --device hdd,nvme,object-store
+	$(BIN)/headstart advise examples/traces/sqlite.strace.xz --device hdd,nvme,object-store --html target/demo.html
+	@echo "open the page: $(CURDIR)/target/demo.html"
 
 test: test-rust test-py ## all tests, what CI runs
 
