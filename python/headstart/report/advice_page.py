@@ -96,7 +96,7 @@ def _devices(done: Advice) -> Any:
         alt.Chart(alt.Data(values=bars))
         .mark_bar()
         .encode(
-            x=alt.X("share:Q", title="share of the time without prefetching", axis=alt.Axis(format=".0%")),
+            x=alt.X("share:Q", title="elapsed time", axis=alt.Axis(format=".0%")),
             y=alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=plot.LABEL_MAX, ticks=False)),
             yOffset=alt.YOffset("kind:N", sort=kinds),
             color=alt.Color("kind:N", sort=kinds, scale=scale, title=None),

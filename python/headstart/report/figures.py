@@ -128,10 +128,12 @@ async function draw() {
   for (const place of document.querySelectorAll("[data-figure]")) {
     const actions = {export: true, source: false, compiled: false, editor: false};
     const spec = FIGURES[place.dataset.figure], config = theme();
-    // As many entries of a legend side by side as there is room for.
-    const entries = (spec.layer?.[0] ?? spec).encoding?.color?.scale?.domain ?? [];
-    const longest = Math.max(0, ...entries.map(entry => String(entry).length));
-    const room = Math.floor((place.clientWidth - 60) / (7 * longest + 40));
+    // As many entries of a legend side by side as there is room for, right of the labels of rows.
+    const {color, y} = (spec.layer?.[0] ?? spec).encoding ?? {};
+    const entries = color?.scale?.domain ?? [], rows = Array.isArray(y?.sort) ? y.sort : [];
+    const longest = texts => Math.max(0, ...texts.map(text => String(text).length));
+    const left = Math.max(60, 7 * longest(rows) + 20);
+    const room = Math.floor((place.clientWidth - left) / (7 * longest(entries) + 40));
     config.legend.columns = Math.max(1, Math.min(entries.length, room));
     await vegaEmbed(place, spec, {config, tooltip, actions, renderer: "svg"});
   }
