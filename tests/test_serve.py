@@ -301,6 +301,9 @@ def test_in_python(image: Path, tmp_path: Path) -> None:
         (["mem:1MiB", "--listen", "tcp:127.0.0.1:0", "--socket", "x"], "given beside --listen"),
         (["mem:1MiB", "--socket", "/no/such/folder/socket"], "/no/such/folder/socket"),
         (["mem:1MiB", "--scenario", "/no/such.toml"], "/no/such.toml"),
+        (["mem:1MiB", "--level", "L1"], "needs --scenario"),
+        (["mem:1MiB", "--direct"], "allowed: a file or a block device"),
+        (["mem:1MiB", "--depth", "0"], "allowed: a whole number from 1 to 1024"),
     ],
 )
 def test_mistakes_are_one_line(run: Run, words: list[str], said: str) -> None:
@@ -315,13 +318,16 @@ def test_a_scenario_gives_its_lowest_level(tmp_path: Path) -> None:
         'policy = {name = "ra", degree = 4}\nreplacement = "arc"\ncoordinator = {name = "pfc", queue = 0.2}\n',
         encoding="utf-8",
     )
-    level = command.level_of_scenario(path)
+    level = command.level_of_scenario(path, None)
     assert level == {
         "blocks": 30,
         "policy": {"name": "ra", "degree": 4},
         "replacement": "arc",
         "coordinator": {"name": "pfc", "queue": 0.2},
+        "separate_prefetch": False,
+        "link": {"alpha": "6ms"},
     }
+    assert command.level_of_scenario(path, "L1") == {"blocks": 10, "separate_prefetch": False}
     with serving(tmp_path / "socket", "mem:1MiB", "--scenario", str(path), "--json", "-") as process:
         keys = json.loads(ended(process))["exports"][0]["level_keys"]
     assert (keys["policy"]["degree"], keys["coordinator"]["queue"]) == (4, 0.2)

@@ -165,6 +165,8 @@ def serve(
     page: str,
     allow_remote: bool = False,
     writable: bool = False,
+    direct: bool = False,
+    depth: int | None = None,
     record: str | PathLike[str] | None = None,
     openmetrics: str | None = None,
     log: str | PathLike[str] | None = None,

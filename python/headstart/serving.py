@@ -8,7 +8,7 @@ The core does the work without the GIL.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -19,16 +19,8 @@ Report = dict[str, Any]
 
 LISTEN = "127.0.0.1:10809"
 """Where clients connect to, unless something else is said."""
-LEVEL: Mapping[str, object] = {"size": "64MiB", "policy": "linux"}
-"""The level, unless something else is said."""
-LEVEL_OF_OBJECTS: Mapping[str, object] = {**LEVEL, "policy": {"name": "linux", "read_ahead": "16MiB"}}
-"""And where all backings are objects: they take long to answer, and answer many reads at once."""
-OBJECTS = ("http://", "https://", "s3://", "gs://", "az://")
-
-
-def default_level(backings: Iterable[str]) -> dict[str, object]:
-    """Return the keys of the level before these backings, unless something else is said."""
-    return dict(LEVEL_OF_OBJECTS if all(each.startswith(OBJECTS) for each in backings) else LEVEL)
+LEVEL: Mapping[str, object] = {"size": "64MiB", "policy": "auto"}
+"""The level, unless something else is said. "auto" is linux, reading ahead as far as the backing's latency and rate ask for."""
 
 
 def serve(
@@ -40,6 +32,8 @@ def serve(
     page: str = "4KiB",
     allow_remote: bool = False,
     writable: bool = False,
+    direct: bool = False,
+    depth: int | None = None,
     record: str | PathLike[str] | None = None,
     openmetrics: str | None = None,
     log: str | PathLike[str] | None = None,
@@ -49,7 +43,8 @@ def serve(
 
     `level` has the keys of a scenario's `[[level]]`: size, policy, replacement, coordinator. `progress` is called with
     the report as soon as clients can connect and 10 times a second; an exception in it ends the serving too. Requests
-    that have come by then are answered.
+    that have come by then are answered. With `direct` reads of files and devices pass the kernel's page cache; `depth`
+    bounds the reads of each backing under way.
 
     Raises:
         HeadstartError: A mistake of the caller, or the system refuses a file or an address.
@@ -64,10 +59,12 @@ def serve(
     text = _core.serve(
         named,
         listen=listen,
-        level=json.dumps(default_level(path for _, path in named) if level is None else dict(level)),
+        level=json.dumps(dict(LEVEL if level is None else level)),
         page=page,
         allow_remote=allow_remote,
         writable=writable,
+        direct=direct,
+        depth=depth,
         record=record,
         openmetrics=openmetrics,
         log=log,

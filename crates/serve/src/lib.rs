@@ -5,6 +5,7 @@
 //!   block), `buffers.rs` (the bytes), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
 //! - `backing/`: what stands behind an export, and the threads that wait for it;
 //! - `server/`: connections, and the loop around all exports;
+//! - `probe.rs`: how far to read ahead where nothing is said;
 //! - `run.rs`: the command, with its report, metrics, log and recording.
 
 pub mod backing;
@@ -13,6 +14,7 @@ pub mod conductor;
 mod machine;
 mod metrics;
 mod pages;
+pub mod probe;
 mod queue;
 mod recording;
 mod report;

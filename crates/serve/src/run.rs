@@ -6,21 +6,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use headstart_nbd::Request;
-use headstart_sim::served;
+use headstart_sim::{served, Served};
 use headstart_types::{printable, system_says, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
-use toml::Table;
+use toml::{Table, Value};
 
-use crate::backing::{self, BackingError};
+use crate::backing::{self, Backing, BackingError};
 use crate::metrics::Metrics;
+use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
 use crate::server::{Export, Listener, Observer, Server};
 
 /// Sizes of a page.
 const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
+/// Reads of a backing under way: a file takes a thread for each.
+const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
+
+/// The read-ahead that is chosen by what is measured of the backing.
+const AUTO: &str = "auto";
 
 /// What is served, where, and how.
 #[derive(Debug, Clone, Default)]
@@ -31,12 +37,16 @@ pub struct Settings {
     pub listen: String,
     /// Other addresses than those of this machine are allowed.
     pub allow_remote: bool,
-    /// The keys of each export's level, as of a scenario's `[[level]]`.
+    /// The keys of each export's level, as of a scenario's `[[level]]`; its policy may be "auto".
     pub level: Table,
     /// The size of a page.
     pub page: String,
     /// Clients may write.
     pub writable: bool,
+    /// Reads of files and devices pass the kernel's page cache.
+    pub direct: bool,
+    /// Reads of each backing under way at most; as many as the backing is worth if absent.
+    pub depth: Option<u32>,
     /// Where clients' requests are written as a trace.
     pub record: Option<PathBuf>,
     /// A file for metrics, or an address that they are read at.
@@ -77,6 +87,10 @@ impl Error {
 /// A setting, or what the system says of it.
 pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
     let page_bytes = page_bytes(&settings.page)?;
+    if let Some(depth) = settings.depth.filter(|depth| !DEPTHS.contains(depth)) {
+        let allowed = format!("a whole number from {} to {}", DEPTHS.start(), DEPTHS.end());
+        return Err(KeyError::new("depth", format!("{depth} is out of range"), allowed).into());
+    }
     let mut names: Vec<&str> = settings.exports.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -87,12 +101,18 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let mut exports = Vec::new();
     let mut about = Vec::new();
     for (name, backing) in &settings.exports {
-        let built = served(settings.level.clone(), page_bytes)?;
+        let backing_of = backing::open(backing, settings.writable, settings.direct)?;
+        let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
+            Error::Io { source, .. } => Error::io(backing.as_str())(source),
+            other => other,
+        })?;
         about.push((backing.clone(), built.keys));
         exports.push(Export {
             name: name.clone(),
-            backing: Arc::from(backing::open(backing, settings.writable)?),
+            backing: Arc::from(backing_of),
             writable: settings.writable,
+            depth: settings.depth,
+            link: built.link,
             tier: built.tier,
             frames: built.frames,
             page_bytes,
@@ -113,6 +133,26 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     }
     ended.map_err(Error::io("the backing"))?;
     Ok(Report::new(&server, &watch.uris, &watch.about))
+}
+
+/// The level of these keys before `backing`.
+#[expect(clippy::disallowed_methods, reason = "latency is measured by the machine's clock")]
+fn level(mut keys: Table, page_bytes: u64, backing: &dyn Backing) -> Result<Served, Error> {
+    if keys.get("policy").and_then(Value::as_str) != Some(AUTO) {
+        return Ok(served(keys, page_bytes)?);
+    }
+    keys.insert("policy".into(), "linux".into());
+    let cache_bytes = u64::from(served(keys.clone(), page_bytes)?.frames) * page_bytes;
+    let begun = std::time::Instant::now();
+    let mut now = || Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let window = match backing.read_ahead_bytes() {
+        Some(bytes) => bytes,
+        None => probe::window_bytes(backing, cache_bytes, &mut now).map_err(Error::io(""))?,
+    };
+    let read_ahead = Value::from(format!("{}KiB", window >> 10));
+    let policy = Table::from_iter([("name".to_owned(), "linux".into()), ("read_ahead".to_owned(), read_ahead)]);
+    keys.insert("policy".into(), policy.into());
+    Ok(served(keys, page_bytes)?)
 }
 
 fn page_bytes(text: &str) -> Result<u64, KeyError> {

@@ -1,7 +1,7 @@
 //! A level that a block server puts before a backing: from the keys of a scenario's `[[level]]`, built as for the simulator,
 //! and reported in the words of its result.
 
-use headstart_engine::{Counts, Tier};
+use headstart_engine::{Counts, Link, Tier};
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::{BuiltIn, Context};
 use headstart_scenario::{read_level, CacheSize, LowerSize};
@@ -18,8 +18,10 @@ const SERVICE: Nanos = Nanos::from_millis(1);
 
 /// A level for a server.
 pub struct Served {
-    /// The level, with its coordinator; prefetches leave in requests of their own.
+    /// The level, with its coordinator; its prefetches leave in requests of their own unless the keys say otherwise.
     pub tier: Tier,
+    /// What each reply to a client takes beside the real network; nothing by default.
+    pub link: Link,
     /// Its frames.
     pub frames: u32,
     /// Its keys with all defaults.
@@ -32,15 +34,13 @@ pub struct Served {
 /// A key is at fault, or asks for what is not known of clients or of the backing.
 pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> {
     let refused = |key: &str, problem: &str, allowed: &str| KeyError::new(key, format!("{problem} (serve)"), allowed);
-    section.insert("separate_prefetch".into(), Value::Boolean(true));
+    section.entry("separate_prefetch").or_insert(Value::Boolean(true));
     section.entry("name").or_insert("server".into());
-    for key in ["link", "clients"] {
-        if section.contains_key(key) {
-            return Err(refused(key, "the clients and the network are real", "no such key"));
-        }
+    if section.contains_key("clients") {
+        return Err(refused("clients", "the clients are real", "no such key"));
     }
     let (lower, mut keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
-    let _ = (keys.remove("link"), keys.remove("clients"));
+    keys.remove("clients");
     let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {
         return Err(refused("size", "how much clients are going to use is not known", "a size in bytes or blocks"));
     };
@@ -57,7 +57,7 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
         ..Context::plain(row, frames.max(1), Vec::new(), 0)
     };
     let surroundings = Surroundings { block_bytes, drive: None, future: None, initial_places: [].into() };
-    Ok(Served { tier: lower_tier(&lower, frames, &context, &surroundings, 1)?, frames, keys })
+    Ok(Served { tier: lower_tier(&lower, frames, &context, &surroundings, 1)?, link: lower.link, frames, keys })
 }
 
 /// What a level of `frames` frames, called `name`, has counted, as results say it.

@@ -16,7 +16,7 @@ from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
 from headstart.sizes import bytes_text
 
-LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator")
+LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator", "separate_prefetch", "link")
 """What a scenario's level says that a server takes."""
 
 
@@ -61,8 +61,8 @@ def named_exports(texts: list[str]) -> dict[str, str]:
     return exports
 
 
-def level_of_scenario(path: Path) -> dict[str, Any]:
-    """Return the keys of the lowest level of a scenario: that is the one that a server is."""
+def level_of_scenario(path: Path, name: str | None) -> dict[str, Any]:
+    """Return the keys of a level of a scenario by its name, or of the lowest one: that is the one that a server is."""
     try:
         scenario = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -70,11 +70,18 @@ def level_of_scenario(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise HeadstartError(f"{plain(path)}: {plain(error)}; allowed: TOML") from None
     levels = scenario.get("level")
-    if isinstance(levels, list) and levels and isinstance(levels[-1], dict):
-        section = levels[-1]
+    tables = [each for each in levels if isinstance(each, dict)] if isinstance(levels, list) else []
+    if name is not None:
+        named = {str(each.get("name", f"L{at}")): each for at, each in enumerate(tables, start=1)}
+        if name not in named:
+            raise HeadstartError(f'--level: "{plain(name)}"; allowed: {", ".join(map(plain, named)) or "no level"}')
+        section = named[name]
+    elif tables:
+        section = tables[-1]
     else:
         section = {key: scenario[key] for key in ("policy",) if key in scenario} | scenario.get("cache", {})
-    return {key: section[key] for key in LEVEL_KEYS if key in section}
+    # As the simulator has it: without the key a prefetch joins the request of the demand before it.
+    return {"separate_prefetch": False} | {key: section[key] for key in LEVEL_KEYS if key in section}
 
 
 def serve(
@@ -105,7 +112,7 @@ def serve(
             "--readahead",
             "--policy",
             metavar="NAME",
-            help="A read-ahead of `headstart list policies`, or demand for none; linux, of 16 MiB for objects.",
+            help="A read-ahead of `headstart list policies`, or demand for none; auto measures how far to read ahead.",
         ),
     ] = None,
     replacement: Annotated[
@@ -116,7 +123,18 @@ def serve(
     ] = None,
     scenario: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Take the lowest level's size, policy and coordinator, with their keys."),
+        typer.Option(
+            metavar="FILE", help="Take the lowest level's size, policy, coordinator and link, with their keys."
+        ),
+    ] = None,
+    level_name: Annotated[
+        str | None, typer.Option("--level", metavar="NAME", help="With --scenario: this level instead of the lowest.")
+    ] = None,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="Read files and devices past the kernel's page cache.")
+    ] = False,
+    depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Reads of each backing under way at most; 32, of mem: 2.")
     ] = None,
     writable: Annotated[
         bool, typer.Option("--writable", help="Let clients write: to the backing, before they are answered.")
@@ -155,8 +173,9 @@ def serve(
     if listen is not None and socket is not None:
         raise HeadstartError("--socket: given beside --listen; allowed: one of the two")
     exports, backing = named_exports(export or []), backing_option if backing is None else backing
-    backings = [each for each in (backing, *exports.values()) if each is not None]
-    level = serving.default_level(backings) if scenario is None else level_of_scenario(scenario)
+    if level_name is not None and scenario is None:
+        raise HeadstartError("--level: needs --scenario; allowed: both or neither")
+    level = dict(serving.LEVEL) if scenario is None else level_of_scenario(scenario, level_name)
     if cache is not None:
         level.pop("blocks", None)
     given = {"size": cache, "policy": readahead, "replacement": replacement, "coordinator": coordinator}
@@ -164,6 +183,7 @@ def serve(
     watch: Following[serving.Report] = Following(ENDING, beginning, status)
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
+    names |= {"depth": "--depth"}
     with watch.signals(), options.named(names):
         ended = serving.serve(
             backing,
@@ -173,6 +193,8 @@ def serve(
             page=page,
             allow_remote=allow_remote,
             writable=writable,
+            direct=direct,
+            depth=depth,
             record=record,
             openmetrics=openmetrics,
             log=log,

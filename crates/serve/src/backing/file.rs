@@ -3,13 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 use nix::errno::Errno;
-use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, PosixFadviseAdvice};
+use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAdvice};
 use nix::sys::uio::preadv;
 use nix::unistd::{lseek, Whence};
 
@@ -23,17 +23,19 @@ const ZEROES: usize = 1 << 20;
 /// A file or device.
 pub struct FileBacking {
     file: File,
+    /// The same file, for reads that pass the page cache. The kernel writes back what it covers before it reads.
+    direct: Option<File>,
     size_bytes: u64,
     /// Holes can be told from data.
     sparse: bool,
 }
 
 impl FileBacking {
-    /// Opens the file at `path`.
+    /// Opens the file at `path`. With `direct` reads pass the page cache: offsets and buffers are then multiples of 4096.
     ///
     /// # Errors
     /// It cannot be opened so, or is no file and no block device.
-    pub fn open(path: &Path, writable: bool) -> io::Result<Self> {
+    pub fn open(path: &Path, writable: bool, direct: bool) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(writable).open(path)?;
         let kind = file.metadata()?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -43,7 +45,9 @@ impl FileBacking {
         let size_bytes = file.seek(SeekFrom::End(0))?;
         // What is read ahead is decided here; the kernel's own would come on top of it.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
-        Ok(Self { file, size_bytes, sparse: kind.is_file() })
+        let unbuffered = || OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(path);
+        let direct = direct.then(unbuffered).transpose()?;
+        Ok(Self { file, direct, size_bytes, sparse: kind.is_file() })
     }
 
     fn sync_if(&self, fua: bool) -> io::Result<()> {
@@ -79,12 +83,13 @@ impl Backing for FileBacking {
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        let file = self.direct.as_ref().unwrap_or(&self.file);
         let (mut at, mut next, mut within) = (offset, 0, 0);
         while next < buffers.len() && at < self.size_bytes {
             let mut slices: Vec<IoSliceMut<'_>> =
                 buffers[next..].iter_mut().take(BUFFERS_MAX).map(|buffer| IoSliceMut::new(buffer)).collect();
             slices[0].advance(within);
-            let read = match preadv(&self.file, &mut slices, at as i64) {
+            let read = match preadv(file, &mut slices, at as i64) {
                 Err(Errno::EINTR) => continue,
                 read => read?,
             };
@@ -164,7 +169,7 @@ mod tests {
         file.set_len((1 << 20) + 100).expect("it can be made longer");
         file.write_all_at(b"head", 0).expect("it can be written");
         file.write_all_at(b"tail", (1 << 20) + 96).expect("it can be written");
-        let backing = FileBacking::open(&path, true).expect("it can be opened");
+        let backing = FileBacking::open(&path, true, false).expect("it can be opened");
         std::fs::remove_file(&path).expect("it is there");
         assert_eq!(backing.size_bytes(), (1 << 20) + 100);
         let read = |offset, count| {

@@ -20,6 +20,9 @@ pub use pool::{Done, Pool};
 
 use crate::work::Work;
 
+/// What hears of the end of a read, and gets its buffers.
+pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
+
 /// Bytes of storage that can be read, and perhaps written, by several threads at a time.
 pub trait Backing: Send + Sync {
     /// How many bytes. Never changes.
@@ -30,6 +33,12 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// Not all of it could be read. The buffers may hold anything then.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
+
+    /// Starts a read without a thread that waits for it, and calls `ended` with its end, from any thread. Reads that are started
+    /// one after another reach the storage in that order. Gives the read back where a thread has to do it.
+    fn start_read(&self, _offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
+        Some((buffers, ended))
+    }
 
     /// Writes `data` from `offset` on; with `fua` it is on stable storage when this returns.
     ///
@@ -71,6 +80,11 @@ pub trait Backing: Send + Sync {
     /// The longest read that is worth it.
     fn read_bytes_max(&self) -> u64 {
         1 << 20
+    }
+
+    /// How far a stream is worth reading ahead of; `None` if that has to be measured.
+    fn read_ahead_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
@@ -121,12 +135,16 @@ fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
 pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
                          https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
-/// Opens the backing of this name.
+/// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache.
 ///
 /// # Errors
 /// There is none, or it cannot be used so.
-pub fn open(name: &str, writable: bool) -> Result<Box<dyn Backing>, BackingError> {
+pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>, BackingError> {
     let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
+    let is_file = !name.starts_with("mem:") && !name.contains("://");
+    if direct && !is_file {
+        return Err(refused("has no page cache to pass by (--direct)".to_owned(), "a file or a block device"));
+    }
     if let Some(size) = name.strip_prefix("mem:") {
         let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
         return Ok(Box::new(MemBacking::new(size.0)));
@@ -147,7 +165,11 @@ pub fn open(name: &str, writable: bool) -> Result<Box<dyn Backing>, BackingError
     if name.contains("://") {
         return Err(refused("is no kind of backing".to_owned(), FORMS));
     }
-    let opened = FileBacking::open(name.as_ref(), writable);
-    let wanted = if writable { "a file or a block device that can be written" } else { FORMS };
+    let opened = FileBacking::open(name.as_ref(), writable, direct);
+    let wanted = match (writable, direct) {
+        (true, _) => "a file or a block device that can be written",
+        (false, true) => "a file or a block device that can be read without the page cache (O_DIRECT)",
+        (false, false) => FORMS,
+    };
     Ok(Box::new(opened.map_err(|error| refused(system_says(&error), wanted))?))
 }

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, PAYLOAD_BYTES_MAX};
 
-use super::{scatter, Backing};
+use super::{scatter, Backing, ReadEnded};
 
 /// A connection to another server.
 pub struct NbdBacking {
@@ -19,6 +19,8 @@ pub struct NbdBacking {
     size_bytes: u64,
     flags: Flags,
     payload_max: u64,
+    /// Threads write: one that waits for room in the socket would hold up a read that is only to be started.
+    writable: bool,
 }
 
 impl NbdBacking {
@@ -34,7 +36,7 @@ impl NbdBacking {
         if writable && flags.contains(Flags::READ_ONLY) {
             return Err(io::Error::other("is read-only"));
         }
-        Ok(Self { uri, client: Mutex::new(Arc::new(client)), size_bytes, flags, payload_max })
+        Ok(Self { uri, client: Mutex::new(Arc::new(client)), size_bytes, flags, payload_max, writable })
     }
 
     /// The connection, a new one if it has been lost.
@@ -89,6 +91,29 @@ impl Backing for NbdBacking {
         }
         scatter(&data, buffers);
         Ok(())
+    }
+
+    fn start_read(
+        &self,
+        offset: u64,
+        mut buffers: Vec<BytesMut>,
+        ended: ReadEnded,
+    ) -> Option<(Vec<BytesMut>, ReadEnded)> {
+        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let length = (wanted as u64).min(self.size_bytes - offset);
+        let lasting = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.writable || length > self.payload_max || lasting.is_lost() {
+            return Some((buffers, ended));
+        }
+        let read = Command::Read { single_chunk: false };
+        lasting.submit(read, offset, length as u32, &[], Vec::new(), move |result| match result {
+            Ok(completion) => {
+                scatter(&completion.buffer, &mut buffers);
+                ended(buffers, Ok(()));
+            }
+            Err(error) => ended(buffers, Err(error.into())),
+        });
+        None
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {

@@ -23,6 +23,8 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use crate::probe::WINDOW_BYTES_MAX;
+
 use super::Backing;
 
 /// Schemes, and what a name must be.
@@ -186,6 +188,11 @@ fn read_only<T>() -> io::Result<T> {
 }
 
 impl Backing for ObjectBacking {
+    /// Stores take long to answer, and answer many at once; a probe would be paid for.
+    fn read_ahead_bytes(&self) -> Option<u64> {
+        Some(WINDOW_BYTES_MAX)
+    }
+
     fn size_bytes(&self) -> u64 {
         self.meta.size
     }

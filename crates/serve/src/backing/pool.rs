@@ -16,6 +16,9 @@ type Waiting = Mutex<Option<VecDeque<(u64, Work)>>>;
 /// The threads of one export. They end when it is dropped and they have done what they are doing.
 pub struct Pool {
     shared: Arc<(Waiting, Condvar)>,
+    backing: Arc<dyn Backing>,
+    /// Hears of ends.
+    end: Arc<dyn Fn(Completed) + Send + Sync>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -35,23 +38,35 @@ impl Pool {
         wake: &Arc<dyn Fn() + Send + Sync>,
     ) -> std::io::Result<Self> {
         let shared: Arc<(Waiting, Condvar)> = Arc::new((Mutex::new(Some(VecDeque::new())), Condvar::new()));
-        let pool = Self { shared };
+        let (done, wake) = (done.clone(), wake.clone());
+        let end = Arc::new(move |completed| {
+            lock(&done).push((export, completed));
+            wake();
+        });
+        let pool = Self { shared, backing: backing.clone(), end };
         for _ in 0..threads {
-            let (shared, backing, done, wake) = (pool.shared.clone(), backing.clone(), done.clone(), wake.clone());
+            let (shared, backing, end) = (pool.shared.clone(), backing.clone(), pool.end.clone());
             thread::Builder::new().name(format!("serve-{export}")).spawn(move || {
                 while let Some((id, mut work)) = next(&shared) {
                     let result = backing.carry_out(&mut work);
                     let buffers = if let Work::Read { buffers, .. } = work { buffers } else { Vec::new() };
-                    lock(&done).push((export, Completed { id, buffers, result }));
-                    wake();
+                    end(Completed { id, buffers, result });
                 }
             })?;
         }
         Ok(pool)
     }
 
-    /// Has a thread do `work`, under this name.
-    pub fn start(&self, id: u64, work: Work) {
+    /// Has `work` done under this name: by a thread, unless the backing needs none for a read.
+    pub fn start(&self, id: u64, mut work: Work) {
+        if let Work::Read { offset, buffers } = work {
+            let end = self.end.clone();
+            let ended = move |buffers, result: std::io::Result<()>| {
+                end(Completed { id, buffers, result: result.map(|()| Vec::new()) });
+            };
+            let Some((buffers, _)) = self.backing.start_read(offset, buffers, Box::new(ended)) else { return };
+            work = Work::Read { offset, buffers };
+        }
         if let Some(waiting) = lock(&self.shared.0).as_mut() {
             waiting.push_back((id, work));
             self.shared.1.notify_one();

@@ -4,6 +4,7 @@
 //! machine any lock. It never waits for anything but all of them at once.
 
 mod connection;
+mod link;
 mod stream;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
 use crate::work::{Action, Answer, ClientRequest, Op};
 use connection::{Connection, Gone, Wanted};
+use link::EmulatedLink;
 
 /// How often the host is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
@@ -41,6 +43,10 @@ pub struct Export {
     pub backing: Arc<dyn Backing>,
     /// Clients may write.
     pub writable: bool,
+    /// Reads of the backing under way at most; as many as it is worth if absent.
+    pub depth: Option<u32>,
+    /// What each reply takes beside the real network.
+    pub link: headstart_engine::Link,
     /// The level.
     pub tier: headstart_engine::Tier,
     /// Its frames.
@@ -55,6 +61,7 @@ struct Served {
     pool: Pool,
     backing: Arc<dyn Backing>,
     writable: bool,
+    link: Option<EmulatedLink>,
     dirty: bool,
 }
 
@@ -112,18 +119,19 @@ impl Server {
         });
         let names = exports.iter().map(described).collect();
         let serve = |(number, export): (usize, Export)| -> io::Result<Served> {
-            let Export { backing, writable, tier, frames, page_bytes, .. } = export;
-            let threads = backing.parallelism() + THREADS_MORE;
+            let Export { backing, writable, depth, link, tier, frames, page_bytes, .. } = export;
+            let depth = depth.unwrap_or_else(|| backing.parallelism());
             let setting = Setting {
                 size_bytes: backing.size_bytes(),
                 page_bytes,
                 frames,
-                under_way_max: backing.parallelism(),
+                under_way_max: depth,
                 read_bytes_max: backing.read_bytes_max(),
                 fails_in_parts: backing.fails_in_parts(),
             };
-            let pool = Pool::try_new(&backing, threads, number, &done, &wake)?;
-            Ok(Served { conductor: Conductor::new(setting, tier), pool, backing, writable, dirty: false })
+            let pool = Pool::try_new(&backing, depth + THREADS_MORE, number, &done, &wake)?;
+            let link = EmulatedLink::try_new(link, wake.clone())?;
+            Ok(Served { conductor: Conductor::new(setting, tier), pool, backing, writable, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;
         Ok(Self {
@@ -283,6 +291,10 @@ impl Server {
             self.exports[export].conductor.completed(completed);
             self.exports[export].dirty = true;
         }
+        for export in 0..self.exports.len() {
+            let crossed = self.exports[export].link.as_ref().map(EmulatedLink::crossed).unwrap_or_default();
+            crossed.into_iter().for_each(|(id, answer)| self.answer(export, id, answer));
+        }
         let mut wanted = Vec::new();
         let mut active = std::mem::take(&mut self.active);
         active.sort_unstable();
@@ -311,7 +323,10 @@ impl Server {
             for action in actions.drain(..) {
                 match action {
                     Action::Start(id, work) => self.exports[index].pool.start(id, work),
-                    Action::Reply(id, answer) => self.answer(index, id, answer),
+                    Action::Reply(id, answer) => match &self.exports[index].link {
+                        Some(link) => link.cross(id, answer),
+                        None => self.answer(index, id, answer),
+                    },
                 }
             }
         }

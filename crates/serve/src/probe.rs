@@ -1,0 +1,135 @@
+//! How far to read ahead of a backing of which nothing is known: its latency times its rate, measured at the start.
+//!
+//! That many bytes have to be under way for a stream to come at the storage's full rate: the bandwidth-delay product of a
+//! network, and what Li, Shen and Papathanasiou (Competitive Prefetching for Concurrent Sequential I/O, EuroSys 2007, section 2)
+//! prove to cost at most twice the optimum on a disk, where the latency is that of a seek and a rotation. A few reads far from
+//! each other tell both: a short one the latency, and a long one right behind it, which needs no seek, the rate.
+//!
+//! Cost: eight reads, 4 MiB. Not for a backing whose latency changes while it is served: name a read-ahead for that.
+
+use std::io;
+
+use bytes::BytesMut;
+use headstart_types::Nanos;
+
+use crate::backing::Backing;
+
+/// The least window: what Linux reads ahead of any device.
+pub const WINDOW_BYTES_MIN: u64 = 128 << 10;
+/// The most: what lies ahead of a stream when it ends is read in vain.
+pub const WINDOW_BYTES_MAX: u64 = 16 << 20;
+/// A window takes this share of the cache at most: several streams, and what is read again, need the rest.
+const CACHE_SHARE: u64 = 4;
+
+const SHORT_BYTES: u64 = 4096;
+const LONG_BYTES: u64 = 1 << 20;
+/// Places that are read. The medians count.
+const PLACES: u64 = 4;
+/// A long read that seems to take less than this has told nothing of the rate.
+const TRANSFER_MIN: Nanos = Nanos::from_micros(250);
+
+/// The window for `backing` before a cache of `cache_bytes`: a power of two from [`WINDOW_BYTES_MIN`] to
+/// [`WINDOW_BYTES_MAX`]. `now` is the clock.
+///
+/// # Errors
+/// The backing cannot be read.
+pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut() -> Nanos) -> io::Result<u64> {
+    if backing.size_bytes() < PLACES * (SHORT_BYTES + LONG_BYTES) {
+        return Ok(WINDOW_BYTES_MIN);
+    }
+    let mut timed = |offset: u64, bytes: u64| -> io::Result<Nanos> {
+        let mut buffers = vec![BytesMut::zeroed(SHORT_BYTES as usize); (bytes / SHORT_BYTES) as usize];
+        let since = now();
+        backing.read(offset, &mut buffers)?;
+        Ok(now().saturating_sub(since))
+    };
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for place in 0..PLACES {
+        let offset = backing.size_bytes() / PLACES * place / SHORT_BYTES * SHORT_BYTES;
+        short.push(timed(offset, SHORT_BYTES)?);
+        long.push(timed(offset + SHORT_BYTES, LONG_BYTES)?);
+    }
+    let (latency, whole) = (median(short), median(long));
+    // A long read that is quicker than a short one has had no latency of its own.
+    let transfer = if whole > latency { whole.saturating_sub(latency) } else { whole }.max(TRANSFER_MIN);
+    let product = u128::from(latency.0) * u128::from(LONG_BYTES) / u128::from(transfer.0);
+    let most = (cache_bytes / CACHE_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+    let window = (product.min(WINDOW_BYTES_MAX.into()) as u64).next_power_of_two();
+    Ok(if window > most { 1 << most.ilog2() } else { window.max(WINDOW_BYTES_MIN) })
+}
+
+fn median(mut times: Vec<Nanos>) -> Nanos {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Storage on a virtual clock.
+    struct Slow {
+        /// Before each read, or before one that does not follow the last where `seeks`.
+        latency: Nanos,
+        bytes_per_second: u64,
+        seeks: bool,
+        now: AtomicU64,
+        end: AtomicU64,
+    }
+
+    impl Backing for Slow {
+        fn size_bytes(&self) -> u64 {
+            1 << 30
+        }
+
+        fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+            let bytes: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+            let follows = self.end.swap(offset + bytes, Ordering::Relaxed) == offset;
+            let latency = if self.seeks && follows { Nanos::ZERO } else { self.latency };
+            self.now.fetch_add(latency.0 + bytes * 1_000_000_000 / self.bytes_per_second, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn trim(&self, _offset: u64, _length: u64, _fua: bool) -> io::Result<()> {
+            unreachable!("nothing is trimmed")
+        }
+
+        fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
+            unreachable!("nothing is zeroed")
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            unreachable!("nothing is flushed")
+        }
+    }
+
+    fn window_kib(latency_us: u64, mb_per_second: u64, seeks: bool, cache_bytes: u64) -> u64 {
+        let (latency, bytes_per_second) = (Nanos::from_micros(latency_us), mb_per_second * 1_000_000);
+        let slow = Slow { latency, bytes_per_second, seeks, now: AtomicU64::new(5), end: AtomicU64::new(u64::MAX) };
+        window_bytes(&slow, cache_bytes, &mut || Nanos(slow.now.load(Ordering::Relaxed))).expect("it can be read") >> 10
+    }
+
+    #[test]
+    fn the_window_is_latency_times_rate() {
+        let cache = 64 << 20;
+        // 25 ms: at 100 MB/s 2.5 MB; at 1 GB/s 25 MB, which is more than the most.
+        assert_eq!(window_kib(25_000, 100, false, cache), 4 << 10);
+        assert_eq!(window_kib(25_000, 1_000, false, cache), 16 << 10);
+        // A drive of 8 ms and 200 MB/s: 1.6 MB. Its long reads follow the short ones and seek no more.
+        assert_eq!(window_kib(8_000, 200, true, cache), 2 << 10);
+        // Flash: 80 us at 3 GB/s are 240 kB. Memory: as little as there is.
+        assert_eq!(window_kib(80, 3_000, false, cache), 256);
+        assert_eq!(window_kib(2, 10_000, false, cache), 128);
+        // A quarter of a small cache, and no less than the least.
+        assert_eq!(
+            (window_kib(25_000, 1_000, false, 10 << 20), window_kib(25_000, 1_000, false, 1 << 10)),
+            (2 << 10, 128)
+        );
+    }
+}

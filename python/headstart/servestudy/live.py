@@ -1,0 +1,261 @@
+"""One case in real time: an emulated disk, a server for L2 before it, a server for L1 before that, and a replay.
+
+Each is a process, at real-time priority if allowed: a thread that waits for a processor on a busy machine would be
+counted as the server's. The link is that of L2's `link`: its server holds each reply for so long. The disk is read past
+the page cache, the way between the servers is a Unix socket.
+"""
+
+import dataclasses
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import headstart
+from headstart._core import HeadstartError
+from headstart.emulation import emulate
+from headstart.livestudy.platform import PATIENCE_S, is_mounted, run, undisturbed, wait_for
+from headstart.playing import Played, play_trace
+from headstart.servestudy.cases import DISKS, Case
+from headstart.servestudy.workloads import Workload
+
+DEPTH = 128
+"""Reads of each backing under way: the simulator's levels know no bound, and FUSE has this one."""
+PRIORITY = 1
+SETTLE_S = 30.0
+"""After the last reply prefetches may go on for so long."""
+
+Task = Callable[[Callable[[Any], bool]], Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What is compared. Counts are pages, but for requests."""
+
+    response_ns: float
+    l1_hits: int
+    l1_fetches: int
+    l2_hits: int
+    l2_fetches: int
+    disk_requests: int
+    disk_pages: int
+    elapsed_ns: int
+    l1_hits_ready: int
+    l2_hits_ready: int
+
+    @classmethod
+    def of(cls, levels: list[Any], *, response_ns: float, requests: int, pages: int, elapsed_ns: int) -> "Figures":
+        """Return them from the counts of both levels, and of the disk."""
+        upper, lower = levels
+        return cls(
+            response_ns=response_ns,
+            l1_hits=upper["hits_ready"] + upper["hits_unready"],
+            l1_fetches=upper["fetches"],
+            l2_hits=lower["hits_ready"] + lower["hits_unready"],
+            l2_fetches=lower["fetches"],
+            disk_requests=requests,
+            disk_pages=pages,
+            elapsed_ns=elapsed_ns,
+            l1_hits_ready=upper["hits_ready"],
+            l2_hits_ready=lower["hits_ready"],
+        )
+
+
+def predicted(case: Case, workload: Workload) -> Figures:
+    """Simulate it."""
+    result = headstart.simulate(case.scenario(workload))
+    return Figures.of(
+        list(result.levels),
+        response_ns=result.response_ns["mean"],
+        requests=sum(device["requests"] for device in result.devices),
+        pages=sum(device["blocks"] for device in result.devices),
+        elapsed_ns=result.elapsed_ns,
+    )
+
+
+def image(folder: Path, disk: str) -> Path:
+    """Return the image of a disk: as large as the drive, sparse, zeroes."""
+    path = folder / f"{disk}.img"
+    with path.open("ab") as file:
+        file.truncate(DISKS[disk])
+    return path
+
+
+def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int]:
+    """Run it; beside the figures the 99th percentile of how late the disk's answers were, in nanoseconds.
+
+    Raises:
+        HeadstartError: A server does not come up, or a request failed.
+    """
+    own = folder / f"case-{os.getpid()}-{time.monotonic_ns()}"
+    mount, sockets = own / "drive", [own / "L1.sock", own / "L2.sock"]
+    mount.mkdir(parents=True)
+    upper, lower = ({"separate_prefetch": False, **level} for level in case.levels(workload.footprint))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, own, ignore_errors=True)
+        stack.enter_context(_mounted(mount))
+        file = image(folder, case.disk)
+        stack.enter_context(
+            _process(
+                lambda tell: emulate(case.disk, file, mount, scheduler="deadline", progress=lambda now: tell(None)),
+                (mount / "stats").exists,
+            )
+        )
+
+        def serve(backing: Path | str, level: dict[str, Any], at: Path, direct: bool) -> Task:
+            return lambda tell: headstart.serve(
+                backing, listen=f"unix:{at}", level=level, direct=direct, depth=DEPTH, progress=tell
+            )
+
+        below = stack.enter_context(_process(serve(mount / "disk.img", lower, sockets[1], True), sockets[1].exists))
+        to = f"nbd+unix:///?socket={sockets[1]}"
+        above = stack.enter_context(_process(serve(to, upper, sockets[0], False), sockets[0].exists))
+        stats = mount / "stats"
+        before = json.loads(stats.read_text())
+        played: Played = _in_process(
+            lambda: play_trace(
+                workload.trace,
+                f"nbd+unix:///?socket={sockets[0]}",
+                format="csv",
+                arrival="open" if workload.open else "closed",
+                depth=None if workload.open else 1,
+            )
+        )
+        if played.errors:
+            raise HeadstartError(f"{case.label}: {played.errors} requests failed")
+        levels = [_at_rest(each) for each in (above, below)]
+        after = json.loads(stats.read_text())
+    figures = Figures.of(
+        levels,
+        response_ns=played.response_ns["mean"],
+        requests=after["device_requests"] - before["device_requests"],
+        pages=(after["bytes"] - before["bytes"]) // 4096,
+        elapsed_ns=played.elapsed_ns,
+    )
+    return figures, after["lateness_ns"]["p99"]
+
+
+class Child:
+    """A process, and what it says of itself."""
+
+    def __init__(self, receiver: Connection, process: Any) -> None:
+        """Take both."""
+        self.receiver = receiver
+        self.process = process
+        self.last: Any = None
+
+    def latest(self) -> Any:
+        """Return what it has said last.
+
+        Raises:
+            HeadstartError: What has gone wrong in it.
+        """
+        with suppress(EOFError):
+            while self.receiver.poll():
+                self.last = self.receiver.recv()
+        if isinstance(self.last, str):
+            raise HeadstartError(self.last)
+        return self.last
+
+
+@contextmanager
+def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
+    """Run a task, which is given what it tells its progress to, beside this one until the block is left."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    ending = context.Event()
+
+    def body() -> None:
+        os.setsid()
+        _go_first()
+
+        def tell(now: Any) -> bool:
+            sender.send(now)
+            return ending.is_set()
+
+        try:
+            task(tell)
+        except HeadstartError as error:
+            sender.send(str(error))
+
+    with undisturbed():
+        process = context.Process(target=body, daemon=True)
+        process.start()
+    child = Child(receiver, process)
+    try:
+        up = wait_for(lambda: (child.latest(), ready() or not process.is_alive())[1])
+        if not up or not process.is_alive():
+            raise HeadstartError(f"a process of the study: {child.latest() or 'does not come up'}")
+        yield child
+    finally:
+        ending.set()
+        with undisturbed():
+            give_up = time.monotonic() + PATIENCE_S
+            while process.is_alive() and time.monotonic() < give_up:
+                with suppress(HeadstartError):
+                    child.latest()
+                process.join(0.02)
+            process.kill()
+            process.join()
+
+
+def _in_process(task: Callable[[], Any]) -> Any:
+    """Return what a task returns that a process of its own does."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def body() -> None:
+        _go_first()
+        try:
+            sender.send(task())
+        except HeadstartError as error:
+            sender.send(str(error))
+
+    process = context.Process(target=body, daemon=True)
+    with undisturbed():
+        process.start()
+    try:
+        sender.close()
+        found = receiver.recv()
+    except EOFError:
+        raise HeadstartError("the replay died") from None
+    finally:
+        process.join(PATIENCE_S)
+        process.kill()
+    if isinstance(found, str):
+        raise HeadstartError(found)
+    return found
+
+
+@contextmanager
+def _mounted(mount: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with undisturbed():
+            if is_mounted(mount):
+                # The emulation has died without an unmount of its own.
+                run("umount", "--lazy", str(mount))
+
+
+def _at_rest(server: Child) -> Any:
+    """Return the counts of a server's level once two reports in a row say the same, and nothing is under way."""
+    before, give_up = None, time.monotonic() + SETTLE_S
+    while time.monotonic() < give_up:
+        time.sleep(0.25)
+        export = server.latest()["exports"][0]
+        if export == before and export["outstanding"] == 0:
+            return export["level"]
+        before = export
+    raise HeadstartError("a server does not come to rest after the last reply")
+
+
+def _go_first() -> None:
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))

@@ -1,0 +1,247 @@
+"""All cases, one row each as soon as it is there, and the findings.
+
+Required, before the first result was seen: the mean response is within 15 % of the simulator's in every case; hits and
+fetches of both levels are within 2 %; the sign of PFC's gain over none is the simulator's in at least 95 % of cases.
+"""
+
+import dataclasses
+import json
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+from headstart._core import HeadstartError
+from headstart.servestudy import live, workloads
+from headstart.servestudy.cases import Case, cases
+from headstart.servestudy.live import Figures
+
+RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
+COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
+LATE_NS = 2_000_000
+"""A case in which 1 % of the disk's answers were later than this is run again: the machine did something else."""
+ATTEMPTS = 3
+MEMORY = "/dev/shm"
+SCHEMA = 1
+
+Verdict = Literal["agrees", "differs"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A case in both worlds."""
+
+    case: Case
+    requests: int
+    footprint: int
+    measured: Figures
+    predicted: Figures
+    late_p99_ns: int
+
+    @property
+    def response_off(self) -> float:
+        """The measured mean response over the simulated one, less one."""
+        return self.measured.response_ns / self.predicted.response_ns - 1
+
+    def off(self, name: str) -> float:
+        """Return a measured count over the simulated one, less one."""
+        ours, theirs = getattr(self.measured, name), getattr(self.predicted, name)
+        return float(ours / theirs - 1) if theirs else float(ours > 0)
+
+    @property
+    def counts_off(self) -> float:
+        """The greatest difference of the counts."""
+        return max(abs(self.off(name)) for name in COUNTED)
+
+    @property
+    def blocks_off(self) -> int:
+        """The same in pages."""
+        return max(abs(int(getattr(self.measured, name)) - int(getattr(self.predicted, name))) for name in COUNTED)
+
+    def to_json(self) -> str:
+        """Return it as one line."""
+        return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)})
+
+    @classmethod
+    def from_json(cls, line: str) -> "Row":
+        """Return what `to_json` has written."""
+        fields = json.loads(line)
+        if fields.pop("schema") != SCHEMA:
+            raise HeadstartError("rows of another version; allowed: a new file")
+        parts = {"case": Case, "measured": Figures, "predicted": Figures}
+        return cls(**{key: parts[key](**value) if key in parts else value for key, value in fields.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What is required, and what was found."""
+
+    what: str
+    required: str
+    found: str
+    verdict: Verdict
+    note: str = ""
+
+
+def read_rows(path: Path) -> dict[Case, Row]:
+    """Return the rows of a file that a study has written; a last line that was cut short is dropped."""
+    if not path.exists():
+        return {}
+    lines = path.read_text(encoding="utf-8").split("\n")
+    rows = [Row.from_json(line) for line in lines[:-1] if line]
+    return {row.case: row for row in rows}
+
+
+def study(
+    rows_file: Path,
+    *,
+    disks: list[str],
+    names: list[str],
+    quick: bool = False,
+    lanes: int = 1,
+    traces: Path | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Run the cases that `rows_file` has no row of, `lanes` at a time; return the rows of all.
+
+    Raises:
+        HeadstartError: The machine does not do what it should.
+    """
+    wanted = cases(disks, names, quick=quick)
+    rows = read_rows(rows_file)
+    rows_file.parent.mkdir(parents=True, exist_ok=True)
+    # What a run that was broken off has left of a line goes.
+    rows_file.write_text("".join(f"{row.to_json()}\n" for row in rows.values()), encoding="utf-8")
+    left = [case for case in wanted if case not in rows]
+    with (
+        tempfile.TemporaryDirectory(prefix="headstart-serve-", dir=MEMORY) as scratch,
+        ThreadPoolExecutor(lanes) as pool,
+    ):
+        folder = Path(scratch)
+        by_name = {each.name: each for each in workloads.workloads(folder, traces, names)}
+        for disk in disks:
+            live.image(folder, disk)
+        for row in pool.map(lambda case: one(case, by_name[case.workload], folder), left):
+            rows[row.case] = row
+            with rows_file.open("a", encoding="utf-8") as file:
+                file.write(f"{row.to_json()}\n")
+            tell(f"{len(rows)}/{len(wanted)} {described(row)}")
+    return [rows[case] for case in wanted]
+
+
+def one(case: Case, workload: workloads.Workload, folder: Path) -> Row:
+    """Measure and predict one case; again, if the machine was late."""
+    predicted = live.predicted(case, workload)
+    for _ in range(ATTEMPTS):
+        measured, late = live.measured(case, workload, folder)
+        if late <= LATE_NS:
+            break
+    return Row(
+        case=case,
+        requests=workload.requests,
+        footprint=workload.footprint,
+        measured=measured,
+        predicted=predicted,
+        late_p99_ns=late,
+    )
+
+
+def described(row: Row) -> str:
+    """Return a row as a line."""
+    counts = ", ".join(
+        f"{name.replace('_', ' ')} {getattr(row.measured, name)} ({row.off(name):+.1%})" for name in COUNTED
+    )
+    response = f"{row.measured.response_ns / 1e6:.2f} ms ({row.response_off:+.1%})"
+    return f"{row.case.label}: {response}, {counts}"
+
+
+def findings(rows: Iterable[Row]) -> list[Finding]:
+    """Judge, disk by disk."""
+    by_disk: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_disk[row.case.disk].append(row)
+    return [
+        finding
+        for disk, own in by_disk.items()
+        for finding in (_response(disk, own), _counts(disk, own), _signs(disk, own))
+    ]
+
+
+def verdict(agrees: bool) -> Verdict:
+    """Return it in a word."""
+    return "agrees" if agrees else "differs"
+
+
+def _response(disk: str, rows: list[Row]) -> Finding:
+    held = [row for row in rows if abs(row.response_off) <= RESPONSE]
+    offs = sorted(row.response_off for row in rows)
+    return Finding(
+        f"{disk}: mean response beside the simulator's",
+        f"within {RESPONSE:.0%} in every case",
+        f"in {len(held)} of {len(rows)}",
+        verdict(len(held) == len(rows)),
+        f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}",
+    )
+
+
+def _counts(disk: str, rows: list[Row]) -> Finding:
+    held = [row for row in rows if row.counts_off <= COUNTS]
+    near = sum(row.blocks_off <= 2 for row in rows if row not in held)
+    middle = statistics.median(row.counts_off for row in rows)
+    return Finding(
+        f"{disk}: hits and fetches of both levels",
+        f"within {COUNTS:.0%} in every case",
+        f"in {len(held)} of {len(rows)}",
+        verdict(len(held) == len(rows)),
+        f"greatest of the four differences, median over the cases: {middle:.2%}; of those further off, {near} differ "
+        "by 2 pages at most",
+    )
+
+
+def _signs(disk: str, rows: list[Row]) -> Finding:
+    groups: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        groups[row.case.group][row.case.coordinator] = row
+    gains = [
+        (gain(own, "measured"), gain(own, "predicted")) for own in groups.values() if {"none", "pfc"} <= own.keys()
+    ]
+    held = sum((ours > 0) == (theirs > 0) for ours, theirs in gains)
+    wrong = [theirs for ours, theirs in gains if (ours > 0) != (theirs > 0)]
+    return Finding(
+        f"{disk}: sign of PFC's gain over none",
+        f"the simulator's in at least {SIGNS:.0%} of the cases",
+        f"in {held} of {len(gains)}",
+        verdict(held >= SIGNS * len(gains)),
+        "gains that the simulator gives where it differs: " + (", ".join(f"{each:+.2%}" for each in wrong) or "none"),
+    )
+
+
+def gain(rows: dict[str, Row], world: str) -> float:
+    """Return by how much PFC shortens the mean response of none."""
+    none, pfc = (getattr(rows[name], world).response_ns for name in ("none", "pfc"))
+    return float((none - pfc) / none)
+
+
+def columns() -> tuple[str, ...]:
+    """Return the header of the table."""
+    return ("workload", "algorithm", "L1", "L2/L1", "coordinator", "ms", "simulated", "off", "counts off", "pages off")
+
+
+def cells(row: Row) -> list[Any]:
+    """Return a row as text, column by column."""
+    case = row.case
+    return [
+        case.workload,
+        case.algorithm,
+        case.setting,
+        f"{case.ratio:.0%}",
+        case.coordinator,
+        f"{row.measured.response_ns / 1e6:.2f}",
+        f"{row.predicted.response_ns / 1e6:.2f}",
+        f"{row.response_off:+.1%}",
+        f"{row.counts_off:.1%}",
+        str(row.blocks_off),
+    ]
