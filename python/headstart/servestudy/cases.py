@@ -14,6 +14,12 @@ NAMES = {"ra": "RA", "linux": "Linux", "sarc": "SARC", "amp": "AMP"}
 SETTINGS = tuple(paper.SHARES)
 RATIOS = (2.0, 1.0, 0.1)
 COORDINATORS = ("none", "du", "pfc")
+THINK = "100us"
+"""After each reply, where the next request waits for it.
+
+Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
+its reference counts as fetched on demand. In real time there is no such instant.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Case:
             "issue": "whole",
             "placement": "address",
         }
-        section |= {"arrival": "open"} if workload.open else {"compute": "0ns"}
+        section |= {"arrival": "open"} if workload.open else {"compute": THINK}
         return {
             "workload": section,
             "level": self.levels(workload.footprint),

@@ -22,7 +22,7 @@ from headstart._core import HeadstartError
 from headstart.emulation import emulate
 from headstart.livestudy.platform import PATIENCE_S, is_mounted, run, undisturbed, wait_for
 from headstart.playing import Played, play_trace
-from headstart.servestudy.cases import DISKS, Case
+from headstart.servestudy.cases import DISKS, THINK, Case
 from headstart.servestudy.workloads import Workload
 
 DEPTH = 128
@@ -103,7 +103,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
         file = image(folder, case.disk)
         stack.enter_context(
             _process(
-                lambda tell: emulate(case.disk, file, mount, scheduler="deadline", progress=lambda now: tell(None)),
+                lambda tell: emulate(case.disk, file, mount, scheduler="deadline", progress=lambda now: tell({})),
                 (mount / "stats").exists,
             )
         )
@@ -124,7 +124,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
                 f"nbd+unix:///?socket={sockets[0]}",
                 format="csv",
                 arrival="open" if workload.open else "closed",
-                depth=None if workload.open else 1,
+                compute="trace" if workload.open else THINK,
             )
         )
         if played.errors:
@@ -142,67 +142,72 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
 
 
 class Child:
-    """A process, and what it says of itself."""
+    """A process that runs a task until it is told to end, and says how far it is when it is asked."""
 
-    def __init__(self, receiver: Connection, process: Any) -> None:
+    def __init__(self, connection: Connection, process: Any) -> None:
         """Take both."""
-        self.receiver = receiver
+        self.connection = connection
         self.process = process
-        self.last: Any = None
 
-    def latest(self) -> Any:
-        """Return what it has said last.
+    def ask(self) -> Any:
+        """Return what its task says of itself.
 
         Raises:
-            HeadstartError: What has gone wrong in it.
+            HeadstartError: It has failed, or does not say anything.
         """
-        with suppress(EOFError):
-            while self.receiver.poll():
-                self.last = self.receiver.recv()
-        if isinstance(self.last, str):
-            raise HeadstartError(self.last)
-        return self.last
+        with suppress(OSError):
+            self.connection.send("how far?")
+        try:
+            said = self.connection.recv() if self.connection.poll(PATIENCE_S) else "a process of the study is stuck"
+        except EOFError:
+            said = "a process of the study died"
+        if isinstance(said, str):
+            raise HeadstartError(said)
+        return said
+
+    def end(self) -> None:
+        """End it."""
+        with suppress(OSError):
+            self.connection.send("end")
+        self.process.join(PATIENCE_S)
+        self.process.kill()
+        self.process.join()
 
 
 @contextmanager
 def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
     """Run a task, which is given what it tells its progress to, beside this one until the block is left."""
     context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    ending = context.Event()
+    ours, theirs = context.Pipe()
 
     def body() -> None:
         os.setsid()
         _go_first()
 
         def tell(now: Any) -> bool:
-            sender.send(now)
-            return ending.is_set()
+            while theirs.poll():
+                if theirs.recv() == "end":
+                    return True
+                theirs.send(now)
+            return False
 
         try:
             task(tell)
         except HeadstartError as error:
-            sender.send(str(error))
+            theirs.send(str(error))
 
     with undisturbed():
         process = context.Process(target=body, daemon=True)
         process.start()
-    child = Child(receiver, process)
+        theirs.close()
+    child = Child(ours, process)
     try:
-        up = wait_for(lambda: (child.latest(), ready() or not process.is_alive())[1])
-        if not up or not process.is_alive():
-            raise HeadstartError(f"a process of the study: {child.latest() or 'does not come up'}")
+        if not wait_for(lambda: ready() or not process.is_alive()) or not process.is_alive():
+            child.ask()
         yield child
     finally:
-        ending.set()
         with undisturbed():
-            give_up = time.monotonic() + PATIENCE_S
-            while process.is_alive() and time.monotonic() < give_up:
-                with suppress(HeadstartError):
-                    child.latest()
-                process.join(0.02)
-            process.kill()
-            process.join()
+            child.end()
 
 
 def _in_process(task: Callable[[], Any]) -> Any:
@@ -249,7 +254,7 @@ def _at_rest(server: Child) -> Any:
     before, give_up = None, time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
         time.sleep(0.25)
-        export = server.latest()["exports"][0]
+        export = server.ask()["exports"][0]
         if export == before and export["outstanding"] == 0:
             return export["level"]
         before = export

@@ -18,9 +18,9 @@ from headstart.studies.zhang_pfc._workloads import CHUNK_PAGES, SOURCES, WEB_SLO
 PAGE = 4096
 SECTOR = 512
 REQUESTS = {"OLTP": 1_000, "Web": 500, "Multi": 1_500}
-"""So many of each trace: some ten seconds."""
-TIME_SCALE = {"OLTP": 0.5, "Web": WEB_SLOWER}
-"""Times between requests are multiplied by this; Multi is a closed loop without think times."""
+"""So many of each trace: ten seconds, of OLTP thirty."""
+TIME_SCALE = {"OLTP": 1.0, "Web": WEB_SLOWER}
+"""Times between requests are multiplied by this; Multi is a closed loop."""
 
 Request = tuple[float, int, int, int]
 """Time in seconds, unit or file, first page, page behind the last."""
