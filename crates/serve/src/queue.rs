@@ -1,5 +1,6 @@
-//! Reads of the backing that the machine has ordered: cut into pieces, those that clients wait for first, and a bounded
-//! number under way, of which prefetches may not take all.
+//! Reads of the backing that the machine has ordered: cut into pieces, and a bounded number under way, of which prefetches may
+//! not take all. Where all that wait can start they do so in their order, as the simulator's levels give orders; where they cannot,
+//! those that clients wait for go first.
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,11 @@ pub struct Queue {
     free: Vec<u32>,
     demand: VecDeque<u32>,
     prefetch: VecDeque<u32>,
+    /// By piece: how many have been added before it.
+    added: Vec<u64>,
+    added_count: u64,
+    /// Pieces that wait.
+    waiting: u32,
     /// By block: the piece that it is in.
     piece_of: Vec<u32>,
     under_way: u32,
@@ -50,6 +56,9 @@ impl Queue {
             free: Vec::new(),
             demand: VecDeque::new(),
             prefetch: VecDeque::new(),
+            added: Vec::new(),
+            added_count: 0,
+            waiting: 0,
             piece_of: Vec::new(),
             under_way: 0,
             under_way_max,
@@ -60,8 +69,12 @@ impl Queue {
     pub fn push(&mut self, piece: Piece) {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pieces.push(Piece::default());
+            self.added.push(0);
             self.pieces.len() as u32 - 1
         });
+        self.added[index as usize] = self.added_count;
+        self.added_count += 1;
+        self.waiting += 1;
         for block in &piece.blocks {
             if block.index() >= self.piece_of.len() {
                 self.piece_of.resize(block.index() + 1, NONE);
@@ -96,29 +109,47 @@ impl Queue {
         if self.under_way >= self.under_way_max {
             return None;
         }
-        let room = self.under_way < self.under_way_max - self.under_way_max / 4;
-        let index = match Self::take(&mut self.demand, &self.pieces, true, &is_free) {
-            Some(index) => index,
-            None if room => Self::take(&mut self.prefetch, &self.pieces, false, &is_free)?,
-            None => return None,
+        let prefetch_max = self.under_way_max - self.under_way_max / 4;
+        let next = |waiting: &mut VecDeque<u32>, demand| Self::next(waiting, &self.pieces, demand, &is_free);
+        let mut demand = next(&mut self.demand, true);
+        let prefetch = if self.under_way < prefetch_max { next(&mut self.prefetch, false) } else { None };
+        if let (Some((_, first)), Some((_, other)), true) =
+            (demand, prefetch, self.under_way + self.waiting <= prefetch_max)
+        {
+            if self.added[other as usize] < self.added[first as usize] {
+                demand = None;
+            }
+        }
+        let index = match (demand, prefetch) {
+            (Some((at, index)), _) => {
+                self.demand.remove(at);
+                index
+            }
+            (None, Some((at, index))) => {
+                self.prefetch.remove(at);
+                index
+            }
+            (None, None) => return None,
         };
         self.pieces[index as usize].since = Some(now);
         self.under_way += 1;
+        self.waiting -= 1;
         Some(index)
     }
 
-    fn take(
+    /// The first that is free: its place among those that wait, and its number.
+    fn next(
         waiting: &mut VecDeque<u32>,
         pieces: &[Piece],
         demand: bool,
         is_free: &impl Fn(&Piece) -> bool,
-    ) -> Option<u32> {
+    ) -> Option<(usize, u32)> {
         while waiting.front().is_some_and(|index| is_stale(&pieces[*index as usize], demand)) {
             waiting.pop_front();
         }
         let fits = |index: &u32| !is_stale(&pieces[*index as usize], demand) && is_free(&pieces[*index as usize]);
         let at = waiting.iter().position(fits)?;
-        waiting.remove(at)
+        Some((at, waiting[at]))
     }
 
     /// What has been started under this number.

@@ -6,11 +6,12 @@ fetches of both levels are within 2 %; the sign of PFC's gain over none is the s
 
 import dataclasses
 import json
+import multiprocessing
 import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Literal
 
@@ -116,19 +117,24 @@ def study(
     # What a run that was broken off has left of a line goes.
     rows_file.write_text("".join(f"{row.to_json()}\n" for row in rows.values()), encoding="utf-8")
     left = [case for case in wanted if case not in rows]
-    with (
-        tempfile.TemporaryDirectory(prefix="headstart-serve-", dir=MEMORY) as scratch,
-        ThreadPoolExecutor(lanes) as pool,
-    ):
+    with tempfile.TemporaryDirectory(prefix="headstart-serve-", dir=MEMORY) as scratch:
         folder = Path(scratch)
         by_name = {each.name: each for each in workloads.workloads(folder, traces, names)}
         for disk in disks:
             live.image(folder, disk)
-        for row in pool.map(lambda case: one(case, by_name[case.workload], folder), left):
-            rows[row.case] = row
-            with rows_file.open("a", encoding="utf-8") as file:
-                file.write(f"{row.to_json()}\n")
-            tell(f"{len(rows)}/{len(wanted)} {described(row)}")
+        # Processes and no threads: each undoes what it has done when it is interrupted.
+        with ProcessPoolExecutor(lanes, mp_context=multiprocessing.get_context("fork")) as pool:
+            under_way = [pool.submit(one, case, by_name[case.workload], folder) for case in left]
+            try:
+                for done in as_completed(under_way):
+                    row = done.result()
+                    rows[row.case] = row
+                    with rows_file.open("a", encoding="utf-8") as file:
+                        file.write(f"{row.to_json()}\n")
+                    tell(f"{len(rows)}/{len(wanted)} {described(row)}")
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return [rows[case] for case in wanted]
 
 

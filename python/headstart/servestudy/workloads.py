@@ -22,6 +22,13 @@ REQUESTS = {"OLTP": 1_000, "Web": 500, "Multi": 1_500}
 TIME_SCALE = {"OLTP": 1.0, "Web": WEB_SLOWER}
 """Times between requests are multiplied by this; Multi is a closed loop."""
 
+APART_S = 0.001
+"""Requests by the clock are at least so far apart.
+
+Half of OLTP's come at the instant of another. Which of those comes to the disk first, and so where its arm starts, is
+not determined in real time.
+"""
+
 Request = tuple[float, int, int, int]
 """Time in seconds, unit or file, first page, page behind the last."""
 
@@ -69,12 +76,14 @@ def _written(name: str, target: Path, requests: list[Request]) -> Workload:
             )
             for time, first, end in placed
         ]
-    scale = TIME_SCALE.get(name)
+    scale, clock = TIME_SCALE.get(name), -APART_S
     with target.open("w", encoding="ascii") as lines:
         lines.write("offset,size\n" if scale is None else "time,offset,size\n")
         for time, first, end in placed:
-            clock = "" if scale is None else f"{time * scale:.6f},"
-            lines.write(f"{clock}{first * PAGE},{(end - first) * PAGE}\n")
+            if scale is not None:
+                clock = max(time * scale, clock + APART_S)
+                lines.write(f"{clock:.6f},")
+            lines.write(f"{first * PAGE},{(end - first) * PAGE}\n")
     footprint = len({page for _, first, end in placed for page in range(first, end)})
     return Workload(name, target, len(placed), footprint, scale is not None)
 
