@@ -17,10 +17,11 @@ WHEEL ?=
 TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
 SEED ?= 0
 SECONDS ?= 60
+INPUTS ?= 10000000
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system live-study hints-study results docs docs-check site
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system live-study hints-study serve-study serve-model serve-fuzz results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -103,6 +104,15 @@ live-study: setup ## a stock kernel on an emulated disk beside the simulator; Li
 
 hints-study: setup ## commands with cold caches, plain and by headstart run, beside the forecast; Linux, root, half an hour. ARGS="--disk own"
 	$(BIN)/python -m headstart.hintstudy $(ARGS)
+
+serve-study: setup ## zhang-pfc's two levels as two servers before an emulated disk, beside the simulator; root, an hour. ARGS="--quick"
+	$(BIN)/python -m headstart.servestudy $(ARGS)
+
+serve-model: ## 16 connections change an export at random, held against a model of its contents, twice SECONDS=600
+	HEADSTART_SERVE_SECONDS=$(SECONDS) cargo test --release --locked -p headstart-serve --test model -- --nocapture
+
+serve-fuzz: ## INPUTS=10000000 hostile connections for the protocol's parsers
+	HEADSTART_FUZZ_CASES=$$(($(INPUTS) / 2)) cargo test --release --locked -p headstart-nbd --test fuzz_short
 
 results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
 	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status

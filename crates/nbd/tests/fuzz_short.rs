@@ -1,4 +1,5 @@
-//! The short form of the fuzz target: arbitrary and nearly right connections never panic.
+//! The short form of the fuzz target: arbitrary and nearly right connections never panic. `HEADSTART_FUZZ_CASES=5000000` makes so many
+//! of each.
 
 use headstart_nbd::fuzz_nbd;
 use proptest::prelude::*;
@@ -53,8 +54,13 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+fn cases() -> u32 {
+    let asked = std::env::var("HEADSTART_FUZZ_CASES");
+    asked.map_or(20_000, |text| text.parse().expect("HEADSTART_FUZZ_CASES is a whole number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn arbitrary_bytes(content in proptest::collection::vec(any::<u8>(), 0..300)) {

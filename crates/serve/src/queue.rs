@@ -215,6 +215,20 @@ mod tests {
     }
 
     #[test]
+    fn what_can_start_does_so_in_its_order() {
+        let mut queue = Queue::new(8);
+        for (at, demand) in [(0, false), (10, true), (20, false)] {
+            queue.push(piece(at, 4, demand));
+        }
+        let started: Vec<u32> = std::iter::from_fn(|| queue.start(Nanos(1), |_| true)).collect();
+        assert_eq!(started.iter().map(|index| queue.piece(*index).first).collect::<Vec<_>>(), [0, 10, 20]);
+        // Six more do not fit below the share that prefetches may take: the demand goes first.
+        (3..9).for_each(|at| queue.push(piece(at * 10, 4, at == 8)));
+        let started = queue.start(Nanos(1), |_| true).map(|index| queue.piece(index).first);
+        assert_eq!(started, Some(80));
+    }
+
+    #[test]
     fn what_is_held_up_is_passed() {
         let mut queue = Queue::new(8);
         (0..3).for_each(|at| queue.push(piece(at * 10, 4, true)));

@@ -5,6 +5,7 @@ use headstart_sim::{level_report, LevelReport};
 use serde::Serialize;
 use toml::Table;
 
+use crate::conductor::Conductor;
 use crate::server::Server;
 use crate::statistics::Totals;
 
@@ -49,13 +50,16 @@ pub struct ExportReport {
     pub totals: Totals,
     /// Counts of the level, in pages.
     pub level: LevelReport,
+    /// What an emulated disk behind it has done, as `headstart emulate` says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<serde_json::Value>,
 }
 
 impl Report {
     /// Of `server` as it is now; `about` has each export's backing and keys.
     #[must_use]
     pub fn new(server: &Server, uris: &[String], about: &[(String, Table)]) -> Self {
-        let of = |((name, conductor), (backing, keys)): ((&str, &crate::conductor::Conductor), &(String, Table))| {
+        let of = |((name, conductor, device), (backing, keys)): ((&str, &Conductor, _), &(String, Table))| {
             let setting = conductor.setting();
             ExportReport {
                 name: name.to_owned(),
@@ -67,6 +71,7 @@ impl Report {
                 response_ns: conductor.statistics().response_ns(),
                 totals: conductor.statistics().totals.clone(),
                 level: level_report(conductor.counts(), "server", setting.frames, setting.page_bytes),
+                device,
             }
         };
         let (connections, connections_total) = server.connections();
@@ -77,7 +82,7 @@ impl Report {
             uris: uris.to_vec(),
             connections,
             connections_total,
-            exports: server.exports().zip(about).map(of).collect(),
+            exports: server.exports_with_devices().zip(about).map(of).collect(),
         }
     }
 }

@@ -185,7 +185,10 @@ fn exercise(backing: &str, file: Option<&PathBuf>, level: &str, seed: u64) {
                 }
             }
         }
-        drop(report);
+        let report = serde_json::to_value(&report).unwrap();
+        let counts = ["read_requests", "write_requests", "trim_requests", "flush_requests", "cache_requests"]
+            .map(|name| format!("{name} {}", report["exports"][0][name]));
+        eprintln!("{backing}: {}", counts.join(", "));
     });
 }
 

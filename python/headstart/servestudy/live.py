@@ -1,15 +1,15 @@
-"""One case in real time: an emulated disk, a server for L2 before it, a server for L1 before that, and a replay.
+"""One case in real time: a server for L2 before an emulated disk, a server for L1 before that, and a replay.
 
 Each is a process, at real-time priority if allowed: a thread that waits for a processor on a busy machine would be
-counted as the server's. The link is that of L2's `link`: its server holds each reply for so long. The disk is read past
-the page cache, the way between the servers is a Unix socket.
+counted as the server's. The link is that of L2's `link`: its server holds each reply for so long. Between servers is a
+Unix socket.
 """
 
 import dataclasses
-import json
 import multiprocessing
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,14 +19,13 @@ from typing import Any
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.emulation import emulate
-from headstart.livestudy.platform import PATIENCE_S, is_mounted, run, undisturbed, wait_for
+from headstart.livestudy.platform import PATIENCE_S, undisturbed, wait_for
 from headstart.playing import Played, play_trace
 from headstart.servestudy.cases import DISKS, THINK, Case
 from headstart.servestudy.workloads import Workload
 
-DEPTH = 128
-"""Reads of each backing under way: the simulator's levels know no bound, and FUSE has this one."""
+DEPTH = 512
+"""Reads of each backing under way: the simulator's levels know no bound."""
 PRIORITY = 1
 SETTLE_S = 30.0
 """After the last reply prefetches may go on for so long."""
@@ -93,35 +92,26 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
     Raises:
         HeadstartError: A server does not come up, or a request failed.
     """
-    own = folder / f"case-{os.getpid()}-{time.monotonic_ns()}"
-    mount, sockets = own / "drive", [own / "L1.sock", own / "L2.sock"]
-    mount.mkdir(parents=True)
+    own = Path(tempfile.mkdtemp(prefix="case-", dir=folder))
+    disk = f"emulate:{case.disk},deadline:{image(folder, case.disk)}"
     upper, lower = ({"separate_prefetch": False, **level} for level in case.levels(workload.footprint))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, own, ignore_errors=True)
-        stack.enter_context(_mounted(mount))
-        file = image(folder, case.disk)
-        stack.enter_context(
-            _process(
-                lambda tell: emulate(case.disk, file, mount, scheduler="deadline", progress=lambda now: tell({})),
-                (mount / "stats").exists,
-            )
-        )
 
-        def serve(backing: Path | str, level: dict[str, Any], at: Path, direct: bool) -> Task:
-            return lambda tell: headstart.serve(
-                backing, listen=f"unix:{at}", level=level, direct=direct, depth=DEPTH, progress=tell
-            )
+        def serve(backing: str, level: dict[str, Any]) -> tuple[Child, str]:
+            socket = own / level["name"]
 
-        below = stack.enter_context(_process(serve(mount / "disk.img", lower, sockets[1], True), sockets[1].exists))
-        to = f"nbd+unix:///?socket={sockets[1]}"
-        above = stack.enter_context(_process(serve(to, upper, sockets[0], False), sockets[0].exists))
-        stats = mount / "stats"
-        before = json.loads(stats.read_text())
+            def task(tell: Callable[[Any], bool]) -> None:
+                headstart.serve(backing, listen=f"unix:{socket}", level=level, depth=DEPTH, progress=tell)
+
+            return stack.enter_context(_process(task, socket.exists)), f"nbd+unix:///?socket={socket}"
+
+        below, uri = serve(disk, lower)
+        above, uri = serve(uri, upper)
         played: Played = _in_process(
             lambda: play_trace(
                 workload.trace,
-                f"nbd+unix:///?socket={sockets[0]}",
+                uri,
                 format="csv",
                 arrival="open" if workload.open else "closed",
                 compute="trace" if workload.open else THINK,
@@ -129,16 +119,16 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
         )
         if played.errors:
             raise HeadstartError(f"{case.label}: {played.errors} requests failed")
-        levels = [_at_rest(each) for each in (above, below)]
-        after = json.loads(stats.read_text())
+        ends = [_at_rest(each) for each in (above, below)]
+    device = ends[1]["device"]
     figures = Figures.of(
-        levels,
+        [end["level"] for end in ends],
         response_ns=played.response_ns["mean"],
-        requests=after["device_requests"] - before["device_requests"],
-        pages=(after["bytes"] - before["bytes"]) // 4096,
+        requests=device["device_requests"],
+        pages=device["bytes"] // 4096,
         elapsed_ns=played.elapsed_ns,
     )
-    return figures, after["lateness_ns"]["p99"]
+    return figures, device["lateness_ns"]["p99"]
 
 
 class Child:
@@ -238,26 +228,16 @@ def _in_process(task: Callable[[], Any]) -> Any:
     return found
 
 
-@contextmanager
-def _mounted(mount: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with undisturbed():
-            if is_mounted(mount):
-                # The emulation has died without an unmount of its own.
-                run("umount", "--lazy", str(mount))
-
-
 def _at_rest(server: Child) -> Any:
     """Return the counts of a server's level once two reports in a row say the same, and nothing is under way."""
     before, give_up = None, time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
         time.sleep(0.25)
         export = server.ask()["exports"][0]
-        if export == before and export["outstanding"] == 0:
-            return export["level"]
-        before = export
+        now = (export["level"], export["backing_read_bytes"])
+        if now == before and export["outstanding"] == 0:
+            return export
+        before = now
     raise HeadstartError("a server does not come to rest after the last reply")
 
 

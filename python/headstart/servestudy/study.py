@@ -10,12 +10,12 @@ import multiprocessing
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from headstart._core import HeadstartError
+from headstart.livestudy import platform
 from headstart.servestudy import live, workloads
 from headstart.servestudy.cases import Case, cases
 from headstart.servestudy.live import Figures
@@ -122,20 +122,54 @@ def study(
         by_name = {each.name: each for each in workloads.workloads(folder, traces, names)}
         for disk in disks:
             live.image(folder, disk)
-        # Processes and no threads: each undoes what it has done when it is interrupted.
-        with ProcessPoolExecutor(lanes, mp_context=multiprocessing.get_context("fork")) as pool:
-            under_way = [pool.submit(one, case, by_name[case.workload], folder) for case in left]
-            try:
-                for done in as_completed(under_way):
-                    row = done.result()
-                    rows[row.case] = row
-                    with rows_file.open("a", encoding="utf-8") as file:
-                        file.write(f"{row.to_json()}\n")
-                    tell(f"{len(rows)}/{len(wanted)} {described(row)}")
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        for row in _in_lanes([(case, by_name[case.workload]) for case in left], folder, lanes):
+            rows[row.case] = row
+            with rows_file.open("a", encoding="utf-8") as file:
+                file.write(f"{row.to_json()}\n")
+            tell(f"{len(rows)}/{len(wanted)} {described(row)}")
     return [rows[case] for case in wanted]
+
+
+def _in_lanes(left: list[tuple[Case, workloads.Workload]], folder: Path, lanes: int) -> Iterator[Row]:
+    """Run cases, `lanes` at a time, each lane in a process: it undoes what it has done when it is interrupted."""
+    context = multiprocessing.get_context("fork")
+    lock, next_one, (receiver, sender) = context.Lock(), context.Value("i", 0), context.Pipe(duplex=False)
+
+    def lane() -> None:
+        try:
+            while True:
+                with next_one.get_lock():
+                    at = next_one.value
+                    next_one.value += 1
+                if at >= len(left):
+                    return
+                case, workload = left[at]
+                row = one(case, workload, folder)
+                with lock:
+                    sender.send(row)
+        except HeadstartError as error:
+            with lock:
+                sender.send(str(error))
+
+    processes = [context.Process(target=lane) for _ in range(min(lanes, len(left)))]
+    try:
+        for process in processes:
+            process.start()
+        for _ in left:
+            while not receiver.poll(1.0):
+                if not any(process.is_alive() for process in processes) and not receiver.poll():
+                    raise HeadstartError("the study's processes died")
+            row = receiver.recv()
+            if isinstance(row, str):
+                raise HeadstartError(row)
+            yield row
+    finally:
+        with platform.undisturbed():
+            for process in processes:
+                if process.is_alive():
+                    process.terminate()
+            for process in processes:
+                process.join()
 
 
 def one(case: Case, workload: workloads.Workload, folder: Path) -> Row:

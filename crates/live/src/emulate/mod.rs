@@ -9,12 +9,14 @@
 //! - `clocked.rs`: the drive, which gets the time from its caller: its ends are the simulator's to the nanosecond;
 //! - `arm.rs`: the thread that answers on time; `punctual.rs`: its priority and timers; `image.rs`: the data;
 //! - `files.rs`: the files of the mount; `mounted.rs`: mounting and unmounting; `mount.rs`: the whole;
+//! - `disk.rs`: the drive without a mount;
 //! - `statistics.rs`: the statistics, as JSON; `openmetrics.rs`: the same as OpenMetrics.
 
 mod arm;
 #[cfg(test)]
 mod arm_tests;
 mod clocked;
+mod disk;
 mod files;
 mod image;
 mod mount;
@@ -27,6 +29,7 @@ use std::path::Path;
 
 use crate::PathError;
 pub use clocked::ClockedDrive;
+pub use disk::EmulatedDisk;
 use headstart_device::DeviceError;
 use headstart_types::KeyError;
 pub use mount::{Emulation, Ended, Settings};

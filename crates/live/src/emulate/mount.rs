@@ -13,7 +13,7 @@ use headstart_types::{system_says, Nanos};
 use nix::unistd::{getgid, getuid};
 use toml::Table;
 
-use super::arm::Arm;
+use super::arm::{Answer, Arm};
 use super::files::{Files, MountedArm, DISK, STATISTICS};
 use super::image::Image;
 use super::mounted::{Mounted, Undone, DEVICE};
@@ -66,32 +66,40 @@ pub struct Ended {
     pub was_covered: bool,
 }
 
+/// The arm of the drive `profile` under `keys`, which holds the bytes of `image`.
+pub(super) fn arm_of<A: Answer>(
+    profile: &str,
+    keys: Table,
+    scheduler: &str,
+    image: &Path,
+) -> Result<Arm<RealClock, A>, Error> {
+    let device = build_device(profile, keys)?;
+    let ordered = build_scheduler(scheduler, Table::new()).map_err(|error| error.within("scheduler"))?;
+    let opened = Image::open(image)?;
+    let capacity_bytes = device.capacity_sectors().map(|sectors| sectors * SECTOR_BYTES);
+    if let Some(most) = capacity_bytes.filter(|most| opened.bytes > *most) {
+        let problem = format!("is larger than the drive: {} bytes", opened.bytes);
+        return Err(Error::path(image, problem, format!("at most {most} bytes, what {profile} holds")));
+    }
+    let about = About {
+        profile: profile.to_owned(),
+        scheduler: scheduler.to_owned(),
+        image: image.display().to_string(),
+        image_bytes: opened.bytes,
+        capacity_bytes,
+    };
+    Ok(Arm::new(Arc::new(RealClock::new(1, 1.0)), opened, Drive::new(device, ordered), about))
+}
+
 impl Emulation {
     /// Mounts an emulated disk; reads are answered from then on.
     ///
     /// # Errors
     /// What of the settings is at fault, or why the system does not mount. Then nothing is mounted.
     pub fn mount(settings: &Settings) -> Result<Self, Error> {
-        let device = build_device(&settings.profile, settings.keys.clone())?;
-        let scheduler =
-            build_scheduler(&settings.scheduler, Table::new()).map_err(|error| error.within("scheduler"))?;
-        let image = Image::open(&settings.image)?;
-        let capacity_bytes = device.capacity_sectors().map(|sectors| sectors * SECTOR_BYTES);
-        if let Some(most) = capacity_bytes.filter(|most| image.bytes > *most) {
-            let problem = format!("is larger than the drive: {} bytes", image.bytes);
-            let allowed = format!("at most {most} bytes, what {} holds", settings.profile);
-            return Err(Error::path(&settings.image, problem, allowed));
-        }
-        let about = About {
-            profile: settings.profile.clone(),
-            scheduler: settings.scheduler.clone(),
-            image: settings.image.display().to_string(),
-            image_bytes: image.bytes,
-            capacity_bytes,
-        };
+        let arm = arm_of(&settings.profile, settings.keys.clone(), &settings.scheduler, &settings.image)?;
         let mount = empty_folder(&settings.mount)?;
-        let arm = Arc::new(Arm::new(Arc::new(RealClock::new(1, 1.0)), image, Drive::new(device, scheduler), about));
-        Self::start(arm, mount)
+        Self::start(Arc::new(arm), mount)
     }
 
     fn start(arm: Arc<MountedArm>, mount: PathBuf) -> Result<Self, Error> {

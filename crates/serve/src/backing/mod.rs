@@ -1,5 +1,6 @@
 //! What stands behind an export. A backing works where it is called and may take its time: threads of a [`Pool`] call it.
 
+mod emulated;
 mod file;
 mod mem;
 mod nbd;
@@ -12,6 +13,7 @@ use bytes::BytesMut;
 use headstart_nbd::Extent;
 use headstart_types::{printable, system_says, Bytes};
 
+pub use emulated::EmulatedBacking;
 pub use file::FileBacking;
 pub use mem::MemBacking;
 pub use nbd::NbdBacking;
@@ -87,6 +89,11 @@ pub trait Backing: Send + Sync {
         None
     }
 
+    /// What an emulated device has done; `None` for a real one.
+    fn device(&self) -> Option<serde_json::Value> {
+        None
+    }
+
     /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
     fn fails_in_parts(&self) -> bool {
         true
@@ -131,8 +138,11 @@ fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
     }
 }
 
+/// What the names of emulated disks begin with.
+const EMULATE: &str = "emulate:";
+
 /// The forms of a backing's name.
-pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
+pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHEDULER]:IMAGE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
                          https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
 /// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache.
@@ -141,13 +151,20 @@ pub const FORMS: &str = "a file, a block device, mem:SIZE, nbd://HOST[:PORT]/EXP
 /// There is none, or it cannot be used so.
 pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>, BackingError> {
     let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
-    let is_file = !name.starts_with("mem:") && !name.contains("://");
+    let is_file = !name.starts_with("mem:") && !name.starts_with(EMULATE) && !name.contains("://");
     if direct && !is_file {
         return Err(refused("has no page cache to pass by (--direct)".to_owned(), "a file or a block device"));
     }
     if let Some(size) = name.strip_prefix("mem:") {
         let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
         return Ok(Box::new(MemBacking::new(size.0)));
+    }
+    if let Some(disk) = name.strip_prefix(EMULATE) {
+        if writable {
+            return Err(refused("can only be read".to_owned(), "the same without --writable"));
+        }
+        let form = "emulate:PROFILE[,SCHEDULER]:IMAGE, with names of `headstart list devices` and `list schedulers`";
+        return Ok(Box::new(EmulatedBacking::open(disk).map_err(|error| refused(error.to_string(), form))?));
     }
     if name.starts_with("nbd://") || name.starts_with("nbd+unix://") {
         let uri = name.parse().map_err(|error| refused(format!("{error}"), "nbd://HOST[:PORT]/EXPORT"))?;

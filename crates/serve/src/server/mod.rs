@@ -163,6 +163,12 @@ impl Server {
         self.names.iter().zip(&self.exports).map(|(name, served)| (name.name.as_str(), &served.conductor))
     }
 
+    /// The same, with what emulated devices have done.
+    pub fn exports_with_devices(&self) -> impl Iterator<Item = (&str, &Conductor, Option<serde_json::Value>)> {
+        let devices = self.exports.iter().map(|served| served.backing.device());
+        self.exports().zip(devices).map(|((name, conductor), device)| (name, conductor, device))
+    }
+
     /// Time since the start.
     #[must_use]
     pub fn now(&self) -> Nanos {
