@@ -23,7 +23,7 @@ const CACHE_SHARE: u64 = 4;
 
 const SHORT_BYTES: u64 = 4096;
 const LONG_BYTES: u64 = 1 << 20;
-/// Places that are read. The medians count.
+/// Places that are read.
 const PLACES: u64 = 4;
 /// A long read that seems to take less than this has told nothing of the rate.
 const TRANSFER_MIN: Nanos = Nanos::from_micros(250);
@@ -49,18 +49,16 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
         short.push(timed(offset, SHORT_BYTES)?);
         long.push(timed(offset + SHORT_BYTES, LONG_BYTES)?);
     }
-    let (latency, whole) = (median(short), median(long));
+    short.sort_unstable();
+    long.sort_unstable();
+    // Latencies of a disk differ. What a transfer takes does not: a busy machine only makes it longer, so that the least counts.
+    let (latency, whole) = (short[short.len() / 2], long[0]);
     // A long read that is quicker than a short one has had no latency of its own.
-    let transfer = if whole > latency { whole.saturating_sub(latency) } else { whole }.max(TRANSFER_MIN);
+    let transfer = if whole > latency { whole.saturating_sub(short[0]) } else { whole }.max(TRANSFER_MIN);
     let product = u128::from(latency.0) * u128::from(LONG_BYTES) / u128::from(transfer.0);
     let most = (cache_bytes / CACHE_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
     let window = (product.min(WINDOW_BYTES_MAX.into()) as u64).next_power_of_two();
     Ok(if window > most { 1 << most.ilog2() } else { window.max(WINDOW_BYTES_MIN) })
-}
-
-fn median(mut times: Vec<Nanos>) -> Nanos {
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 #[cfg(test)]

@@ -1,0 +1,116 @@
+"""The serve study: its cases, its traces, its verdicts, and one case in real time."""
+
+import dataclasses
+import lzma
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headstart
+from headstart.servestudy import live, study, workloads
+from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases
+from headstart.servestudy.live import Figures
+from headstart.servestudy.study import Row, findings, read_rows
+from headstart.servestudy.workloads import PAGE, Workload
+
+CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
+
+
+def row(case: Case, measured_ms: float, predicted_ms: float, hits: int = 100) -> Row:
+    """Return a row with these responses, and hits of L1 where the simulator has 100."""
+    counts: dict[str, Any] = {field.name: 100 for field in dataclasses.fields(Figures) if field.name != "response_ns"}
+    return Row(
+        case=case,
+        requests=1,
+        footprint=1,
+        measured=Figures(**(counts | {"response_ns": measured_ms * 1e6, "l1_hits": hits})),
+        predicted=Figures(**counts, response_ns=predicted_ms * 1e6),
+        late_p99_ns=0,
+    )
+
+
+def test_the_matrix_is_whole_and_each_case_a_scenario() -> None:
+    disks, names = ["seagate-cheetah-9lp", "ibm-36gb-10k"], ["OLTP", "Web", "Multi"]
+    whole = cases(disks, names, quick=False)
+    assert len(whole) == len(set(whole)) == len(disks) * len(names) * len(NAMES) * len(SETTINGS) * len(RATIOS) * 3
+    assert set(cases(disks, names, quick=True)) < set(whole)
+    upper, lower = Case("ibm-36gb-10k", "OLTP", "sarc", "L", 0.1, "du").levels(footprint=530)
+    assert (upper["blocks"], lower["blocks"], lower["coordinator"]) == (5, 1, "du")
+
+
+def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, scratch = tmp_path / "traces", tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    # Unit, sector, bytes, operation, second. Unit 1 begins behind the last page of unit 0.
+    (folder / "Financial1.spc").write_text("1,0,512,R,9\n")
+    lines = ["0,8,512,r,0.5", "1,0,8192,w,0.5", "0,24,4096,r,0.7"]
+    with lzma.open(folder / "financial1_first10k.spc.xz", "wt") as file:
+        file.write("\n".join([*lines, ""]))
+    monkeypatch.chdir(tmp_path)
+    (made,) = workloads.workloads(scratch, folder, ["OLTP"])
+    assert (made.requests, made.footprint, made.open) == (3, 4, True)
+    # Two of one instant are a millisecond apart.
+    expected = [(0.5, PAGE, PAGE), (0.501, 4 * PAGE, 2 * PAGE), (0.7, 3 * PAGE, PAGE)]
+    assert made.trace.read_text().splitlines()[1:] == [f"{time:.6f},{at},{size}" for time, at, size in expected]
+
+
+def test_verdicts_follow_what_is_required() -> None:
+    none = dataclasses.replace(CASE, coordinator="none")
+    good = findings([row(CASE, 10.0, 9.9), row(none, 11.0, 11.2)])
+    assert [each.verdict for each in good] == ["agrees"] * 3
+    # 16 % slower, 3 % fewer hits, and PFC gains where the simulator says that it loses.
+    bad = findings([row(CASE, 10.0, 12.0), row(none, 11.0, 11.2, hits=97)])
+    assert [each.verdict for each in bad] == ["differs"] * 3
+    assert "in 1 of 2" in bad[0].found
+    assert "-7.14%" in bad[2].note
+
+
+def test_rows_are_read_again_but_for_one_that_was_cut_short(tmp_path: Path) -> None:
+    path, kept = tmp_path / "rows.jsonl", row(CASE, 10.0, 9.9)
+    path.write_text(f"{kept.to_json()}\n{kept.to_json()[:40]}")
+    assert read_rows(path) == {CASE: kept}
+    assert read_rows(tmp_path / "none") == {}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Workload]:
+    trace = tmp_path / "small.csv"
+    # Runs with seeks between them, and the first again.
+    places = [run * 5_000 + at for run in (3, 1, 4, 1, 5, 3) for at in range(0, 24, 2)]
+    trace.write_text("\n".join(["offset,size", *(f"{at * PAGE},{2 * PAGE}" for at in places), ""]))
+    yield Workload("Multi", trace, len(places), len({*places}) * 2, open=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
+@pytest.mark.parametrize("coordinator", ["none", "pfc"])
+def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, small: Workload, tmp_path: Path) -> None:
+    case = dataclasses.replace(CASE, coordinator=coordinator)
+    predicted = live.predicted(case, small)
+    measured, _ = live.measured(case, small, tmp_path)
+    # One request at a time: only whether a prefetch is still on its way depends on how busy this machine is.
+    for name in ("l1_hits", "l1_fetches", "l2_fetches", "disk_pages"):
+        assert getattr(measured, name) == pytest.approx(getattr(predicted, name), rel=0.15), name
+    # Never faster than the disk and the link; how much slower is the machine's business.
+    assert measured.response_ns > 0.9 * predicted.response_ns
+
+
+def test_a_server_that_does_not_come_up_says_why(
+    small: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DISKS, "no-such-disk", 1 << 20)
+    with pytest.raises(headstart.HeadstartError, match="no-such-disk"):
+        live.measured(dataclasses.replace(CASE, disk="no-such-disk"), small, tmp_path)
+
+
+def test_lanes_run_every_case_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "one", lambda case, workload, folder: row(case, 10.0, 9.9))
+    wanted = [
+        (case, Workload("Multi", tmp_path, 1, 1, open=False)) for case in cases(["ibm-36gb-10k"], ["Multi"], quick=True)
+    ]
+    rows = list(study._in_lanes(wanted, tmp_path, 3))
+    assert {each.case for each in rows} == {case for case, _ in wanted}
+    assert len(rows) == len(wanted)
