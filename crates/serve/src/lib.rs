@@ -11,6 +11,7 @@
 pub mod backing;
 mod buffers;
 pub mod conductor;
+mod error;
 mod machine;
 mod metrics;
 mod pages;
@@ -21,8 +22,10 @@ mod report;
 mod run;
 pub mod server;
 pub mod statistics;
+mod window;
 pub mod work;
 mod writes;
 
+pub use error::Error;
 pub use report::{ExportReport, Report};
-pub use run::{run, Error, Settings};
+pub use run::{run, Settings};

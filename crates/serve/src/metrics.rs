@@ -11,7 +11,7 @@ use headstart_engine::Counts;
 use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
 
 use crate::conductor::Conductor;
-use crate::run::Error;
+use crate::error::Error;
 use crate::server::Server;
 use crate::statistics::{Histogram, Totals};
 

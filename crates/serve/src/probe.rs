@@ -13,11 +13,8 @@ use bytes::BytesMut;
 use headstart_types::Nanos;
 
 use crate::backing::Backing;
+use crate::window::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 
-/// The least window: what Linux reads ahead of any device.
-pub const WINDOW_BYTES_MIN: u64 = 128 << 10;
-/// The most: what lies ahead of a stream when it ends is read in vain.
-pub const WINDOW_BYTES_MAX: u64 = 16 << 20;
 /// A window takes this share of the cache at most: several streams, and what is read again, need the rest.
 const CACHE_SHARE: u64 = 4;
 

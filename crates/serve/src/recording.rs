@@ -9,7 +9,7 @@ use headstart_nbd::{Command, Request};
 use headstart_types::Nanos;
 use serde_json::json;
 
-use crate::run::Error;
+use crate::error::Error;
 
 /// Requests to read and write as they come: the trace format `csv`, each connection a process. Where there are several exports,
 /// each is a file, and the file table lies beside the trace.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use headstart_nbd::Request;
 use headstart_sim::{served, Served};
-use headstart_types::{printable, system_says, Bytes, KeyError, Nanos};
+use headstart_types::{Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use toml::{Table, Value};
 
-use crate::backing::{self, Backing, BackingError};
+use crate::backing::{self, Backing};
+use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
@@ -53,32 +54,6 @@ pub struct Settings {
     pub openmetrics: Option<String>,
     /// Where events are written as lines of JSON.
     pub log: Option<PathBuf>,
-}
-
-/// Why nothing is served, or no longer.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An option or a key of the level.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// A backing.
-    #[error(transparent)]
-    Backing(#[from] BackingError),
-    /// An address, a file, or a limit of the system.
-    #[error("{}: {}", printable(.what), system_says(.source))]
-    Io {
-        /// What it is about.
-        what: String,
-        /// What the system says.
-        source: io::Error,
-    },
-}
-
-impl Error {
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Io { what, source }
-    }
 }
 
 /// Serves until `go_on`, which is called 10 times a second with the report so far, says that it is enough.

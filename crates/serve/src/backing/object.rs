@@ -23,7 +23,7 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use crate::probe::WINDOW_BYTES_MAX;
+use crate::window::WINDOW_BYTES_MAX;
 
 use super::Backing;
 

@@ -1,0 +1,33 @@
+//! Why a server does not start, or ends.
+
+use std::io;
+
+use headstart_types::{printable, system_says, KeyError};
+
+use crate::backing::BackingError;
+
+/// Why nothing is served, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option or a key of the level.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A backing.
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    /// An address, a file, or a limit of the system.
+    #[error("{}: {}", printable(.what), system_says(.source))]
+    Io {
+        /// What it is about.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
