@@ -83,6 +83,7 @@ fn uniform(fetch_ns: u64) -> Settings {
         budgets: Vec::new(),
         read_ahead_bytes: Some(128 << 10),
         trusted: true,
+        hints: None,
         cached: false,
         open: Nanos::ZERO,
         roots: Roots { sys: "/no/such/sys".into(), ..Roots::of_machine() },
@@ -225,5 +226,48 @@ proptest! {
         for (fast, row) in faster.rows.iter().zip(&found.rows) {
             prop_assert!(fast.elapsed_ns <= row.elapsed_ns + few, "{fast:?} {row:?}");
         }
+    }
+}
+
+/// A command that reads pages of a file at random, and hints of it that name other pages from one reference on.
+fn wrong_hints() -> impl Strategy<Value = (Vec<(u64, u64, u32)>, u64, u64)> {
+    let reads = prop::collection::vec((0..3_000_000u64, 0..30_000u64, 1..4u32), 50..250);
+    (reads, 0..100u64, any::<u64>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Hints that are wrong from any place on cost next to nothing: 3 %, and what is under way when they turn wrong, twice (15 reads
+    /// of some 6 ms and a few that are late), since the command may be where the arm is not afterwards.
+    #[test]
+    fn wrong_hints_cost_a_few_reads((reads, right_percent, seed) in wrong_hints(), slow in any::<bool>()) {
+        let file = Sparse::new(70_000);
+        let right = reads.len() as u64 * right_percent / 100;
+        let mut time = 0;
+        let command: Vec<Read> = reads.iter().map(|(gap, start, pages)| {
+            time += gap;
+            read(time, 0, 0, *start, *pages, ReadKind::Read)
+        }).collect();
+        // Those that are wrong lie where the command reads nothing.
+        let other = |(at, each): (u64, &Read)| {
+            let start = if at < right { each.start } else { 35_000 + (each.start ^ seed) % 30_000 };
+            Read { start, ..*each }
+        };
+        let hints = (0..).zip(&command).map(other).collect();
+        let recorded = recording(&file, command, time);
+        let hints = Recording { reads: hints, ..recorded.clone() };
+        let device = if slow { "ibm-36gb-10k" } else { "sata-ssd" };
+        let settings = Settings {
+            device: Some((device.into(), Table::new())),
+            trusted: false,
+            hints: Some(hints),
+            budgets: vec![1 << 30],
+            ..uniform(MS)
+        };
+        let found = forecast_of(&recorded, &settings);
+        let limit = found.plain.elapsed_ns * 103 / 100 + 200 * MS;
+        let row = &found.rows[0];
+        prop_assert!(row.elapsed_ns <= limit, "{} of {}: {row:?}", row.elapsed_ns, found.plain.elapsed_ns);
     }
 }

@@ -1,5 +1,6 @@
 """What must not become slower: hints that are wrong, memory that is short, a disk that others use too."""
 
+import functools
 import os
 import random
 import threading
@@ -9,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headstart._core import HeadstartError
 from headstart.hintstudy import ways
 from headstart.hintstudy.commands import FOLDERS, SOURCE_FILES, Command
 from headstart.hintstudy.ways import Job
+from headstart.livestudy import platform
 
 FILES = 400
 """Of the repository, that a case reads."""
@@ -68,6 +71,9 @@ def cases(jobs: list[Job], folder: Path) -> Iterator[Case]:
     right_share = round((1 - WRONG) * FILES)
     write(listed, [*wanted[:right_share], *others[right_share:]])
     yield both(f"{WRONG:.0%} wrong", right)
+    mixed = [pair[at % round(1 / (1 - WRONG)) != 0] for at, pair in enumerate(zip(wanted, others, strict=True))]
+    write(listed, mixed)
+    yield both(f"{WRONG:.0%} wrong, mixed", right)
     write(listed, others)
     yield both("all wrong", right)
     write(listed, wanted)
@@ -118,7 +124,17 @@ def group(bytes_max: int) -> Iterator[list[str]]:
         (made / limit).write_text(str(bytes_max), encoding="ascii")
         yield ["sh", "-c", f'echo $$ > {made}/cgroup.procs; exec "$@"', "sh"]
     finally:
-        made.rmdir()
+        # What removes the trace goes on for a moment when a program has ended.
+        if not platform.wait_for(functools.partial(_removed, made)):
+            raise HeadstartError(f"{made}: cannot be removed: a process is in it")
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:
+        return not folder.exists()
+    return True
 
 
 class Reader(threading.Thread):

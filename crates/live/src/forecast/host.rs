@@ -29,7 +29,6 @@ use crate::hints::trace::Seen;
 /// The queues of the disks that hints name.
 pub(super) struct SimulatedQueues {
     queues: Vec<Queue>,
-    paused: bool,
     stopped: bool,
     /// By hinted file: it is the device.
     is_device: Vec<bool>,
@@ -54,8 +53,8 @@ impl Queues for SimulatedQueues {
         self.queues.iter_mut().for_each(|queue| queue.allow_holes(pages));
     }
 
-    fn pause(&mut self, paused: bool) {
-        self.paused = paused;
+    fn slow(&mut self, halvings: u32) {
+        self.queues.iter_mut().for_each(|queue| queue.slow(halvings));
     }
 
     fn stop(&mut self) {
@@ -65,7 +64,7 @@ impl Queues for SimulatedQueues {
 
 impl SimulatedQueues {
     pub fn new(arms: &[bool], is_device: Vec<bool>) -> Self {
-        Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), paused: false, stopped: false, is_device }
+        Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device }
     }
 }
 
@@ -123,9 +122,9 @@ impl Prefetcher {
     }
 
     /// The command has referenced `pages`.
-    fn see(&mut self, now: Nanos, pages: &Pages) {
+    fn see(&mut self, now: Nanos, pages: &Pages, metadata: bool) {
         let file = self.identity[pages.file as usize];
-        self.seen.push(Seen { file, first: pages.first, last: pages.end() - 1 });
+        self.seen.push(Seen { file, first: pages.first, last: pages.end() - 1, metadata });
         self.looks_at.get_or_insert(now + Nanos(LOOK_EVERY_MS as u64 * 1_000_000));
     }
 
@@ -156,7 +155,7 @@ impl Prefetcher {
     fn take(&mut self, now: Nanos, storage: &mut Storage<'_>, places: &Places) -> bool {
         let mut did = false;
         for disk in 0..self.readers.len() {
-            while !self.conductor.queues.stopped && !self.conductor.queues.paused {
+            while !self.conductor.queues.stopped {
                 let Some(free) = self.readers[disk].iter().position(Option::is_none) else { break };
                 let Some(work) = self.conductor.queues.queues[disk].choose() else { break };
                 let is_metadata = matches!(work, Work::Read(_, true));
@@ -220,9 +219,7 @@ impl Prefetcher {
             self.hear(Done::Unneeded(cached.iter().map(|placed| placed.block).collect(), Why::Cached));
         }
         let (Some(first), Some(last)) = (needed.first(), needed.last()) else {
-            if metadata {
-                self.conductor.queues.queues[disk].metadata_read();
-            }
+            self.conductor.queues.queues[disk].read(metadata);
             return;
         };
         let pages = Pages { file, first: first.page, count: (last.page - first.page + 1) as u32 };
@@ -245,9 +242,7 @@ impl Prefetcher {
         let Reading { begun, holes, metadata, .. } = *reading;
         let needed = std::mem::take(&mut reading.needed);
         *slot = None;
-        if metadata {
-            self.conductor.queues.queues[disk].metadata_read();
-        }
+        self.conductor.queues.queues[disk].read(metadata);
         self.hear(Done::Read(needed, Duration::from_nanos((now - begun).0), holes));
     }
 }
@@ -349,11 +344,11 @@ impl Host<'_> {
                 self.kernels[self.places.disk_of[pages.file as usize]].read(thread, pages, &self.storage.cache),
             ),
             Action::Fault(pages) => {
-                self.see(now, pages);
+                self.see(now, pages, false);
                 (vec![*pages], self.fault(thread, *pages))
             }
             Action::Map(pages) => {
-                self.see(now, pages);
+                self.see(now, pages, false);
                 let is_cached = |page| self.storage.cache.is_resident(pages.file, page);
                 let kernel = &mut self.kernels[self.places.disk_of[pages.file as usize]];
                 if (pages.first..pages.end()).any(is_cached) {
@@ -364,15 +359,24 @@ impl Host<'_> {
                 let touched = Pages { count: 1, ..*pages };
                 (vec![touched], self.fault(thread, touched))
             }
-            Action::Metadata(pages, waits) => (if *waits { pages.clone() } else { Vec::new() }, pages.clone()),
+            Action::Metadata(pages, waits) => {
+                for pages in pages {
+                    let is_absent = |page: &u64| self.storage.cache.state(pages.file, *page).is_none();
+                    let absent: Vec<u64> = (pages.first..pages.end()).filter(is_absent).collect();
+                    for page in absent {
+                        self.see(now, &Pages { file: pages.file, first: page, count: 1 }, true);
+                    }
+                }
+                (if *waits { pages.clone() } else { Vec::new() }, pages.clone())
+            }
         };
         fetched.iter().for_each(|pages| self.storage.fetch(now, pages));
         self.storage.wait(Waiter::Thread(thread), &needed)
     }
 
-    fn see(&mut self, now: Nanos, pages: &Pages) {
+    fn see(&mut self, now: Nanos, pages: &Pages, metadata: bool) {
         if let Some(prefetcher) = &mut self.prefetcher {
-            prefetcher.see(now, pages);
+            prefetcher.see(now, pages, metadata);
         }
     }
 
@@ -393,7 +397,7 @@ impl Host<'_> {
         let step = progress[thread as usize].done;
         // A read is seen when it has its pages.
         if let Action::Read(pages) = &program.threads[thread as usize][step as usize].action {
-            self.see(now, pages);
+            self.see(now, pages, false);
         }
         progress[thread as usize].done += 1;
         for (of, waits) in program.dependents.get(&(thread, step)).into_iter().flatten() {

@@ -20,13 +20,13 @@ mod program;
 mod report;
 mod storage;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_device::{build_device, build_scheduler, sectors_of, Device, DeviceError, Drive};
 use headstart_policy::readahead::Version;
 use headstart_policy::registry::{PolicyRow, POLICIES};
 use headstart_policy::Space;
-use headstart_trace::hints::{FileKind, Recording};
+use headstart_trace::hints::{About, FileKind, RecordedFile, Recording};
 use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
@@ -72,6 +72,8 @@ pub struct Settings {
     pub read_ahead_bytes: Option<u64>,
     /// As `headstart run --trust`.
     pub trusted: bool,
+    /// What is prefetched, where that is not what the recording says: an older recording, or a wrong one.
+    pub hints: Option<Recording>,
     /// Every page is in the page cache at first: what remains is thinking.
     pub cached: bool,
     /// What a thread that prefetches takes of the processor to open a file; zero where that does not matter.
@@ -107,11 +109,14 @@ pub fn forecast(
     settings: &Settings,
     mut between: impl FnMut(f64) -> bool,
 ) -> Result<Forecast, Error> {
-    let list = HintList::try_from(recording)?;
     if recording.references().next().is_none() {
         return Err(Error::Empty);
     }
-    let mut study = Study::try_new(recording, settings, list)?;
+    let hints = settings.hints.as_ref().unwrap_or(recording);
+    let list = HintList::try_from(hints)?;
+    let (files, of_hints) = joined(&recording.files, &hints.files);
+    let both = Recording { files, ..recording.clone() };
+    let mut study = Study::try_new(&both, settings, list, hinted(hints).map(|file| of_hints[file as usize]).collect())?;
     let all = Host { kernels: study.kernels(None), ..study.host(true, None)? }.run(None);
     let compute = all.elapsed;
     let demand = study.plain(Some(0))?;
@@ -148,6 +153,32 @@ pub fn forecast(
         rows,
         (settings.trusted, notes),
     ))
+}
+
+/// Whether both are of one command.
+fn is_of(hints: &About, about: &About) -> bool {
+    (&hints.command, &hints.folder) == (&about.command, &about.folder)
+}
+
+/// All files of both, and which of them each of the second is.
+fn joined(files: &[RecordedFile], more: &[RecordedFile]) -> (Vec<RecordedFile>, Vec<u32>) {
+    let identity = |file: &RecordedFile| (file.major, file.minor, file.inode, file.kind == FileKind::Device);
+    let (mut all, mut place) = (files.to_vec(), BTreeMap::new());
+    place.extend((0u32..).zip(files).map(|(at, file)| (identity(file), at)));
+    let of_more = more.iter().map(|file| {
+        *place.entry(identity(file)).or_insert_with(|| {
+            all.push(file.clone());
+            all.len() as u32 - 1
+        })
+    });
+    let of_more = of_more.collect();
+    (all, of_more)
+}
+
+/// The files that [`HintList`] has, in its order: without those that cannot be read ahead.
+fn hinted(hints: &Recording) -> impl Iterator<Item = u32> + '_ {
+    let is_hinted = |file: &RecordedFile| file.kind != FileKind::Other && !file.path.as_os_str().is_empty();
+    (0u32..).zip(&hints.files).filter(move |(_, file)| is_hinted(file)).map(|(at, _)| at)
 }
 
 /// Doubling from the least up to what the hints need.
@@ -190,7 +221,12 @@ struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    fn try_new(recording: &'a Recording, settings: &Settings, list: HintList) -> Result<Self, Error> {
+    fn try_new(
+        recording: &'a Recording,
+        settings: &Settings,
+        list: HintList,
+        recorded: Vec<u32>,
+    ) -> Result<Self, Error> {
         let mut places = Places::new(recording, &settings.roots.sys);
         let mut notes = Vec::new();
         let weight = |disk: &usize| (places.disks[*disk].waited_all_ns, places.disks[*disk].pages);
@@ -234,11 +270,6 @@ impl<'a> Study<'a> {
         let (disk_of_hint, numbers) = disks_of(&list.files);
         let place_of = |number: &u64| places.disks.iter().position(|disk| disk.number == *number).unwrap_or(main);
         let disks = numbers.iter().map(place_of).collect();
-        // As `HintList` has them: in order, without those that cannot be read ahead.
-        let hinted = |file: &headstart_trace::hints::RecordedFile| {
-            file.kind != FileKind::Other && !file.path.as_os_str().is_empty()
-        };
-        let recorded = (0u32..).zip(&recording.files).filter(|(_, file)| hinted(file)).map(|(at, _)| at).collect();
         Ok(Self {
             program: Program::new(recording),
             version: version(&recording.about.kernel),
@@ -250,8 +281,11 @@ impl<'a> Study<'a> {
             recorded,
             disks,
             read_ahead_bytes: settings.read_ahead_bytes,
-            // The recording is of the very command.
-            trust: if settings.trusted { Trust::Whole } else { Trust::SameCommand },
+            trust: match &settings.hints {
+                _ if settings.trusted => Trust::Whole,
+                Some(hints) if !is_of(&hints.about, &recording.about) => Trust::Earned,
+                _ => Trust::SameCommand,
+            },
             cached: settings.cached,
             open: settings.open,
             notes,
@@ -330,7 +364,11 @@ impl<'a> Study<'a> {
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let identity = self.recording.files.iter().map(|file| {
             let device = crate::hints::device_number(u64::from(file.major), u64::from(file.minor));
-            (device, file.inode)
+            if file.kind == FileKind::Device {
+                (0, device)
+            } else {
+                (device, file.inode)
+            }
         });
         let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity.collect(), &arms, self.open);
         let mut report = Report::new(row.name);

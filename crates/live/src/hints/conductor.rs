@@ -15,13 +15,17 @@ use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
 use super::list::{HintList, HintedFile, PAGE_BYTES};
 use super::machine::{Machine, Setting};
+use super::pace::Pace;
+use super::queue::HALVINGS_MAX;
 use super::report::Report;
 use super::trace::Seen;
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
-/// Frames before anything has been used, where there is an arm and where there is none: some 64 seeks, and 16 MiB.
-const ARM_FRAMES_MIN: u32 = 64;
+/// Frames before anything has been used: where there is an arm some 16 seeks, 64 where hints were recorded of this very command; 16 MiB
+/// where there is none.
+const ARM_FRAMES_MIN: u32 = 16;
+const ARM_FRAMES_MIN_SAME: u32 = 64;
 const FLASH_FRAMES_MIN: u32 = 4096;
 /// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
 const ARM_BATCH: i64 = 1 << 16;
@@ -46,9 +50,10 @@ const STALE_MAX: f64 = 0.1;
 
 /// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
-/// Metadata that may be read for each prefetched page of a file that was used, beside the frames of the start: whether it is used is
-/// not seen.
-const METADATA_PER_USED: u64 = 4;
+/// Frames for each prefetched page that is used; where hints were recorded of this very command, for each that they were right about. A
+/// command reads a few files before it reads the metadata of thousands.
+const GROWTH: u32 = 2;
+const GROWTH_SAME: u32 = 8;
 
 /// References that no hint names, of which it is known whether they come again.
 const ELSEWHERE_MAX: usize = 1 << 16;
@@ -56,10 +61,9 @@ const ELSEWHERE_MAX: usize = 1 << 16;
 /// How far hints are trusted before they have proved right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Few frames at first, more for each page that is used.
+    /// Few frames at first, more for each prefetched page that is used.
     Earned,
-    /// As that, and the whole budget as soon as the command's first references are those of the hints: they were recorded of
-    /// this very command.
+    /// More of both: they were recorded of this very command.
     SameCommand,
     /// The whole budget from the start.
     Whole,
@@ -98,12 +102,19 @@ impl Plan {
         }
         let pages: u64 = list.ranges.iter().map(|range| u64::from(range.count)).sum();
         let frames_max = (self.budget_bytes / PAGE_BYTES).clamp(1, pages.clamp(1, 1 << 24)) as u32;
-        let frames_min = if arm { ARM_FRAMES_MIN } else { FLASH_FRAMES_MIN };
+        let (frames_min, growth) = match (self.trust, arm) {
+            (Trust::Whole, _) => (frames_max, 0),
+            (Trust::SameCommand, true) => (ARM_FRAMES_MIN_SAME, GROWTH_SAME),
+            (Trust::SameCommand, false) => (FLASH_FRAMES_MIN, GROWTH_SAME),
+            (Trust::Earned, true) => (ARM_FRAMES_MIN, GROWTH),
+            (Trust::Earned, false) => (FLASH_FRAMES_MIN, GROWTH),
+        };
         Ok(Setting {
             row,
             keys,
-            frames_min: if self.trust == Trust::Whole { frames_max } else { frames_min.min(frames_max) },
+            frames_min: frames_min.min(frames_max),
             frames_max,
+            growth,
             disks,
             service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
             transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },
@@ -146,8 +157,8 @@ pub trait Queues {
     /// Holes of `pages` more may be read on each disk.
     fn allow_holes(&mut self, pages: u64);
 
-    /// Nothing is begun until this is called with false.
-    fn pause(&mut self, paused: bool);
+    /// How often what is under way on each disk is halved (`pace.rs`).
+    fn slow(&mut self, halvings: u32);
 
     /// Nothing is begun any more.
     fn stop(&mut self);
@@ -180,6 +191,7 @@ pub struct Conductor<Q> {
     cached: [Vec<Block>; 2],
     judged_next: Nanos,
     trust: Trust,
+    pace: Pace,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
@@ -204,6 +216,7 @@ impl<Q: Queues> Conductor<Q> {
             cached: [Vec::new(), Vec::new()],
             judged_next: Nanos(0),
             trust,
+            pace: Pace::SLOWEST,
             confirmed: trust == Trust::Whole,
         }
     }
@@ -230,19 +243,23 @@ impl<Q: Queues> Conductor<Q> {
     }
 
     fn keep_metadata(&mut self, blocks: &[Block]) {
-        let metadata = self.machine.universe().metadata;
-        self.metadata.extend(blocks.iter().filter(|block| block.0 < metadata));
+        let universe = self.machine.universe();
+        self.metadata.extend(blocks.iter().filter(|block| universe.is_metadata(**block)));
     }
 
     /// The command has referenced these pages.
-    pub fn referenced(&mut self, now: Nanos, Seen { file, first, last }: Seen) {
+    pub fn referenced(&mut self, now: Nanos, Seen { file, first, last, metadata }: Seen) {
         let identity = file;
         let Some(file) = self.machine.universe().file(file) else {
-            return self.foreign(identity, first);
+            // Of a disk that hints do not name nothing is known.
+            if !metadata {
+                self.foreign(identity, first);
+            }
+            return;
         };
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
-        let (mut known, mut fresh) = (first > last, false);
+        let (mut known, mut fresh, mut late) = (first > last, false, 0);
         for page in first..=last {
             let Some(block) = self.machine.universe().known(file, page) else { continue };
             known = true;
@@ -252,14 +269,22 @@ impl<Q: Queues> Conductor<Q> {
             fresh = true;
             let disk = self.machine.universe().disk(block);
             if self.queues.cancel(disk.index(), block) {
+                late += 1;
                 self.machine.fetched(block, None);
                 self.turn(now);
             }
             self.machine.observe(now, block);
+            late += u64::from(metadata);
         }
         // Pages that were referenced before tell nothing.
         if fresh {
             self.looked.referenced(true);
+            if late == 0 || self.trust != Trust::Earned {
+                self.machine.earn(late);
+                self.pace.right();
+            } else {
+                self.pace.late();
+            }
         } else if !known {
             self.foreign(identity, first);
         }
@@ -269,6 +294,7 @@ impl<Q: Queues> Conductor<Q> {
     fn foreign(&mut self, file: (u64, u64), first: u64) {
         if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
             self.looked.referenced(false);
+            self.pace.wrong();
         }
     }
 
@@ -277,13 +303,17 @@ impl<Q: Queues> Conductor<Q> {
         let confirmed = self.trust == Trust::Whole || self.looked.confirmed(self.confirmed);
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
-            self.queues.pause(!confirmed);
+            self.pace = Pace::SLOWEST;
         }
+        let halvings = match self.trust {
+            Trust::Whole => 0,
+            _ if !confirmed => HALVINGS_MAX,
+            _ if self.machine.is_whole() => self.pace.halvings(u32::MAX),
+            _ => self.pace.halvings(self.machine.frames()),
+        };
+        self.queues.slow(halvings);
         if !confirmed {
             return;
-        }
-        if self.trust == Trust::SameCommand {
-            self.machine.grow_whole();
         }
         let mut orders = std::mem::take(&mut self.orders);
         self.machine.turn(now, &mut orders);
@@ -321,18 +351,14 @@ impl<Q: Queues> Conductor<Q> {
     }
 
     /// Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
-    /// How much depends on what of the rest was used, unless the hints have all frames.
+    /// Not more than there are frames, unless those are all.
     fn use_metadata(&mut self, now: Nanos) {
-        let allowed = if self.machine.is_whole() {
-            u64::MAX
-        } else {
-            self.frames_min + METADATA_PER_USED * self.machine.data_used()
-        };
+        let allowed = if self.machine.is_whole() { u64::MAX } else { u64::from(self.machine.frames()) };
         let count =
             self.metadata.len().min(usize::try_from(allowed - self.metadata_used.min(allowed)).unwrap_or(usize::MAX));
         if count > 0 {
             self.metadata_used += count as u64;
-            self.metadata.drain(..count).for_each(|block| self.machine.observe(now, block));
+            self.metadata.drain(..count).for_each(|block| self.machine.assume_used(now, block));
             self.turn(now);
         }
     }

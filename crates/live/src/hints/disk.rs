@@ -77,7 +77,6 @@ impl DiskFacts {
 /// What the threads share.
 struct State {
     queue: Queue,
-    paused: bool,
     stopped: bool,
 }
 
@@ -93,7 +92,7 @@ impl Disk {
     /// One for the files of `list`.
     #[must_use]
     pub fn new(facts: DiskFacts, list: Arc<HintList>) -> Self {
-        let state = Mutex::new(State { queue: Queue::new(facts.arm), paused: false, stopped: false });
+        let state = Mutex::new(State { queue: Queue::new(facts.arm), stopped: false });
         Self { state, changed: Condvar::new(), facts, list }
     }
 
@@ -127,9 +126,9 @@ impl Disk {
         self.lock().queue.allow_holes(pages);
     }
 
-    /// Nothing is begun until this is called with false.
-    pub fn pause(&self, paused: bool) {
-        self.lock().paused = paused;
+    /// As [`Queue::slow`].
+    pub fn slow(&self, halvings: u32) {
+        self.lock().queue.slow(halvings);
         self.changed.notify_all();
     }
 
@@ -146,7 +145,7 @@ impl Disk {
             if state.stopped {
                 return None;
             }
-            let work = if state.paused { None } else { state.queue.choose() };
+            let work = state.queue.choose();
             if work.is_some() {
                 return work;
             }
@@ -169,9 +168,7 @@ impl Disk {
                     for said in reader.read(&self.list, &piece) {
                         let _ = done.send(said);
                     }
-                    if metadata {
-                        self.lock().queue.metadata_read();
-                    }
+                    self.lock().queue.read(metadata);
                 }
             }
             self.changed.notify_all();

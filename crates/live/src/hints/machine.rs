@@ -6,8 +6,9 @@
 //! - A reference has happened when it is seen: what it missed has been fetched by the kernel. A demand fetch ends at once.
 //! - A command and its children read in an order that is nearly the recorded one. The hints are therefore shared, as those of several
 //!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
-//! - Trust grows: the level starts with few frames, and gets [`GROWTH`] for each prefetched page of a file that is used, up to
-//!   the budget. What wrong hints cost is bounded by the frames of the start.
+//! - Trust grows: the level starts with few frames, and gets `growth` for each prefetched page that is used, up to the budget. When
+//!   `used` pages are, at most `frames_min + growth * used` others are prefetched. Pages that the command finds in the page cache
+//!   prove nothing: programs share libraries.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +26,6 @@ use super::universe::Universe;
 
 /// References beyond a position before it is skipped.
 const SLACK: u32 = 256;
-/// Frames gained for each prefetched page that is used.
-const GROWTH: u32 = 4;
 /// A policy divides think times by the processes that share its hints; these stand for all.
 const PROCESSES: u64 = 2;
 
@@ -41,6 +40,8 @@ pub struct Setting {
     pub frames_min: u32,
     /// Frames at most: the budget.
     pub frames_max: u32,
+    /// Frames gained for each prefetched page that is used.
+    pub growth: u32,
     /// How many disks there are.
     pub disks: usize,
     /// What a disk typically takes for a page.
@@ -93,10 +94,9 @@ pub struct Machine {
     lowest: u32,
     beyond: u32,
     frames_max: u32,
-    /// Prefetched pages that were used when frames were last added.
-    used: u64,
-    /// The part of those that have been used which is metadata: whether it was is not seen.
-    metadata_used: u64,
+    growth: u32,
+    /// Pages that have proved hints right, for which no frames have been added yet.
+    right: u64,
     /// Positions of prefetched blocks that were skipped and are still unused.
     skipped_unused: u64,
     last_reference: Nanos,
@@ -135,7 +135,7 @@ impl Machine {
         let policy = setting.row.build(setting.keys, &context)?;
         let frames = setting.frames_min.min(setting.frames_max);
         let level = Level::new(policy, frames, &[], &disk_of, setting.disks);
-        let (pages, metadata) = (disk_of.len(), universe.metadata);
+        let pages = disk_of.len();
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
         let manner = Manner { whole: true, open: true, write_delay: None };
         let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
@@ -143,12 +143,11 @@ impl Machine {
             system,
             referenced: vec![false; pages],
             over: vec![false; pages],
-            // References to metadata are not seen: that others have come does not tell that it was passed by.
-            lowest: metadata,
+            lowest: 0,
             beyond: 0,
             frames_max: setting.frames_max,
-            used: 0,
-            metadata_used: 0,
+            growth: setting.growth,
+            right: 0,
             skipped_unused: 0,
             last_reference: Nanos::ZERO,
         })
@@ -182,24 +181,10 @@ impl Machine {
         self.skipped_unused
     }
 
-    /// Prefetched pages of files that were used.
-    #[must_use]
-    pub fn data_used(&self) -> u64 {
-        self.counts().prefetches_used - self.metadata_used
-    }
-
     /// Whether it has all frames that it may have.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.frames() == self.frames_max
-    }
-
-    /// Gives it all frames that it may have.
-    pub fn grow_whole(&mut self) {
-        let room = self.frames_max - self.frames();
-        if room > 0 {
-            self.system.stack.tiers[0].level.grow(room);
-        }
     }
 
     /// Whether every position is over.
@@ -222,27 +207,43 @@ impl Machine {
         self.referenced[block.index()]
     }
 
+    /// So many pages that hints name prove them right, though the command has had to read them itself.
+    pub fn earn(&mut self, pages: u64) {
+        self.right += pages;
+    }
+
     /// The command has referenced `block`, for the first time.
     pub fn observe(&mut self, now: Nanos, block: Block) {
         if std::mem::replace(&mut self.referenced[block.index()], true) {
             return;
         }
-        let is_metadata = block.0 < self.universe().metadata;
         let skipped_before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
         self.skipped_unused -= u64::from(skipped_before && was_unused);
-        self.metadata_used += u64::from(is_metadata && was_unused);
+        self.right += u64::from(was_unused);
+        self.use_block(now, block);
+        if !skipped_before {
+            self.over[block.index()] = true;
+            self.beyond += 1;
+            self.advance(now);
+        }
+    }
+
+    /// `block` is metadata that has come, and counts as referenced: whether it is cannot be seen. This says nothing about others.
+    pub fn assume_used(&mut self, now: Nanos, block: Block) {
+        if !std::mem::replace(&mut self.over[block.index()], true) {
+            self.use_block(now, block);
+            self.advance(now);
+        }
+    }
+
+    fn use_block(&mut self, now: Nanos, block: Block) {
         let (file, first) = self.universe().place(block);
         let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
         self.last_reference = now;
         let asked = Asked { file, first, count: 1, client: 0 };
         let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: block.0, compute };
         self.system.observe(now, 0, &ask);
-        if !skipped_before && !is_metadata {
-            self.over[block.index()] = true;
-            self.beyond += 1;
-            self.advance(now);
-        }
     }
 
     /// Skips what has been overtaken.
@@ -282,11 +283,9 @@ impl Machine {
         }
     }
 
-    /// Adds frames for the prefetches that have been used since it last did.
+    /// Adds frames for what has proved right since it last did.
     fn grow(&mut self) {
-        let used = self.data_used();
-        let earned = (used - self.used).saturating_mul(u64::from(GROWTH));
-        self.used = used;
+        let earned = std::mem::take(&mut self.right).saturating_mul(u64::from(self.growth));
         let room = self.frames_max.saturating_sub(self.level().frames());
         let more = u32::try_from(earned).unwrap_or(u32::MAX).min(room);
         if more > 0 {

@@ -20,7 +20,7 @@ fn universe(metadata: u32, pages: u32) -> Universe {
         mtime_ns: None,
     };
     let range = |file, count| HintedRange { file, first: 0, count };
-    // Data first in the recording, and some of it again: metadata is numbered first, and each page once.
+    // Data first in the recording, and some of it again: each page is numbered once, in the order of need.
     let ranges = vec![range(1, pages - metadata), range(0, metadata), range(1, 1)];
     Universe::new(&HintList { files: vec![file(true), file(false)], ranges, ..HintList::default() }, vec![Disk(0); 2])
 }
@@ -31,6 +31,7 @@ fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {
         keys: Table::new(),
         frames_min: frames.0,
         frames_max: frames.1,
+        growth: 4,
         disks: 1,
         service: Nanos(1_000_000),
         transfer: Nanos(50_000),
@@ -47,12 +48,12 @@ fn names() -> Vec<&'static str> {
 }
 
 #[test]
-fn metadata_is_numbered_first_and_each_page_once() {
+fn each_page_is_numbered_once_in_the_order_of_need() {
     let universe = universe(3, 10);
-    assert_eq!((universe.metadata, universe.blocks()), (3, 10));
-    assert_eq!(universe.place(Block(0)), (0, 0));
-    assert_eq!(universe.place(Block(3)), (1, 0));
-    assert_eq!(universe.known(1, 6), Some(Block(9)));
+    assert_eq!(universe.blocks(), 10);
+    assert_eq!([0, 6, 7, 9].map(|block| universe.place(Block(block))), [(1, 0), (1, 6), (0, 0), (0, 2)]);
+    assert_eq!([6, 7].map(|block| universe.is_metadata(Block(block))), [false, true]);
+    assert_eq!(universe.known(0, 2), Some(Block(9)));
     assert_eq!((universe.known(1, 7), universe.file((1, 7)), universe.file((2, 7))), (None, Some(1), None));
 }
 

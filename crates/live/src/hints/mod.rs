@@ -10,7 +10,7 @@
 //! - `machine.rs`: the machine around a command that is only watched;
 //! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
 //! - `trace.rs`: what the command references;
-//! - `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
+//! - `pace.rs`: how fast; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
 
@@ -23,6 +23,7 @@ pub(crate) mod list;
 pub(crate) mod machine;
 #[cfg(test)]
 mod machine_tests;
+mod pace;
 pub(crate) mod pieces;
 #[cfg(test)]
 mod pieces_tests;

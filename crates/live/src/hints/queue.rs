@@ -21,6 +21,8 @@ const FLASH_HOLE_PAGES: u64 = 4;
 /// from spends its time on the way between both.
 const ARM_DEPTH: usize = 8;
 const FLASH_DEPTH: usize = 16;
+/// From so many halvings on (`pace.rs`) nothing is begun.
+pub const HALVINGS_MAX: u32 = 4;
 /// Without an arm: pages that wait for their reads before no further file is opened.
 const PLACED_ENOUGH: usize = 256;
 
@@ -39,7 +41,7 @@ pub fn depth(arm: bool) -> usize {
 pub enum Work {
     /// Find out where these pages of a file lie, and say so with [`Queue::place`].
     Place(u32, Vec<(Block, u64)>),
-    /// Read a piece; `true`: of metadata, whose end is to be said with [`Queue::metadata_read`].
+    /// Read a piece; `true`: of metadata. Its end is to be said with [`Queue::read`].
     Read(Piece, bool),
 }
 
@@ -47,6 +49,9 @@ pub enum Work {
 #[derive(Debug)]
 pub struct Queue {
     arm: bool,
+    /// What is under way, and how often its limit has been halved.
+    active: usize,
+    halvings: u32,
     metadata: Pieces,
     /// Reads of metadata under way, and files that are being placed.
     metadata_active: usize,
@@ -65,6 +70,8 @@ impl Queue {
     pub fn new(arm: bool) -> Self {
         Self {
             arm,
+            active: 0,
+            halvings: 0,
             metadata: Pieces::default(),
             metadata_active: 0,
             placing: 0,
@@ -77,7 +84,7 @@ impl Queue {
 
     fn cut(&self) -> Cut {
         let hole_max = if self.arm { ARM_HOLE_PAGES } else { FLASH_HOLE_PAGES };
-        Cut { by_address: self.arm, hole_max, pages_max: PIECE_PAGES }
+        Cut { by_address: self.arm, hole_max, pages_max: PIECE_PAGES >> self.halvings }
     }
 
     /// A page to be read: of metadata, `page` is its place.
@@ -102,8 +109,15 @@ impl Queue {
         self.holes_left += pages;
     }
 
+    /// From now on only the `halvings`-th half of what may be under way is, in pieces as much smaller; from [`HALVINGS_MAX`] on
+    /// nothing is begun.
+    pub fn slow(&mut self, halvings: u32) {
+        self.halvings = halvings;
+    }
+
     /// A file has been placed: these of its pages are stored.
     pub fn place(&mut self, stored: impl IntoIterator<Item = Placed>) {
+        self.active -= 1;
         self.placing -= 1;
         let cut = self.cut();
         for placed in stored {
@@ -112,13 +126,23 @@ impl Queue {
         }
     }
 
-    /// A read of metadata has ended.
-    pub fn metadata_read(&mut self) {
-        self.metadata_active -= 1;
+    /// A read has ended, of metadata or not.
+    pub fn read(&mut self, metadata: bool) {
+        self.active -= 1;
+        self.metadata_active -= usize::from(metadata);
     }
 
     /// What to do next; `None`: nothing, until something of this has changed.
     pub fn choose(&mut self) -> Option<Work> {
+        if self.halvings >= HALVINGS_MAX || self.active >= depth(self.arm) >> self.halvings {
+            return None;
+        }
+        let work = self.work();
+        self.active += usize::from(work.is_some());
+        work
+    }
+
+    fn work(&mut self) -> Option<Work> {
         let cut = self.cut();
         if let Some(piece) = self.metadata.next(Cut { by_address: true, ..cut }, u64::MAX) {
             self.metadata_active += 1;

@@ -213,8 +213,8 @@ impl Queues for Disks {
         self.disks.iter().for_each(|disk| disk.allow_holes(pages));
     }
 
-    fn pause(&mut self, paused: bool) {
-        self.disks.iter().for_each(|disk| disk.pause(paused));
+    fn slow(&mut self, halvings: u32) {
+        self.disks.iter().for_each(|disk| disk.slow(halvings));
     }
 
     fn stop(&mut self) {

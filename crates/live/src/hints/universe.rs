@@ -1,4 +1,4 @@
-//! The blocks of a command: each recorded page once, numbered in the order in which it is first needed, metadata first.
+//! The blocks of a command: each recorded page once, numbered in the order in which it is first needed.
 //!
 //! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 32 bytes a page.
 
@@ -25,8 +25,8 @@ pub struct Universe {
     files: HashMap<(u64, u64), u32>,
     /// By file: its last page.
     last_pages: Vec<u64>,
-    /// Blocks that are metadata: the first ones.
-    pub metadata: u32,
+    /// By file: its pages are metadata.
+    is_device: Vec<bool>,
     /// Pages of the recording that are not among the blocks.
     pub left_out: u64,
 }
@@ -38,15 +38,11 @@ impl Universe {
         let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
         let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
         let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
+        let is_device = list.files.iter().map(|file| file.is_device).collect();
         let (places, blocks) = (Vec::new(), hashbrown::HashMap::default());
-        let mut universe = Self { places, disk_of_file, blocks, files, last_pages, metadata: 0, left_out: 0 };
-        for metadata in [true, false] {
-            for range in list.ranges.iter().filter(|range| list.files[range.file as usize].is_device == metadata) {
-                (0..u64::from(range.count)).for_each(|at| universe.add(range.file, range.first + at));
-            }
-            if metadata {
-                universe.metadata = universe.places.len() as u32;
-            }
+        let mut universe = Self { places, disk_of_file, blocks, files, last_pages, is_device, left_out: 0 };
+        for range in &list.ranges {
+            (0..u64::from(range.count)).for_each(|at| universe.add(range.file, range.first + at));
         }
         universe
     }
@@ -72,6 +68,12 @@ impl Universe {
     #[must_use]
     pub fn last_page(&self, file: u32) -> u64 {
         self.last_pages[file as usize]
+    }
+
+    /// Whether a block is metadata: references to it are not seen.
+    #[must_use]
+    pub fn is_metadata(&self, block: Block) -> bool {
+        self.is_device[self.places[block.index()].0 as usize]
     }
 
     /// By block: its disk.

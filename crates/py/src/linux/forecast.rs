@@ -53,6 +53,7 @@ pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>
                 budgets: question.budgets.iter().map(|budget| budget.0).collect(),
                 read_ahead_bytes: question.read_ahead.map(|bytes| bytes.0),
                 trusted: question.trusted,
+                hints: None,
                 cached: question.cached,
                 open: OPEN,
                 roots: Roots::of_machine(),

@@ -1,0 +1,109 @@
+//! How much is read at a time for hints: as a sender's window in TCP, doubled by what proves right and halved by what proves wrong.
+//!
+//! A read that is under way delays a read of the command by its own time, on a disk with an arm by some 6 ms. That is all that
+//! wrong hints cost, as the command waits for nothing else of ours. So the reads under way are what has to be limited:
+//!
+//! - A reference of the command that no hint names is *wrong* and halves them; one that hints name is *right* and doubles them, up to
+//!   the disk's depth `d`. What is under way when hints turn wrong delays the command's reads from then on by at most
+//!   `d + d/2 + ... + 1 < 2 d` reads: 15 of them with `d = 8`, 0.1 s, whatever the length of the list and the place where it turns
+//!   wrong. Then nothing is begun until a right reference comes.
+//! - A page that the command reads itself while it waits to be prefetched is *late*. Hints of another command that are late are of
+//!   little use: one read at a time has to do. Those of this very command are on their way through the whole list in the disk's
+//!   order, which costs the first references some time and saves more.
+//! - The reads are no more than the frames have earned (`machine.rs`), one for each [`FRAMES_PER_READ`]: little is known at first.
+//! - Reads are cut as much smaller as there are fewer, so that a read of the command waits for little.
+//! - References to cached metadata are not seen, but those that the command has to read itself are. A command that goes elsewhere
+//!   is noticed when it reads the first directory or inode there, before it has opened a file.
+//!
+//! The bytes are limited by frames: `frames_min + growth * right` pages are prefetched and not used, at most.
+
+use super::queue::HALVINGS_MAX;
+
+/// Frames that earn a read, of eight.
+const FRAMES_PER_READ: u32 = 256;
+const READS: u32 = 8;
+
+/// By what the command has referenced lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    halvings: u32,
+}
+
+impl Pace {
+    /// One read in eight: nothing is known.
+    pub const SLOWEST: Self = Self { halvings: HALVINGS_MAX - 1 };
+
+    /// Hints name what the command has referenced.
+    pub fn right(&mut self) {
+        self.halvings = self.halvings.saturating_sub(1);
+    }
+
+    /// No hint does.
+    pub fn wrong(&mut self) {
+        self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
+    }
+
+    /// Hints name it, and the command had to read it itself.
+    pub fn late(&mut self) {
+        match self.halvings.cmp(&Self::SLOWEST.halvings) {
+            std::cmp::Ordering::Less => self.wrong(),
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Greater => self.right(),
+        }
+    }
+
+    /// How often the reads under way are halved when there are so many frames; [`HALVINGS_MAX`]: there are none.
+    #[must_use]
+    pub fn halvings(self, frames: u32) -> u32 {
+        let is_earned = |halvings: &u32| frames >= (READS * FRAMES_PER_READ) >> halvings;
+        self.halvings.max((0..Self::SLOWEST.halvings).find(is_earned).unwrap_or(Self::SLOWEST.halvings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hints::queue::depth;
+
+    fn under_way(pace: Pace, frames: u32) -> usize {
+        let halvings = pace.halvings(frames);
+        if halvings < HALVINGS_MAX {
+            depth(true) >> halvings
+        } else {
+            0
+        }
+    }
+
+    #[test]
+    fn wrong_references_cost_less_than_two_depths() {
+        let mut pace = Pace::SLOWEST;
+        (0..100).for_each(|_| pace.right());
+        let delays: Vec<usize> = (0..6)
+            .map(|_| {
+                let reads = under_way(pace, u32::MAX);
+                pace.wrong();
+                reads
+            })
+            .collect();
+        assert_eq!(delays, [8, 4, 2, 1, 0, 0]);
+        let again: Vec<usize> = (0..5)
+            .map(|_| {
+                pace.right();
+                under_way(pace, u32::MAX)
+            })
+            .collect();
+        assert_eq!(again, [1, 2, 4, 8, 8]);
+    }
+
+    #[test]
+    fn late_pages_and_few_frames_leave_one_read() {
+        let mut pace = Pace::SLOWEST;
+        (0..9).for_each(|_| pace.right());
+        assert_eq!([0, 511, 512, 1024, 2047, 2048].map(|frames| under_way(pace, frames)), [1, 1, 2, 4, 4, 8]);
+        (0..9).for_each(|_| pace.late());
+        assert_eq!(under_way(pace, u32::MAX), 1);
+        (0..9).for_each(|_| pace.wrong());
+        pace.late();
+        assert_eq!(under_way(pace, u32::MAX), 1);
+    }
+}
