@@ -19,6 +19,8 @@ ABOUT = {
     "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
     "cscope2": "trace: cscope searches a source tree for text",
     "cscope3": "trace: cscope searches a larger source tree for text",
+    "device": "trace: a block device under lookups and a scan, as blkparse prints it",
+    "fio": "trace: fio's log of random and sequential reads",
     "first-comparison": "notebook: policies and disks on a code search, as a frame and as charts",
     "glimpse": "trace: a full-text search through a folder of many files",
     "headstart-tune": "unit for systemd: set a disk's read-ahead at boot",
@@ -32,6 +34,8 @@ ABOUT = {
     "own_policies": "script: a replacement and read-aheads written in Python, for --policies FILE.py:CLASS",
     "pg_join": "trace: PostgreSQL joins two tables through an index",
     "pg_select": "trace: PostgreSQL selects rows through an index",
+    "python": "trace: strace's log of a Python script that reads logs and looks records up",
+    "sqlite": "trace: strace's log of sqlite3, which scans a table and an index",
     "trace-from-memory": "notebook: a list of offsets as a trace, and how deep to read ahead for it",
 }
 """A line on each example that is not a scenario; a scenario's own first sentence says what it is."""

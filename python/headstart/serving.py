@@ -20,7 +20,7 @@ Report = dict[str, Any]
 LISTEN = "127.0.0.1:10809"
 """Where clients connect to, unless something else is said."""
 LEVEL: Mapping[str, object] = {"size": "64MiB", "policy": "auto"}
-"""The level, unless something else is said. "auto" is linux, reading ahead as far as the backing's latency and rate ask for."""
+"""The level, unless something else is said. "auto": linux, as far ahead as the backing's latency and rate ask for."""
 
 
 def serve(
