@@ -52,7 +52,7 @@ const STALE_MAX: f64 = 0.1;
 const FOREIGN_PER_HINTED: u64 = 2;
 /// Frames for each prefetched page that is used; where hints were recorded of this very command, for each that they were right about. A
 /// command reads a few files before it reads the metadata of thousands.
-const GROWTH: u32 = 2;
+const GROWTH: u32 = 1;
 const GROWTH_SAME: u32 = 8;
 
 /// References that no hint names, of which it is known whether they come again.
