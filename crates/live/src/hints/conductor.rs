@@ -33,6 +33,9 @@ const FLASH_BATCH: i64 = 1024;
 const HORIZON: i64 = 4096;
 /// What is read ahead for a command is referenced by it, or seen not to be, within this time, mostly.
 const CACHED_JUDGED_AFTER: Nanos = Nanos(50_000_000);
+/// After hints were wrong nothing is begun; one read at a time again when the command has gone nowhere else for so long. A read of the
+/// command then waits for that one, which is 3 % of the pause.
+const PAUSE: Nanos = Nanos(250_000_000);
 /// What a disk typically takes for a page.
 const ARM_SERVICE: Nanos = Nanos(8_000_000);
 const FLASH_SERVICE: Nanos = Nanos(100_000);
@@ -50,8 +53,8 @@ const STALE_MAX: f64 = 0.1;
 
 /// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
-/// Frames for each prefetched page that is used; where hints were recorded of this very command, for each that they were right about. A
-/// command reads a few files before it reads the metadata of thousands.
+/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page that they
+/// were right about. A command reads a few files before it reads the metadata of thousands.
 const GROWTH: u32 = 1;
 const GROWTH_SAME: u32 = 8;
 
@@ -192,6 +195,8 @@ pub struct Conductor<Q> {
     judged_next: Nanos,
     trust: Trust,
     pace: Pace,
+    /// When the command has last gone elsewhere.
+    foreign_last: Nanos,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
@@ -217,6 +222,7 @@ impl<Q: Queues> Conductor<Q> {
             judged_next: Nanos(0),
             trust,
             pace: Pace::SLOWEST,
+            foreign_last: Nanos(0),
             confirmed: trust == Trust::Whole,
         }
     }
@@ -253,20 +259,20 @@ impl<Q: Queues> Conductor<Q> {
         let Some(file) = self.machine.universe().file(file) else {
             // Of a disk that hints do not name nothing is known.
             if !metadata {
-                self.foreign(identity, first);
+                self.foreign(now, identity, first);
             }
             return;
         };
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
-        let (mut known, mut fresh, mut late) = (first > last, false, 0);
+        let (mut known, mut fresh, mut late) = (first > last, 0, 0);
         for page in first..=last {
             let Some(block) = self.machine.universe().known(file, page) else { continue };
             known = true;
             if self.machine.is_referenced(block) {
                 continue;
             }
-            fresh = true;
+            fresh += 1;
             let disk = self.machine.universe().disk(block);
             if self.queues.cancel(disk.index(), block) {
                 late += 1;
@@ -277,24 +283,29 @@ impl<Q: Queues> Conductor<Q> {
             late += u64::from(metadata);
         }
         // Pages that were referenced before tell nothing.
-        if fresh {
+        if fresh > 0 {
             self.looked.referenced(true);
-            if late == 0 || self.trust != Trust::Earned {
+            if self.trust != Trust::Earned {
                 self.machine.earn(late);
+                // A command that reads faster than the hints can be followed proves them right all the same.
+                self.machine.add_frames(fresh);
+                self.pace.right();
+            } else if late == 0 {
                 self.pace.right();
             } else {
                 self.pace.late();
             }
         } else if !known {
-            self.foreign(identity, first);
+            self.foreign(now, identity, first);
         }
     }
 
     /// A reference that no hint names: again, it tells nothing.
-    fn foreign(&mut self, file: (u64, u64), first: u64) {
+    fn foreign(&mut self, now: Nanos, file: (u64, u64), first: u64) {
         if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
             self.looked.referenced(false);
             self.pace.wrong();
+            self.foreign_last = now;
         }
     }
 
@@ -304,6 +315,10 @@ impl<Q: Queues> Conductor<Q> {
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
             self.pace = Pace::SLOWEST;
+        }
+        // Nobody is delayed: who comes then waits for one read at most.
+        if now.saturating_sub(self.foreign_last) >= PAUSE {
+            self.pace.rested();
         }
         let halvings = match self.trust {
             Trust::Whole => 0,

@@ -84,12 +84,25 @@ impl Devices<Universe> for Mailbox {
     }
 }
 
+/// Whether the position of a block is over, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// It is to come.
+    No,
+    /// The command has referenced the block.
+    Seen,
+    /// Enough has been referenced beyond it.
+    Skipped,
+    /// It is metadata that has come.
+    Assumed,
+}
+
 /// A machine for one command.
 pub struct Machine {
     system: System<Mailbox, Universe, NoSupply>,
-    /// By block: whether it has been referenced; whether its position is over, by that or by being skipped.
+    /// By block: whether it has been referenced; whether its position is over.
     referenced: Vec<bool>,
-    over: Vec<bool>,
+    over: Vec<Over>,
     /// The lowest position that is not over, and how many references have been seen beyond it.
     lowest: u32,
     beyond: u32,
@@ -97,6 +110,8 @@ pub struct Machine {
     growth: u32,
     /// Pages that have proved hints right, for which no frames have been added yet.
     right: u64,
+    /// Frames to be added beside those.
+    earned: u64,
     /// Positions of prefetched blocks that were skipped and are still unused.
     skipped_unused: u64,
     last_reference: Nanos,
@@ -142,12 +157,13 @@ impl Machine {
         Ok(Self {
             system,
             referenced: vec![false; pages],
-            over: vec![false; pages],
+            over: vec![Over::No; pages],
             lowest: 0,
             beyond: 0,
             frames_max: setting.frames_max,
             growth: setting.growth,
             right: 0,
+            earned: 0,
             skipped_unused: 0,
             last_reference: Nanos::ZERO,
         })
@@ -212,18 +228,25 @@ impl Machine {
         self.right += pages;
     }
 
+    /// So many frames are earned by themselves.
+    pub fn add_frames(&mut self, frames: u64) {
+        self.earned += frames;
+    }
+
     /// The command has referenced `block`, for the first time.
     pub fn observe(&mut self, now: Nanos, block: Block) {
         if std::mem::replace(&mut self.referenced[block.index()], true) {
             return;
         }
-        let skipped_before = self.over[block.index()];
+        let before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
-        self.skipped_unused -= u64::from(skipped_before && was_unused);
+        if before == Over::Skipped && was_unused {
+            self.skipped_unused = self.skipped_unused.saturating_sub(1);
+        }
         self.right += u64::from(was_unused);
         self.use_block(now, block);
-        if !skipped_before {
-            self.over[block.index()] = true;
+        if before == Over::No {
+            self.over[block.index()] = Over::Seen;
             self.beyond += 1;
             self.advance(now);
         }
@@ -231,7 +254,9 @@ impl Machine {
 
     /// `block` is metadata that has come, and counts as referenced: whether it is cannot be seen. This says nothing about others.
     pub fn assume_used(&mut self, now: Nanos, block: Block) {
-        if !std::mem::replace(&mut self.over[block.index()], true) {
+        let over = &mut self.over[block.index()];
+        if *over == Over::No {
+            *over = Over::Assumed;
             self.use_block(now, block);
             self.advance(now);
         }
@@ -249,10 +274,10 @@ impl Machine {
     /// Skips what has been overtaken.
     fn advance(&mut self, now: Nanos) {
         while let Some(over) = self.over.get_mut(self.lowest as usize) {
-            if *over {
-                self.beyond -= u32::from(self.referenced[self.lowest as usize]);
+            if *over != Over::No {
+                self.beyond -= u32::from(*over == Over::Seen);
             } else if self.beyond > SLACK {
-                *over = true;
+                *over = Over::Skipped;
                 let block = Block(self.lowest);
                 self.skipped_unused += u64::from(self.level().state(block).is_unused_prefetch());
                 self.system.skip(now, 0, self.lowest, block);
@@ -285,7 +310,8 @@ impl Machine {
 
     /// Adds frames for what has proved right since it last did.
     fn grow(&mut self) {
-        let earned = std::mem::take(&mut self.right).saturating_mul(u64::from(self.growth));
+        let right = std::mem::take(&mut self.right).saturating_mul(u64::from(self.growth));
+        let earned = std::mem::take(&mut self.earned).saturating_add(right);
         let room = self.frames_max.saturating_sub(self.level().frames());
         let more = u32::try_from(earned).unwrap_or(u32::MAX).min(room);
         if more > 0 {

@@ -6,7 +6,7 @@
 //! - A reference of the command that no hint names is *wrong* and halves them; one that hints name is *right* and doubles them, up to
 //!   the disk's depth `d`. What is under way when hints turn wrong delays the command's reads from then on by at most
 //!   `d + d/2 + ... + 1 < 2 d` reads: 15 of them with `d = 8`, 0.1 s, whatever the length of the list and the place where it turns
-//!   wrong. Then nothing is begun until a right reference comes.
+//!   wrong. Then nothing is begun until a right reference comes, or none at all for a while: a command that computes is not delayed.
 //! - A page that the command reads itself while it waits to be prefetched is *late*. Hints of another command that are late are of
 //!   little use: one read at a time has to do. Those of this very command are on their way through the whole list in the disk's
 //!   order, which costs the first references some time and saves more.
@@ -41,6 +41,11 @@ impl Pace {
     /// No hint does.
     pub fn wrong(&mut self) {
         self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
+    }
+
+    /// The command has gone nowhere else for a while.
+    pub fn rested(&mut self) {
+        self.halvings = self.halvings.min(Self::SLOWEST.halvings);
     }
 
     /// Hints name it, and the command had to read it itself.
