@@ -171,11 +171,11 @@ fn fio_logs_are_read_as_fio_reads_them() {
 fn fio_jobs_in_one_log_follow_one_another() {
     let text = "fio version 3 iolog\n2 a add\n10 a read 0 4096\n30 a read 4096 4096\n50 a close\n\
         fio version 3 iolog\n5 b open\n8 b read 0 512\n9 b close\n";
-    let (all, _, _, skipped) = read("fio", "fio", text);
+    let (all, _, _, skipped) = read("fio-jobs-3", "fio", text);
     assert_eq!((all, skipped), (vec![at(0, 0, 0, 4096), at(20_000, 0, 4096, 4096), at(48_000, 1, 0, 512)], 0));
     let text = "fio version 2 iolog\na read 0 1\na wait 1000 0\na read 1 1\n\
         fio version 2 iolog\nb read 0 1\nb wait 500 0\nb read 1 1\n";
-    let (all, ..) = read("fio", "fio", text);
+    let (all, ..) = read("fio-jobs-2", "fio", text);
     let ms = 1_000_000;
     let expected = [at(0, 0, 0, 1), at(1000 * ms, 0, 1, 1), at(1000 * ms, 1, 0, 1), at(1500 * ms, 1, 1, 1)];
     assert_eq!(all, expected);

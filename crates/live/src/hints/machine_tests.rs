@@ -90,6 +90,15 @@ fn what_was_there_already_is_no_prefetch() {
 }
 
 #[test]
+fn a_block_that_is_assumed_used_and_then_referenced_is_overtaken_once() {
+    let mut machine = machine("aggressive", 20, (4, 20));
+    (10..20).for_each(|block| machine.assume_used(Nanos(1), Block(block)));
+    // The command reads each of them itself as well.
+    (10..20).chain(0..10).for_each(|block| machine.observe(Nanos(2), Block(block)));
+    assert!(machine.is_over() && machine.passed_unused() == 0);
+}
+
+#[test]
 fn what_has_been_overtaken_is_skipped() {
     let mut machine = machine("fixed-horizon", 2000, (100, 100));
     let mut orders = Vec::new();
