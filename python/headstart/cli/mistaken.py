@@ -78,8 +78,11 @@ def _files(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _kind(path: Path) -> str | None:
     """Return what a file is; `None` where that is not certain, or there is none."""
     try:
+        # To open a pipe would be to wait for whoever writes into it.
+        if not path.is_file():
+            return None
         with path.open("rb") as file:
-            start = file.read(TOML_BYTES_MAX + 1) if path.is_file() else b""
+            start = file.read(TOML_BYTES_MAX + 1)
     except OSError:
         return None
     if start.startswith(b"headstart-hints "):
