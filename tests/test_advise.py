@@ -307,7 +307,7 @@ def test_every_field_is_described() -> None:
         ((CSCOPE_1, "--block-size", "3"), "workload.block_size (--block-size): "),
         ((CSCOPE_1, "--set", "workload.compute_total=9s"), "workload.compute_total: "),
         ((CSCOPE_1, "--set", "policy.name=ra"), "policy.name: "),
-        ((CSCOPE_1, "--set", "device.model=nvme"), "device.model (--device): "),
+        ((CSCOPE_1, "--set", "device.model=nvme"), "device.model: advice sets it; allowed: --device"),
     ],
 )
 def test_mistakes_are_one_line(run: Command, words: tuple[str | Path, ...], said: str) -> None:

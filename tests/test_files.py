@@ -140,4 +140,8 @@ def test_environment_variables_are_read_in_one_place() -> None:
     callers = [
         path for path in files if re.search(r"_environment\.folders\(|import .*\bfolders\b", path.read_text("utf-8"))
     ]
-    assert sorted(f"{path.parent.name}/{path.name}" for path in callers) == ["cli/reproduce.py", "sweeps/remote.py"]
+    assert sorted(f"{path.parent.name}/{path.name}" for path in callers) == [
+        "cli/reproduce.py",
+        "servestudy/__main__.py",
+        "sweeps/remote.py",
+    ]

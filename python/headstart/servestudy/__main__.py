@@ -1,7 +1,6 @@
 """`python -m headstart.servestudy`, which `make serve-study` runs."""
 
 import dataclasses
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart._core import HeadstartError
-from headstart._environment import TRACES_VARIABLE
+from headstart._environment import folders
 from headstart.cli import exits, output
 from headstart.livestudy import platform
 from headstart.servestudy.cases import DISKS
@@ -55,14 +54,13 @@ def serve_study(
     if docs is not None and not MARKED.search(docs.read_text(encoding="utf-8")):
         raise HeadstartError(f"{docs}: has no marks; allowed: a file with <!-- serve-study: begin --> and end")
     platform.unwind_on_signals()
-    traces = os.environ.get(TRACES_VARIABLE)
     found = study(
         rows,
         disks=disk or list(DISKS),
         names=workload or list(REQUESTS),
         quick=quick,
         lanes=lanes,
-        traces=Path(traces) if traces else None,
+        traces=folders().traces,
         tell=lambda text: print(text, file=sys.stderr),
     )
     show(output.console(), found)
