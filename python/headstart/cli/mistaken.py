@@ -95,7 +95,8 @@ def _kind(path: Path) -> str | None:
             return SCENARIO if keys & SECTIONS else PROFILE if "name" in keys or "model" in keys else None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError):
             pass
-    return TRACE if start and _is_trace(path) else None
+    # What is called a scenario is none by its content.
+    return TRACE if start and path.suffix != ".toml" and _is_trace(path) else None
 
 
 def _is_trace(path: Path) -> bool:

@@ -13,7 +13,8 @@ from typing import IO
 
 from headstart._core import HeadstartError
 from headstart._environment import TRACES_VARIABLE
-from headstart.studies.zhang_pfc._workloads import CHUNK_PAGES, SOURCES, WEB_SLOWER, expanded, find, folders
+from headstart.studies.zhang_pfc import _workloads
+from headstart.studies.zhang_pfc._workloads import CHUNK_PAGES, SOURCES, WEB_SLOWER, expanded, find
 
 PAGE = 4096
 SECTOR = 512
@@ -53,7 +54,7 @@ def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workl
     """
     made = []
     for source in (each for each in SOURCES if each.name in names):
-        path = find(dataclasses.replace(source, whole=()), folders(traces))
+        path = find(dataclasses.replace(source, whole=()), _workloads.folders(traces))
         if path is None:
             raise HeadstartError(f"{source.prefix}: is not there; allowed: a folder with it in ${TRACES_VARIABLE}")
         plain = expanded(path, folder)
