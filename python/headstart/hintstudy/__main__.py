@@ -15,6 +15,7 @@ from headstart._core import HeadstartError
 from headstart.cli import exits, output
 from headstart.hintstudy.study import DISKS, Finding, Row, Study, check_disks, findings, study
 from headstart.livestudy import platform
+from headstart.livestudy.report import markdown_table
 
 MARKED = re.compile(r"(<!-- hints-study: begin -->\n).*(<!-- hints-study: end -->)", re.DOTALL)
 COLUMNS = ("command", "way", "s", "of plain", "spread", "MB read", "forecast s", "off")
@@ -113,8 +114,7 @@ def markdown(found: Study) -> str:
     """Return it as Markdown."""
     parts = [f"{found.machine}; {found.repeats} runs of each on emulated drives."]
     for title, header, lines in tables(found):
-        body = "\n".join(f"| {' | '.join(line)} |" for line in [header, ["---"] * len(header), *lines])
-        parts += ["", f"**{title}**", "", body]
+        parts += ["", f"**{title}**", "", markdown_table(header, lines)]
     return "\n".join(parts)
 
 

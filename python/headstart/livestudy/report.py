@@ -98,11 +98,12 @@ def rows(study: Study) -> list[StudyRow]:
 
 def markdown(study: Study) -> str:
     """Return it as Markdown."""
-    parts = [_rows(HEADER, [cells(row) for row in study.rows]), _rows(FOUND, found(study))]
+    parts = [markdown_table(HEADER, [cells(row) for row in study.rows]), markdown_table(FOUND, found(study))]
     return "\n".join([*conditions(study), "", parts[0], "", parts[1]])
 
 
-def _rows(header: tuple[str, ...], rows: list[list[str]]) -> str:
+def markdown_table(header: tuple[str, ...], rows: list[list[str]]) -> str:
+    """Return a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -15,6 +15,7 @@ from headstart._core import HeadstartError
 from headstart._environment import folders
 from headstart.cli import exits, output
 from headstart.livestudy import platform
+from headstart.livestudy.report import markdown_table
 from headstart.servestudy.cases import DISKS
 from headstart.servestudy.study import Row, cells, columns, findings, study
 from headstart.servestudy.workloads import REQUESTS
@@ -99,8 +100,7 @@ def markdown(found: list[Row]) -> str:
     """Return it as Markdown."""
     parts = [f"{platform.machine()}."]
     for title, header, lines in tables(found):
-        body = "\n".join(f"| {' | '.join(line)} |" for line in [header, ["---"] * len(header), *lines])
-        parts += ["", f"**{title}**", "", body]
+        parts += ["", f"**{title}**", "", markdown_table(header, lines)]
     return "\n".join(parts)
 
 
