@@ -35,6 +35,7 @@ from rich.progress import track
 from rich.table import Table
 
 import headstart
+from headstart import devices
 
 ZIPF_REQUESTS = 20_000_000
 ZIPF_OBJECTS = 1_000_000
@@ -167,7 +168,7 @@ def levels() -> tuple[int, int]:
 
 def drive() -> tuple[int, int]:
     """Random reads on one drive; returns (requests, mean response in us)."""
-    found = headstart.devices.probe(DRIVE, requests=DRIVE_REQUESTS, depth=DRIVE_DEPTH, scheduler="fcfs")
+    found = devices.probe(DRIVE, requests=DRIVE_REQUESTS, depth=DRIVE_DEPTH, scheduler="fcfs")
     return DRIVE_REQUESTS, found.response_ns_mean // 1_000
 
 
@@ -234,7 +235,9 @@ def measure_here(name: str, trace: str) -> Measurement:
 def measure(name: str, trace: str) -> Measurement:
     """Runs one benchmark in a process of its own."""
     command = [sys.executable, __file__, "--one", name, "--trace", trace]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr.strip()}")
     # The peer prints to stdout too: the measurement is the last line.
     return Measurement(**json.loads(done.stdout.splitlines()[-1]))
 
@@ -271,6 +274,12 @@ def show(best: dict[str, Measurement]) -> None:
     Console(width=150).print(table)
 
 
+def names() -> list[str]:
+    """All benchmarks; the peer if it is installed."""
+    peers = [PEER] if importlib.util.find_spec(PEER) else []
+    return ["lru", *peers, *SYNTH_POLICIES, *STREAM_POLICIES, LEVELS, DRIVE, PROGRAM, MODEL]
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -281,17 +290,14 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(vars(measure_here(arguments.one, arguments.trace))))
         return
-    names = ["lru", *SYNTH_POLICIES, *STREAM_POLICIES, LEVELS, DRIVE, PROGRAM, MODEL]
-    if importlib.util.find_spec(PEER):
-        names.insert(1, PEER)
-    else:
+    if not importlib.util.find_spec(PEER):
         print(f"{PEER} is not installed: no ratio (pip install '.[bench]')", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         trace = str(Path(folder) / "zipf.oracleGeneral.bin")
         keys = {"requests": ZIPF_REQUESTS, "blocks": ZIPF_OBJECTS, "alpha": 1.0, "compute": "0s"}
         generate(trace, keys)
         best: dict[str, Measurement] = {}
-        rounds = [(turn, name) for turn in range(arguments.rounds) for name in names]
+        rounds = [(turn, name) for turn in range(arguments.rounds) for name in names()]
         for _, name in track(rounds, description="measuring", console=Console(stderr=True)):
             each = measure(name, trace)
             if name not in best or each.seconds < best[name].seconds:

@@ -100,8 +100,9 @@ enum Over {
 /// A machine for one command.
 pub struct Machine {
     system: System<Mailbox, Universe, NoSupply>,
-    /// By block: whether it has been referenced; whether its position is over.
+    /// By block: whether it has been referenced; whether a disk has read it; whether its position is over.
     referenced: Vec<bool>,
+    read: Vec<bool>,
     over: Vec<Over>,
     /// The lowest position that is not over, and how many references have been seen beyond it.
     lowest: u32,
@@ -112,8 +113,8 @@ pub struct Machine {
     right: u64,
     /// Frames to be added beside those.
     earned: u64,
-    /// Positions of prefetched blocks that were skipped and are still unused.
-    skipped_unused: u64,
+    /// Blocks that a disk has read, whose positions were skipped, and that are still unused.
+    passed_unused: u64,
     last_reference: Nanos,
 }
 
@@ -157,6 +158,7 @@ impl Machine {
         Ok(Self {
             system,
             referenced: vec![false; pages],
+            read: vec![false; pages],
             over: vec![Over::No; pages],
             lowest: 0,
             beyond: 0,
@@ -164,7 +166,7 @@ impl Machine {
             growth: setting.growth,
             right: 0,
             earned: 0,
-            skipped_unused: 0,
+            passed_unused: 0,
             last_reference: Nanos::ZERO,
         })
     }
@@ -191,10 +193,10 @@ impl Machine {
         self.level().counts()
     }
 
-    /// Prefetched pages that the command has gone past without using them.
+    /// Pages read for the command that it has gone past without using them.
     #[must_use]
     pub fn passed_unused(&self) -> u64 {
-        self.skipped_unused
+        self.passed_unused
     }
 
     /// Whether it has all frames that it may have.
@@ -240,9 +242,7 @@ impl Machine {
         }
         let before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
-        if before == Over::Skipped && was_unused {
-            self.skipped_unused = self.skipped_unused.saturating_sub(1);
-        }
+        self.passed_unused -= u64::from(before == Over::Skipped && self.read[block.index()]);
         self.right += u64::from(was_unused);
         self.use_block(now, block);
         if before == Over::No {
@@ -278,9 +278,9 @@ impl Machine {
                 self.beyond -= u32::from(*over == Over::Seen);
             } else if self.beyond > SLACK {
                 *over = Over::Skipped;
-                let block = Block(self.lowest);
-                self.skipped_unused += u64::from(self.level().state(block).is_unused_prefetch());
-                self.system.skip(now, 0, self.lowest, block);
+                // It costs nothing that a page was ordered, or in the page cache already.
+                self.passed_unused += u64::from(self.read[self.lowest as usize]);
+                self.system.skip(now, 0, self.lowest, Block(self.lowest));
             } else {
                 break;
             }
@@ -290,6 +290,11 @@ impl Machine {
 
     /// `block` has been fetched, at the cost of `service`; `None`: it needed no fetch.
     pub fn fetched(&mut self, block: Block, service: Option<Nanos>) {
+        if service.is_some() {
+            let late = self.over[block.index()] == Over::Skipped && !self.referenced[block.index()];
+            let again = std::mem::replace(&mut self.read[block.index()], true);
+            self.passed_unused += u64::from(late && !again);
+        }
         let what = service.map_or(What::Unneeded, What::Fetched);
         let disk = self.universe().disk(block);
         self.system.stack.devices.ended.push_back(Ended { level: 0, block, disk, what });

@@ -113,6 +113,25 @@ fn what_has_been_overtaken_is_skipped() {
     assert!(!machine.is_over());
 }
 
+#[test]
+fn what_is_ordered_and_overtaken_is_unused_only_if_it_has_been_read() {
+    let mut machine = machine("fixed-horizon", 2000, (100, 100));
+    let mut orders = Vec::new();
+    machine.turn(Nanos(1), &mut orders);
+    assert!(orders.len() > 60, "{orders:?}");
+    // Of the first pages some are there already, some come at once, some when the command is past them, some never.
+    (0..20).for_each(|block| machine.fetched(Block(block), None));
+    (20..30).for_each(|block| machine.fetched(Block(block), Some(Nanos(1))));
+    (500..1000).for_each(|block| machine.observe(Nanos(2), Block(block)));
+    assert_eq!(machine.passed_unused(), 10);
+    (30..35).for_each(|block| machine.fetched(Block(block), Some(Nanos(1))));
+    assert_eq!(machine.passed_unused(), 15);
+    // The command comes back.
+    [5, 25, 33, 50].iter().for_each(|block| machine.observe(Nanos(3), Block(*block)));
+    machine.fetched(Block(50), Some(Nanos(1)));
+    assert_eq!(machine.passed_unused(), 13);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
