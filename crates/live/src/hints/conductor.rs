@@ -265,7 +265,7 @@ impl<Q: Queues> Conductor<Q> {
         };
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
-        let (mut known, mut fresh, mut late) = (first > last, 0, 0);
+        let (mut known, mut fresh, mut late, mut near) = (first > last, 0, 0, false);
         for page in first..=last {
             let Some(block) = self.machine.universe().known(file, page) else { continue };
             known = true;
@@ -273,6 +273,7 @@ impl<Q: Queues> Conductor<Q> {
                 continue;
             }
             fresh += 1;
+            near |= self.machine.is_near(block);
             let disk = self.machine.universe().disk(block);
             if self.queues.cancel(disk.index(), block) {
                 late += 1;
@@ -285,7 +286,10 @@ impl<Q: Queues> Conductor<Q> {
         // Pages that were referenced before tell nothing.
         if fresh > 0 {
             self.looked.referenced(true);
-            if self.trust != Trust::Earned {
+            if self.trust == Trust::Earned && !near {
+                // What another command did next, this one does not.
+                self.pace.wrong();
+            } else if self.trust != Trust::Earned {
                 self.machine.earn(late);
                 // A command that reads faster than the hints can be followed proves them right all the same.
                 self.machine.add_frames(fresh);

@@ -197,6 +197,23 @@ fn a_command_that_goes_elsewhere_is_not_followed_until_it_comes_back() {
 }
 
 #[test]
+fn hints_of_another_command_are_followed_where_the_order_is_theirs() {
+    let halvings_after = |trust, steps: &[u64]| {
+        let mut conductor = conductor(0, 50_000, trust);
+        (0..40).for_each(|page| each(&mut conductor, 1, OURS, page..page + 1));
+        steps.iter().for_each(|page| each(&mut conductor, 2, OURS, *page..*page + 1));
+        conductor.queues.halvings
+    };
+    // Few frames: one read in eight.
+    let near = halvings_after(Trust::Earned, &[300, 41, 300 + 40, 42]);
+    assert_eq!(near, 3);
+    // Named all of them, and nowhere near where the others are.
+    let jumps = [9_000, 7_000, 20_000, 30_000];
+    assert_eq!(halvings_after(Trust::Earned, &jumps), HALVINGS_MAX);
+    assert_eq!(halvings_after(Trust::SameCommand, &jumps), halvings_after(Trust::SameCommand, &[40]));
+}
+
+#[test]
 fn pages_beyond_the_end_and_pages_again_say_nothing() {
     let mut conductor = conductor(0, 5000, Trust::SameCommand);
     each(&mut conductor, 1, OURS, 0..100);

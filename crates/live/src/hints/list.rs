@@ -53,10 +53,40 @@ impl HintList {
     pub fn is_of(&self, command: &[OsString], folder: &Path) -> bool {
         !command.is_empty() && self.command == command && self.folder == folder
     }
+
+    /// How many pages it names, each counted once.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let ends = |range: &HintedRange| (range.file, range.first, range.first.saturating_add(range.count.into()));
+        let mut ranges: Vec<_> = self.ranges.iter().map(ends).collect();
+        ranges.sort_unstable();
+        let (mut pages, mut counted) = (0, (0, 0));
+        for (file, first, end) in ranges {
+            let from = if counted.0 == file { first.max(counted.1) } else { first };
+            pages += end.saturating_sub(from);
+            counted = (file, if counted.0 == file { end.max(counted.1) } else { end });
+        }
+        pages
+    }
 }
 
 /// The kernel's number of a device as its traces have it: major and minor number.
 #[must_use]
 pub fn device_number(major: u64, minor: u64) -> u64 {
     (major << 20) | minor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_count_once() {
+        let range = |(file, first, count)| HintedRange { file, first, count };
+        let pages = |ranges: &[(u32, u64, u32)]| {
+            HintList { ranges: ranges.iter().copied().map(range).collect(), ..HintList::default() }.pages()
+        };
+        assert_eq!(pages(&[]), 0);
+        assert_eq!(pages(&[(1, 5, 5), (0, 0, 4), (1, 8, 4), (1, 5, 1), (2, 0, 1), (0, 9, 1)]), 4 + 1 + 7 + 1);
+    }
 }

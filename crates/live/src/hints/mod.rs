@@ -41,7 +41,7 @@ use std::io;
 use headstart_types::{system_says, KeyError};
 
 pub use crate::child::Status;
-pub use budget::default_budget;
+pub use budget::Room;
 pub use list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
 pub use report::Report;
 pub use run::{run, Settings};

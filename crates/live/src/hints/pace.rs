@@ -7,6 +7,8 @@
 //!   the disk's depth `d`. What is under way when hints turn wrong delays the command's reads from then on by at most
 //!   `d + d/2 + ... + 1 < 2 d` reads: 15 of them with `d = 8`, 0.1 s, whatever the length of the list and the place where it turns
 //!   wrong. Then nothing is begun until a right reference comes, or none at all for a while: a command that computes is not delayed.
+//! - So does one of hints of another command that is far from where the command is in them: the two have modules in common that they load
+//!   in different orders, and what the other loaded next this one does not.
 //! - A page that the command reads itself while it waits to be prefetched is *late*. Hints of another command that are late are of
 //!   little use: one read at a time has to do. Those of this very command are on their way through the whole list in the disk's
 //!   order, which costs the first references some time and saves more.

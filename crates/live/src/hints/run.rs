@@ -17,7 +17,7 @@ use headstart_trace::hints::Recording;
 use headstart_types::{system_says, Block, Disk as DiskNumber, Nanos};
 use toml::Table;
 
-use super::budget::default_budget;
+use super::budget::Room;
 use super::conductor::{disks_of, Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
 use super::list::{HintList, PAGE_BYTES};
@@ -37,6 +37,9 @@ const IDLE_LOOK_MS: i32 = 100;
 /// A thread reads 1 MiB and calls little.
 const STACK_BYTES: usize = 128 * 1024;
 
+/// Why nothing is prefetched in a small control group.
+const NO_ROOM: &str = "the command may not fit into the memory of its control group";
+
 /// What is to be run, and how.
 #[derive(Clone)]
 pub struct Settings {
@@ -48,7 +51,7 @@ pub struct Settings {
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Bytes prefetched and not yet used, at most; 0: as [`default_budget`] has it, which the command does not wait for.
+    /// Bytes prefetched and not yet used, at most; 0: by the [`Room`] that there is, which the command does not wait for.
     pub budget_bytes: u64,
     /// The hints have proved right: the whole budget is there from the start.
     pub trusted: bool,
@@ -89,7 +92,7 @@ pub fn run(mut settings: Settings) -> Result<(Status, Report), Error> {
 ///
 /// # Errors
 /// As [`run`]; or the recording that is given cannot be read.
-pub(super) fn run_from(settings: Settings, source: Source) -> Result<Finished, Error> {
+pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finished, Error> {
     // While it is read the kernel makes the trace.
     let given = match &source {
         Source::Given(path) => Some((
@@ -125,6 +128,13 @@ pub(super) fn run_from(settings: Settings, source: Source) -> Result<Finished, E
             HintList::default()
         }),
     };
+    if settings.budget_bytes == 0 {
+        let room = Room::now(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
+        if room.is_tight_for(list.pages() * PAGE_BYTES) {
+            return left_alone(child, &settings, &list, trace.ok(), started);
+        }
+        settings.budget_bytes = room.budget();
+    }
     let finished = match Host::new(settings, list, trace, started) {
         Ok(host) => host.run(child)?,
         // The command is not left alone for that.
@@ -134,6 +144,23 @@ pub(super) fn run_from(settings: Settings, source: Source) -> Result<Finished, E
         }
     };
     Ok(Finished { unfit: unfit.or(finished.unfit), ..finished })
+}
+
+/// Waits for a command that has no memory to spare, in as little as possible.
+fn left_alone(
+    mut child: Started,
+    settings: &Settings,
+    list: &HintList,
+    trace: Option<Trace>,
+    started: Instant,
+) -> Result<Finished, Error> {
+    trace.into_iter().for_each(Trace::leave);
+    let mut report = Report::new(settings.row.name);
+    report.hinted_bytes = list.pages() * PAGE_BYTES;
+    report.stopped = Some(NO_ROOM.to_owned());
+    let status = child.wait().map_err(|source| Error::Wait { source })?;
+    report.elapsed_ns = started.elapsed().as_nanos() as u64;
+    Ok(Finished { status, report, unfit: None })
 }
 
 /// Refuses what is wrong in `settings` whatever the hints are.
@@ -238,10 +265,7 @@ struct Host {
 
 impl Host {
     /// Around a command that has been started.
-    fn new(mut settings: Settings, list: HintList, trace: io::Result<Trace>, started: Instant) -> Result<Self, Error> {
-        if settings.budget_bytes == 0 {
-            settings.budget_bytes = default_budget(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
-        }
+    fn new(settings: Settings, list: HintList, trace: io::Result<Trace>, started: Instant) -> Result<Self, Error> {
         let settings = &settings;
         let (disk_of_file, facts) = facts_of(settings, &list);
         // Where nothing is seen there is nothing to wait for.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use headstart_device::build_device;
-use headstart_live::hints::{command, default_budget, run, Error, HintList, Settings, Status};
+use headstart_live::hints::{command, run, Error, HintList, Settings, Status};
 use headstart_live::tune::Roots;
 use headstart_trace::hints::Recording;
 use headstart_types::{read_table, Bytes};
@@ -57,7 +57,7 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
                 list,
                 row: command::hinted_policy(&question.policy).map_err(to_python)?,
                 keys: question.keys,
-                budget_bytes: budget.unwrap_or_else(|| default_budget(&roots.proc, "/sys/fs/cgroup".as_ref())),
+                budget_bytes: budget.unwrap_or(0),
                 trusted: question.trusted,
                 arm,
                 roots,
