@@ -53,9 +53,9 @@ const STALE_MAX: f64 = 0.1;
 
 /// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
-/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page that they
-/// were right about. A command reads a few files before it reads the metadata of thousands.
-const GROWTH: u32 = 1;
+/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each
+/// reference that they were right about. A command reads a few files before it reads the metadata of thousands.
+const GROWTH: u32 = 2;
 const GROWTH_SAME: u32 = 8;
 
 /// References that no hint names, of which it is known whether they come again.
@@ -286,18 +286,16 @@ impl<Q: Queues> Conductor<Q> {
         // Pages that were referenced before tell nothing.
         if fresh > 0 {
             self.looked.referenced(true);
-            if self.trust == Trust::Earned && !near {
-                // What another command did next, this one does not.
-                self.pace.wrong();
-            } else if self.trust != Trust::Earned {
+            if self.trust != Trust::Earned {
                 self.machine.earn(late);
                 // A command that reads faster than the hints can be followed proves them right all the same.
-                self.machine.add_frames(fresh);
-                self.pace.right();
-            } else if late == 0 {
+                self.machine.add_frames(1);
+            }
+            if near || self.trust != Trust::Earned {
                 self.pace.right();
             } else {
-                self.pace.late();
+                // What another command did next, this one does not.
+                self.pace.wrong();
             }
         } else if !known {
             self.foreign(now, identity, first);
@@ -315,7 +313,7 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Lets the machine act, and gives the disks what it wants.
     pub fn turn(&mut self, now: Nanos) {
-        let confirmed = self.trust == Trust::Whole || self.looked.confirmed(self.confirmed);
+        let confirmed = self.trust == Trust::Whole || self.looked.confirmed();
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
             self.pace = Pace::SLOWEST;

@@ -10,7 +10,7 @@ const CACHED_LOOKED_MIN: u64 = 2048;
 /// Prefetched pages that the command has gone past unused, for each one that it has used.
 const PASSED_PER_USED: u64 = 3;
 /// References that hints name before the hints are confirmed. Commands share libraries: of the last ones, for each that no hint names there
-/// have to be so many that hints name. After that the command is followed until most are others.
+/// have to be so many that hints name.
 const MATCHED_MIN: u64 = 8;
 const MATCHED_PER_FOREIGN: u64 = 3;
 /// What is remembered of them: of so many the half.
@@ -58,12 +58,10 @@ impl Seen {
     }
 
     /// Whether the command does what the hints say, as far as can be seen: references to metadata cannot.
-    /// `before`: it did so before.
     #[must_use]
-    pub fn confirmed(&self, before: bool) -> bool {
+    pub fn confirmed(&self) -> bool {
         let (matched, foreign) = self.recently;
-        let needed = if before { 1 } else { MATCHED_PER_FOREIGN };
-        self.matched >= MATCHED_MIN && foreign * needed <= matched
+        self.matched >= MATCHED_MIN && foreign * MATCHED_PER_FOREIGN <= matched
     }
 
     /// Counts a reference: whether hints name it.
@@ -122,18 +120,19 @@ mod tests {
     fn what_has_been_lately_decides() {
         let mut seen = Seen::default();
         (0..7).for_each(|_| seen.referenced(true));
-        assert!(!seen.confirmed(false));
+        assert!(!seen.confirmed());
         (0..1000).for_each(|_| seen.referenced(true));
-        assert!(seen.confirmed(false));
+        assert!(seen.confirmed());
         // Of 16 the half is forgotten.
         let until = (1..).find(|_| {
             seen.referenced(false);
-            !seen.confirmed(true)
+            !seen.confirmed()
         });
-        assert!(until.is_some_and(|references| (4..=16).contains(&references)), "{until:?}");
+        assert!(until.is_some_and(|references| (3..=8).contains(&references)), "{until:?}");
+        (0..16).for_each(|_| seen.referenced(false));
         let again = (1..).find(|_| {
             seen.referenced(true);
-            seen.confirmed(false)
+            seen.confirmed()
         });
         assert!(again.is_some_and(|references| (8..=32).contains(&references)), "{again:?}");
     }

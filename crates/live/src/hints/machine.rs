@@ -26,8 +26,6 @@ use super::universe::Universe;
 
 /// References beyond a position before it is skipped.
 const SLACK: u32 = 256;
-/// Pages beyond the lowest position that is not over within which the command is where the hints say.
-const NEAR: u32 = 2 * SLACK;
 /// A policy divides think times by the processes that share its hints; these stand for all.
 const PROCESSES: u64 = 2;
 
@@ -227,10 +225,10 @@ impl Machine {
         self.referenced[block.index()]
     }
 
-    /// Whether `block` is about where the command is in its hints.
+    /// Whether `block` is about where the command is in its hints: as near as none is skipped for.
     #[must_use]
     pub fn is_near(&self, block: Block) -> bool {
-        (self.lowest..self.lowest.saturating_add(NEAR)).contains(&block.0)
+        (self.lowest..self.lowest.saturating_add(SLACK)).contains(&block.0)
     }
 
     /// So many pages that hints name prove them right, though the command has had to read them itself.
