@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::action::{ActionIssues, ActionTime};
 use super::limits::COST_MAX;
-use super::policy::{named_value, text};
+use super::policy::named_value;
 
 /// Where processes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,10 @@ impl ProcessKeys {
 keys! {
     /// Section `[process]`: processes as one parallel program. An action took 6 to 16 ms (kotz-ellis, section 6.2).
     pub struct ProcessSection {
+        /// How many processes: their numbers and strings are kept.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 100_000), extend("x-absent" = "20 beside a pattern, else as many as the trace has"))]
+        count: Option<u32> = None,
         /// What a prefetch action takes: a time such as "10ms", or "uniform:6ms:16ms".
         prefetch_action: String = "uniform:6ms:16ms".to_owned(),
         /// When the request of a prefetch action enters the disk's queue.
@@ -108,6 +112,32 @@ keys! {
         /// Processors prefetch what only other processes will read, too.
         for_others: bool = true,
     }
+}
+
+keys! {
+    /// Where processes meet.
+    pub struct BarrierSection {
+        /// After which reads.
+        scope: Scope = Scope::Process,
+        /// Reads between two meetings.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1), extend("x-absent" = "10 where the scope is process or all"))]
+        every: Option<u32> = None,
+    }
+}
+
+/// Which reads lie between two meetings.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Scope {
+    /// So many of each process.
+    Process,
+    /// So many of all together.
+    All,
+    /// Those of a sequential portion.
+    Portion,
+    /// All: they do not meet.
+    None,
 }
 
 /// When a request enters the queue.
@@ -143,26 +173,23 @@ enum Contends {
 }
 
 /// Processes of the original's machine (kotz-ellis, section 5.4).
-pub(super) const COUNT: u32 = 20;
-/// Processes at most: their numbers and strings are kept.
-pub(super) const COUNT_MAX: u32 = 100_000;
+const COUNT: u32 = 20;
 /// Reads between two meetings (kotz-ellis, section 5.4).
-const EVERY: i64 = 10;
+const EVERY: u32 = 10;
 
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
-    let count = table.remove("count");
-    let mut count = read_count(count)?;
-    let pattern = match table.contains_key("pattern") {
-        true => Some(read_pattern(&mut table, *count.get_or_insert(COUNT))?),
-        false => None,
-    };
+    let pattern = table.remove("pattern");
     let (meets, barrier) = read_barrier(table.remove("barrier")).map_err(|error| error.within("barrier"))?;
     let mut resolved = defaults_of::<ProcessSection>();
+    if pattern.is_some() {
+        resolved.insert("count".into(), i64::from(COUNT).into());
+    }
     resolved.extend(table);
     let raw: ProcessSection = read_keys(resolved.clone())?;
+    let pattern = pattern.map(|pattern| read_pattern(pattern, raw.count.unwrap_or(COUNT))).transpose()?;
     let keys = ProcessKeys {
-        count,
+        count: raw.count,
         pattern,
         meets,
         action: action_time(&raw.prefetch_action)?,
@@ -182,6 +209,8 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         contention: raw.contention,
         actions_contend: matches!(raw.contention_scope, Contends::All),
     };
+    // Tables of their own come last, and what depends on them.
+    resolved.remove("count");
     resolved.insert("barrier".into(), barrier.into());
     if let Some(count) = keys.count {
         resolved.insert("count".into(), i64::from(count).into());
@@ -193,21 +222,8 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
     Ok((keys, resolved))
 }
 
-fn read_count(count: Option<Value>) -> Result<Option<u32>, KeyError> {
-    let count = match count {
-        None => return Ok(None),
-        Some(Value::Integer(count)) => count,
-        Some(other) => return Err(KeyError::new("count", format!("{other} is no number"), "a whole number from 1")),
-    };
-    if !(1..=i64::from(COUNT_MAX)).contains(&count) {
-        let allowed = format!("a whole number from 1 to {COUNT_MAX}");
-        return Err(KeyError::new("count", format!("{count} is out of range"), allowed));
-    }
-    Ok(Some(count as u32))
-}
-
-fn read_pattern(table: &mut Table, count: u32) -> Result<PatternKeys, KeyError> {
-    let (name, given) = named_value(table.remove("pattern"), "pattern", "")?;
+fn read_pattern(pattern: Value, count: u32) -> Result<PatternKeys, KeyError> {
+    let (name, given) = named_value(Some(pattern), "pattern", "")?;
     let row = patterns::pattern(&name)?;
     let mut keys = row.keys.defaults();
     keys.extend(given);
@@ -215,44 +231,31 @@ fn read_pattern(table: &mut Table, count: u32) -> Result<PatternKeys, KeyError> 
 }
 
 fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
-    const SCOPES: [&str; 4] = ["process", "all", "portion", "none"];
-    let mut table = match value {
-        None => Table::from_iter([("scope".to_owned(), Value::from("none"))]),
-        Some(Value::String(scope)) => Table::from_iter([("scope".to_owned(), scope.into())]),
+    let scope = |scope: &str| Table::from_iter([("scope".to_owned(), Value::from(scope))]);
+    let table = match value {
+        None => scope("none"),
+        Some(Value::String(word)) => scope(&word),
         Some(Value::Table(table)) => table,
         Some(other) => {
             let problem = format!("is a {}", other.type_str());
             return Err(KeyError::new("", problem, "{every = 10, scope = \"process\"}, or a scope"));
         }
     };
-    let scope = text(&mut table, "scope", "process")?;
-    let every = table.remove("every");
-    if let Some(key) = table.keys().next() {
-        return Err(KeyError::unknown_key(key, ["every", "scope"].into_iter()));
-    }
-    let counts = scope == "process" || scope == "all";
-    let every = match every {
-        None => EVERY,
-        Some(_) if !counts => {
-            let problem = format!("means nothing with scope = \"{scope}\"");
-            return Err(KeyError::new("every", problem, "scope = \"process\" or \"all\", or no every"));
-        }
-        Some(Value::Integer(every)) => every,
-        Some(other) => return Err(KeyError::new("every", format!("{other} is no number"), "a whole number from 1")),
+    let mut resolved = defaults_of::<BarrierSection>();
+    resolved.extend(table);
+    let BarrierSection { scope, every } = read_keys(resolved.clone())?;
+    let reads = every.unwrap_or(EVERY);
+    let meets = match scope {
+        Scope::Process => Meets::Process(reads),
+        Scope::All => Meets::All(reads),
+        Scope::Portion => Meets::Portion,
+        Scope::None => Meets::Never,
     };
-    if !(1..=i64::from(u32::MAX)).contains(&every) {
-        return Err(KeyError::new("every", format!("{every} is out of range"), "a whole number from 1"));
-    }
-    let meets = match scope.as_str() {
-        "process" => Meets::Process(every as u32),
-        "all" => Meets::All(every as u32),
-        "portion" => Meets::Portion,
-        "none" => Meets::Never,
-        other => return Err(KeyError::unknown("scope", "scope", other, SCOPES.into_iter())),
-    };
-    let mut resolved = Table::from_iter([("scope".to_owned(), Value::from(scope))]);
-    if counts {
-        resolved.insert("every".into(), every.into());
+    if matches!(scope, Scope::Process | Scope::All) {
+        resolved.insert("every".into(), i64::from(reads).into());
+    } else if every.is_some() {
+        let allowed = "scope = \"process\" or \"all\", or no every";
+        return Err(KeyError::new("every", "means nothing with this scope", allowed));
     }
     Ok((meets, resolved))
 }

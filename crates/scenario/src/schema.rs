@@ -15,7 +15,7 @@ use super::device::DeviceSection;
 use super::host::HostKeys;
 use super::level::LevelSection;
 use super::policy::RawHints;
-use super::process::{ProcessSection, COUNT, COUNT_MAX};
+use super::process::{BarrierSection, ProcessSection};
 use super::workload::WorkloadSection;
 
 /// The schema of a scenario.
@@ -196,17 +196,10 @@ fn device() -> Json {
 fn process() -> Json {
     let mut keys = properties(&KeyTable::of::<ProcessSection>().schema());
     let patterns: Vec<_> = PATTERNS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
-    let scopes = ["process", "all", "portion", "none"];
-    let barrier = json!({"anyOf": [{"enum": scopes}, {
-        "type": "object", "additionalProperties": false,
-        "properties": {
-            "scope": {"enum": scopes, "default": "process"},
-            "every": {"type": "integer", "minimum": 1, "default": 10, "description": "Reads between two meetings."},
-        },
-    }]});
-    let words = format!("How many processes; {COUNT} if absent beside a pattern, else as many as the trace has.");
+    let barrier = KeyTable::of::<BarrierSection>().schema();
+    // A scope alone is short for a table.
+    let barrier = json!({"anyOf": [barrier["properties"]["scope"], barrier]});
     let own = [
-        ("count", json!({"type": "integer", "minimum": 1, "maximum": COUNT_MAX, "description": words})),
         ("pattern", optional(one_of(&patterns, &Map::new(), None), "What the processes read of one file.", None)),
         ("barrier", optional(barrier, "Where processes meet.", Some("none".into()))),
     ];

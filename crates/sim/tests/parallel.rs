@@ -410,7 +410,7 @@ fn contradictions_are_refused() {
     refused(&process("pattern = {name = \"gw\", portions = 3}"), "process.pattern.portions: unknown key");
     refused(&process("pattern = \"gw\", count = 0"), "process.count: 0 is out of range");
     refused(&process("pattern = \"gw\", barrier = {every = 0}"), "process.barrier.every: 0 is out of range");
-    refused(&process("pattern = \"gw\", barrier = \"never\""), "process.barrier.scope: unknown scope \"never\"");
+    refused(&process("pattern = \"gw\", barrier = \"never\""), "process.barrier.scope: \"never\" is unknown");
     refused(&process("pattern = \"gw\", barrier = {scope = \"portion\", every = 3}"), "process.barrier.every");
     refused(&process("pattern = \"gw\", barrier = {each = 3}"), "process.barrier.each: unknown key");
     refused(&process("pattern = \"gw\", prefetch_action = \"uniform:6ms\""), "process.prefetch_action");
