@@ -213,6 +213,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "hints_check": ((file,), {}),
         "hints_merge": ((file, [file], 0.5), {}),
         "hints_show": ((file,), {}),
+        "is_trace": ((file,), {}),
         "lower_bound": ((), {"json": text}),
         "model_competitive": ((text,), {}),
         "model_defeat": (([2.0],), {"alpha": 2.0, "switch_ns": 1.0, "bytes_per_second": 1.0}),

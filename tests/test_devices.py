@@ -15,7 +15,7 @@ from headstart import devices
 from headstart.cli import device as command
 from headstart.cli import output
 from headstart.report.charts import log_ticks
-from tests.conftest import ROOT, Run
+from tests.conftest import CSCOPE_1, ROOT, Run
 from tests.test_bad_input import one_line
 
 CATALOG = headstart.catalog()["devices"]
@@ -99,6 +99,16 @@ def test_every_device_has_a_survey(name: str) -> None:
             # Little's law, but for the first and the last requests, which meet fewer others.
             outstanding = point["requests_per_s"] * point["response_ns_mean"] / 1e9
             assert 0.9 * point["depth"] < outstanding < 1.1 * point["depth"]
+
+
+def test_a_short_name_stands_for_a_drive_everywhere(run: Run) -> None:
+    """`hdd` is what it is in advice: the result names the drive itself."""
+    compare = ("compare", CSCOPE_1, "--policies", "demand", "--limit", "200", "--json", "-", "--device")
+    found, same = (json.loads(run(*compare, name).stdout) for name in ("hdd", "seagate-exos-x20"))
+    assert found["scenario"] == same["scenario"]
+    assert found["rows"] == [{**row, "device": "hdd"} for row in same["rows"]]
+    assert headstart.device("hdd").keys == headstart.device("seagate-exos-x20").keys
+    assert "object-store, hdd, or the path" in run("device", "show", "floppy").stderr
 
 
 def test_a_uniform_device_by_hand() -> None:

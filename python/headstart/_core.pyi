@@ -246,6 +246,9 @@ def curve(
 ) -> str:
     """Return the misses over the size of a cache."""
 
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Return whether the file is a trace of a format that is recognised."""
+
 def trace_info(
     path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
 ) -> str:

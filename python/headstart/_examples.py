@@ -19,7 +19,7 @@ ABOUT = {
     "cscope1": "trace: cscope answers queries from its index of a source tree, one after another",
     "cscope2": "trace: cscope searches a source tree for text",
     "cscope3": "trace: cscope searches a larger source tree for text",
-    "device": "trace: a block device under lookups and a scan, as blkparse prints it",
+    "device": "trace: a made-up sample of lookups during a backup, as blkparse prints it",
     "fio": "trace: fio's log of random and sequential reads",
     "first-comparison": "notebook: policies and disks on a code search, as a frame and as charts",
     "glimpse": "trace: a full-text search through a folder of many files",

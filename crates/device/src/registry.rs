@@ -81,9 +81,13 @@ pub enum DeviceError {
     },
 }
 
-/// The row of a model.
+/// A short name, and the model that it stands for.
+const HDD: (&str, &str) = ("hdd", shipped::SEAGATE_EXOS_X20.name);
+
+/// The row of a model. "hdd" is a hard disk of today.
 #[must_use]
 pub fn model(name: &str) -> Option<&'static Model> {
+    let name = if name == HDD.0 { HDD.1 } else { name };
     MODELS.iter().find(|row| row.name == name)
 }
 
@@ -113,7 +117,7 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
     if path.extension().is_some_and(|extension| extension == "toml") || path.exists() {
         return Ok(Box::new(profile::load(path, keys)?));
     }
-    let names = MODELS.iter().map(|row| row.name).chain(["or the path of a profile (.toml)"]);
+    let names = MODELS.iter().map(|row| row.name).chain([HDD.0, "or the path of a profile (.toml)"]);
     Err(KeyError::unknown("model", "model", name_or_profile_path, names).into())
 }
 

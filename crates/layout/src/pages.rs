@@ -29,13 +29,9 @@ impl Pages {
     #[must_use]
     pub fn find(&self, file: u32, at: u64) -> Option<u32> {
         let page = at / PAGE;
-        let stands = match self.last.get() {
-            Some((of, last, stands)) if of == file && last == page => stands,
-            _ => {
-                let stands = *self.index.get(&(file, page))?;
-                self.last.set(Some((file, page, stands)));
-                stands
-            }
+        let stands = match self.last_if(file, page) {
+            Some(stands) => stands,
+            None => self.now_last(file, page, *self.index.get(&(file, page))?),
         };
         self.numbers[stands as usize][(at % PAGE) as usize].checked_sub(1)
     }
@@ -44,23 +40,32 @@ impl Pages {
     #[inline]
     pub fn number(&mut self, file: u32, at: u64, fresh: u32) -> u32 {
         let page = at / PAGE;
-        let stands = match self.last.get() {
-            Some((of, last, stands)) if of == file && last == page => stands,
-            _ => {
-                let next = self.numbers.len() as u32;
-                let stands = *self.index.entry((file, page)).or_insert(next);
-                if stands == next {
-                    self.numbers.push([0; PAGE as usize]);
-                }
-                self.last.set(Some((file, page, stands)));
-                stands
+        let stands = self.last_if(file, page).unwrap_or_else(|| {
+            let next = self.numbers.len() as u32;
+            let stands = *self.index.entry((file, page)).or_insert(next);
+            if stands == next {
+                self.numbers.push([0; PAGE as usize]);
             }
-        };
+            self.now_last(file, page, stands)
+        });
         let entry = &mut self.numbers[stands as usize][(at % PAGE) as usize];
         if *entry == 0 {
             *entry = fresh + 1;
         }
         *entry - 1
+    }
+
+    /// Where a page stands, if it is the one that was looked at last.
+    #[inline]
+    fn last_if(&self, file: u32, page: u64) -> Option<u32> {
+        self.last.get().filter(|(of, last, _)| *of == file && *last == page).map(|(_, _, stands)| stands)
+    }
+
+    /// Notes a page as the one that was looked at last; returns where it stands.
+    #[inline]
+    fn now_last(&self, file: u32, page: u64, stands: u32) -> u32 {
+        self.last.set(Some((file, page, stands)));
+        stands
     }
 
     /// The blocks that have numbers, by file and place.

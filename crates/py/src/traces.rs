@@ -48,6 +48,17 @@ pub fn trace_info(
     serde_json::to_string(&found.map_err(to_python)?).map_err(to_python)
 }
 
+/// Whether the file is a trace of a format that is recognised: its first requests can be read.
+#[pyfunction]
+pub fn is_trace(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    let starts = |size: Option<u64>| {
+        let first = open_with(&path, "auto", size).and_then(|mut reader| reader.read(&mut Vec::new()));
+        first.is_ok_and(|any| any)
+    };
+    // A list of offsets has no sizes, and is one only with the size of its requests.
+    outside(py, || format!("trace {}", path.display()), || [None, Some(4096)].into_iter().any(starts))
+}
+
 /// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
 #[pyfunction]
 #[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None))]

@@ -202,7 +202,7 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
     let disks = raw.layout.as_ref().map(|lists| lists.len() as u32);
     let count = raw.count.or(disks).unwrap_or(1);
     raw.fits(workload, array, has_queue)?;
-    let model = raw.model.name;
+    let model = headstart_device::model(&raw.model.name).map_or(raw.model.name, |row| row.name.to_owned());
     let scheduler = raw.scheduler;
     let drive_scheduler = raw.drive_scheduler.unwrap_or_else(|| Named::bare("sptf"));
     let keys = DeviceKeys {

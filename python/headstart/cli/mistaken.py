@@ -7,9 +7,8 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headstart._core import HeadstartError
+from headstart._core import is_trace
 from headstart._input import plain
-from headstart.simulation import simulate
 
 GRID, SCENARIO, PROFILE, RECORDING, TRACE = "grid", "scenario", "profile", "recording", "trace"
 ALLOWED = {
@@ -96,15 +95,4 @@ def _kind(path: Path) -> str | None:
         except (UnicodeDecodeError, tomllib.TOMLDecodeError):
             pass
     # What is called a scenario is none by its content.
-    return TRACE if start and path.suffix != ".toml" and _is_trace(path) else None
-
-
-def _is_trace(path: Path) -> bool:
-    """Return whether the first request of the file can be read."""
-    for more in ({}, {"request_size": "4KiB"}):
-        try:
-            simulate({"workload": {"trace": path, "limit": 1, "addresses": "compact", **more}})
-        except HeadstartError:
-            continue
-        return True
-    return False
+    return TRACE if start and path.suffix != ".toml" and is_trace(path) else None

@@ -115,8 +115,8 @@ def _gain(each: DeviceAdvice, done: Advice) -> list[str]:
     lines = []
     if best.policy != "demand":
         lines.append(
-            f"saves {time_text(best.saved_ns)} of {time_text(demand.elapsed_ns)} against no prefetching"
-            f" ({best.speedup:.2f}x), wastes {bytes_text(best.wasted_bytes)}"
+            f"saves {time_text(best.saved_ns) if best.saved_ns else 'nothing'} of {time_text(demand.elapsed_ns)}"
+            f" against no prefetching ({best.speedup:.2f}x), wastes {bytes_text(best.wasted_bytes)}"
         )
     default = each.linux_default
     if default is not None and default.policy != best.policy:

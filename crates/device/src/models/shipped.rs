@@ -83,7 +83,7 @@ pub const SEAGATE_146GB_10K: Model = drive(
 pub const SEAGATE_EXOS_X20: Model = drive(
     "seagate-exos-x20",
     SCSI,
-    "Seagate Exos X20, 20 TB, 7200 rpm, 285 MB/s, 256 MB of cache",
+    "Seagate Exos X20, 20 TB, 7200 rpm, 285 MB/s, 256 MB of cache; short name: hdd",
     "data sheet; zones, seek curve and cache management guessed",
     include_str!("../../profiles/seagate-exos-x20.toml"),
 );

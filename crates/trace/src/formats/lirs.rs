@@ -54,7 +54,9 @@ impl LineParser for Lirs {
     }
 
     fn note(&self) -> Option<String> {
-        Some("blocks are numbered in order of first touch: the trace carries no spatial information".to_owned())
+        let note = "the numbers are read as blocks, numbered in order of first touch: neighbours are unknown; \
+                    if they are byte offsets, --request-size (workload.request_size) says so";
+        Some(note.to_owned())
     }
 
     #[inline]
