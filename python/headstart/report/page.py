@@ -34,7 +34,7 @@ th { font-weight: 600; color: var(--quiet); } th:first-child, td:first-child { t
 th button { all: unset; cursor: pointer; } th button:focus-visible { outline: 2px solid var(--ink); }
 th[aria-sort=ascending] button::after { content: " \\2191"; }
 th[aria-sort=descending] button::after { content: " \\2193"; }
-tr.best td { font-weight: 700; } td.text { text-align: left; }
+tr.best td { font-weight: 700; } .text { text-align: left; }
 td.text:last-child { min-width: 18rem; } td.verdict { white-space: nowrap; }
 td.good { color: var(--good); }
 td.bad { color: var(--bad); }
@@ -99,7 +99,13 @@ def details(summary: str, value: Any) -> str:
 
 def table(header: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
     """Return a table; each row is the class of its line and its cells, cells are HTML."""
-    head = "".join(f"<th><button>{escape(name)}</button></th>" if name else "<th></th>" for name in header)
+    rows = list(rows)
+    first = rows[0][1] if rows else [""] * len(header)
+    kinds = [' class="text"' if cell.startswith('<td class="text"') else "" for cell in first]
+    head = "".join(
+        f"<th{kind}><button>{escape(name)}</button></th>" if name else "<th></th>"
+        for name, kind in zip(header, kinds, strict=False)
+    )
     lines = (f'<tr class="{kind}">{"".join(_cell(cell) for cell in cells)}</tr>' for kind, cells in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
