@@ -1,10 +1,14 @@
 """Sweeps: every combination of a grid's values is one run, on all cores or on a cluster, and one row of a table.
 
-`grid` reads the grid, `folder` keeps what has finished, `pool` and `cluster` run, `remote` fetches traces.
+`grid` reads the grid, `folder` keeps what has finished, `pool` and `cluster` run, `remote` fetches traces. Every worker
+imports this package when it starts: what only the sweep itself needs is imported where it is used.
 """
 
+import contextlib
 import dataclasses
+import importlib.util
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -14,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from headstart import temporary
 from headstart._core import HeadstartError
 from headstart._input import plain
-from headstart.sweeps import cluster as on_cluster
-from headstart.sweeps import pool, remote
 from headstart.sweeps.folder import Folder, pyarrow
 from headstart.sweeps.grid import Case, Grid, read
 from headstart.sweeps.tally import Tally
@@ -111,7 +113,9 @@ def run(
     Raises:
         HeadstartError: A mistake in the grid, a folder of another grid, a cluster that does not answer.
     """
-    pyarrow()
+    if importlib.util.find_spec("pyarrow") is None:
+        # With an error that says so.
+        pyarrow()
     if workers is not None and workers < 1:
         raise HeadstartError(f"workers: {workers}; allowed: whole numbers from 1")
     if workers is not None and cluster is not None:
@@ -145,12 +149,24 @@ def _run(
     names = dict.fromkeys(case.trace for case in cases if case.trace is not None)
     located = {name: _located(name, folder.grid, fetch=cluster is None) for name in names}
     folder.check_traces({name: mark for name, path in located.items() if (mark := _mark(path)) is not None})
+    # Needed at the end, and slow to load: meanwhile.
+    threading.Thread(target=_load_pyarrow, daemon=True).start()
     if cluster is None:
+        from headstart.sweeps import pool
+
         tally.workers = min(workers or len(os.sched_getaffinity(0)), len(cases))
         pool.run(folder, lock, cases, located, workers=tally.workers, tally=tally, tell=tell)
     else:
+        from headstart.sweeps import cluster as on_cluster
+
         with on_cluster.client(cluster) as connected:
             on_cluster.run(connected, folder, _by_trace(cases), located, tally=tally, tell=tell)
+
+
+def _load_pyarrow() -> None:
+    # What is wrong with it is said where it is used.
+    with contextlib.suppress(Exception):
+        pyarrow()
 
 
 def _by_trace(cases: Sequence[Case]) -> list[Case]:
@@ -161,6 +177,8 @@ def _by_trace(cases: Sequence[Case]) -> list[Case]:
 
 def _located(trace: str, grid: Grid, *, fetch: bool) -> str:
     """Return where a trace is: fetched, or beside the grid where it is not in the working folder."""
+    from headstart.sweeps import remote
+
     if remote.is_url(trace):
         return remote.fetched(trace) if fetch else trace
     path, beside = Path(trace), grid.folder / trace
