@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from tests.s3_server import s3_server
 
 pq = pytest.importorskip("pyarrow.parquet", reason="it writes Parquet: pip install '.[sweep]'")
 
+PROFILE = Path(__file__).parent.parent / "crates" / "device" / "profiles" / "hp97560.toml"
 SMALL = f"""
 [workload]
 trace = "{CSCOPE_1}"
@@ -222,6 +224,36 @@ def test_files_are_looked_for_beside_the_grid(run: Run, tmp_path: Path) -> None:
     write(folder, 'workload = {trace = "trace.csv"}\n[grid]\n"cache.blocks" = [1, 2]\n')
     assert run("sweep", "apart/grid.toml", "--out", "out").returncode == 0
     assert [row["error"] for row in table(tmp_path / "out")] == [None, None]
+
+
+def test_policies_and_profiles_are_looked_for_beside_the_grid(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "apart"
+    folder.mkdir()
+    (folder / "mine.py").write_text(
+        "import headstart\n\n\nclass Mine(headstart.Readahead):\n    def __init__(self, depth=1):\n"
+        "        self.depth = depth\n\n    def requested(self, request):\n"
+        "        yield range(request.first + request.count, request.first + request.count + self.depth)\n",
+        encoding="utf-8",
+    )
+    shutil.copy(PROFILE, folder / "own.toml")
+    text = 'workload = {generator = "sequential", blocks = 20}\ndevice = "own.toml"\n[grid]\n'
+    text += '"policy" = ["demand", "mine.py:Mine", {name = "mine.py:Mine", depth = 4}]\n'
+    text += '"device.model" = ["own.toml", "hp97560"]\n"cache.blocks" = [16]\n'
+    write(folder, text)
+    done = run("sweep", "apart/grid.toml", "--out", "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = table(tmp_path / "out")
+    assert [row["error"] for row in rows] == [None] * 6
+    assert [row["prefetches"] for row in rows][::2] == [0, 20, 23]
+    assert rows[2]["policy"] == "mine.py:Mine"
+    assert rows[0]["elapsed_ns"] == rows[1]["elapsed_ns"]
+    # From inside that folder the grid and its rows are the same.
+    monkeypatch.chdir(folder)
+    assert sweeps.run(sweeps.read("grid.toml"), tmp_path / "out").tally.before == 6
+    inside = sweeps.run(sweeps.read("grid.toml"), tmp_path / "inside").path
+    assert inside.read_bytes() == (tmp_path / "out" / "results.parquet").read_bytes()
 
 
 def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:

@@ -11,8 +11,7 @@ from headstart._core import HeadstartError
 from headstart.cases import BASELINE, DEFAULT_CACHE, DEFAULT_DEVICE, Case, Plan, cache_keys, cache_text, settings
 from headstart.compared import COPIED, SCHEMA, Comparison, Refusal, Row, Setting, pandas
 from headstart.policies import kind, policy_keys, toml_value
-from headstart.registry import catalog
-from headstart.simulation import explain
+from headstart.simulation import explain, located
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,22 +121,7 @@ def _scenario_of(trace: Source) -> Mapping[str, Any] | None:
     explain(path)
     with path.open("rb") as file:
         scenario = tomllib.load(file)
-    return {key: _located(value, key, path.parent) for key, value in scenario.items()}
-
-
-def _located(value: Any, key: str, folder: Path) -> Any:
-    """Return part of a scenario; its files that are not in the working folder, but in the scenario's, by their path."""
-    if isinstance(value, dict):
-        return {key: _located(each, key, folder) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_located(each, key, folder) for each in value]
-    if not isinstance(value, str):
-        return value
-    is_policy = key in ("policy", "replacement", "name") and custom.is_custom(value)
-    is_profile = key in ("device", "model") and value not in {entry["name"] for entry in catalog()["devices"]}
-    path = value.partition(":")[0] if is_policy else value
-    is_beside = (is_policy or is_profile or key == "trace") and not Path(path).exists() and (folder / path).is_file()
-    return str(folder / value) if is_beside else value
+    return {key: located(value, key, path.parent) for key, value in scenario.items()}
 
 
 def _name_of(model: Any) -> str | None:

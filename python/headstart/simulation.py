@@ -9,9 +9,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Self, TypedDict, cast
 
 from headstart import _core, custom, results
+from headstart.registry import catalog
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
 Progress = Callable[[float, int], object]
@@ -65,6 +67,21 @@ def _plain(value: object) -> object:
     if hasattr(value, "item") and not getattr(value, "ndim", 0):
         return value.item()
     raise TypeError(f"a value of type {type(value).__name__} is none of a scenario")
+
+
+def located(value: Any, key: str, folder: Path) -> Any:
+    """Return part of a scenario; its files that are not in the working folder, but in the scenario's, by their path."""
+    if isinstance(value, dict):
+        return {key: located(each, key, folder) for key, each in value.items()}
+    if isinstance(value, list):
+        return [located(each, key, folder) for each in value]
+    if not isinstance(value, str):
+        return value
+    is_policy = key in ("policy", "replacement", "name") and custom.is_custom(value)
+    is_profile = key in ("device", "model") and value not in {entry["name"] for entry in catalog()["devices"]}
+    path = value.partition(":")[0] if is_policy else value
+    is_beside = (is_policy or is_profile or key == "trace") and not Path(path).exists() and (folder / path).is_file()
+    return str(folder / value) if is_beside else value
 
 
 PARTS = ("compute", "driver", "overhead", "stall", "barrier", "idle")

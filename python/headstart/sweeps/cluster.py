@@ -114,7 +114,7 @@ def run(
             if case is None:
                 return
             local = None if case.trace is None else located[case.trace]
-            future = connected.submit(task, folder.grid.scenario, case.overrides, case.trace, local, pure=False)
+            future = connected.submit(task, folder.grid.base, case.overrides, case.trace, local, pure=False)
             under_way[future] = case
             future.add_done_callback(done.put)
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from headstart._core import HeadstartError, InternalError
 from headstart._input import plain
-from headstart.simulation import explain, source_of
+from headstart.simulation import explain, located, source_of
 
 RUNS_MAX = 250_000
 TRIED_MAX = 1_000
@@ -62,9 +62,18 @@ class Grid:
 
     def cases(self) -> Iterator[Case]:
         """Return the runs, in order."""
-        for index, values in enumerate(self.values()):
-            given = [f"{key}={toml_text(value)}" for key, value in zip(self.axes, values, strict=True)]
+        # Each value once: to look for files takes time.
+        lists = [[f"{key}={toml_text(self._located(key, value))}" for value in self.axes[key]] for key in self.axes]
+        for index, (values, given) in enumerate(zip(self.values(), itertools.product(*lists), strict=True)):
             yield Case(index=index, overrides=(*self.overrides, *given), trace=self._trace(values))
+
+    @functools.cached_property
+    def base(self) -> dict[str, Any]:
+        """The scenario that each run is laid over, with the paths of files that lie beside the grid."""
+        return {key: self._located(key, value) for key, value in self.scenario.items()}
+
+    def _located(self, key: str, value: Any) -> Any:
+        return located(value, key.rpartition(".")[2], self.folder.absolute())
 
     def _trace(self, values: Sequence[Any]) -> str | None:
         workload = self._base
@@ -100,7 +109,7 @@ class Grid:
         first: HeadstartError | None = None
         for case in itertools.islice(self.cases(), TRIED_MAX):
             try:
-                explain(self.scenario, overrides=case.overrides)
+                explain(self.base, overrides=case.overrides)
                 return
             except InternalError:
                 raise
@@ -121,7 +130,6 @@ def read(source: str | PathLike[str] | Mapping[str, Any], overrides: Sequence[st
     else:
         name, folder = plain(source), Path(source).parent
         whole = _read_toml(Path(source), name)
-    _find_profile(whole.get("device"), folder)
     table = whole.pop("grid", None)
     if table is None:
         raise HeadstartError(f"{name}: no table [grid]; allowed: {ALLOWED}")
@@ -132,13 +140,6 @@ def read(source: str | PathLike[str] | Mapping[str, Any], overrides: Sequence[st
     if len(grid) > RUNS_MAX:
         raise HeadstartError(f"{name}: grid: {len(grid):,} runs; allowed: at most {RUNS_MAX:,}")
     return grid
-
-
-def _find_profile(device: Any, folder: Path) -> None:
-    """Look for a device's profile beside the grid where it is not in the working folder."""
-    model = device.get("model") if isinstance(device, dict) else None
-    if isinstance(model, str) and not Path(model).exists() and (folder / model).is_file():
-        device["model"] = str((folder / model).absolute())
 
 
 def _read_toml(path: Path, name: str) -> dict[str, Any]:

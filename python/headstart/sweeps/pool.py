@@ -44,7 +44,7 @@ class Worker:
         self.ahead = False
         """Whether it gets the next run before it is done with one."""
         self._rest = b""
-        self.send({"scenario": folder.grid.scenario, "part": str(folder.new_part())})
+        self.send({"scenario": folder.grid.base, "part": str(folder.new_part())})
 
     def send(self, what: Mapping[str, Any]) -> None:
         """Give it a line; that it has died is seen when its output ends."""
