@@ -172,7 +172,7 @@ pub trait Device: Send {
 
     /// No reads that cover `sectors` different sectors end earlier than this after a new device gets the first of them,
     /// whatever their lengths and their order: the rate of the media or the link. Zero where time does not depend on the
-    /// amount of data.
+    /// amount of data. `sectors` is above zero.
     fn least_transfer(&self, _sectors: u64) -> Nanos {
         Nanos::ZERO
     }

@@ -160,7 +160,10 @@ fn least_transfers(initial: &[Block], places: &Places, storage: &Storage, blocks
             sectors[universe.disk_of[block.index()].index()] += u64::from(of_block);
         }
     }
-    storage.drives().iter().zip(sectors).map(|(drive, sectors)| drive.device().least_transfer(sectors)).collect()
+    // A drive that nothing is read from need not even be asked once.
+    let least =
+        |drive: &Drive, sectors| if sectors == 0 { Nanos::ZERO } else { drive.device().least_transfer(sectors) };
+    storage.drives().iter().zip(sectors).map(|(drive, sectors)| least(drive, sectors)).collect()
 }
 
 /// The blocks of a request that is issued whole are served in any order. Whatever order that is, a cache with room for

@@ -16,7 +16,8 @@ LAST = ("error", "trace_sha256", "version", "schema")
 FIGURES = tuple(
     name
     for name, field in Result.__dataclass_fields__.items()
-    if field.type in (int, "int") and name not in ("schema", "seed")
+    # What does not compare, the cost of policies in Python, is none of the simulated run, and differs each time.
+    if field.type in (int, "int") and field.compare and name not in ("schema", "seed")
 ) + tuple(f"response_ns_{name}" for name in RESPONSE)
 """Columns of whole numbers; null where the run has failed."""
 
