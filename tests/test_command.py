@@ -132,7 +132,7 @@ def test_ctrl_c_lets_the_work_tidy_up() -> None:
     try:
         threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
-            progress.watched("work", work)
+            progress.watched("work", work, tidy_s=60)
     finally:
         signal.signal(signal.SIGINT, before)
     assert tidied.is_set()

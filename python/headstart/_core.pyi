@@ -231,6 +231,7 @@ def lower_bound(
     path: str | PathLike[str] | None = None,
     json: str | None = None,
     overrides: list[str] = ...,
+    on_progress: Callable[[float, int], object] | None = None,
     traces: Traces | None = None,
 ) -> str:
     """Return a lower bound on the elapsed time under any policy."""
@@ -250,7 +251,12 @@ def is_trace(path: str | PathLike[str]) -> bool:
     """Return whether the file is a trace of a format that is recognised."""
 
 def trace_info(
-    path: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
+    path: str | PathLike[str],
+    *,
+    format: str = "auto",
+    block_size: str = "8KiB",
+    request_size: str | None = None,
+    on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Return what a trace holds."""
 
@@ -262,6 +268,7 @@ def trace_convert(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write a trace in another format; return what was written."""
 
@@ -279,6 +286,7 @@ def trace_filter(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write what misses in a cache."""
 
@@ -290,6 +298,7 @@ def trace_generate(
     keys: str = "{}",
     seed: int = 1,
     block_size: str = "8KiB",
+    on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write what a generator makes to a file; return what was written."""
 

@@ -187,7 +187,7 @@ class Plan:
             scenario, overrides = self.run_of(case)
             explain(scenario, overrides=overrides)
 
-    def bound(self, setting: Setting) -> int | None:
+    def bound(self, setting: Setting, stop: threading.Event) -> int | None:
         """Return the least time that any policy of the plan could take in this setting.
 
         `None` where no bound is known: for several levels, several processes, open arrivals.
@@ -197,16 +197,21 @@ class Plan:
         kinds = {kind(name) == "read-ahead" or gathers(name): name for name in map(self.policy_name, self.cases)}
         names = [name if several else BASELINE for several, name in kinds.items()]
         try:
-            return min(self._bound(Case(setting=setting, policy=name)) for name in names)
+            return min(self._bound(Case(setting=setting, policy=name), stop) for name in names)
         except InternalError:
             raise
         except HeadstartError:
             # The cases themselves have run.
             return None
 
-    def _bound(self, case: Case) -> int:
+    def _bound(self, case: Case, stop: threading.Event) -> int:
+        def tell(_share: float, _references: int) -> None:
+            if stop.is_set():
+                raise InterruptedError("the others have been stopped")
+
         scenario, overrides = self.run_of(case)
-        return lower_bound(scenario, overrides=_without_policy(overrides), traces=self.traces)["elapsed_ns"]
+        overrides = _without_policy(overrides)
+        return lower_bound(scenario, overrides=overrides, progress=tell, traces=self.traces)["elapsed_ns"]
 
     def run(self, *, jobs: int | None = None, progress: Callable[[float], object] | None = None) -> Comparison:
         """Run every case, `jobs` at a time (one for each processor if `None`).
@@ -254,7 +259,13 @@ class Plan:
             raise errors[0]
         ran = {case: result for (case, _), result in zip(runs, results, strict=True) if isinstance(result, Result)}
         elapsed = {setting: ran[case].elapsed_ns if case in ran else None for setting, case in baselines.items()}
-        bounds = dict(zip(self.settings, in_threads(self.bound, self.settings, jobs=jobs, stop=stop), strict=True))
+        bounds = dict(
+            zip(
+                self.settings,
+                in_threads(lambda each: self.bound(each, stop), self.settings, jobs=jobs, stop=stop),
+                strict=True,
+            )
+        )
         fastest = _fastest(zip(self.cases, map(self.policy_name, self.cases), outcomes, strict=True))
 
         def compared(case: Case, outcome: Result | HeadstartError) -> Row | Refusal:

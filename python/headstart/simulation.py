@@ -243,13 +243,19 @@ def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
 
 
 def lower_bound(
-    scenario: Scenario, *, overrides: Sequence[str] = (), traces: Traces | None = None
+    scenario: Scenario,
+    *,
+    overrides: Sequence[str] = (),
+    progress: Progress | None = None,
+    traces: Traces | None = None,
 ) -> results.LowerBound:
     """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
 
     It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
     that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
     read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
+    `progress` can stop it, as that of `simulate`; the share stays 0.
     """
-    bound = _core.lower_bound(**source_of(scenario), overrides=list(overrides), traces=_shared(traces))
+    source = source_of(scenario)
+    bound = _core.lower_bound(**source, overrides=list(overrides), on_progress=progress, traces=_shared(traces))
     return cast("results.LowerBound", json.loads(bound))

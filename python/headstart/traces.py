@@ -1,4 +1,4 @@
-"""Traces: contents, conversion, generation."""
+"""Traces: contents, conversion, generation. Ctrl-C and an exception of `progress` stop each of them."""
 
 import json
 from collections.abc import Mapping
@@ -7,19 +7,27 @@ from typing import Any, cast
 
 from headstart import _core
 from headstart.policies import toml_value
+from headstart.simulation import Progress
 
 Info = dict[str, Any]
 
 
 def trace_info(
-    trace: str | PathLike[str], *, format: str = "auto", block_size: str = "8KiB", request_size: str | None = None
+    trace: str | PathLike[str],
+    *,
+    format: str = "auto",
+    block_size: str = "8KiB",
+    request_size: str | None = None,
+    progress: Progress | None = None,
 ) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, sizes, popularity, reuse, and parts over time.
 
     With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request
-    size.
+    size. `progress` is called as that of `simulate`, with 0 references.
     """
-    found = _core.trace_info(trace, format=format, block_size=block_size, request_size=request_size)
+    found = _core.trace_info(
+        trace, format=format, block_size=block_size, request_size=request_size, on_progress=progress
+    )
     return cast("Info", json.loads(found))
 
 
@@ -31,9 +39,18 @@ def trace_convert(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    progress: Progress | None = None,
 ) -> Info:
     """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
-    written = _core.trace_convert(trace, target, to=to, format=format, block_size=block_size, request_size=request_size)
+    written = _core.trace_convert(
+        trace,
+        target,
+        to=to,
+        format=format,
+        block_size=block_size,
+        request_size=request_size,
+        on_progress=progress,
+    )
     return cast("Info", json.loads(written))
 
 
@@ -47,6 +64,7 @@ def trace_filter(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    progress: Progress | None = None,
 ) -> Info:
     """Write what misses in a cache in front of `trace` to `target`; return a summary of the output.
 
@@ -64,6 +82,7 @@ def trace_filter(
         format=format,
         block_size=block_size,
         request_size=request_size,
+        on_progress=progress,
     )
     return cast("Info", json.loads(written))
 
@@ -76,9 +95,16 @@ def trace_generate(
     keys: Mapping[str, object] | None = None,
     seed: int = 1,
     block_size: str = "8KiB",
+    progress: Progress | None = None,
 ) -> Info:
     """Write the trace that `generator` makes from `keys` and `seed` to `target`; return a summary of the output."""
     written = _core.trace_generate(
-        generator, target, to=to, keys=json.dumps(dict(keys or {})), seed=seed, block_size=block_size
+        generator,
+        target,
+        to=to,
+        keys=json.dumps(dict(keys or {})),
+        seed=seed,
+        block_size=block_size,
+        on_progress=progress,
     )
     return cast("Info", json.loads(written))

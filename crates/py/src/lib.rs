@@ -8,6 +8,7 @@ mod curve;
 mod custom;
 mod devices;
 mod errors;
+mod heed;
 mod linux;
 mod model;
 mod replay;

@@ -2,13 +2,14 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use headstart_sim::{Error, Progress, Scenario, Source};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::custom::{self, PythonRows};
 use crate::errors::{guarded, outside, to_python};
+use crate::heed::Heed;
 
 /// Where a scenario comes from.
 pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
@@ -71,8 +72,13 @@ pub fn watched<T: Send>(
     work: impl FnOnce(&Scenario, &mut dyn FnMut(Progress) -> bool) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     outside(py, described(source, overrides), || {
-        let scenario = read(source, overrides, traces).map_err(to_python)?;
-        heeded(on_progress, |error| matches!(error, Error::Stopped), |told| work(&scenario, told))
+        let mut scenario = read(source, overrides, traces).map_err(to_python)?;
+        let heed = Heed::new(on_progress);
+        let watch = heed.clone();
+        // While the trace is read, how far the run is does not change.
+        scenario.traces = scenario.traces.watched(Arc::new(move |_| watch.tell(None)));
+        let result = work(&scenario, &mut |progress| heed.tell(Some(progress)));
+        heed.outcome(result, |error| matches!(error, Error::Stopped))
     })?
 }
 
@@ -83,17 +89,9 @@ pub fn heeded<T, E: Display>(
     is_stop: impl FnOnce(&E) -> bool,
     work: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> Result<T, E>,
 ) -> PyResult<T> {
-    let mut raised: Option<PyErr> = None;
-    let result = work(&mut |progress| {
-        raised = Python::with_gil(|py| tell(py, on_progress, progress)).err();
-        raised.is_none()
-    });
-    match (result, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok(done), None) => Ok(done),
-        (Err(error), None) if is_stop(&error) => Err(PyKeyboardInterrupt::new_err("stopped")),
-        (Err(error), None) => Err(to_python(error)),
-    }
+    let heed = Heed::new(on_progress);
+    let result = work(&mut |progress| heed.tell(Some(progress)));
+    heed.outcome(result, is_stop)
 }
 
 /// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
@@ -134,15 +132,6 @@ pub fn timeline(
     Ok((report, serde_json::to_string(&events).map_err(to_python)?))
 }
 
-/// Tells Python how far a run is, and hears whether it goes on.
-fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
-    py.check_signals()?;
-    if let Some(on_progress) = on_progress {
-        on_progress.call1(py, (progress.share, progress.references))?;
-    }
-    Ok(())
-}
-
 /// The scenario with every default in it, as TOML. Defaults that depend on the run are comments at its end.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
@@ -160,19 +149,19 @@ pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<Strin
     Ok(text)
 }
 
-/// A lower bound on the elapsed time of the scenario under any policy, as JSON.
+/// A lower bound on the elapsed time of the scenario under any policy, as JSON. `on_progress` as in `simulate`.
 #[pyfunction]
-#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), traces=None))]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, traces=None))]
 pub fn lower_bound(
     py: Python<'_>,
     path: Option<PathBuf>,
     json: Option<String>,
     overrides: Vec<String>,
+    on_progress: Option<Py<PyAny>>,
     traces: Option<Py<Traces>>,
 ) -> PyResult<String> {
-    let source = source(path, json);
-    let bound = outside(py, described(&source, &overrides), || {
-        headstart_sim::lower_bound(&read(&source, &overrides, traces.as_ref())?)
-    })?;
-    serde_json::to_string(&bound.map_err(to_python)?).map_err(to_python)
+    let asked = (&source(path, json), &*overrides);
+    let told = (on_progress.as_ref(), traces.as_ref());
+    let bound = watched(py, asked, told, |scenario, _| headstart_sim::lower_bound(scenario))?;
+    serde_json::to_string(&bound).map_err(to_python)
 }

@@ -1,15 +1,17 @@
 //! Traces: information, conversion, generation.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use headstart_policy::registry;
-use headstart_sim::Filtered;
-use headstart_trace::{convert, generate, info, open_with, GeneratorContext, TraceError};
+use headstart_sim::{Filtered, Progress};
+use headstart_trace::{convert, generate, info, open_with, watched, GeneratorContext, RecordReader, TraceError};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
 
 use crate::devices::table;
 use crate::errors::{guarded, outside, to_python};
+use crate::heed::Heed;
 
 fn bytes(key: &str, text: &str) -> PyResult<u64> {
     match text.parse::<Bytes>() {
@@ -28,24 +30,47 @@ pub(crate) fn request_bytes(text: Option<&str>) -> PyResult<Option<u64>> {
     text.map(|text| bytes("request_size", text)).transpose()
 }
 
+/// Does `work` on what `open` returns, while Python is told how much of it has been read; it stops with the exception that
+/// Python raises, and on Ctrl-C.
+fn reading<T: Send>(
+    py: Python<'_>,
+    what: impl FnOnce() -> String + Send,
+    on_progress: Option<&Py<PyAny>>,
+    open: impl FnOnce() -> Result<Box<dyn RecordReader>, TraceError> + Send,
+    work: impl FnOnce(Box<dyn RecordReader>) -> Result<T, TraceError> + Send,
+) -> PyResult<T> {
+    outside(py, what, || {
+        let heed = Heed::new(on_progress);
+        let told = heed.clone();
+        let watch = move |(done, total): (u64, u64)| {
+            told.tell(Some(Progress { share: done as f64 / total.max(1) as f64, references: 0 }))
+        };
+        let result = open().and_then(|reader| work(watched(reader, Arc::new(watch))));
+        heed.outcome(result, |error| matches!(error, TraceError::Stopped))
+    })?
+}
+
 /// What a trace holds, as JSON. With block size "object" the trace's own units are the blocks.
 #[pyfunction]
-#[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None))]
+#[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None, on_progress=None))]
 pub fn trace_info(
     py: Python<'_>,
     path: PathBuf,
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let block_bytes = if block_size == "object" { None } else { Some(block_bytes(block_size)?) };
     let request_bytes = request_bytes(request_size)?;
-    let found = outside(
+    let found = reading(
         py,
         || format!("trace {}", path.display()),
-        || info(&mut *open_with(&path, format, request_bytes)?, block_bytes),
+        on_progress.as_ref(),
+        || open_with(&path, format, request_bytes),
+        |mut reader| info(&mut *reader, block_bytes),
     )?;
-    serde_json::to_string(&found.map_err(to_python)?).map_err(to_python)
+    serde_json::to_string(&found).map_err(to_python)
 }
 
 /// Whether the file is a trace of a format that is recognised: its first requests can be read.
@@ -61,7 +86,8 @@ pub fn is_trace(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 
 /// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None))]
+#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None, on_progress=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn trace_convert(
     py: Python<'_>,
     path: PathBuf,
@@ -70,19 +96,22 @@ pub fn trace_convert(
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
-    let done = outside(
+    let done = reading(
         py,
         || format!("trace {} to {to}", path.display()),
-        || convert(&mut *open_with(&path, format, request_bytes)?, to, &target, block_bytes),
+        on_progress.as_ref(),
+        || open_with(&path, format, request_bytes),
+        |mut reader| convert(&mut *reader, to, &target, block_bytes),
     )?;
-    serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
+    serde_json::to_string(&done).map_err(to_python)
 }
 
 /// Writes what misses in a cache of `cache` ("10MiB", or blocks) in front; returns what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None))]
+#[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None, on_progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn trace_filter(
     py: Python<'_>,
@@ -95,6 +124,7 @@ pub fn trace_filter(
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
     let blocks = match cache.trim().parse::<u64>() {
@@ -112,13 +142,12 @@ pub fn trace_filter(
     }
     let keys = table(keys).map_err(to_python)?;
     let what = || format!("trace {} behind a cache of {blocks} blocks", path.display());
-    let done = outside(py, what, || {
-        let reader = open_with(&path, format, request_bytes)?;
+    let open = || open_with(&path, format, request_bytes);
+    let (summary, references, misses) = reading(py, what, on_progress.as_ref(), open, |reader| {
         let mut filtered = Filtered::try_new(reader, (row, &keys), blocks, block_bytes)?;
         let summary = convert(&mut filtered, to, &target, block_bytes)?;
-        Ok::<_, TraceError>((summary, filtered.references, filtered.misses))
+        Ok((summary, filtered.references, filtered.misses))
     })?;
-    let (summary, references, misses) = done.map_err(to_python)?;
     let mut found = serde_json::to_value(summary).map_err(to_python)?;
     if let Some(found) = found.as_object_mut() {
         found.remove("requests");
@@ -136,7 +165,8 @@ pub fn remove_pending_files() -> PyResult<()> {
 
 /// Writes what a generator makes to a file; `keys` is a JSON object of the generator's keys.
 #[pyfunction]
-#[pyo3(signature = (generator, target, *, to="csv", keys="{}", seed=1, block_size="8KiB"))]
+#[pyo3(signature = (generator, target, *, to="csv", keys="{}", seed=1, block_size="8KiB", on_progress=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn trace_generate(
     py: Python<'_>,
     generator: &str,
@@ -145,12 +175,14 @@ pub fn trace_generate(
     keys: &str,
     seed: u64,
     block_size: &str,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let context = GeneratorContext { seed, block_bytes: block_bytes(block_size)? };
     let keys = table(keys).map_err(to_python)?;
     let what = || format!("generator {generator}, keys {keys}, seed {seed}");
-    let done = outside(py, what, || {
-        convert(&mut *generate(generator, keys.clone(), &context)?, to, &target, context.block_bytes)
+    let make = || Ok(generate(generator, keys.clone(), &context)?);
+    let done = reading(py, what, on_progress.as_ref(), make, |mut reader| {
+        convert(&mut *reader, to, &target, context.block_bytes)
     })?;
-    serde_json::to_string(&done.map_err(to_python)?).map_err(to_python)
+    serde_json::to_string(&done).map_err(to_python)
 }

@@ -38,6 +38,7 @@ impl From<TraceError> for Error {
     fn from(error: TraceError) -> Self {
         match error {
             TraceError::Key(key) => Error::Key(key.within("workload")),
+            TraceError::Stopped => Error::Stopped,
             other => Error::Trace(other),
         }
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headstart_layout::Contents;
-use headstart_trace::{open_with, sha256_file, Carries, FileEntry, Record, RecordReader, TraceError};
+use headstart_trace::{open_with, sha256_file, watched, Carries, FileEntry, Record, RecordReader, TraceError, Watch};
 
 use super::Error;
 
@@ -36,7 +36,11 @@ pub struct Survey {
 /// Traces that runs share ([`Scenario::traces`](super::Scenario)). The default shares nothing: each run decodes its trace as
 /// it goes, in memory that does not grow with the trace.
 #[derive(Clone, Default)]
-pub struct Traces(Option<Arc<Shared>>);
+pub struct Traces {
+    shared: Option<Arc<Shared>>,
+    /// Asked before each batch of whatever this run reads.
+    watch: Option<Watch>,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -48,7 +52,7 @@ struct Shared {
 
 impl std::fmt::Debug for Traces {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "shared" } else { "each its own" })
+        f.write_str(if self.shared.is_some() { "shared" } else { "each its own" })
     }
 }
 
@@ -75,7 +79,28 @@ impl Traces {
     /// An empty set, for runs that are given clones of it. Traces stay in memory until the last clone is gone.
     #[must_use]
     pub fn shared() -> Self {
-        Self(Some(Arc::default()))
+        Self { shared: Some(Arc::default()), watch: None }
+    }
+
+    /// The same traces, of which all that is read stops once `watch` returns false.
+    #[must_use]
+    pub fn watched(self, watch: Watch) -> Self {
+        Self { watch: Some(watch), ..self }
+    }
+
+    /// For a reading that shares nothing, and stops when this run does.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { shared: None, watch: self.watch.clone() }
+    }
+
+    /// `reader`, watched as everything that this run reads.
+    #[must_use]
+    pub fn watching(&self, reader: Box<dyn RecordReader>) -> Box<dyn RecordReader> {
+        match &self.watch {
+            Some(watch) => watched(reader, watch.clone()),
+            None => reader,
+        }
     }
 
     /// As `headstart_trace::open_with`.
@@ -86,7 +111,7 @@ impl Traces {
         request_bytes: Option<u64>,
     ) -> Result<Box<dyn RecordReader>, TraceError> {
         let own = open_with(path, format, request_bytes)?;
-        let (Some(shared), Some(file)) = (&self.0, File::of(path)) else { return Ok(own) };
+        let (Some(shared), Some(file)) = (&self.shared, File::of(path)) else { return Ok(self.watching(own)) };
         if shared.kept.load(Ordering::Relaxed) > RECORDS_MAX / 2 {
             shared.decoded.forget(|decoded| Arc::strong_count(decoded) == 1);
         }
@@ -94,12 +119,12 @@ impl Traces {
             let decoder = open_with(path, format, request_bytes)?;
             Ok::<_, TraceError>(Arc::new(Decoded::new(decoder, shared.kept.clone())))
         })?;
-        Ok(Box::new(Reader { progress: own.progress(), own, decoded: Some(decoded), batches: 0 }))
+        Ok(self.watching(Box::new(Reader { progress: own.progress(), own, decoded: Some(decoded), batches: 0 })))
     }
 
     /// SHA-256 of a file's content, as hexadecimal digits.
     pub fn sha256(&self, path: &Path) -> Result<String, TraceError> {
-        match (&self.0, File::of(path)) {
+        match (&self.shared, File::of(path)) {
             (Some(shared), Some(file)) => shared.hashes.get(file, || sha256_file(path)),
             _ => sha256_file(path),
         }
@@ -112,7 +137,7 @@ impl Traces {
         key: impl FnOnce() -> String,
         make: impl FnOnce() -> Result<Survey, Error>,
     ) -> Result<Arc<Survey>, Error> {
-        match (&self.0, path.and_then(File::of)) {
+        match (&self.shared, path.and_then(File::of)) {
             (Some(shared), Some(file)) => shared.surveys.get(format!("{file:?} {}", key()), || make().map(Arc::new)),
             _ => make().map(Arc::new),
         }
@@ -284,7 +309,7 @@ mod tests {
         let (first, second) = (folder.join("cscope1.csv.xz"), folder.join("multi6.csv.xz"));
         let alone = [all(&Traces::default(), &first), all(&Traces::default(), &second)];
         let traces = Traces::shared();
-        let kept = &traces.0.as_ref().expect("a set").kept;
+        let kept = &traces.shared.as_ref().expect("a set").kept;
         assert_eq!(all(&traces, &first), alone[0]);
         assert_eq!(kept.load(Ordering::Relaxed), alone[0].len());
         // Room for two batches of the second, once the first is forgotten.

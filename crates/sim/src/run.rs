@@ -13,8 +13,9 @@ use crate::Error;
 /// The machine as the simulator drives it.
 pub type Machine = System<Storage, Places, Supplied>;
 
-/// Steps between two reports of progress.
-const REPORT_EVERY: u64 = 1 << 14;
+/// Steps between two reports of progress, at least: few, so that a run whose steps are slow can be stopped at once. The caller
+/// passes on as many as it wants to.
+const REPORT_EVERY: u64 = 1 << 10;
 
 /// Runs until everybody is done and returns the time at which that was.
 ///
@@ -37,6 +38,8 @@ pub fn finish_with(
     on_progress: OnProgress<'_>,
     mut after: impl FnMut(&mut Machine, Nanos) -> Result<(), Error>,
 ) -> Result<Nanos, Error> {
+    // How far they are takes a look at each process.
+    let report_every = REPORT_EVERY.max(machine.clients.len() as u64);
     let mut steps = 0u64;
     while let Some(now) = machine.next_instant() {
         if now > TIME_MAX {
@@ -45,7 +48,7 @@ pub fn finish_with(
         machine.step(now)?;
         after(machine, now)?;
         steps += 1;
-        if steps % REPORT_EVERY == 0 && !on_progress(progress(machine)) {
+        if steps % report_every == 0 && !on_progress(progress(machine)) {
             return Err(Error::Stopped);
         }
     }

@@ -65,6 +65,9 @@ pub enum TraceError {
     /// A key is wrong.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Whoever watches the reading has stopped it: see [`crate::watched()`].
+    #[error("stopped")]
+    Stopped,
 }
 
 impl TraceError {

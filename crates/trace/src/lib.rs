@@ -33,6 +33,7 @@ mod record;
 mod registry;
 pub mod reuse;
 mod source;
+mod watched;
 mod workloads;
 
 pub use analysis::{Analysis, Popularity, Reuse, Window};
@@ -46,4 +47,5 @@ pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
 pub use registry::{open, open_with, Fit, Format, FORMATS};
 pub use source::{sha256_file, Source};
+pub use watched::{watched, Watch};
 pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

@@ -346,7 +346,7 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
         each.decide()
     # A bound cannot be broken off.
     if runs.time_for_one:
-        bounds = in_threads(lambda each: plan.bound(each.setting), searches, jobs=runs.jobs, stop=runs.stop)
+        bounds = in_threads(lambda each: plan.bound(each.setting, runs.stop), searches, jobs=runs.jobs, stop=runs.stop)
         for each, bound in zip(searches, bounds, strict=True):
             each.bound_ns = bound
     found = take("thirds of the trace", (0.75, 0.85), SettingSearch.to_divide)

@@ -12,7 +12,7 @@ from headstart import forecasting, profiling
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.profile import terminated
-from headstart.cli.progress import watched
+from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain
 from headstart.cli.targets import check_distinct
 from headstart.report.forecast import forecast_shown
@@ -103,7 +103,7 @@ def _measured(path: Path, folder: Path) -> tuple[str, dict[str, object]]:
     if os.geteuid() != 0:
         raise HeadstartError(f"--on: {plain(device)}: only root may measure a device; allowed: root, or --device")
     with terminated():
-        found = watched(f"opening {device}", lambda tell: profiling.profile(device, progress=tell))
+        found = watched(f"opening {device}", lambda tell: profiling.profile(device, progress=tell), tidy_s=LIVE_TIDY_S)
     if found.profile is not None:
         target = folder / f"{Path(device).stem}.toml"
         target.write_text(found.profile, encoding="utf-8")

@@ -16,7 +16,7 @@ from headstart import simulation
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.live import beside, check_options
-from headstart.cli.progress import Tell, watched
+from headstart.cli.progress import LIVE_TIDY_S, Tell, watched
 from headstart.cli.shown import plain
 from headstart.live import play
 from headstart.simulation import Result
@@ -92,7 +92,8 @@ def _live(
     scenario: simulation.Scenario, overrides: Sequence[str], json: str | None, *, compare: bool, speed: float
 ) -> None:
     """Play both runs and show them, or with `compare` each beside the simulated one."""
-    both = watched("playing", lambda tell: simulated(scenario, overrides, tell, partial(play, speed=speed)))
+    playing = partial(play, speed=speed)
+    both = watched("playing", lambda tell: simulated(scenario, overrides, tell, playing), tidy_s=LIVE_TIDY_S)
     found = dict(zip(("without", "prefetching"), both, strict=True))
     results: dict[str, Any] = {name: result.to_dict() for name, result in found.items()}
     if compare:

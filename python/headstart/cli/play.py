@@ -10,7 +10,7 @@ from rich.table import Table
 from headstart import playing
 from headstart._core import HeadstartError
 from headstart.cli import options, output
-from headstart.cli.progress import watched
+from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain
 
 OPTIONS = {
@@ -97,6 +97,7 @@ def play(
                 progress=lambda share, _: tell(share),
             ),
             time_left=True,
+            tidy_s=LIVE_TIDY_S,
         )
     if json is not None:
         output.write_json(json, output.as_json(played.to_dict()))

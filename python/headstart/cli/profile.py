@@ -16,7 +16,7 @@ from headstart import devices, profiling
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import facts, tell_written
-from headstart.cli.progress import watched
+from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
 from headstart.report import charts
@@ -65,7 +65,9 @@ def profile(
         )
     with terminated():
         found = watched(
-            f"opening {device}", lambda tell: profiling.profile(device, time_s=time, seed=seed, progress=tell)
+            f"opening {device}",
+            lambda tell: profiling.profile(device, time_s=time, seed=seed, progress=tell),
+            tidy_s=LIVE_TIDY_S,
         )
     written = [write(found, target, force=force), draw(found, plot)]
     if json is not None:

@@ -29,8 +29,11 @@ ENDING = [
 PATIENCE_S = 1.0
 """Shorter runs show no bar."""
 REFRESH_S = 0.1
-TIDY_S = 1.0
-"""What the work gets to remove its temporary files after Ctrl-C; work that tells nothing for so long is left alone."""
+TIDY_S = 0.05
+"""What the work gets to end after Ctrl-C, which it hears of fifty times a second. Work that is in one long step is left
+alone: its temporary files are removed in its place."""
+LIVE_TIDY_S = 1.0
+"""The same for work on a real device or server, which it has to leave as it was."""
 
 T = TypeVar("T")
 Tell = Callable[..., None]
@@ -53,7 +56,7 @@ class _State:
             self.text = text
 
 
-def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False) -> T:
+def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False, tidy_s: float = TIDY_S) -> T:
     """Return what `work(tell)` returns, showing how far it is, and with `time_left` how long it still takes."""
     state = _State(text)
     future: Future[T] = Future()
@@ -74,7 +77,7 @@ def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False) ->
             # A second Ctrl-C must not break off the tidying.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             state.stop = True
-            concurrent.futures.wait([future], TIDY_S)
+            concurrent.futures.wait([future], tidy_s)
             temporary.remove_all()
             if ended_by:
                 # The parent is to see which signal it was.

@@ -55,7 +55,9 @@ def info(
     pages.check("trace info", html, figures)
     found = watched(
         f"reading {trace}",
-        lambda _: traces.trace_info(trace, format=format, block_size=block_size, request_size=request_size),
+        lambda tell: traces.trace_info(
+            trace, format=format, block_size=block_size, request_size=request_size, progress=tell
+        ),
     )
     _give(found, json, in_words(found))
     pages.write(html, figures, lambda: info_page(str(trace), found, _facts(found)), lambda: info_figures(found))
@@ -79,8 +81,14 @@ def convert(
     output.check_file(str(target))
     written = watched(
         f"converting {trace}",
-        lambda _: traces.trace_convert(
-            trace, target, to=to, format=format, block_size=block_size, request_size=request_size
+        lambda tell: traces.trace_convert(
+            trace,
+            target,
+            to=to,
+            format=format,
+            block_size=block_size,
+            request_size=request_size,
+            progress=tell,
         ),
     )
     _give(written, json)
@@ -108,7 +116,7 @@ def filter_trace(
     output.check_file(str(target))
     written = watched(
         f"filtering {trace}",
-        lambda _: traces.trace_filter(
+        lambda tell: traces.trace_filter(
             trace,
             target,
             cache=cache,
@@ -117,6 +125,7 @@ def filter_trace(
             format=format,
             block_size=block_size,
             request_size=request_size,
+            progress=tell,
         ),
     )
     _give(written, json)
@@ -145,7 +154,9 @@ def generate(
     output.check_file(str(target))
     written = watched(
         f"generating {target}",
-        lambda _: traces.trace_generate(generator, target, to=to, keys=own, seed=seed, block_size=block_size),
+        lambda tell: traces.trace_generate(
+            generator, target, to=to, keys=own, seed=seed, block_size=block_size, progress=tell
+        ),
     )
     _give(written, json)
 

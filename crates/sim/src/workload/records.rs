@@ -78,7 +78,7 @@ impl Opened {
     /// The same, decoded as it is read, whoever else reads it.
     #[must_use]
     pub fn alone(&self) -> Self {
-        Self { traces: Traces::default(), ..self.clone() }
+        Self { traces: self.traces.alone(), ..self.clone() }
     }
 
     /// What other runs of the same trace share with this one; and the trace, if it is one.
@@ -108,7 +108,8 @@ impl Opened {
             }
             Origin::Generator(name, keys) => {
                 let context = GeneratorContext { seed: self.seed, block_bytes: self.block_bytes };
-                generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?
+                let generated = generate(name, keys.clone(), &context).map_err(|error| error.within("workload"))?;
+                self.traces.watching(generated)
             }
         };
         let skip_writes = self.writes == Writes::Skip;

@@ -1,0 +1,76 @@
+//! Long work tells Python how far it is, and hears whether it goes on: not when Ctrl-C has come, nor when the function that is
+//! told raises. The work asks as often as it likes; Python is bothered fifty times a second.
+
+use std::fmt::Display;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use headstart_sim::Progress;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// Between two calls of Python.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// What one run tells; clones are the same.
+#[derive(Clone)]
+pub struct Heed {
+    state: Arc<Mutex<State>>,
+    /// The thread of the caller: signals reach Python on no other, and threads that read ahead end with it.
+    owner: ThreadId,
+}
+
+struct State {
+    on_progress: Option<Py<PyAny>>,
+    last: Progress,
+    /// `None` before the first call.
+    told: Option<Instant>,
+    raised: Option<PyErr>,
+}
+
+impl Heed {
+    /// `on_progress(share_done, references)` is called now and then.
+    pub fn new(on_progress: Option<&Py<PyAny>>) -> Self {
+        let on_progress = on_progress.map(|each| Python::with_gil(|py| each.clone_ref(py)));
+        let state = State { on_progress, last: Progress { share: 0.0, references: 0 }, told: None, raised: None };
+        Self { state: Arc::new(Mutex::new(state)), owner: thread::current().id() }
+    }
+
+    /// Whether the work goes on. `progress` is what has changed since the last time.
+    #[expect(clippy::disallowed_methods, reason = "it says how often Python is called, and decides nothing in a run")]
+    pub fn tell(&self, progress: Option<Progress>) -> bool {
+        if thread::current().id() != self.owner {
+            return true;
+        }
+        let Ok(mut state) = self.state.lock() else { return false };
+        let State { on_progress, last, told, raised } = &mut *state;
+        *last = progress.unwrap_or(*last);
+        if raised.is_none() && told.is_none_or(|told| told.elapsed() >= EVERY) {
+            *told = Some(Instant::now());
+            *raised = Python::with_gil(|py| call(py, on_progress.as_ref(), *last)).err();
+        }
+        raised.is_none()
+    }
+
+    /// What work that has ended returns: the exception that Python raised stands before any error of its own.
+    pub fn outcome<T, E: Display>(&self, result: Result<T, E>, is_stop: impl FnOnce(&E) -> bool) -> PyResult<T> {
+        let raised = self.state.lock().ok().and_then(|mut state| state.raised.take());
+        match (result, raised) {
+            (_, Some(raised)) => Err(raised),
+            (Ok(done), None) => Ok(done),
+            (Err(error), None) if is_stop(&error) => Err(PyKeyboardInterrupt::new_err("stopped")),
+            (Err(error), None) => Err(to_python(error)),
+        }
+    }
+}
+
+fn call(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
+    py.check_signals()?;
+    if let Some(on_progress) = on_progress {
+        on_progress.call1(py, (progress.share, progress.references))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! A reader that asks before each batch whether to go on, so that a pass over a long trace can be stopped at any time.
+
+use std::sync::Arc;
+
+use crate::{Carries, FileEntry, Record, RecordReader, TraceError};
+
+/// Called with how far the reading is ([`RecordReader::progress`]), before each batch; false stops it.
+pub type Watch = Arc<dyn Fn((u64, u64)) -> bool + Send + Sync>;
+
+/// `reader`, which stops with [`TraceError::Stopped`] once `watch` returns false.
+pub fn watched(reader: Box<dyn RecordReader>, watch: Watch) -> Box<dyn RecordReader> {
+    Box::new(Watched { reader, watch })
+}
+
+struct Watched {
+    reader: Box<dyn RecordReader>,
+    watch: Watch,
+}
+
+impl RecordReader for Watched {
+    fn carries(&self) -> Carries {
+        self.reader.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.reader.unit_bytes()
+    }
+
+    fn sizes_vary(&self) -> bool {
+        self.reader.sizes_vary()
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        self.reader.files()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.reader.note()
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        if !(self.watch)(self.reader.progress()) {
+            return Err(TraceError::Stopped);
+        }
+        self.reader.read(into)
+    }
+
+    fn skipped(&self) -> u64 {
+        self.reader.skipped()
+    }
+
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        self.reader.bad(record, problem, allowed)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.reader.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::{convert, generate, GeneratorContext, BATCH};
+
+    #[test]
+    fn a_conversion_that_is_stopped_leaves_no_file() {
+        let folder = std::env::temp_dir().join(format!("headstart-watched-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let keys = "requests = 100_000\nblocks = 10".parse().expect("it is TOML");
+        let generated = generate("zipf", keys, &GeneratorContext { seed: 1, block_bytes: 512 }).expect("keys it has");
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = asked.clone();
+        let mut reader = watched(
+            generated,
+            Arc::new(move |(done, total)| {
+                assert_eq!((done, total), (count.fetch_add(1, Ordering::Relaxed) * BATCH as u64, 100_000));
+                done < 50_000
+            }),
+        );
+        let result = convert(&mut *reader, "csv", &folder.join("out.csv"), 512);
+        assert!(matches!(result, Err(TraceError::Stopped)), "{result:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 50_000u64.div_ceil(BATCH as u64) + 1);
+        assert_eq!(std::fs::read_dir(&folder).expect("it is there").count(), 0);
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
