@@ -2,6 +2,7 @@
 
 import collections
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +145,8 @@ def test_the_file_is_what_viewers_read(case: tuple[Any, timelines.Timeline]) -> 
             slices[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
             durations[event["pid"], event["name"]] += event["dur"]
     for at, found in slices.items():
-        # On links several messages are under way at a time; every other track has one slice at a time.
-        if at[0] != timelines.LINKS:
-            assert sum(end - start for start, end in found) == busy(found), at
+        # Every track has one slice at a time.
+        assert sum(end - start for start, end in found) == busy(found), at
     if result.scenario["workload"].get("arrival") != "open":
         assert durations[timelines.PROCESSES, "stall"] == result.stall_ns
         elapsed = sum(process["elapsed_ns"] for process in result.processes)
@@ -167,6 +167,78 @@ def test_the_file_is_what_viewers_read(case: tuple[Any, timelines.Timeline]) -> 
         assert [event["ts"] for event in arrow] == sorted(event["ts"] for event in arrow)
 
 
+def unknown(message: Any) -> bool:
+    """Whether a message, or one within it, has fields that Perfetto's definitions do not know."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    inner = [
+        each
+        for field, value in message.ListFields()
+        if field.message_type is not None
+        for each in (value if field.is_repeated else [value])
+    ]
+    return len(UnknownFieldSet(message)) > 0 or any(map(unknown, inner))
+
+
+def test_perfettos_own_format_says_the_same(case: tuple[Any, timelines.Timeline], tmp_path: Path) -> None:
+    pb: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="pip install perfetto")
+    _, timeline = case
+    timeline.write_perfetto(tmp_path / "run.pftrace")
+    trace = pb.Trace.FromString((tmp_path / "run.pftrace").read_bytes())
+    assert trace.IsInitialized()
+    assert not unknown(trace)
+    tracks = {
+        each.track_descriptor.uuid: each.track_descriptor for each in trace.packet if each.HasField("track_descriptor")
+    }
+    assert {each.parent_uuid for each in tracks.values()} <= tracks.keys() | {0}
+    path = {uuid: (tracks[each.parent_uuid].name, each.name) for uuid, each in tracks.items() if each.parent_uuid}
+    open_at: dict[int, Any] = {}
+    slices: list[Any] = []
+    marks: list[Any] = []
+    flows: dict[int, list[tuple[int, bool]]] = collections.defaultdict(list)
+    # As the trace processor reads them: by time, those of one instant in the order of the file.
+    for packet in sorted(
+        (each for each in trace.packet if each.HasField("track_event")), key=lambda each: each.timestamp
+    ):
+        event = packet.track_event
+        match event.type:
+            case pb.TrackEvent.TYPE_SLICE_BEGIN:
+                assert event.track_uuid not in open_at, path[event.track_uuid]
+                open_at[event.track_uuid] = (packet.timestamp, event.name)
+            case pb.TrackEvent.TYPE_SLICE_END:
+                start, name = open_at.pop(event.track_uuid)
+                slices.append((path[event.track_uuid], name, start, packet.timestamp))
+            case pb.TrackEvent.TYPE_INSTANT:
+                marks.append((path[event.track_uuid], event.name, packet.timestamp))
+        for each in event.flow_ids:
+            flows[each].append((packet.timestamp, False))
+        for each in event.terminating_flow_ids:
+            flows[each].append((packet.timestamp, True))
+    assert not open_at
+    events = list(timeline.chrome())
+    groups = {each["pid"]: each["args"]["name"] for each in events if each["name"] == "process_name"}
+    names = {
+        (each["pid"], each["tid"]): (groups[each["pid"]], each["args"]["name"])
+        for each in events
+        if each["name"] == "thread_name"
+    }
+
+    def where(event: Any) -> Any:
+        return names[event["pid"], event["tid"]]
+
+    assert sorted(slices) == sorted(
+        (where(each), each["name"], each["ts"], each["ts"] + each["dur"]) for each in events if each["ph"] == "X"
+    )
+    assert sorted(mark for mark in marks if mark[1] != "issue") == sorted(
+        (where(each), each["name"], each["ts"]) for each in events if each["ph"] == "i"
+    )
+    arrows: dict[int, list[tuple[int, bool]]] = collections.defaultdict(list)
+    for each in events:
+        if each["ph"] in "stf":
+            arrows[each["id"] + 1].append((each["ts"], each["ph"] == "f"))
+    assert flows == arrows
+
+
 def test_the_command_writes_both_files(run: Run, tmp_path: Path) -> None:
     pq: Any = pytest.importorskip("pyarrow.parquet")
     words = ("simulate", FIGURE_1, "--json", "plain.json")
@@ -179,6 +251,24 @@ def test_the_command_writes_both_files(run: Run, tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "run.parquet").to_pylist()
     assert [row["blocks"] for row in rows if row["event"] == "service"] == [[2], [4], [5]]
     assert [(row["start_ns"], row["time_ns"]) for row in rows if row["event"] == "wait"] == [(5_000_000, 1_000_000)]
+
+
+def test_the_command_writes_perfettos_own_format(run: Run, tmp_path: Path) -> None:
+    pb: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="pip install perfetto")
+    done = run("simulate", FIGURE_1, "--timeline", "run.pftrace")
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = pb.Trace.FromString((tmp_path / "run.pftrace").read_bytes())
+    begun = [each.track_event for each in trace.packet if each.track_event.type == pb.TrackEvent.TYPE_SLICE_BEGIN]
+    assert [each.name for each in begun if each.categories] == ["prefetch C", "prefetch E", "prefetch F"]
+
+
+def test_perfettos_own_format_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
+    with pytest.raises(
+        headstart.HeadstartError, match=r"needs the package perfetto; allowed: pip install 'headstart\[p"
+    ):
+        timelines.run(FIGURE_1).write_perfetto(tmp_path / "run.pftrace")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_names_every_column() -> None:

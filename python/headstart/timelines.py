@@ -3,14 +3,16 @@
     timeline = headstart.timelines.run("scenario.toml")
     timeline.result.elapsed_ns, timeline.events[0]
     timeline.write_chrome("run.json")       # for ui.perfetto.dev or chrome://tracing
+    timeline.write_perfetto("run.pftrace")  # the same in Perfetto's own format
     timeline.write_parquet("run.parquet")
 
 The result is that of a run without it. docs/timeline.md says what each event holds.
 """
 
 import dataclasses
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +23,7 @@ from headstart.simulation import Progress, Result, Scenario, source_of
 Event = dict[str, Any]
 EVENTS_MAX = 1_000_000
 LANES_MAX = 1 << 16
-"""Requests that a disk serves at a time, at most."""
+"""Requests that a disk serves, or messages on a link, at a time, at most."""
 PROCESSES, DISKS, LINKS, CACHE = 1, 2, 3, 4
 """Numbers of the groups of tracks."""
 GROUPS = {PROCESSES: "processes", DISKS: "disks", LINKS: "links", CACHE: "cache"}
@@ -56,14 +58,8 @@ class Timeline:
 
     def lanes(self) -> Iterator[tuple[Event, int]]:
         """Return what the disks did, each with a lane of its disk in which nothing else is at that time."""
-        ends: dict[int, list[int]] = {}
-        for event in self.events:
-            if event["event"] not in ("service", "unfinished"):
-                continue
-            lanes = ends.setdefault(event["disk"], [])
-            lane = next((at for at, end in enumerate(lanes) if end <= event["start_ns"]), len(lanes))
-            lanes[lane : lane + 1] = [event["end_ns"]]
-            yield event, lane
+        found = (event for event in self.events if event["event"] in ("service", "unfinished"))
+        return _in_lanes(found, "disk")
 
     def uses(self) -> Iterator[tuple[Event, Event]]:
         """Return, for each block that was prefetched and used, its request and the reference that used it first.
@@ -130,13 +126,6 @@ class Timeline:
                     kind = "barrier" if event["outcome"] == "barrier" else "stall"
                     args = {"since_ns": start, "outcome": event["outcome"]}
                     yield {**_slice(PROCESSES, process, since, end), "name": kind, "args": args}
-                case "link":
-                    args = {"blocks": event["count"]}
-                    yield {
-                        **_slice(LINKS, event["level"], start, end),
-                        "name": f"{event['count']} blocks",
-                        "args": args,
-                    }
                 case "eviction":
                     args = {"blocks": event["blocks"]}
                     yield {
@@ -148,6 +137,10 @@ class Timeline:
         for index, each in enumerate(self.result.processes if not is_open else []):
             if each["elapsed_ns"] > gone[index]:
                 yield {**_slice(PROCESSES, index, gone[index], each["elapsed_ns"]), "name": "run"}
+        for event, lane in _in_lanes(self.of("link"), "level"):
+            track = event["level"] * LANES_MAX + lane
+            name, args = f"{event['count']} blocks", {"blocks": event["count"]}
+            yield {**_slice(LINKS, track, event["start_ns"], event["end_ns"]), "name": name, "args": args}
         lanes = {}
         for event, lane in self.lanes():
             track = event["disk"] * LANES_MAX + lane
@@ -170,15 +163,19 @@ class Timeline:
             yield {**_at("s", PROCESSES, process, fetch["issued_ns"]), **flow}
             if fetch["start_ns"] <= use["start_ns"]:
                 yield {**_at("t", DISKS, lanes[id(fetch)], fetch["start_ns"]), **flow}
-            yield {**_at("f", PROCESSES, use["process"], use["start_ns"]), **flow, "bp": "e"}
+            end = {**_at("f", PROCESSES, use["process"], use["start_ns"]), **flow, "bp": "e"}
+            yield {**end, "args": {"blocks": use["blocks"]}}
 
     def _tracks(self) -> Iterator[dict[str, Any]]:
         tracks = {(PROCESSES, index): f"process {index}" for index in range(len(self.result.processes))}
-        for event, lane in self.lanes():
-            name = f"disk {event['disk']}" + (f", lane {lane}" if lane else "")
-            tracks[DISKS, event["disk"] * LANES_MAX + lane] = name
-        levels = self.result.levels
-        tracks.update(((LINKS, event["level"]), f"above {levels[event['level']]['name']}") for event in self.of("link"))
+        names = [level["name"] for level in self.result.levels]
+        disks = ((DISKS, event["disk"], f"disk {event['disk']}", lane) for event, lane in self.lanes())
+        links = (
+            (LINKS, event["level"], f"above {names[event['level']]}", lane)
+            for event, lane in _in_lanes(self.of("link"), "level")
+        )
+        for group, index, name, lane in itertools.chain(disks, links):
+            tracks[group, index * LANES_MAX + lane] = name + (f", lane {lane}" if lane else "")
         tracks[CACHE, 0] = "evictions"
         for group in dict.fromkeys(group for group, _ in tracks):
             yield {"ph": "M", "pid": group, "tid": 0, "name": "process_name", "args": {"name": GROUPS[group]}}
@@ -199,6 +196,12 @@ class Timeline:
         """Write the timeline as a file that ui.perfetto.dev and chrome://tracing open."""
         Path(target).write_text(self.chrome_json(), encoding="utf-8")
 
+    def write_perfetto(self, target: str | PathLike[str]) -> None:
+        """Write the timeline in Perfetto's own format, `.pftrace`; needs `headstart[perfetto]`."""
+        from headstart.pftrace import encoded
+
+        Path(target).write_bytes(encoded(self))
+
     def write_parquet(self, target: str | PathLike[str]) -> None:
         """Write every event as a row of a Parquet file; needs `headstart[sweep]`."""
         from headstart.sweeps.folder import pyarrow
@@ -208,6 +211,16 @@ class Timeline:
         schema = pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
         arrays = [pa.array([each.get(name) for each in self.events], type=schema.field(name).type) for name in COLUMNS]
         pq.write_table(pa.table(arrays, schema=schema), target, compression="zstd")
+
+
+def _in_lanes(events: Iterable[Event], key: str) -> Iterator[tuple[Event, int]]:
+    """Yield each event with a lane, of all that have the same `key`, in which nothing else is at that time."""
+    ends: dict[int, list[int]] = {}
+    for event in events:
+        lanes = ends.setdefault(event[key], [])
+        lane = next((at for at, end in enumerate(lanes) if end <= event["start_ns"]), len(lanes))
+        lanes[lane : lane + 1] = [event["end_ns"]]
+        yield event, lane
 
 
 def _at(phase: str, group: int, track: int, at_ns: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import simulation, timelines
+from headstart import pftrace, simulation, timelines
 from headstart._core import HeadstartError
 from headstart.cli import options, output, pages
 from headstart.cli.progress import Tell, watched
@@ -34,7 +34,11 @@ def simulate(
     figures: options.Figures = None,
     timeline: Annotated[
         str | None,
-        typer.Option("--timeline", metavar="FILE", help="Write what happens over time, for ui.perfetto.dev."),
+        typer.Option(
+            "--timeline",
+            metavar="FILE",
+            help="Write what happens over time, for ui.perfetto.dev: JSON, or FILE.pftrace.",
+        ),
     ] = None,
     events: Annotated[
         str | None,
@@ -61,6 +65,8 @@ def simulate(
         raise HeadstartError("--timeline, --events: - is no file; allowed: the name of a file")
     if events is not None:
         pyarrow("--events")
+    if timeline is not None and timeline.endswith(pftrace.SUFFIX):
+        pftrace.library()
     pages.check("simulate", html, figures)
     with naming:
         result = watched(f"simulating {scenario}", lambda tell: _run(scenario, laid_over, tell, timeline, events))
@@ -78,7 +84,9 @@ def _run(
     if timeline is None and events is None:
         return simulation.simulate(scenario, overrides=overrides, progress=tell)
     done = timelines.run(scenario, overrides=overrides, progress=tell)
-    if timeline is not None:
+    if timeline is not None and timeline.endswith(pftrace.SUFFIX):
+        output.write_bytes(Path(timeline), pftrace.encoded(done))
+    elif timeline is not None:
         output.write_text(Path(timeline), done.chrome_json())
     if events is not None:
         done.write_parquet(events)
