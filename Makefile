@@ -98,6 +98,7 @@ bench: setup ## references and drive requests per second and peak memory, beside
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5
 	$(BIN)/python benches/bench.py
 	$(BIN)/python benches/sweep.py
+	$(BIN)/python benches/memory.py
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
 	$(BIN)/headstart reproduce li07-live $(ARGS)

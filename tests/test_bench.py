@@ -43,3 +43,14 @@ def test_every_benchmark_runs(bench: ModuleType, tmp_path: Path) -> None:
         label, goal, counted = bench.words_of(name)
         assert found.references > 0 and found.seconds > 0 and found.check > 0, (label, goal, counted)
         assert found.references < 1_000_000, name
+
+
+def test_memory_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("numpy")
+    monkeypatch.syspath_prepend(BENCHES)
+    module = importlib.import_module("memory")
+    monkeypatch.setattr("sys.argv", ["memory.py", "--requests", "2000"])
+    module.main()
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if "2,000" in line]
+    assert [row[0].strip() for row in rows] == list(module.COMMANDS)
+    assert all(int(row[3]) > 0 for row in rows)
