@@ -58,6 +58,8 @@ const FOREIGN_PER_HINTED: u64 = 2;
 const GROWTH: u32 = 2;
 const GROWTH_SAME: u32 = 8;
 
+/// ext4's default of `inode_readahead_blks`.
+const INODE_READAHEAD_BLOCKS: u64 = 32;
 /// References that no hint names, of which it is known whether they come again.
 const ELSEWHERE_MAX: usize = 1 << 16;
 
@@ -189,6 +191,8 @@ pub struct Conductor<Q> {
     metadata: Vec<Block>,
     /// Metadata that has counted as used.
     metadata_used: u64,
+    /// The page of metadata that the command has last read itself, and its device.
+    metadata_last: Option<((u64, u64), u64)>,
     /// Pages that were in the page cache, of which it is not known yet whether the command has just read them: the earlier ones, which
     /// are judged next, the later ones, and when that is.
     cached: [Vec<Block>; 2],
@@ -218,6 +222,7 @@ impl<Q: Queues> Conductor<Q> {
             elsewhere: HashSet::default(),
             metadata: Vec::new(),
             metadata_used: 0,
+            metadata_last: None,
             cached: [Vec::new(), Vec::new()],
             judged_next: Nanos(0),
             trust,
@@ -265,6 +270,7 @@ impl<Q: Queues> Conductor<Q> {
         };
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
+        let beside = metadata && self.is_beside(identity, first);
         let (mut known, mut fresh, mut late, mut near) = (first > last, 0, 0, false);
         for page in first..=last {
             let Some(block) = self.machine.universe().known(file, page) else { continue };
@@ -283,8 +289,8 @@ impl<Q: Queues> Conductor<Q> {
             self.machine.observe(now, block);
             late += u64::from(metadata);
         }
-        // Pages that were referenced before tell nothing.
-        if fresh > 0 {
+        // Pages that were referenced before tell nothing, nor do those that the file system has read beside another one.
+        if fresh > 0 && !beside {
             self.looked.referenced(true);
             if self.trust != Trust::Earned {
                 self.machine.earn(late);
@@ -297,9 +303,15 @@ impl<Q: Queues> Conductor<Q> {
                 // What another command did next, this one does not.
                 self.pace.wrong();
             }
-        } else if !known {
+        } else if !known && !beside {
             self.foreign(now, identity, first);
         }
+    }
+
+    /// Whether this page of metadata was read beside the one that was last: ext4 reads inode tables 32 blocks at a time.
+    fn is_beside(&mut self, device: (u64, u64), page: u64) -> bool {
+        let last = self.metadata_last.replace((device, page));
+        last.is_some_and(|(of, other)| of == device && other.abs_diff(page) < INODE_READAHEAD_BLOCKS)
     }
 
     /// A reference that no hint names: again, it tells nothing.
