@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_everything_cached_is_thinking(hints: Path) -> None:
     found = forecasting.forecast(hints, device="sata-ssd", cached=True, policies=["just-in-time"])
     assert found.plain.elapsed_ns == found.compute_ns == found.rows[0].elapsed_ns
     assert found.plain.requests == 0
+
+
+def test_hints_of_another_recording_change_what_is_prefetched_and_nothing_else(hints: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"y" * (PAGES * 4096))
+    wrong = recording(tmp_path / "other.hints", other)
+    told: dict[str, Any] = {"device": "ibm-36gb-10k", "read_ahead": "128KiB", "policies": ["just-in-time"]}
+    own, same, found = (forecasting.forecast(hints, **told, prefetch=by) for by in (None, hints, wrong))
+    assert own == same
+    assert (found.plain, found.demand, found.lower_bound_ns) == (own.plain, own.demand, own.lower_bound_ns)
+    assert found.rows[0].used_bytes == 0
+    status = app.run(["forecast", str(hints), "--hints", str(wrong), "--device", "nvme", *POLICIES, "--json", "-"])
+    assert status == 0
+    assert app.run(["forecast", str(hints), "--hints", str(tmp_path / "none.hints")]) == 2
 
 
 def test_a_table_and_json(hints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

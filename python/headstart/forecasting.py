@@ -116,6 +116,7 @@ class Forecast:
 def forecast(
     hints: str | PathLike[str],
     *,
+    prefetch: str | PathLike[str] | None = None,
     device: str | PathLike[str] | None = None,
     device_keys: Mapping[str, object] | None = None,
     scheduler: str | None = None,
@@ -130,6 +131,7 @@ def forecast(
 
     Args:
         hints: A recording of `headstart record`.
+        prefetch: Another recording by which to prefetch: an older one, or that of another command; `hints` if `None`.
         device: The device that the recorded run waited for most: a name of `headstart list devices`, or the path of a
             profile; by its waits in the recording and what the system says if `None`.
         device_keys: Laid over that device's own.
@@ -147,6 +149,7 @@ def forecast(
     question: dict[str, Any] = {"hints": fspath(hints), "trusted": trusted, "cached": cached}
     question["device_keys"] = dict(device_keys or {})
     given = {
+        "prefetch": None if prefetch is None else fspath(prefetch),
         "device": None if device is None else fspath(device),
         "scheduler": scheduler,
         "policies": None if policies is None else list(policies),

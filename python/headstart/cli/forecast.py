@@ -29,6 +29,14 @@ OPTIONS = {
 
 def forecast(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording of `headstart record`.", readable=False)],
+    hints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Prefetch by this recording: an older one, or another command's. Default: FILE itself.",
+            readable=False,
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +80,7 @@ def forecast(
     Example: headstart forecast git.hints --device seagate-exos-x20
     """
     output.check_targets(json)
-    check_distinct({"FILE": file, "--device": device, "--json": json})
+    check_distinct({"FILE": file, "--hints": hints, "--device": device, "--json": json})
     if device is not None and on is not None:
         raise HeadstartError("--on: cannot be combined with --device; allowed: one of them")
     with options.named(OPTIONS), tempfile.TemporaryDirectory(prefix="headstart-") as folder:
@@ -81,6 +89,7 @@ def forecast(
             f"forecasting {file}",
             lambda tell: forecasting.forecast(
                 file,
+                prefetch=hints,
                 device=profile,
                 device_keys=keys,
                 scheduler=scheduler,

@@ -53,8 +53,8 @@ const STALE_MAX: f64 = 0.1;
 
 /// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
-/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each
-/// reference that they were right about. A command reads a few files before it reads the metadata of thousands.
+/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page
+/// that they were right about. A command reads a few files before it reads the metadata of thousands.
 const GROWTH: u32 = 2;
 const GROWTH_SAME: u32 = 8;
 
@@ -295,7 +295,7 @@ impl<Q: Queues> Conductor<Q> {
             if self.trust != Trust::Earned {
                 self.machine.earn(late);
                 // A command that reads faster than the hints can be followed proves them right all the same.
-                self.machine.add_frames(1);
+                self.machine.add_frames(fresh);
             }
             if near || self.trust != Trust::Earned {
                 self.pace.right();

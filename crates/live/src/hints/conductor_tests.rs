@@ -118,7 +118,7 @@ fn earned(trust: Trust) -> Vec<usize> {
 fn frames_are_earned_by_what_is_used_and_faster_by_hints_of_the_same_command() {
     // 16 frames, then two more for each of 16 or 20 that were used, and their own.
     assert_eq!(earned(Trust::Earned), [16, 48, 60, 60, 60]);
-    // Hints of the same command earn eight for each, and one for each reference that they are right about.
+    // Hints of the same command earn eight for each, and one for each page that they are right about.
     assert_eq!(earned(Trust::SameCommand), [84, 200, 200, 200, 200]);
 }
 

@@ -19,6 +19,8 @@ use headstart_live::hints::command::hinted_policy;
 #[serde(deny_unknown_fields)]
 struct Question {
     hints: PathBuf,
+    /// What is prefetched, where that is not what `hints` says.
+    prefetch: Option<PathBuf>,
     device: Option<String>,
     #[serde(default)]
     device_keys: Table,
@@ -45,6 +47,7 @@ pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>
         || {
             let question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
             let recording = Recording::read(&question.hints).map_err(to_python)?;
+            let prefetch = question.prefetch.as_deref().map(Recording::read).transpose().map_err(to_python)?;
             let policies = question.policies.iter().map(|name| hinted_policy(name)).collect::<Result<_, _>>();
             let settings = Settings {
                 device: question.device.map(|name| (name, question.device_keys)),
@@ -53,7 +56,7 @@ pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>
                 budgets: question.budgets.iter().map(|budget| budget.0).collect(),
                 read_ahead_bytes: question.read_ahead.map(|bytes| bytes.0),
                 trusted: question.trusted,
-                hints: None,
+                hints: prefetch,
                 cached: question.cached,
                 open: OPEN,
                 roots: Roots::of_machine(),
@@ -68,7 +71,11 @@ pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>
                 raised.is_none()
             };
             let forecast = run(&recording, &settings, between).map_err(|error| match error {
-                Error::Hints(_) | Error::Empty => to_python(format!("{}: {error}", question.hints.display())),
+                Error::Empty => to_python(format!("{}: {error}", question.hints.display())),
+                Error::Hints(_) => {
+                    let path = question.prefetch.as_ref().unwrap_or(&question.hints);
+                    to_python(format!("{}: {error}", path.display()))
+                }
                 error => to_python(error),
             })?;
             match raised {
