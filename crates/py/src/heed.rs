@@ -25,7 +25,7 @@ pub struct Heed {
 
 struct State {
     on_progress: Option<Py<PyAny>>,
-    last: Progress,
+    last: Option<Progress>,
     /// `None` before the first call.
     told: Option<Instant>,
     raised: Option<PyErr>,
@@ -35,11 +35,11 @@ impl Heed {
     /// `on_progress(share_done, references)` is called now and then.
     pub fn new(on_progress: Option<&Py<PyAny>>) -> Self {
         let on_progress = on_progress.map(|each| Python::with_gil(|py| each.clone_ref(py)));
-        let state = State { on_progress, last: Progress { share: 0.0, references: 0 }, told: None, raised: None };
+        let state = State { on_progress, last: None, told: None, raised: None };
         Self { state: Arc::new(Mutex::new(state)), owner: thread::current().id() }
     }
 
-    /// Whether the work goes on. `progress` is what has changed since the last time.
+    /// Whether the work goes on. `progress` is what has changed since the last time; before there is any only signals are looked at.
     #[expect(clippy::disallowed_methods, reason = "it says how often Python is called, and decides nothing in a run")]
     pub fn tell(&self, progress: Option<Progress>) -> bool {
         if thread::current().id() != self.owner {
@@ -47,7 +47,7 @@ impl Heed {
         }
         let Ok(mut state) = self.state.lock() else { return false };
         let State { on_progress, last, told, raised } = &mut *state;
-        *last = progress.unwrap_or(*last);
+        *last = progress.or(*last);
         if raised.is_none() && told.is_none_or(|told| told.elapsed() >= EVERY) {
             *told = Some(Instant::now());
             *raised = Python::with_gil(|py| call(py, on_progress.as_ref(), *last)).err();
@@ -67,9 +67,9 @@ impl Heed {
     }
 }
 
-fn call(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Progress) -> PyResult<()> {
+fn call(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: Option<Progress>) -> PyResult<()> {
     py.check_signals()?;
-    if let Some(on_progress) = on_progress {
+    if let (Some(on_progress), Some(progress)) = (on_progress, progress) {
         on_progress.call1(py, (progress.share, progress.references))?;
     }
     Ok(())
