@@ -119,7 +119,7 @@ fn assemble(
             false => notes.unused(&text),
         }
     }
-    let name = shown_name(name.unwrap_or("unnamed"));
+    let name = name.map(shown_name).filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "unnamed".to_owned());
     let nominal = nominal(&curve, all as u64, mechanics.rpm, electronics.read_miss_millis);
     let mut out = head(document, &name, &notes);
     _ = writeln!(out, "name = {}", toml::Value::String(name.clone()));

@@ -37,6 +37,14 @@ fn the_toy_drive_passes() {
     assert!(harmless(&toy()));
 }
 
+/// A name of which nothing can be shown; it was copied as a space, which no profile takes.
+#[test]
+fn a_name_that_cannot_be_shown_is_none() {
+    let text = String::from_utf8(toy()).expect("text").replace("disksim_disk TOY", "disksim_disk \u{1}");
+    let imported = fuzz_import(text.as_bytes()).expect("a drive all the same");
+    assert_eq!(imported.name, "unnamed");
+}
+
 /// Pieces from which nearly right text is put together.
 fn piece() -> impl Strategy<Value = String> {
     let known = [
