@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,9 @@ def interrupted(words: list[str], folder: Path, trace: Path | None, moment: rand
         # When all has been said Python leaves signals to the system.
         if process.returncode != 0 and not out:
             break
+        # What a run that was done has left is no concern of the next one.
+        for each in (each for each in folder.iterdir() if each.name not in inputs):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
         longest_s /= 2
     what = " ".join(words[1:]).replace("\n", "; ")
     print(f"{what}: ended {took_s * 1e3:.0f} ms after the signal")
