@@ -1,4 +1,4 @@
-"""Writes what the docs repeat: registries, tables of keys and results, what devices give, pictures, the man page.
+"""Writes what the docs and the package repeat: registries, keys, counts, results, what devices give, pictures, the man page.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """
@@ -11,6 +11,7 @@ import answers
 import drawings
 import keys
 import man
+import metrics
 import picture
 import plausibility
 import results
@@ -78,6 +79,7 @@ def main() -> int:
     catalog = headstart.catalog()
     reads, own = ROOT / "docs" / "devices.md", ROOT / "docs" / "your-own-trace.md"
     scenario, levels = ROOT / "docs" / "scenario.md", ROOT / "docs" / "levels.md"
+    shapes, result = (ROOT / "python" / "headstart" / name for name in ("results.py", "simulation.py"))
     try:
         wanted = {page: results.rendered(page, page.read_text(encoding="utf-8")) for page in results.pages()}
     except headstart.HeadstartError as error:
@@ -85,7 +87,8 @@ def main() -> int:
         return 2
     wanted |= {
         ROOT / "docs" / "registry.md": registry(catalog),
-        scenario: keys.rendered(wanted.get(scenario, scenario.read_text(encoding="utf-8"))),
+        scenario: metrics.page(keys.rendered(wanted.get(scenario, scenario.read_text(encoding="utf-8")))),
+        **{path: metrics.module(path.read_text(encoding="utf-8")) for path in (shapes, result)},
         levels: keys.rendered(wanted.get(levels, levels.read_text(encoding="utf-8"))),
         reads: devices(wanted[reads]),
         own: own_trace(wanted.get(own, own.read_text(encoding="utf-8"))),

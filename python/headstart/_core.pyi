@@ -21,6 +21,9 @@ def catalog() -> str:
 def schema() -> str:
     """Return the JSON Schema of a scenario."""
 
+def metrics() -> str:
+    """Return what results say of the counts of levels."""
+
 class Traces:
     """Traces that several runs read."""
 

@@ -22,21 +22,8 @@ class Response(TypedDict):
 class Counts(TypedDict):
     """Counts of references, and of what was fetched for them."""
 
-    references: int
-    hits_ready: int
-    hits_unready: int
-    misses: int
-    hit_wait_ns_mean: int
-    fetches: int
-    demand_fetches: int
-    prefetches: int
-    prefetches_used: int
-    prefetches_late: int
-    prefetches_wasted: int
-    evictions: int
-    writes: int
-    write_misses: int
-    blocks_written: int
+    # Written by `make docs` from crates/engine/src/counts.rs.
+    # End of what is written.
 
 
 class Level(Counts):
@@ -45,17 +32,8 @@ class Level(Counts):
     name: str
     blocks: int
     dirty_blocks: int
-    accuracy: float
-    coverage: float
-    lateness: float
-    lead_ns_mean: int
-    pollution: int
-    wasted_bytes: int
-    wasted_service_ns: int
-    silent_hits: int
-    bypass_blocks: int
-    bypass_fetches: int
-    readmore_blocks: int
+    # Written by `make docs` from crates/engine/src/counts.rs.
+    # End of what is written.
     link_ns: int
 
 

@@ -117,26 +117,8 @@ class Result:
     barrier_ns: int
     idle_ns: int
     requests: int
-    references: int
-    hits_ready: int
-    """References whose block was there."""
-    hits_unready: int
-    """References whose block was on its way."""
-    misses: int
-    hit_wait_ns_mean: int
-    fetches: int
-    demand_fetches: int
-    prefetches: int
-    prefetches_used: int
-    prefetches_late: int
-    """Used, but still under way when referenced."""
-    prefetches_wasted: int
-    evictions: int
-    writes: int
-    """References that wrote, where writes reach the devices."""
-    write_misses: int
-    """Of `misses`: nothing had to be fetched."""
-    blocks_written: int
+    # Written by `make docs` from crates/engine/src/counts.rs.
+    # End of what is written.
     throughput_bytes_per_s: int
     response_ns: results.Response
     """mean, p50, p90, p99, max of a request's time from issue to reply."""

@@ -1,14 +1,70 @@
-//! What a level counts. Only [`crate::Level`] adds to it.
+//! What a level counts, and what results say of it: one table. Only [`crate::Level`] adds to the counters.
 
-use headstart_types::Nanos;
+use serde::Serialize;
 
-/// Makes the counts of their lines: a line is a counter, and its sum over levels.
+/// A figure of a result that comes from a level's counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its key in the JSON.
+    pub name: &'static str,
+    /// `u64` or `f64`.
+    pub kind: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// Whether a result has it of the application, too, beside each level.
+    pub of_result: bool,
+}
+
+/// Makes counters, reports and the list of metrics from the lines of the table. A line `name: type` is a
+/// counter, which is summed over levels and, in a report, shown as it is; `name = kind: value` is shown and not counted.
 macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+    (
+        result { $(#[doc = $one_doc:literal] $one:ident $(: $one_count:ty)? $(= $one_kind:ident: $one_value:expr)?,)* }
+        level { $(#[doc = $two_doc:literal] $two:ident $(: $two_count:ty)? $(= $two_kind:ident: $two_value:expr)?,)* }
+        sums { $(#[doc = $sum_doc:literal] $sum:ident: $sum_count:ty,)* }
+    ) => {
+        counts!(@counters
+            $($([#[doc = $one_doc] $one: $one_count])?)*
+            $($([#[doc = $two_doc] $two: $two_count])?)*
+            $([#[doc = $sum_doc] $sum: $sum_count])*);
+
+        /// The counts of a result, and of each of its levels.
+        #[derive(Debug, Clone, Serialize)]
+        pub struct CountsReport {
+            $(#[doc = $one_doc] pub $one: counts!(@kind $($one_kind)?),)*
+        }
+
+        /// What each level's counts say of its prefetches, and of the traffic to the level above.
+        #[derive(Debug, Clone, Serialize)]
+        pub struct LevelCountsReport {
+            $(#[doc = $two_doc] pub $two: counts!(@kind $($two_kind)?),)*
+        }
+
+        impl Counts {
+            /// As the result has them.
+            #[must_use]
+            pub fn report(&self) -> CountsReport {
+                CountsReport { $($one: counts!(@value (self, 0) $one $($one_value)?),)* }
+            }
+
+            /// As the result has them of a level with blocks of `block_bytes`.
+            #[must_use]
+            pub fn level_report(&self, block_bytes: u64) -> LevelCountsReport {
+                LevelCountsReport { $($two: counts!(@value (self, block_bytes) $two $($two_value)?),)* }
+            }
+        }
+
+        /// Every metric, in the order of results.
+        pub const METRICS: &[Metric] = &[
+            $(counts!(@metric $one, counts!(@said $($one_kind)?), $one_doc, true),)*
+            $(counts!(@metric $two, counts!(@said $($two_kind)?), $two_doc, false),)*
+        ];
+    };
+    (@counters $([#[doc = $doc:literal] $name:ident: $type:ty])*) => {
         /// Counts of one level since the start.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Counts {
-            $($(#[$doc])* pub $name: $type,)*
+            $(#[doc = $doc] pub $name: $type,)*
         }
 
         impl Counts {
@@ -18,50 +74,85 @@ macro_rules! counts {
             }
         }
     };
+    (@kind) => { u64 };
+    (@kind $kind:ident) => { $kind };
+    (@said) => { "u64" };
+    (@said $kind:ident) => { stringify!($kind) };
+    (@value ($counts:expr, $bytes:expr) $name:ident) => { $counts.$name };
+    (@value ($counts:expr, $bytes:expr) $name:ident $value:expr) => {{
+        let value: fn(&Counts, u64) -> _ = $value;
+        value($counts, $bytes)
+    }};
+    (@metric $name:ident, $kind:expr, $summary:expr, $of_result:expr) => {
+        Metric { name: stringify!($name), kind: $kind, summary: $summary.trim_ascii(), of_result: $of_result }
+    };
 }
 
 counts! {
-    /// References served or being waited for.
-    references: u64,
-    /// References that found their block resident.
-    hits_ready: u64,
-    /// References that found their block in flight, issued at an earlier instant.
-    hits_unready: u64,
-    /// References that found neither.
-    misses: u64,
-    /// Sum of the waits of `hits_unready` that have ended.
-    hit_wait_ns: u128,
-    /// Fetches of a block that a process waited for or was at.
-    demand_fetches: u64,
-    /// Fetches of other blocks.
-    prefetches: u64,
-    /// Prefetches whose block was referenced before it was evicted.
-    prefetches_used: u64,
-    /// The part of `prefetches_used` that was still in flight when referenced.
-    prefetches_late: u64,
-    /// Blocks evicted.
-    evictions: u64,
-    /// The part of `references` that wrote.
-    writes: u64,
-    /// The part of `misses` that wrote: the block took a frame and needed no fetch.
-    write_misses: u64,
-    /// Blocks written to what is below.
-    blocks_written: u64,
-    /// Sum over prefetches that were resident when first asked for, of the time since they had arrived.
-    lead_time_ns: u128,
-    /// Demand misses on blocks that had been evicted to make room for a prefetch.
-    pollution: u64,
-    /// Service time of prefetches that were evicted unused, each with its share of its request.
-    wasted_service: Nanos,
-    /// Bypassed blocks that were resident: served without the policy's knowledge.
-    silent_hits: u64,
-    /// The part of `references` that bypassed the policy.
-    bypass_blocks: u64,
-    /// The part of `demand_fetches` whose block bypassed the policy. It was not stored, unless the policy asked for it
-    /// while it was on its way.
-    bypass_fetches: u64,
-    /// Blocks that a coordinator added to requests.
-    readmore_blocks: u64,
+    result {
+        /// Blocks asked for, or being waited for; = `hits_ready` + `hits_unready` + `misses`.
+        references: u64,
+        /// References that found their block there.
+        hits_ready: u64,
+        /// References that found their block on its way, asked for at an earlier instant.
+        hits_unready: u64,
+        /// References that found neither; = `demand_fetches` + `write_misses`, with one process.
+        misses: u64,
+        /// Mean wait of `hits_unready` until their blocks had arrived.
+        hit_wait_ns_mean = u64: |counts, _| mean_ns(counts.hit_wait_ns, counts.hits_unready),
+        /// = `demand_fetches` + `prefetches`.
+        fetches = u64: |counts, _| counts.fetches(),
+        /// Fetches of a block that a process waited for or was at.
+        demand_fetches: u64,
+        /// Fetches of other blocks; = `prefetches_used` + `prefetches_wasted`.
+        prefetches: u64,
+        /// The part of `prefetches` whose block was referenced before it was evicted.
+        prefetches_used: u64,
+        /// The part of `prefetches_used` that was still on its way when referenced.
+        prefetches_late: u64,
+        /// The part of `prefetches` that was not referenced.
+        prefetches_wasted = u64: |counts, _| counts.prefetches_wasted(),
+        /// Blocks evicted.
+        evictions: u64,
+        /// The part of `references` that wrote, where writes reach the devices.
+        writes: u64,
+        /// The part of `misses` that wrote: the block took a frame, and nothing had to be fetched.
+        write_misses: u64,
+        /// Blocks written to devices, or to the level below.
+        blocks_written: u64,
+    }
+    level {
+        /// `prefetches_used` over `prefetches`, 0 to 1.
+        accuracy = f64: |counts, _| share(counts.prefetches_used, counts.prefetches),
+        /// `prefetches_used` over these and the misses that read, 0 to 1: what would have been misses without them.
+        coverage = f64: |counts, _| {
+            share(counts.prefetches_used, counts.prefetches_used + counts.misses - counts.write_misses)
+        },
+        /// `prefetches_late` over `prefetches_used`, 0 to 1.
+        lateness = f64: |counts, _| share(counts.prefetches_late, counts.prefetches_used),
+        /// Mean time that a used prefetch had been there before it was asked for; late ones count as nothing.
+        lead_ns_mean = u64: |counts, _| mean_ns(counts.lead_time_ns, counts.prefetches_used),
+        /// Demand misses on blocks that had been evicted to make room for a prefetch.
+        pollution: u64,
+        /// Bytes of `prefetches_wasted`.
+        wasted_bytes = u64: |counts, block_bytes| counts.prefetches_wasted() * block_bytes,
+        /// Service time of prefetches that were evicted unused, each with its share of its request.
+        wasted_service_ns: u64,
+        /// The part of `bypass_blocks` that was there: served without the policy's knowledge.
+        silent_hits: u64,
+        /// The part of `references` that bypassed the policy.
+        bypass_blocks: u64,
+        /// The part of `demand_fetches` whose block bypassed the policy; not stored, unless the policy asked for it meanwhile.
+        bypass_fetches: u64,
+        /// Blocks that a coordinator added to requests.
+        readmore_blocks: u64,
+    }
+    sums {
+        /// Sum of the waits of `hits_unready` that have ended.
+        hit_wait_ns: u128,
+        /// Sum over prefetches that were there when first asked for, of the time since they had arrived.
+        lead_time_ns: u128,
+    }
 }
 
 impl Counts {
@@ -71,9 +162,45 @@ impl Counts {
         self.demand_fetches + self.prefetches
     }
 
-    /// Prefetches evicted, resident or in flight without a reference.
+    /// Prefetches evicted, there or on their way without a reference.
     #[must_use]
     pub fn prefetches_wasted(&self) -> u64 {
         self.prefetches - self.prefetches_used
+    }
+}
+
+/// The mean of `count` times whose sum is `sum_ns`; 0 of none. Each is shorter than a run, so that the mean fits.
+#[must_use]
+pub fn mean_ns(sum_ns: u128, count: u64) -> u64 {
+    sum_ns.checked_div(u128::from(count)).unwrap_or(0) as u64
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_have_the_metrics_in_their_order() {
+        let counts = Counts { references: 7, hits_unready: 2, hit_wait_ns: 9, prefetches: 4, ..Counts::default() };
+        assert_eq!((counts.report().references, counts.report().hit_wait_ns_mean), (7, 4));
+        assert_eq!(counts.level_report(8).wasted_bytes, 32);
+        let mut sum = counts.clone();
+        sum.add(&counts);
+        assert_eq!((sum.references, sum.hit_wait_ns, sum.prefetches), (14, 18, 8));
+        let shown = |metric: &&Metric| metric.of_result;
+        assert_eq!(METRICS.iter().filter(shown).count(), 15);
+        let last = METRICS.last().expect("there are some");
+        assert_eq!(
+            (last.name, last.kind, last.summary),
+            ("readmore_blocks", "u64", "Blocks that a coordinator added to requests.")
+        );
     }
 }

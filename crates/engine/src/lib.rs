@@ -24,7 +24,7 @@ mod stack;
 mod system;
 
 pub use backend::{Backend, Kind, Order};
-pub use counts::Counts;
+pub use counts::{mean_ns, Counts, CountsReport, LevelCountsReport, Metric, METRICS};
 pub use devices::{Devices, Ended, From, What};
 pub use invariants::Watch;
 pub use journal::Happening;

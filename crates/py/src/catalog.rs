@@ -1,6 +1,7 @@
 //! Every registry in one table: what `headstart list` and the docs show.
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
+use headstart_engine::{Metric, METRICS};
 use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
@@ -23,6 +24,13 @@ pub fn catalog() -> PyResult<String> {
 #[pyfunction]
 pub fn schema() -> PyResult<String> {
     guarded(|| "the schema".to_owned(), || headstart_sim::schema().to_string())
+}
+
+/// The metrics of results that come from the counts of levels, as JSON: `[{"name", "kind", "summary", "of_result"}]`.
+#[pyfunction]
+pub fn metrics() -> PyResult<String> {
+    let metric = |each: &Metric| json!({"name": each.name, "kind": each.kind, "summary": each.summary, "of_result": each.of_result});
+    guarded(|| "the metrics".to_owned(), || METRICS.iter().map(metric).collect::<Value>().to_string())
 }
 
 fn registries() -> String {

@@ -25,6 +25,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(errors::panic_for_tests, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(catalog::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_show, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_probe, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_survey, module)?)?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headstart_layout::Contents;
-use headstart_trace::{open_with, sha256_file, watched, Carries, FileEntry, Record, RecordReader, TraceError, Watch};
+use headstart_trace::{open_with, sha256_file, watched, Carries, Record, RecordReader, TraceError, Watch};
 
 use super::Error;
 
@@ -237,24 +237,16 @@ struct Reader {
 }
 
 impl RecordReader for Reader {
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        Some(&*self.own)
+    }
+
     fn carries(&self) -> Carries {
         self.own.carries()
     }
 
     fn unit_bytes(&self) -> u64 {
         self.own.unit_bytes()
-    }
-
-    fn sizes_vary(&self) -> bool {
-        self.own.sizes_vary()
-    }
-
-    fn files(&self) -> &[FileEntry] {
-        self.own.files()
-    }
-
-    fn note(&self) -> Option<String> {
-        self.own.note()
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
@@ -274,14 +266,6 @@ impl RecordReader for Reader {
         let more = self.own.read(into)?;
         self.progress = self.own.progress();
         Ok(more)
-    }
-
-    fn skipped(&self) -> u64 {
-        self.own.skipped()
-    }
-
-    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
-        self.own.bad(record, problem, allowed)
     }
 
     fn progress(&self) -> (u64, u64) {

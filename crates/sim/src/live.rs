@@ -134,7 +134,7 @@ pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -
         requests: outcome.requests,
         responses: outcome.responses.summary(),
         idle: Nanos(processes.iter().map(|process| process.idle_ns).sum()),
-        counts: (&outcome.counts).into(),
+        counts: outcome.counts.report(),
         levels,
         devices: outcome.disks.iter().map(|disk| of_disk(disk, elapsed, block_sectors)).collect(),
         processes,

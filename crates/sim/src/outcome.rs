@@ -2,11 +2,11 @@
 
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
-use headstart_engine::{Client, Counts, Found, Level, Process, Summary};
+use headstart_engine::{mean_ns, Client, Counts, CountsReport, Found, Level, Process, Summary};
 use headstart_scenario::{Arrival, Scenario};
 use headstart_types::Nanos;
 
-use crate::report::{mean_ns, CountsReport, DeviceReport, IntervalReport, LevelReport, ProcessReport};
+use crate::report::{DeviceReport, IntervalReport, LevelReport, ProcessReport};
 use crate::run::Machine;
 use crate::storage::Storage;
 use crate::workload::Supplied;
@@ -71,7 +71,7 @@ impl Outcome {
             requests: machine.clients.iter().map(|client| client.requests).sum(),
             responses: machine.responses.summary(),
             idle,
-            counts: (&counts).into(),
+            counts: counts.report(),
             levels,
             devices: of_devices(&machine.stack.devices, elapsed),
             processes,
@@ -123,24 +123,12 @@ fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes
 /// A level of `frames` frames that has nothing to say beside its counts.
 #[must_use]
 pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64) -> LevelReport {
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let (used, misses) = (counts.prefetches_used, counts.misses - counts.write_misses);
     LevelReport {
         name: name.to_owned(),
         blocks: frames,
-        counts: counts.into(),
+        counts: counts.report(),
         dirty_blocks: 0,
-        accuracy: share(used, counts.prefetches),
-        coverage: share(used, used + misses),
-        lateness: share(counts.prefetches_late, used),
-        lead_ns_mean: mean_ns(counts.lead_time_ns, used),
-        pollution: counts.pollution,
-        wasted_bytes: counts.prefetches_wasted() * block_bytes,
-        wasted_service_ns: counts.wasted_service.0,
-        silent_hits: counts.silent_hits,
-        bypass_blocks: counts.bypass_blocks,
-        bypass_fetches: counts.bypass_fetches,
-        readmore_blocks: counts.readmore_blocks,
+        prefetching: counts.level_report(block_bytes),
         link_ns: 0,
     }
 }

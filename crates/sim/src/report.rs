@@ -2,11 +2,9 @@
 
 use headstart_device::Statistics;
 use headstart_engine::parallel::{Ended, Idle, Node};
-use headstart_engine::Counts;
+use headstart_engine::{CountsReport, LevelCountsReport, Summary};
 use serde::Serialize;
 use toml::Table;
-
-use headstart_engine::Summary;
 
 /// Version of the result's shape.
 pub const SCHEMA: u32 = 1;
@@ -40,62 +38,6 @@ pub struct Report {
     pub intervals: Vec<IntervalReport>,
 }
 
-/// The mean of `count` times whose sum is `sum_ns`; 0 of none. Each is shorter than a run, so that the mean fits.
-pub fn mean_ns(sum_ns: u128, count: u64) -> u64 {
-    sum_ns.checked_div(u128::from(count)).unwrap_or(0) as u64
-}
-
-/// Makes the report of a level's counts of their lines: a line is a field of the JSON, and what it is.
-macro_rules! counts_report {
-    ($($(#[$doc:meta])* $name:ident: $value:expr,)*) => {
-        /// The counts of a level.
-        #[derive(Debug, Clone, Serialize)]
-        pub struct CountsReport {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        impl From<&Counts> for CountsReport {
-            fn from(counts: &Counts) -> Self {
-                $(let $name: fn(&Counts) -> u64 = $value;)*
-                Self { $($name: $name(counts),)* }
-            }
-        }
-    };
-}
-
-counts_report! {
-    /// Blocks asked for.
-    references: |counts| counts.references,
-    /// Found resident.
-    hits_ready: |counts| counts.hits_ready,
-    /// Found in flight.
-    hits_unready: |counts| counts.hits_unready,
-    /// Found neither.
-    misses: |counts| counts.misses,
-    /// Of those found in flight, until they arrived.
-    hit_wait_ns_mean: |counts| mean_ns(counts.hit_wait_ns, counts.hits_unready),
-    /// Of both kinds.
-    fetches: |counts| counts.fetches(),
-    /// Of blocks that a process waited for.
-    demand_fetches: |counts| counts.demand_fetches,
-    /// Of other blocks.
-    prefetches: |counts| counts.prefetches,
-    /// The part of `prefetches` whose block was referenced.
-    prefetches_used: |counts| counts.prefetches_used,
-    /// The part of `prefetches_used` that was still in flight when referenced.
-    prefetches_late: |counts| counts.prefetches_late,
-    /// The part of `prefetches` whose block was not referenced.
-    prefetches_wasted: |counts| counts.prefetches_wasted(),
-    /// Blocks evicted.
-    evictions: |counts| counts.evictions,
-    /// The part of `references` that wrote, where writes reach the devices.
-    writes: |counts| counts.writes,
-    /// The part of `misses` that wrote: no fetch was needed.
-    write_misses: |counts| counts.write_misses,
-    /// Blocks written to devices.
-    blocks_written: |counts| counts.blocks_written,
-}
-
 /// One level.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
@@ -106,24 +48,8 @@ pub struct LevelReport {
     pub counts: CountsReport,
     /// Blocks that were dirty at the end: written, and not yet on a device.
     pub dirty_blocks: u64,
-    /// Used over all prefetches.
-    pub accuracy: f64,
-    /// Prefetches used over what would have been misses without them: the used and the demand misses.
-    pub coverage: f64,
-    /// Of the used prefetches, the share that was still on its way.
-    pub lateness: f64,
-    /// Mean time that a used prefetch had been resident before it was asked for; late ones count as nothing.
-    pub lead_ns_mean: u64,
-    /// Demand misses on blocks that had made way for a prefetch.
-    pub pollution: u64,
-    /// Bytes of wasted prefetches.
-    pub wasted_bytes: u64,
-    /// Service time of prefetches evicted unused, each with its share of its request.
-    pub wasted_service_ns: u64,
-    pub silent_hits: u64,
-    pub bypass_blocks: u64,
-    pub bypass_fetches: u64,
-    pub readmore_blocks: u64,
+    #[serde(flatten)]
+    pub prefetching: LevelCountsReport,
     pub link_ns: u64,
 }
 

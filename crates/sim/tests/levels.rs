@@ -71,7 +71,7 @@ fn read_ahead_joins_the_demand() {
     assert_eq!((ms(report.elapsed_ns), report.devices[0].requests), (6.0, 2));
     let counts = &report.levels[0].counts;
     assert_eq!((counts.misses, counts.hits_ready, counts.prefetches, counts.prefetches_used), (1, 3, 3, 3));
-    assert_eq!(report.levels[1].bypass_blocks, 4);
+    assert_eq!(report.levels[1].prefetching.bypass_blocks, 4);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn random_requests_of_which_a_part_bypasses_are_not_sequential_for_amp() {
          [device]\nmodel = \"uniform\"\nfetch_time = \"2ms\"\n",
     );
     let level = &common::run(&text.replace("\"as-read\"", "\"as-read\", issue = \"whole\"")).levels[1];
-    assert_eq!((level.bypass_blocks, level.counts.misses, level.counts.prefetches), (6, 12, 0));
+    assert_eq!((level.prefetching.bypass_blocks, level.counts.misses, level.counts.prefetches), (6, 12, 0));
 }
 
 #[test]
@@ -261,11 +261,12 @@ fn random_levels_add_up() {
 
 fn adds_up(report: &Report, text: &str) {
     for (at, level) in report.levels.iter().enumerate() {
-        let counts = &level.counts;
+        let (counts, prefetching) = (&level.counts, &level.prefetching);
         assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "level {at}\n{text}");
         assert_eq!(counts.fetches, counts.demand_fetches + counts.prefetches, "level {at}\n{text}");
         assert_eq!(counts.prefetches, counts.prefetches_used + counts.prefetches_wasted, "level {at}\n{text}");
-        assert!(level.silent_hits <= level.bypass_blocks && level.bypass_blocks <= counts.references, "{text}");
+        assert!(prefetching.silent_hits <= prefetching.bypass_blocks, "{text}");
+        assert!(prefetching.bypass_blocks <= counts.references, "{text}");
         // What a prefetch from above asks for may still wait for a frame at the end; the process's own never.
         assert!(counts.demand_fetches <= counts.misses, "{text}");
         assert!(at > 0 || counts.misses == counts.demand_fetches, "each miss is fetched once\n{text}");

@@ -144,7 +144,7 @@ fn blocks_may_lie_in_the_cache_for_centuries_before_they_are_used() {
             row.name
         ));
         let level = &report.levels[0];
-        longest = longest.max(u128::from(level.lead_ns_mean) * u128::from(report.counts.prefetches_used));
+        longest = longest.max(u128::from(level.prefetching.lead_ns_mean) * u128::from(report.counts.prefetches_used));
     }
     assert!(longest > u128::from(u64::MAX), "{longest} ns fit into 64 bits");
 }

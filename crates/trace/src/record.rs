@@ -80,6 +80,11 @@ pub struct FileEntry {
 
 /// A stream of records. After an error, or after `read` has returned false, a reader is spent.
 pub trait RecordReader: Send {
+    /// The reader whose records this one hands on, if it is around another: what is not said here is as that one says.
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        None
+    }
+
     /// What the trace carries.
     fn carries(&self) -> Carries;
 
@@ -89,17 +94,17 @@ pub trait RecordReader: Send {
 
     /// Whether objects have sizes of their own, other than [`RecordReader::unit_bytes`].
     fn sizes_vary(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.sizes_vary())
     }
 
     /// The file table in its own order; empty where there is none.
     fn files(&self) -> &[FileEntry] {
-        &[]
+        self.inner().map_or(&[], |inner| inner.files())
     }
 
     /// What a user of the trace must know, if anything; counts in it are of what was read so far.
     fn note(&self) -> Option<String> {
-        None
+        self.inner().and_then(|inner| inner.note())
     }
 
     /// Clears `into` and fills it with the next records, at least one and at most [`BATCH`], in trace order.
@@ -111,13 +116,16 @@ pub trait RecordReader: Send {
 
     /// Records that were left out so far because they are empty, in formats where such records are common.
     fn skipped(&self) -> u64 {
-        0
+        self.inner().map_or(0, |inner| inner.skipped())
     }
 
     /// The error of a record that this reader has handed out: its place, what is wrong, and what is allowed.
     #[cold]
-    fn bad(&self, _record: &Record, problem: &str, allowed: &str) -> TraceError {
-        KeyError::new("generator", problem, allowed).into()
+    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
+        match self.inner() {
+            Some(inner) => inner.bad(record, problem, allowed),
+            None => KeyError::new("generator", problem, allowed).into(),
+        }
     }
 
     /// How far the reading is: (done, total), in bytes of the file as stored, or in requests of a generator.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Carries, FileEntry, Record, RecordReader, TraceError};
+use crate::{Carries, Record, RecordReader, TraceError};
 
 /// Called with how far the reading is ([`RecordReader::progress`]), before each batch; false stops it.
 pub type Watch = Arc<dyn Fn((u64, u64)) -> bool + Send + Sync>;
@@ -18,6 +18,10 @@ struct Watched {
 }
 
 impl RecordReader for Watched {
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        Some(&*self.reader)
+    }
+
     fn carries(&self) -> Carries {
         self.reader.carries()
     }
@@ -26,31 +30,11 @@ impl RecordReader for Watched {
         self.reader.unit_bytes()
     }
 
-    fn sizes_vary(&self) -> bool {
-        self.reader.sizes_vary()
-    }
-
-    fn files(&self) -> &[FileEntry] {
-        self.reader.files()
-    }
-
-    fn note(&self) -> Option<String> {
-        self.reader.note()
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         if !(self.watch)(self.reader.progress()) {
             return Err(TraceError::Stopped);
         }
         self.reader.read(into)
-    }
-
-    fn skipped(&self) -> u64 {
-        self.reader.skipped()
-    }
-
-    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
-        self.reader.bad(record, problem, allowed)
     }
 
     fn progress(&self) -> (u64, u64) {

@@ -42,7 +42,7 @@ impl Ledger {
     pub fn evicted(&mut self, block: Block, unused: bool, for_prefetch: bool, counts: &mut Counts) {
         let at = block.index();
         if unused {
-            counts.wasted_service += Nanos(u64::from(self.service_ns[at]));
+            counts.wasted_service_ns += u64::from(self.service_ns[at]);
         }
         if for_prefetch {
             if at >= self.made_way.len() {

@@ -37,10 +37,10 @@ impl Room {
         (free / SHARE).max(BYTES_MIN)
     }
 
-    /// Whether a command that reads so many bytes may not have room in its control group.
+    /// Whether a command that reads so many bytes may not have room in its control group; they are asked for only where there is a limit.
     #[must_use]
-    pub fn is_tight_for(self, hinted_bytes: u64) -> bool {
-        self.left.is_some_and(|left| left / OWN_SHARE < hinted_bytes)
+    pub fn is_tight_for(self, hinted_bytes: impl FnOnce() -> u64) -> bool {
+        self.left.is_some_and(|left| left / OWN_SHARE < hinted_bytes())
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
         let room = || Room::now(&folder.join("proc"), &folder.join("cgroup"));
         let budget = || room().budget();
         assert_eq!(budget(), (400_000 << 10) / 4);
-        assert!(!room().is_tight_for(u64::MAX), "there is no limit");
+        assert!(!room().is_tight_for(|| u64::MAX), "there is no limit");
         // 64 MiB, 20 of them taken, 8 of these by the page cache; the group below has no limit.
         write("cgroup/a/memory.max", "67108864\n");
         write("cgroup/a/memory.current", "20971520\n");
         write("cgroup/a/memory.stat", "anon 1\nfile 8388608\n");
         write("cgroup/a/b/memory.max", "max\n");
         assert_eq!(budget(), (52 << 20) / 4);
-        assert_eq!([26, 27].map(|mib| room().is_tight_for(mib << 20)), [false, true]);
+        assert_eq!([26, 27].map(|mib| room().is_tight_for(|| mib << 20)), [false, true]);
         write("proc/self/cgroup", "9:memory:/c\n1:name=systemd:/c\n");
         write("cgroup/memory/c/memory.limit_in_bytes", "2097152");
         write("cgroup/memory/c/memory.usage_in_bytes", "1048576");

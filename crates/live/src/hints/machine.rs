@@ -109,9 +109,7 @@ pub struct Machine {
     beyond: u32,
     frames_max: u32,
     growth: u32,
-    /// Pages that have proved hints right, for which no frames have been added yet.
-    right: u64,
-    /// Frames to be added beside those.
+    /// Frames earned and not added yet.
     earned: u64,
     /// Blocks that a disk has read, whose positions were skipped, and that are still unused.
     passed_unused: u64,
@@ -164,7 +162,6 @@ impl Machine {
             beyond: 0,
             frames_max: setting.frames_max,
             growth: setting.growth,
-            right: 0,
             earned: 0,
             passed_unused: 0,
             last_reference: Nanos::ZERO,
@@ -233,12 +230,12 @@ impl Machine {
 
     /// So many pages that hints name prove them right, though the command has had to read them itself.
     pub fn earn(&mut self, pages: u64) {
-        self.right += pages;
+        self.earned = self.earned.saturating_add(pages.saturating_mul(self.growth.into()));
     }
 
     /// So many frames are earned by themselves.
     pub fn add_frames(&mut self, frames: u64) {
-        self.earned += frames;
+        self.earned = self.earned.saturating_add(frames);
     }
 
     /// The command has referenced `block`, for the first time.
@@ -249,7 +246,7 @@ impl Machine {
         let before = self.over[block.index()];
         let was_unused = self.level().state(block).is_unused_prefetch();
         self.passed_unused -= u64::from(before == Over::Skipped && self.read[block.index()]);
-        self.right += u64::from(was_unused);
+        self.earn(was_unused.into());
         self.use_block(now, block);
         if before == Over::No {
             self.over[block.index()] = Over::Seen;
@@ -319,10 +316,9 @@ impl Machine {
         }
     }
 
-    /// Adds frames for what has proved right since it last did.
+    /// Adds the frames that have been earned since it last did.
     fn grow(&mut self) {
-        let right = std::mem::take(&mut self.right).saturating_mul(u64::from(self.growth));
-        let earned = std::mem::take(&mut self.earned).saturating_add(right);
+        let earned = std::mem::take(&mut self.earned);
         let room = self.frames_max.saturating_sub(self.level().frames());
         let more = u32::try_from(earned).unwrap_or(u32::MAX).min(room);
         if more > 0 {

@@ -130,7 +130,7 @@ pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finishe
     };
     if settings.budget_bytes == 0 {
         let room = Room::now(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
-        if room.is_tight_for(list.pages() * PAGE_BYTES) {
+        if room.is_tight_for(|| list.pages() * PAGE_BYTES) {
             return left_alone(child, &settings, &list, trace.ok(), started);
         }
         settings.budget_bytes = room.budget();

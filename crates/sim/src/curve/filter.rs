@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use headstart_policy::registry::ReplacementRow;
 use headstart_trace::reuse::Key;
-use headstart_trace::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
+use headstart_trace::{Carries, Record, RecordReader, TraceError, BATCH};
 use headstart_types::{Block, KeyError, Nanos};
 use rustc_hash::FxBuildHasher;
 use toml::Table;
@@ -120,6 +120,10 @@ impl Filtered {
 }
 
 impl RecordReader for Filtered {
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        Some(&*self.reader)
+    }
+
     fn carries(&self) -> Carries {
         let own = self.reader.carries();
         Carries { think: own.think || (own.time && own.duration), ..own }
@@ -127,18 +131,6 @@ impl RecordReader for Filtered {
 
     fn unit_bytes(&self) -> u64 {
         self.reader.unit_bytes()
-    }
-
-    fn sizes_vary(&self) -> bool {
-        self.reader.sizes_vary()
-    }
-
-    fn files(&self) -> &[FileEntry] {
-        self.reader.files()
-    }
-
-    fn note(&self) -> Option<String> {
-        self.reader.note()
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
@@ -160,14 +152,6 @@ impl RecordReader for Filtered {
         }
         into.extend(self.ready.drain(..self.ready.len().min(BATCH)));
         Ok(!into.is_empty())
-    }
-
-    fn skipped(&self) -> u64 {
-        self.reader.skipped()
-    }
-
-    fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
-        self.reader.bad(record, problem, allowed)
     }
 
     fn progress(&self) -> (u64, u64) {
