@@ -1,4 +1,4 @@
-"""Writes what the docs and the package repeat: registries, keys, counts, results, what devices give, pictures, the man page.
+"""Writes what docs and package repeat: registries, keys, counts, results, what devices give, pictures, the man page.
 
 `python docs/generate.py` writes them anew, `--check` only says whether they are up to date (exit status 1 if not).
 """

@@ -31,7 +31,7 @@ def page(text: str) -> str:
 
 
 def module(text: str) -> str:
-    """Return a module of the package with the fields of its classes: the first place has the counts, the second those of levels."""
+    """Return a module with the fields of its classes: the first place has the counts, the second those of levels."""
     places = text.split(f"    {HEAD}")
     rendered = places[0]
     for place, wanted in zip(places[1:], (True, False), strict=False):

@@ -48,6 +48,7 @@ SHEETS = {
     "nvme": Sheet(
         mb_per_s=7450, random_ms=1e3 / 22_000, source="Samsung 990 PRO data sheet: queues full; queue depth 1"
     ),
+    "nvme-gen5": Sheet(mb_per_s=14_000, random_ms=0.06, source="Micron 9550 MAX, 2024: queues full; typical latency"),
     "sata-ssd": Sheet(mb_per_s=560, random_ms=1e3 / 13_000, source="Samsung 870 EVO data sheet, the same"),
     "object-store": Sheet(
         mb_per_s=90, random_ms=150, source="S3 User Guide: 85 to 90 MB/s a connection; 100 to 200 ms"

@@ -123,8 +123,8 @@ def interrupted(words: list[str], folder: Path, trace: Path | None, moment: rand
     # A file that is there when the signal comes between its last byte and the command's last word is whole.
     targets = {each for each in left if each in " ".join(words)}
     assert all(each.startswith("rows/") for each in left - targets), left
-    for each in targets:
-        check_whole(folder / each, words, inputs)
+    for target in targets:
+        check_whole(folder / target, words, inputs)
     assert "rows/results.parquet" not in left
 
 

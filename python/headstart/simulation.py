@@ -118,6 +118,36 @@ class Result:
     idle_ns: int
     requests: int
     # Written by `make docs` from crates/engine/src/counts.rs.
+    references: int
+    """Blocks asked for, or being waited for; = `hits_ready` + `hits_unready` + `misses`."""
+    hits_ready: int
+    """References that found their block there."""
+    hits_unready: int
+    """References that found their block on its way, asked for at an earlier instant."""
+    misses: int
+    """References that found neither; = `demand_fetches` + `write_misses`, with one process."""
+    hit_wait_ns_mean: int
+    """Mean wait of `hits_unready` until their blocks had arrived."""
+    fetches: int
+    """= `demand_fetches` + `prefetches`."""
+    demand_fetches: int
+    """Fetches of a block that a process waited for or was at."""
+    prefetches: int
+    """Fetches of other blocks; = `prefetches_used` + `prefetches_wasted`."""
+    prefetches_used: int
+    """The part of `prefetches` whose block was referenced before it was evicted."""
+    prefetches_late: int
+    """The part of `prefetches_used` that was still on its way when referenced."""
+    prefetches_wasted: int
+    """The part of `prefetches` that was not referenced."""
+    evictions: int
+    """Blocks evicted."""
+    writes: int
+    """The part of `references` that wrote, where writes reach the devices."""
+    write_misses: int
+    """The part of `misses` that wrote: the block took a frame, and nothing had to be fetched."""
+    blocks_written: int
+    """Blocks written to devices, or to the level below."""
     # End of what is written.
     throughput_bytes_per_s: int
     response_ns: results.Response

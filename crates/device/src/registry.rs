@@ -7,7 +7,7 @@ use headstart_types::{system_says, KeyError};
 use toml::Table;
 
 use crate::driver_cost::{self, DriverCost};
-use crate::models::{flash, object_store, profile, shipped, uniform};
+use crate::models::{object_store, profile, shipped, uniform};
 use crate::row::{Model, SchedulerRow};
 use crate::schedulers::{anticipatory, cscan, deadline, fcfs, scan, sptf, sstf};
 use crate::{Device, Scheduler};
@@ -24,8 +24,9 @@ pub static MODELS: &[Model] = &[
     shipped::IBM_36GB_10K,
     shipped::SEAGATE_146GB_10K,
     shipped::SEAGATE_EXOS_X20,
-    flash::NVME,
-    flash::SATA_SSD,
+    shipped::NVME,
+    shipped::NVME_GEN5,
+    shipped::SATA_SSD,
     object_store::ROW,
 ];
 

@@ -119,6 +119,25 @@ fn patterns_are_dealt_out_to_the_processes_in_turn() {
 }
 
 #[test]
+fn a_share_writes_and_the_places_stay() {
+    for name in ["random", "zipf"] {
+        let of = |share: f64| {
+            let text = format!("requests = 100000\nblocks = 100\nwrite_share = {share:?}");
+            let reader = generate(name, keys(&text), &CONTEXT).unwrap();
+            assert_eq!(reader.carries().writes, share > 0.0, "{name}");
+            records(name, &text, &CONTEXT)
+        };
+        let [none, some, all] = [0.0, 0.25, 1.0].map(of);
+        let writes = |records: &[Record]| records.iter().filter(|record| record.write).count();
+        assert_eq!((writes(&none), writes(&all)), (0, 100_000), "{name}");
+        // A standard deviation is 137.
+        assert!(writes(&some).abs_diff(25_000) < 700, "{name}: {}", writes(&some));
+        let places = |records: &[Record]| records.iter().map(|record| record.offset).collect::<Vec<_>>();
+        assert!(places(&none) == places(&some) && places(&none) == places(&all), "{name}");
+    }
+}
+
+#[test]
 fn random_is_uniform() {
     let mut counts = [0u32; 100];
     blocks("random", "requests = 100000\nblocks = 100").iter().for_each(|block| counts[*block as usize] += 1);
@@ -158,7 +177,7 @@ fn wrong_keys_say_what_is_allowed() {
     );
     assert_eq!(
         error("zipf", "beta = 1"),
-        "beta: unknown key; allowed: requests, blocks, alpha, request_blocks, compute"
+        "beta: unknown key; allowed: requests, blocks, alpha, request_blocks, compute, write_share"
     );
     assert_eq!(error("zipf", "alpha = -0.1"), "alpha: -0.1 is out of range; allowed: a number from 0 to 100");
     assert!(error("zipf", "alpha = nan").starts_with("alpha: nan is out of range"));

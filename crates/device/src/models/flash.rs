@@ -11,40 +11,23 @@
 //! earliest: its rate is kept, and a request that waits for its channel does not hold up those that do not. The
 //! price: of two that end their waits at once, the times on the link may overlap.
 //!
-//! Not modelled: the translation of addresses and its misses, garbage collection and its writes, erasing, suspended
-//! programs, flash used at fewer bits a cell for a while, reads served from the buffer, commands as a resource of
+//! With `over_provisioning` blocks are managed: what is written goes to a log, flash is erased in blocks, and garbage is collected
+//! (`flash_blocks.rs`). Then a write takes whole units of `mapping_size`, of which one that is written in part is read first; reads
+//! go where units lie now; what is moved takes the channels' time beside what the host asks for. A drive written at random is as fast
+//! as its buffer and its erased blocks last, then slower by its write amplification: the write cliff.
+//!
+//! Not modelled: misses of the table of addresses, the order of moves beside their channels' time, suspended programs, flash used at fewer bits a cell for a while, reads served from the buffer, commands as a resource of
 //! the controller, wear, heat. For the shape of such a drive, then, not for the third digit. After the structure of
-//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3, without its block management.
+//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3.
 //!
 //! Cost: a read within a page two or three divisions; others a step for each page, of reads at most one for each
 //! channel. No allocation after building, integers only. Memory: 8 bytes a channel and a page of the buffer.
 
-use headstart_types::{read_keys, KeyTable, Nanos};
+use headstart_types::{KeyError, Nanos};
 
-use super::flash_keys::{self, FlashKeys};
-use crate::driver_cost;
-use crate::row::Model;
+use super::flash_blocks::{Blocks, Work};
+use super::flash_keys::FlashKeys;
 use crate::{Device, Request, Service, SECTOR_BYTES};
-
-/// The row of `nvme` in the registry.
-pub const NVME: Model = Model {
-    name: "nvme",
-    driver_cost: driver_cost::NVME,
-    summary: "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
-    source: "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
-    keys: KeyTable::with_text::<FlashKeys>(flash_keys::NVME),
-    make: |keys| Ok(Box::new(Flash::new(&read_keys(keys)?))),
-};
-
-/// The row of `sata-ssd`.
-pub const SATA_SSD: Model = Model {
-    name: "sata-ssd",
-    driver_cost: driver_cost::SCSI,
-    summary: "SATA solid-state drive, 1 TB: as nvme, with command queueing 32 deep and a link of 550 MB/s",
-    source: "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
-    keys: KeyTable::with_text::<FlashKeys>(flash_keys::SATA_SSD),
-    make: |keys| Ok(Box::new(Flash::new(&read_keys(keys)?))),
-};
 
 /// The fixed numbers of a drive, as `flash_keys.rs` has checked them.
 #[derive(Debug, Clone)]
@@ -62,6 +45,8 @@ struct Parameters {
     queue_depth: u32,
     /// Pages of the write buffer; 0 for none.
     buffer_pages: u64,
+    unit_sectors: u64,
+    erase_time: Nanos,
 }
 
 /// A solid-state drive.
@@ -75,6 +60,9 @@ pub struct Flash {
     /// When the link is free for reads and for writes; without duplex the first is for both.
     link: [Nanos; 2],
     buffer: WriteBuffer,
+    /// Where data lies, if blocks are managed; and the units of the page that is being filled.
+    blocks: Option<Blocks>,
+    units: Vec<u64>,
     head_sector: u64,
 }
 
@@ -105,7 +93,11 @@ struct Passage {
 }
 
 impl Flash {
-    pub(crate) fn new(keys: &FlashKeys) -> Self {
+    /// An idle drive.
+    ///
+    /// # Errors
+    /// Blocks are managed and there are too few or too many.
+    pub(crate) fn try_new(keys: &FlashKeys) -> Result<Self, KeyError> {
         let parameters = Parameters {
             capacity_sectors: keys.capacity.0 / SECTOR_BYTES,
             page_sectors: keys.page_size.0 / SECTOR_BYTES,
@@ -119,6 +111,8 @@ impl Flash {
             duplex: keys.duplex,
             queue_depth: keys.queue_depth,
             buffer_pages: keys.write_buffer.0.div_ceil(keys.page_size.0),
+            unit_sectors: keys.mapping_size.0 / SECTOR_BYTES,
+            erase_time: keys.erase_time,
         };
         let buffer = WriteBuffer {
             leaves: vec![Nanos::ZERO; parameters.buffer_pages as usize],
@@ -132,11 +126,13 @@ impl Flash {
             free: vec![Nanos::ZERO; parameters.channels as usize],
             link: [Nanos::ZERO; 2],
             buffer,
+            blocks: Blocks::try_new(keys)?,
+            units: Vec::new(),
             head_sector: 0,
             parameters,
         };
         flash.page_span = flash.span(flash.parameters.page_sectors);
-        flash
+        Ok(flash)
     }
 
     /// Time of `sectors` sectors on the link, rounded up, without the command.
@@ -222,12 +218,36 @@ impl Flash {
         latest
     }
 
+    /// Reads what a request asks for from where it lies now, from `ready` on.
+    fn read_units(&mut self, ready: Nanos, request: &Request) -> Passage {
+        let blocks = self.blocks.as_ref().expect("blocks are managed");
+        let unit_sectors = self.parameters.unit_sectors;
+        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
+        let mut before = None;
+        for unit in request.sector / unit_sectors..request.end().div_ceil(unit_sectors) {
+            let page = blocks.page_of(unit);
+            if before.replace(page) == Some(page) {
+                continue;
+            }
+            let free = &mut self.free[blocks.channel_of(page)];
+            let start = ready.max(*free);
+            *free = start + self.parameters.read_time;
+            if *free > latest.done {
+                latest = Passage { waited: start - ready, done: *free };
+            }
+        }
+        latest
+    }
+
     fn serve_read(&mut self, now: Nanos, request: &Request) -> Service {
         let Parameters { read_overhead: overhead, read_time, page_sectors, link_command, .. } = self.parameters;
         let ready = now + overhead;
         let sectors = u64::from(request.sectors);
         let (first, last) = self.pages(request);
-        let passage = self.read_pages(ready, first, last);
+        let passage = match self.blocks.is_some() {
+            true => self.read_units(ready, request),
+            false => self.read_pages(ready, first, last),
+        };
         let booking = self.book(ready + read_time, sectors, false);
         // The last page crosses the link once it is there; the whole not before the link has carried it.
         let tail = if first == last {
@@ -249,6 +269,10 @@ impl Flash {
         let ready = now + overhead;
         let sectors = u64::from(request.sectors);
         let Booking { begin, end: sent } = self.book(ready, sectors, true);
+        if self.blocks.is_some() {
+            let end = self.fill_units(ready, (begin + link_command, sent), request);
+            return parts(now, overhead, (begin - ready) + (end - sent), end);
+        }
         if self.parameters.buffer_pages > 0 {
             let end = self.fill_buffer(begin + link_command, sent, sectors);
             return parts(now, overhead, (begin - ready) + (end - sent), end);
@@ -288,6 +312,52 @@ impl Flash {
             }
             arrival = sent.min(arrival + self.page_span);
         }
+    }
+
+    /// Takes a request, which comes over the link from `begin` to `sent`, into the buffer as whole units; says when the last is in.
+    fn fill_units(&mut self, ready: Nanos, (begin, sent): (Nanos, Nanos), request: &Request) -> Nanos {
+        let unit_sectors = self.parameters.unit_sectors;
+        let page_units = (self.parameters.page_sectors / unit_sectors) as usize;
+        let units = request.sector / unit_sectors..request.end().div_ceil(unit_sectors);
+        let mut end = sent;
+        for unit in units.clone() {
+            if request.sector > unit * unit_sectors || request.end() < (unit + 1) * unit_sectors {
+                let blocks = self.blocks.as_ref().expect("blocks are managed");
+                let free = &mut self.free[blocks.channel_of(blocks.page_of(unit))];
+                *free = ready.max(*free) + self.parameters.read_time;
+            }
+            // A page has its place once the page a buffer's length before it has left.
+            let arrival = sent.min(begin + self.span((unit + 1 - units.start) * unit_sectors));
+            end = sent.max(self.buffer.leaves[self.buffer.slot]);
+            self.units.push(unit);
+            if self.units.len() == page_units {
+                self.program_units(arrival.max(self.buffer.leaves[self.buffer.slot]));
+            }
+        }
+        end
+    }
+
+    /// Writes the units of a full page to the log, from `full` on.
+    fn program_units(&mut self, full: Nanos) {
+        let Parameters { read_time, program_time, erase_time, .. } = self.parameters;
+        let blocks = self.blocks.as_mut().expect("blocks are managed");
+        for work in blocks.write(&self.units) {
+            let (channels, time) = match *work {
+                Work::Read(channel) => (channel..channel + 1, read_time),
+                Work::Program(channel) => (channel..channel + 1, program_time),
+                Work::Erase => (0..self.free.len(), erase_time),
+            };
+            for free in &mut self.free[channels] {
+                *free = full.max(*free) + time;
+            }
+            if let Work::Program(channel) = *work {
+                self.buffer.left = self.buffer.left.max(self.free[channel]);
+            }
+        }
+        self.units.clear();
+        let buffer = &mut self.buffer;
+        buffer.leaves[buffer.slot] = buffer.left;
+        buffer.slot = next(buffer.slot, buffer.leaves.len());
     }
 }
 
@@ -353,8 +423,11 @@ impl Device for Flash {
 
     /// How long the first page would wait for its channel; of a write, for its place in the buffer.
     fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
-        let first = request.sector / self.parameters.page_sectors;
-        let channel = self.free[self.channel_of(first)];
+        let channel = match &self.blocks {
+            Some(blocks) => blocks.channel_of(blocks.page_of(request.sector / self.parameters.unit_sectors)),
+            None => self.channel_of(request.sector / self.parameters.page_sectors),
+        };
+        let channel = self.free[channel];
         if !request.write {
             return channel.saturating_sub(now + self.parameters.read_overhead);
         }

@@ -1,13 +1,8 @@
-//! The keys of a solid-state drive: two shipped profiles have the source of every number. See `flash.rs` for what they do.
+//! The keys of a solid-state drive: shipped profiles have the source of every number. See `flash.rs` for what they do.
 
 use headstart_types::{keys, Bytes, KeyError, Nanos};
 
 use crate::SECTOR_BYTES;
-
-/// The shipped numbers of `nvme`.
-pub(super) const NVME: &str = include_str!("../../profiles/flash/nvme.toml");
-/// The shipped numbers of `sata-ssd`.
-pub(super) const SATA_SSD: &str = include_str!("../../profiles/flash/sata-ssd.toml");
 
 /// Most pages of a write buffer: 8 bytes for each are kept.
 const BUFFER_PAGES_MAX: u64 = 1 << 20;
@@ -51,12 +46,38 @@ keys! {
         /// What is written is done when it is in here, if there is room; "0B" for none.
         #[schemars(extend("x-max" = "1TiB"))]
         pub write_buffer: Bytes,
+        /// Flash beyond the capacity, as a share of it. With 0 blocks are not managed: what is written needs no more than its own
+        /// pages, and lies where it was.
+        #[schemars(range(min = 0.0, max = 100.0))]
+        pub over_provisioning: f64,
+        /// What the drive keeps the place of; a page holds a whole number of them.
+        #[schemars(extend("x-max" = "1GiB"))]
+        pub mapping_size: Bytes,
+        /// Pages of each channel that are erased together.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub block_pages: u64,
+        /// How long a channel erases them.
+        #[schemars(extend("x-max" = "1s"))]
+        pub erase_time: Nanos,
+        /// Whether every place has been written before the run, in order.
+        pub filled: bool,
     }
     impl check = |keys| {
         let Bytes(size) = keys.page_size;
         if size == 0 || size % SECTOR_BYTES != 0 {
             let problem = format!("{} is not a whole number of sectors of {SECTOR_BYTES} bytes", keys.page_size);
             return Err(KeyError::new("page_size", problem, "such as \"4KiB\" or \"16KiB\""));
+        }
+        let unit = keys.mapping_size.0;
+        if keys.over_provisioning > 0.0 {
+            if unit == 0 || unit % SECTOR_BYTES != 0 || size % unit != 0 {
+                let problem = format!("{} in pages of {}", keys.mapping_size, keys.page_size);
+                return Err(KeyError::new("mapping_size", problem, "whole sectors, a whole number of them to a page"));
+            }
+            if keys.write_buffer.0 == 0 {
+                let problem = "what is written is gathered in it where over_provisioning is above 0";
+                return Err(KeyError::new("write_buffer", problem, "a size above 0B"));
+            }
         }
         // Whole pages; a buffer above zero holds at least one.
         match keys.write_buffer.0.div_ceil(size) {

@@ -1,10 +1,12 @@
 //! The shipped drives: a row each, whose numbers are a profile.
 
-use headstart_types::KeyTable;
+use headstart_types::{read_keys, KeyTable};
 
+use super::flash::Flash;
+use super::flash_keys::FlashKeys;
 use super::mechanical::Mechanical;
 use super::profile::ProfileKeys;
-use crate::driver_cost::{DriverCost, DISK_1990S, DISK_2000S, SCSI};
+use crate::driver_cost::{self, DriverCost, DISK_1990S, DISK_2000S, SCSI};
 use crate::row::Model;
 
 /// The row of `hp97560` in the registry.
@@ -87,6 +89,44 @@ pub const SEAGATE_EXOS_X20: Model = drive(
     "data sheet; zones, seek curve and cache management guessed",
     include_str!("../../profiles/seagate-exos-x20.toml"),
 );
+
+/// The row of `nvme`.
+pub const NVME: Model = flash(
+    "nvme",
+    driver_cost::NVME,
+    "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
+    "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
+    include_str!("../../profiles/flash/nvme.toml"),
+);
+
+/// The row of `nvme-gen5`.
+pub const NVME_GEN5: Model = flash(
+    "nvme-gen5",
+    driver_cost::NVME,
+    "NVMe solid-state drive for data centers, 6.4 TB, PCIe 5.0: as nvme, with block management and garbage collection",
+    "Micron 9550 MAX, 2024; guesses and fits named in profiles/flash/nvme-gen5.toml",
+    include_str!("../../profiles/flash/nvme-gen5.toml"),
+);
+
+/// The row of `sata-ssd`.
+pub const SATA_SSD: Model = flash(
+    "sata-ssd",
+    SCSI,
+    "SATA solid-state drive, 1 TB: as nvme, with command queueing 32 deep and a link of 550 MB/s",
+    "Samsung 870 EVO data sheet, 2021; guesses named in profiles/flash/sata-ssd.toml",
+    include_str!("../../profiles/flash/sata-ssd.toml"),
+);
+
+const fn flash(
+    name: &'static str,
+    driver_cost: DriverCost,
+    summary: &'static str,
+    source: &'static str,
+    profile: &'static str,
+) -> Model {
+    let keys = KeyTable::with_text::<FlashKeys>(profile);
+    Model { name, driver_cost, summary, source, keys, make: |keys| Ok(Box::new(Flash::try_new(&read_keys(keys)?)?)) }
+}
 
 const fn drive(
     name: &'static str,

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
 use super::generator::{Space, BLOCKS_MAX, REQUESTS_MAX};
-use super::stream::{Pattern, Stream};
+use super::stream::{Pattern, Stream, Writes};
 use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
@@ -32,6 +32,9 @@ keys! {
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
+        /// Share of the requests that write, drawn evenly.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        write_share: f64 = 0.0,
     }
 }
 
@@ -40,7 +43,8 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     let space = Space::new(keys.blocks, keys.request_blocks, context)?;
     let compute = keys.compute.sampler(context.seed, 0);
     let rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
-    Ok(Stream::boxed(Random { space, rng }, compute, space, keys.requests))
+    let writes = Writes::new(keys.write_share, context.seed);
+    Ok(Stream::writing(Random { space, rng }, compute, writes, space, keys.requests))
 }
 
 struct Random {

@@ -1,6 +1,8 @@
 //! What all generators share: a sequence of starts becomes batches of records with think times.
 
-use headstart_types::Nanos;
+use headstart_types::{stream_seed, Nanos};
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use super::generator::Space;
 use super::ComputeSampler;
@@ -12,10 +14,31 @@ pub(super) trait Pattern: Send {
     fn next(&mut self) -> (u64, u64);
 }
 
+/// Which requests write: each with the same probability, drawn from a stream of its own.
+pub(super) struct Writes {
+    rng: ChaCha8Rng,
+    /// Of 2^32.
+    share: u64,
+}
+
+impl Writes {
+    /// A share from 0 to 1.
+    pub(super) fn new(share: f64, seed: u64) -> Option<Self> {
+        let rng = || ChaCha8Rng::seed_from_u64(stream_seed(seed, "writes", 0));
+        (share > 0.0).then(|| Self { rng: rng(), share: (share * 4_294_967_296.0) as u64 })
+    }
+
+    fn next(&mut self) -> bool {
+        u64::from(self.rng.next_u32()) < self.share
+    }
+}
+
 /// A generator as a stream of records.
 pub(super) struct Stream<P> {
     pattern: P,
     compute: ComputeSampler,
+    /// `None`: all read.
+    writes: Option<Writes>,
     block_bytes: u64,
     done: u64,
     requests: u64,
@@ -24,13 +47,24 @@ pub(super) struct Stream<P> {
 impl<P: Pattern + 'static> Stream<P> {
     /// `requests` requests of `pattern`.
     pub(super) fn boxed(pattern: P, compute: ComputeSampler, space: Space, requests: u64) -> Box<dyn RecordReader> {
-        Box::new(Self { pattern, compute, block_bytes: space.block_bytes, done: 0, requests })
+        Self::writing(pattern, compute, None, space, requests)
+    }
+
+    /// The same, some of which write.
+    pub(super) fn writing(
+        pattern: P,
+        compute: ComputeSampler,
+        writes: Option<Writes>,
+        space: Space,
+        requests: u64,
+    ) -> Box<dyn RecordReader> {
+        Box::new(Self { pattern, compute, writes, block_bytes: space.block_bytes, done: 0, requests })
     }
 }
 
 impl<P: Pattern> RecordReader for Stream<P> {
     fn carries(&self) -> Carries {
-        Carries { think: true, addresses: true, ..Carries::default() }
+        Carries { think: true, addresses: true, writes: self.writes.is_some(), ..Carries::default() }
     }
 
     fn unit_bytes(&self) -> u64 {
@@ -44,7 +78,8 @@ impl<P: Pattern> RecordReader for Stream<P> {
             let (start, blocks) = self.pattern.next();
             let think: Nanos = self.compute.next_think();
             let (offset, size) = (start * self.block_bytes, blocks * self.block_bytes);
-            Record { offset, size, think, ..Record::default() }
+            let write = self.writes.as_mut().is_some_and(Writes::next);
+            Record { offset, size, think, write, ..Record::default() }
         }));
         self.done += count;
         Ok(count > 0)

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
 use super::generator::{Space, REQUESTS_MAX};
-use super::stream::{Pattern, Stream};
+use super::stream::{Pattern, Stream, Writes};
 use super::{Compute, GeneratorContext, Workload};
 use crate::RecordReader;
 
@@ -48,6 +48,9 @@ keys! {
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
+        /// Share of the requests that write, drawn evenly.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        write_share: f64 = 0.0,
     }
 }
 
@@ -57,7 +60,8 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     let compute = keys.compute.sampler(context.seed, 0);
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(context.seed, "places", 0));
     let ranks = Ranks::new(space.starts() as usize, keys.alpha, &mut rng);
-    Ok(Stream::boxed(Zipf { space, rng, ranks }, compute, space, keys.requests))
+    let writes = Writes::new(keys.write_share, context.seed);
+    Ok(Stream::writing(Zipf { space, rng, ranks }, compute, writes, space, keys.requests))
 }
 
 /// One column of the alias table.
