@@ -220,6 +220,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "model_file_system": ((text, [], array("d", bytes(8 * 64))), {}),
         "model_scenario": ((), {"json": text}),
         "model_terms": ((), {}),
+        "metrics": ((), {}),
         "play": ((), {"json": text}),
         "play_trace": ((file, "nbd://localhost/"), {}),
         "profile": ((file,), {"name": "x", "time_ns": 1, "seed": 1}),
