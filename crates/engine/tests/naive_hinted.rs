@@ -274,6 +274,7 @@ impl Policy for Naive {
                 self.pay(&mut now);
             }
             Event::Skipped { .. } => panic!("processes of a simulation reference what they say"),
+            Event::Expected => panic!("hints are given at the start"),
             Event::Idle { .. } => panic!("only parallel programs have idle processors"),
             Event::Arrived { block, disk, service } => {
                 self.touch(block);

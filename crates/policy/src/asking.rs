@@ -167,6 +167,18 @@ impl Asking {
         }
     }
 
+    /// Fetches the blocks that the host expects requests for, as far as the frames go; nothing while a demand waits for one.
+    fn expected(&mut self, round: &mut Round<'_>) {
+        let view = round.view;
+        for block in view.asked.iter().copied() {
+            let has_frame = self.owed.is_empty()
+                && (!self.lacks(block, round) || self.fetch(block, view.space.place(block), round));
+            if !has_frame {
+                return;
+            }
+        }
+    }
+
     /// Takes `block` from the first victims, if it is one of them.
     fn unmark(&mut self, block: Block) {
         if self.first_victims.len(0) > 0 {
@@ -243,6 +255,7 @@ impl Policy for Asking {
                 }
             }
             Event::Decide => self.retry_owed(&mut round),
+            Event::Expected => self.expected(&mut round),
             // It prefetches when asked, at no cost.
             Event::Idle { .. } | Event::Skipped { .. } => {}
         }

@@ -139,7 +139,7 @@ pub struct View<'a> {
     pub disk_of: &'a [Disk],
     /// Where blocks lie in their files.
     pub space: &'a dyn Space,
-    /// At [`Event::Asked`]: the blocks of the request. Else empty.
+    /// At [`Event::Asked`]: the blocks of the request; at [`Event::Expected`]: those expected. Else empty.
     pub asked: &'a [Block],
     /// At [`Event::Asked`]: how each of them was found. Else empty.
     pub found: &'a [Found],
@@ -199,6 +199,9 @@ pub enum Event {
         /// Its block.
         block: Block,
     },
+    /// Step (3): the host expects requests for the blocks of [`View::asked`], which are absent. A policy that is
+    /// [asked](Policy::asks) fetches them ahead in that order, as far as there are frames; others have hints of their own.
+    Expected,
     /// Step (3): the processor of `process` has nothing to do and could take on a prefetch action. The answer is one
     /// fetch at most; a policy whose prefetching costs no processor time gives none.
     Idle {

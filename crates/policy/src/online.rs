@@ -36,7 +36,7 @@ impl<R: Replacement> Policy for OnLine<R> {
             }
             Event::Asked { .. } => self.fetch(view.asked[0], view, fetches),
             Event::Arrived { block, .. } => self.replacement.inserted(block),
-            Event::Idle { .. } | Event::Skipped { .. } => {}
+            Event::Idle { .. } | Event::Skipped { .. } | Event::Expected => {}
             Event::Decide => {
                 if let Some(block) = self.owed {
                     self.fetch(block, view, fetches);

@@ -392,6 +392,22 @@ impl Level {
         fetch.is_some()
     }
 
+    /// The host expects requests for `blocks`: those that are absent are fetched ahead in that order, as far as there are frames, as if a
+    /// read-ahead had named them. For levels that are [asked](Level::asks).
+    pub fn expect(&mut self, now: Nanos, blocks: &[Block], space: &dyn Space, backend: &mut impl Backend) -> u32 {
+        for &block in blocks {
+            self.meet(block, space);
+            let state = self.blocks[block.index()];
+            if state.is_absent() && !state.is_passing() {
+                self.requests.asked.push(block);
+            }
+        }
+        self.tell(now, Event::Expected, space);
+        let issued = self.issue(now, None, space, backend);
+        self.requests.asked.clear();
+        issued
+    }
+
     /// A block comes from the level above, which has evicted it: it takes a frame and needs no fetch. Nothing where
     /// it is resident or on its way. Returns how many requests of a driver that was (dirty victims).
     pub fn put(&mut self, now: Nanos, block: Block, space: &dyn Space, backend: &mut impl Backend) -> u32 {

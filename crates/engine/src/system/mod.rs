@@ -349,6 +349,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.hear_all(now);
     }
 
+    /// The host expects requests of its clients for `blocks` of level `tier`: those that are absent are fetched ahead, as far as there
+    /// are frames. At an instant that [`System::turn`] has begun.
+    pub fn expect(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
+        let (level, space, mut down) = self.stack.at(tier);
+        let issued = level.expect(now, blocks, space, &mut down);
+        self.follow::<false>(now, tier, issued);
+    }
+
     /// Gives the requests of clients of the host that are done, in order.
     pub fn take_replied(&mut self, into: &mut Vec<u64>) {
         into.append(&mut self.replied);

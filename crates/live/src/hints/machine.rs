@@ -255,6 +255,11 @@ impl Machine {
         }
     }
 
+    /// What was referenced is there: the time until the next reference is spent in thought, not in waiting.
+    pub fn answered(&mut self, now: Nanos) {
+        self.last_reference = self.last_reference.max(now);
+    }
+
     /// `block` is metadata that has come, and counts as referenced: whether it is cannot be seen. This says nothing about others.
     pub fn assume_used(&mut self, now: Nanos, block: Block) {
         let over = &mut self.over[block.index()];

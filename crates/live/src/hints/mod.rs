@@ -12,12 +12,14 @@
 //! - `trace.rs`: what the command references;
 //! - `pace.rs`: how fast; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
+//! - `follow.rs`: the same for a host that does its own reads, a block server;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
 
 mod budget;
 pub mod command;
 pub(crate) mod conductor;
 pub(crate) mod disk;
+mod follow;
 mod guard;
 pub(crate) mod list;
 pub(crate) mod machine;
@@ -42,6 +44,7 @@ use headstart_types::{system_says, KeyError};
 
 pub use crate::child::Status;
 pub use budget::Room;
+pub use follow::{Expected, FollowReport, Follower};
 pub use list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
 pub use report::Report;
 pub use run::{run, Settings};

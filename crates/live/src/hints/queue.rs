@@ -97,6 +97,12 @@ impl Queue {
         }
     }
 
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.unplaced.is_empty() && self.data.len() == 0 && self.metadata.len() == 0
+    }
+
     /// `block` is not to be read any more; false if its read has begun or it has no place yet.
     pub fn cancel(&mut self, block: Block) -> bool {
         let Some(placed) = self.placed.remove(&block) else { return false };

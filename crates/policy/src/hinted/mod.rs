@@ -171,8 +171,8 @@ impl<S: Strategy> Policy for Hinted<S> {
                 }
             }
             Event::Skipped { position, block } => self.knowledge.skipped(position, block, view),
-            // It prefetches when it decides, at no cost.
-            Event::Idle { .. } => {}
+            // It prefetches when it decides, at no cost, and has hints of its own.
+            Event::Idle { .. } | Event::Expected => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
                 self.strategy.arrived(now, disk, view.outstanding[disk.index()]);

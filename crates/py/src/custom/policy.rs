@@ -195,7 +195,7 @@ impl Policy for PyPolicy {
                     showing(view, || self.decide.call((cache,), |answer| self.read(answer, view, fetches)));
                 }
             },
-            Event::Idle { .. } | Event::Skipped { .. } => {}
+            Event::Idle { .. } | Event::Skipped { .. } | Event::Expected => {}
         }
     }
 

@@ -1,0 +1,328 @@
+//! Hints for a host that does its own reads, such as a block server: it says which pages its clients reference, and is told which
+//! pages to read ahead of them.
+//!
+//! Everything is decided as for a command (`conductor.rs`: when hints are confirmed, how fast they are followed, when to stop): the pages
+//! are those of one file without an inode, and reading is the host's. A read here is of pages that follow one another; the host may
+//! cut it as it likes and says of each page when it has come.
+//!
+//! Cost: constant for a page, and the policy's. Memory: some 40 bytes a page that hints name.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use headstart_policy::registry::PolicyRow;
+use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use toml::Table;
+
+use super::conductor::{Conductor, Plan, Queues, Trust};
+use super::disk::{Done, Why};
+use super::guard::ALL_CACHED;
+use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
+use super::machine::Machine;
+use super::queue::{Queue, Work};
+use super::report::Report;
+use super::trace::Seen;
+use super::universe::Universe;
+
+/// Pages prefetched and not yet used before any has been used: what hints cost that turn wrong at once. A guess.
+const FRAMES_MIN: u32 = 256;
+/// While reads wait for hints to be confirmed or to prove right again, it is looked at them so often.
+const LOOK_EVERY: Nanos = Nanos(10_000_000);
+/// The one file.
+const FILE: (u64, u64) = (0, 0);
+
+/// What a host is going to be asked for.
+#[derive(Clone)]
+pub struct Expected {
+    /// The policy.
+    pub row: &'static PolicyRow,
+    /// Its keys.
+    pub keys: Table,
+    /// Pages, in the order in which they were referenced; one may come again.
+    pub pages: Vec<Range<u64>>,
+    /// How long that took; zero where it is not known.
+    pub elapsed: Nanos,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages prefetched and not yet used, at most.
+    pub budget_pages: u64,
+}
+
+/// What prefetching from hints has come to. Bytes are whole pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FollowReport {
+    /// The policy.
+    pub policy: &'static str,
+    /// What the hints name, each page once.
+    pub hinted_bytes: u64,
+    /// What may be prefetched and not yet used.
+    pub budget_bytes: u64,
+    /// Read ahead.
+    pub prefetched_bytes: u64,
+    /// The part of it that clients have read.
+    pub used_bytes: u64,
+    /// The part of `used_bytes` that clients asked for before it was there.
+    pub late_bytes: u64,
+    /// The part of `prefetched_bytes` that clients have not read.
+    pub wasted_bytes: u64,
+    /// The part of `hinted_bytes` that was cached or on its way when its turn came.
+    pub cached_bytes: u64,
+    /// Why prefetching stopped before it was done; null if it did not.
+    pub stopped: Option<String>,
+}
+
+/// Reads that wait for the host.
+struct Reads {
+    queue: Queue,
+    stopped: bool,
+}
+
+impl Queues for Reads {
+    fn disks(&self) -> usize {
+        1
+    }
+
+    fn order(&mut self, _disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
+        blocks.for_each(|(block, file, page)| self.queue.add(block, file, page, false));
+    }
+
+    fn cancel(&mut self, _disk: usize, block: Block) -> bool {
+        self.queue.cancel(block)
+    }
+
+    /// Pages that no hint names are not read.
+    fn allow_holes(&mut self, _pages: u64) {}
+
+    fn slow(&mut self, halvings: u32) {
+        self.queue.slow(halvings);
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+}
+
+/// A read that the host has been given.
+struct Reading {
+    since: Nanos,
+    missing: u32,
+    read: Vec<Block>,
+    unneeded: Vec<Block>,
+}
+
+/// Follows clients through their hints.
+pub struct Follower {
+    conductor: Conductor<Reads>,
+    row: &'static PolicyRow,
+    page_bytes: u64,
+    hinted_pages: u64,
+    budget_pages: u64,
+    /// By page that the host is to read: which read it is of.
+    reading_of: FxHashMap<u64, (u64, Block)>,
+    readings: FxHashMap<u64, Reading>,
+    next_reading: u64,
+    looked: Nanos,
+}
+
+impl Follower {
+    /// Before the first reference.
+    ///
+    /// # Errors
+    /// The policy does not work from hints, or one of its keys.
+    pub fn try_new(expected: Expected) -> Result<Self, KeyError> {
+        let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
+        let file = HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None };
+        let range =
+            |pages: Range<u64>| HintedRange { file: 0, first: pages.start, count: (pages.end - pages.start) as u32 };
+        let list = HintList {
+            files: vec![file],
+            ranges: pages.into_iter().map(range).collect(),
+            elapsed_ns: elapsed.0,
+            ..HintList::default()
+        };
+        let budget_bytes = budget_pages.saturating_mul(PAGE_BYTES);
+        let plan = Plan { row, keys, budget_bytes, trust: Trust::SameCommand };
+        let mut setting = plan.setting(&list, 1, false)?;
+        setting.frames_min = setting.frames_min.min(FRAMES_MIN);
+        let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)]))?;
+        let reads = Reads { queue: Queue::new(false), stopped: false };
+        Ok(Self {
+            conductor: Conductor::new(machine, reads, budget_bytes, Trust::SameCommand),
+            row,
+            page_bytes,
+            hinted_pages: list.pages(),
+            budget_pages,
+            reading_of: FxHashMap::default(),
+            readings: FxHashMap::default(),
+            next_reading: 0,
+            looked: Nanos::ZERO,
+        })
+    }
+
+    /// A client references `pages`, which are not empty.
+    pub fn referenced(&mut self, now: Nanos, pages: Range<u64>) {
+        let seen = Seen { file: FILE, first: pages.start, last: pages.end - 1, metadata: false };
+        self.conductor.referenced(now, seen);
+    }
+
+    /// A client has got pages that it referenced: what it takes from here to its next reference is its own time.
+    pub fn answered(&mut self, now: Nanos) {
+        self.conductor.machine.answered(now);
+    }
+
+    /// Appends the pages that are to be read ahead from now on, each run one read. Of each page the host says
+    /// [`Follower::arrived`] or [`Follower::unneeded`].
+    pub fn act(&mut self, now: Nanos, runs: &mut Vec<Range<u64>>) {
+        self.looked = now;
+        if self.conductor.stopped.is_none() {
+            self.conductor.act(now);
+        }
+        while !self.conductor.queues.stopped {
+            let queue = &mut self.conductor.queues.queue;
+            match queue.choose() {
+                None => break,
+                Some(Work::Place(file, blocks)) => {
+                    queue.place(blocks.into_iter().map(|(block, page)| super::pieces::Placed {
+                        block,
+                        file,
+                        page,
+                        address: page,
+                    }));
+                }
+                Some(Work::Read(piece, _)) => {
+                    let number = self.next_reading;
+                    self.next_reading += 1;
+                    for placed in &piece.pages {
+                        self.reading_of.insert(placed.page, (number, placed.block));
+                    }
+                    let missing = piece.pages.len() as u32;
+                    let reading = Reading { since: now, missing, read: Vec::new(), unneeded: Vec::new() };
+                    self.readings.insert(number, reading);
+                    runs.push(piece.first()..piece.first() + u64::from(missing));
+                }
+            }
+        }
+    }
+
+    /// When [`Follower::act`] is due though nothing may happen.
+    #[must_use]
+    pub fn next_look(&self) -> Option<Nanos> {
+        let waits = !self.conductor.queues.stopped && !self.conductor.queues.queue.is_empty();
+        waits.then(|| self.looked + LOOK_EVERY)
+    }
+
+    /// A page has been read, or could not be. Of others than those that were to be read ahead it tells nothing.
+    pub fn arrived(&mut self, now: Nanos, page: u64) {
+        self.ended(now, page, true);
+    }
+
+    /// A page need not be read: the host has it, or has no room for it.
+    pub fn unneeded(&mut self, now: Nanos, page: u64) {
+        self.ended(now, page, false);
+    }
+
+    fn ended(&mut self, now: Nanos, page: u64, read: bool) {
+        let Some((number, block)) = self.reading_of.remove(&page) else { return };
+        let Some(reading) = self.readings.get_mut(&number) else { return };
+        reading.missing -= 1;
+        if read { &mut reading.read } else { &mut reading.unneeded }.push(block);
+        if reading.missing > 0 {
+            return;
+        }
+        let Some(Reading { since, read, unneeded, .. }) = self.readings.remove(&number) else { return };
+        self.conductor.queues.queue.read(false);
+        if !unneeded.is_empty() {
+            self.conductor.heard(Done::Unneeded(unneeded, Why::Cached));
+        }
+        if !read.is_empty() {
+            self.conductor.heard(Done::Read(read, Duration::from_nanos((now - since).0), 0));
+        }
+    }
+
+    /// Why prefetching has stopped, if it has.
+    #[must_use]
+    pub fn stopped(&self) -> Option<String> {
+        let why = self.conductor.stopped?;
+        let why = if why == ALL_CACHED { "there is nothing to prefetch: the pages are in the cache" } else { why };
+        Some(why.replace("the command does", "clients do"))
+    }
+
+    /// What has come of it so far.
+    #[must_use]
+    pub fn report(&self) -> FollowReport {
+        let mut counted = Report::new(self.row.name);
+        self.conductor.fill(&mut counted);
+        let bytes = |bytes: u64| bytes / PAGE_BYTES * self.page_bytes;
+        FollowReport {
+            policy: self.row.name,
+            hinted_bytes: self.hinted_pages * self.page_bytes,
+            budget_bytes: self.budget_pages * self.page_bytes,
+            prefetched_bytes: bytes(counted.prefetched_bytes),
+            used_bytes: bytes(counted.used_bytes),
+            late_bytes: bytes(counted.late_bytes),
+            wasted_bytes: bytes(counted.wasted_bytes),
+            cached_bytes: bytes(counted.cached_bytes),
+            stopped: self.stopped(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headstart_policy::registry::policy;
+
+    use super::*;
+
+    fn follower(pages: &[Range<u64>]) -> Follower {
+        let expected = Expected {
+            row: policy("just-in-time").expect("it is registered"),
+            keys: Table::new(),
+            pages: pages.to_vec(),
+            elapsed: Nanos::from_millis(1_000),
+            page_bytes: 4096,
+            budget_pages: 1024,
+        };
+        Follower::try_new(expected).expect("it works from hints")
+    }
+
+    #[test]
+    fn pages_are_named_once_when_hints_are_confirmed_and_never_those_already_read() {
+        let hints: Vec<Range<u64>> = (0..100).map(|at| at * 7..at * 7 + 2).collect();
+        let mut follower = follower(&hints);
+        let (mut runs, mut now) = (Vec::new(), Nanos(0));
+        for at in 0..8u64 {
+            now = Nanos::from_millis(at + 1);
+            follower.act(now, &mut runs);
+            assert_eq!(runs, [], "after {at} references");
+            follower.referenced(now, at * 7..at * 7 + 2);
+        }
+        let mut named = std::collections::BTreeSet::new();
+        for at in 8..100u64 {
+            now = now + Nanos::from_millis(5);
+            follower.act(now, &mut runs);
+            for page in runs.drain(..).flatten() {
+                assert!(page >= at * 7 && page % 7 < 2 && named.insert(page), "{page}");
+                follower.arrived(now + Nanos::from_millis(1), page);
+            }
+            follower.referenced(now + Nanos::from_millis(2), at * 7..at * 7 + 2);
+        }
+        let (report, read) = (follower.report(), named.len() as u64 * 4096);
+        assert!(named.len() > 170, "{}", named.len());
+        let bytes = (report.hinted_bytes, report.prefetched_bytes, report.used_bytes, report.stopped);
+        assert_eq!(bytes, (200 * 4096, read, read, None));
+    }
+
+    #[test]
+    fn references_that_no_hint_names_stop_it() {
+        let mut follower = follower(&[0..1_000]);
+        let mut runs = Vec::new();
+        for at in 0..1_024u64 {
+            follower.referenced(Nanos(at + 1), 5_000 + at..5_001 + at);
+            follower.act(Nanos(at + 1), &mut runs);
+        }
+        assert_eq!((runs.len(), follower.report().prefetched_bytes), (0, 0));
+        assert_eq!(follower.stopped().as_deref(), Some("clients do not read what the hints say"));
+    }
+}
