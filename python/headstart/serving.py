@@ -35,6 +35,9 @@ def serve(
     direct: bool = False,
     depth: int | None = None,
     record: str | PathLike[str] | None = None,
+    hints: str | PathLike[str] | None = None,
+    hint_policy: str | None = None,
+    spill: str | None = None,
     openmetrics: str | None = None,
     log: str | PathLike[str] | None = None,
     progress: Callable[[Report], object] | None = None,
@@ -45,6 +48,10 @@ def serve(
     the report as soon as clients can connect and 10 times a second; an exception in it ends the serving too. Requests
     that have come by then are answered. With `direct` reads of files and devices pass the kernel's page cache; `depth`
     bounds the reads of each backing under way.
+
+    `hints` is a trace of earlier reads of the only export, such as one that `record` wrote: what it names is
+    prefetched by `hint_policy`, "just-in-time" unless something else is said. `spill`, "FILE:SIZE", is a local file
+    that takes the pages that leave the cache; the next server goes on with it, unless the backing has changed.
 
     Raises:
         HeadstartError: A mistake of the caller, or the system refuses a file or an address.
@@ -66,6 +73,9 @@ def serve(
         direct=direct,
         depth=depth,
         record=record,
+        hints=hints,
+        hint_policy=hint_policy,
+        spill=spill,
         openmetrics=openmetrics,
         log=log,
         on_progress=tell,

@@ -76,11 +76,16 @@ impl Buffers {
 
     /// `block` has left the cache: its buffer is free.
     pub fn drop_of(&mut self, block: Block) {
-        let Some(at) = self.at.get_mut(block.index()).filter(|at| **at != NONE) else { return };
+        let buffer = self.take_of(block);
+        self.free.extend(buffer);
+    }
+
+    /// `block` has left the cache: its buffer with its bytes, to be put back.
+    pub fn take_of(&mut self, block: Block) -> Option<BytesMut> {
+        let at = self.at.get_mut(block.index()).filter(|at| **at != NONE)?;
         let index = std::mem::replace(at, NONE);
         self.free_at.push(index);
-        let buffer = std::mem::take(&mut self.kept[index as usize]);
-        self.free.push(buffer);
+        Some(std::mem::take(&mut self.kept[index as usize]))
     }
 }
 

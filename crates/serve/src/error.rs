@@ -2,6 +2,7 @@
 
 use std::io;
 
+use headstart_trace::TraceError;
 use headstart_types::{printable, system_says, KeyError};
 
 use crate::backing::BackingError;
@@ -12,6 +13,9 @@ pub enum Error {
     /// An option or a key of the level.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// A trace that is to give hints.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// A backing.
     #[error(transparent)]
     Backing(#[from] BackingError),

@@ -5,6 +5,8 @@
 //!   block), `buffers.rs` (the bytes), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
 //! - `backing/`: what stands behind an export, and the threads that wait for it;
 //! - `server/`: connections, and the loop around all exports;
+//! - `hinted.rs`: what an earlier run has read, as hints;
+//! - `spill/`: a second level in a local file;
 //! - `probe.rs`: how far to read ahead where nothing is said;
 //! - `run.rs`: the command, with its report, metrics, log and recording.
 
@@ -12,6 +14,7 @@ pub mod backing;
 mod buffers;
 pub mod conductor;
 mod error;
+mod hinted;
 mod machine;
 mod metrics;
 mod pages;
@@ -21,6 +24,7 @@ mod recording;
 mod report;
 mod run;
 pub mod server;
+pub mod spill;
 pub mod statistics;
 mod window;
 pub mod work;

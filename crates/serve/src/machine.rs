@@ -93,6 +93,11 @@ impl Machine {
         self.system.request(now, 0, id, asked, blocks);
     }
 
+    /// Requests for `blocks` are expected: those that are absent are fetched ahead, as far as there are frames.
+    pub fn expect(&mut self, now: Nanos, blocks: &[Block]) {
+        self.system.expect(now, 0, blocks);
+    }
+
     /// Takes `block` out of the cache.
     pub fn take_out(&mut self, block: Block) {
         self.system.stack.tiers[0].level.take_out(block);

@@ -1,12 +1,14 @@
 //! What a server has done, in the words of the simulator's result.
 
 use headstart_engine::Summary;
+use headstart_live::hints::FollowReport;
 use headstart_sim::{level_report, LevelReport};
 use serde::Serialize;
 use toml::Table;
 
 use crate::conductor::Conductor;
 use crate::server::Server;
+use crate::spill::SpillReport;
 use crate::statistics::Totals;
 
 /// Of all exports.
@@ -50,6 +52,12 @@ pub struct ExportReport {
     pub totals: Totals,
     /// Counts of the level, in pages.
     pub level: LevelReport,
+    /// What prefetching from hints has come to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<FollowReport>,
+    /// What the spill file has been good for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill: Option<SpillReport>,
     /// What an emulated disk behind it has done, as `headstart emulate` says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<serde_json::Value>,
@@ -71,6 +79,8 @@ impl Report {
                 response_ns: conductor.statistics().response_ns(),
                 totals: conductor.statistics().totals.clone(),
                 level: level_report(conductor.counts(), "server", setting.frames, setting.page_bytes),
+                hints: conductor.hints(),
+                spill: conductor.spill(),
                 device,
             }
         };

@@ -13,13 +13,15 @@ use mio::net::{TcpListener, UnixListener};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use toml::{Table, Value};
 
-use crate::backing::{self, Backing};
+use crate::backing::{self, Backing, SpilledBacking};
 use crate::error::Error;
+use crate::hinted;
 use crate::metrics::Metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
 use crate::server::{Export, Listener, Observer, Server};
+use crate::spill::Spill;
 
 /// Sizes of a page.
 const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
@@ -50,6 +52,12 @@ pub struct Settings {
     pub depth: Option<u32>,
     /// Where clients' requests are written as a trace.
     pub record: Option<PathBuf>,
+    /// A trace of what clients have read of the export before: hints of what they are going to read.
+    pub hints: Option<PathBuf>,
+    /// The policy that follows them; just-in-time if absent.
+    pub hint_policy: Option<String>,
+    /// FILE:SIZE: a file that takes the pages that leave the cache.
+    pub spill: Option<String>,
     /// A file for metrics, or an address that they are read at.
     pub openmetrics: Option<String>,
     /// Where events are written as lines of JSON.
@@ -73,24 +81,47 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
             KeyError::new("export", format!("two exports are called \"{}\"", twice[0]), "different names").into()
         );
     }
+    if settings.hints.is_some() && settings.exports.len() > 1 {
+        let problem = format!("there are {} exports, and hints name pages of one", settings.exports.len());
+        return Err(KeyError::new("hints", problem, "one export").into());
+    }
+    if let (Some(name), None) = (&settings.hint_policy, &settings.hints) {
+        return Err(KeyError::new("hint_policy", format!("{name} without hints"), "both, or neither").into());
+    }
+    if settings.spill.is_some() && settings.exports.len() > 1 {
+        let problem = format!("there are {} exports, and a file holds pages of one", settings.exports.len());
+        return Err(KeyError::new("spill", problem, "one export").into());
+    }
     let mut exports = Vec::new();
-    let mut about = Vec::new();
+    let (mut about, mut spills) = (Vec::new(), Vec::new());
     for (name, backing) in &settings.exports {
         let backing_of = backing::open(backing, settings.writable, settings.direct)?;
         let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
             Error::Io { source, .. } => Error::io(backing.as_str())(source),
             other => other,
         })?;
+        let name_of = settings.hint_policy.as_deref().unwrap_or(hinted::POLICY);
+        let cache = (backing_of.size_bytes(), page_bytes, built.frames);
+        let hints = settings.hints.as_deref().map(|path| hinted::hints(path, name_of, cache)).transpose()?;
         about.push((backing.clone(), built.keys));
+        let spill = settings.spill.as_deref().map(|text| spill(text, &*backing_of, cache, settings.writable));
+        let spill = spill.transpose()?.map(Arc::new);
+        let backing_of: Arc<dyn Backing> = match &spill {
+            Some(spill) => Arc::new(SpilledBacking::new(backing_of, spill.clone(), page_bytes)),
+            None => Arc::from(backing_of),
+        };
+        spills.extend(spill.clone().map(|spill| (spill, backing_of.clone())));
         exports.push(Export {
             name: name.clone(),
-            backing: Arc::from(backing_of),
+            backing: backing_of,
             writable: settings.writable,
             depth: settings.depth,
             link: built.link,
             tier: built.tier,
             frames: built.frames,
             page_bytes,
+            hints,
+            spill,
         });
     }
     let named: Vec<String> = settings.exports.iter().map(|(name, _)| name.clone()).collect();
@@ -107,7 +138,23 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         recording.finish()?;
     }
     ended.map_err(Error::io("the backing"))?;
+    for (spill, backing) in spills {
+        spill.close(backing.identity().as_deref()).map_err(Error::io("the spill file"))?;
+    }
     Ok(Report::new(&server, &watch.uris, &watch.about))
+}
+
+/// The spill file between a level and its backing.
+fn spill(
+    text: &str,
+    backing: &dyn Backing,
+    (size_bytes, page_bytes, frames): (u64, u64, u32),
+    writable: bool,
+) -> Result<Spill, Error> {
+    if frames == 0 {
+        return Err(KeyError::new("spill", "a cache of no pages gives none to it", "a larger --cache").into());
+    }
+    Spill::open(text, (size_bytes, page_bytes), backing.identity().as_deref(), writable)
 }
 
 /// The level of these keys before `backing`.

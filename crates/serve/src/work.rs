@@ -5,6 +5,8 @@ use std::io;
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
 
+use crate::spill::Place;
+
 /// What a client wants done with a range of an export.
 #[derive(Debug)]
 pub enum Op {
@@ -107,6 +109,13 @@ pub enum Work {
     },
     /// Makes stable what has been written.
     Flush,
+    /// Keeps a page that has left the cache, if it can.
+    Store {
+        /// Where.
+        place: Place,
+        /// Its bytes.
+        buffer: BytesMut,
+    },
     /// Says what is allocated.
     Extents {
         /// First byte.
@@ -121,7 +130,7 @@ pub enum Work {
 pub struct Completed {
     /// The conductor's name for it.
     pub id: u64,
-    /// The buffers of a read, filled if it was done; else none.
+    /// The buffers of a read, filled if it was done, or of a page that was to be kept; else none.
     pub buffers: Vec<BytesMut>,
     /// The extents, if they were wanted; else none.
     pub result: io::Result<Vec<Extent>>,

@@ -142,6 +142,18 @@ def serve(
     record: Annotated[
         Path | None, typer.Option(metavar="TRACE.csv", help="Write what clients read and write as a trace.")
     ] = None,
+    hints: Annotated[
+        Path | None,
+        typer.Option(metavar="TRACE", help="Prefetch what this trace reads: of --record, or any trace of one device."),
+    ] = None,
+    hint_policy: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --hints: a hinted policy of `headstart list policies`; just-in-time."),
+    ] = None,
+    spill: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:SIZE", help="Keep pages that leave the cache in this file, for later runs too."),
+    ] = None,
     openmetrics: Annotated[
         str | None,
         typer.Option(
@@ -167,7 +179,17 @@ def serve(
     Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
     """
     output.check_targets(json)
-    check_distinct({"BACKING": backing, "--record": record, "--log": log, "--json": json, "--scenario": scenario})
+    check_distinct(
+        {
+            "BACKING": backing,
+            "--record": record,
+            "--log": log,
+            "--json": json,
+            "--scenario": scenario,
+            "--spill": spill and spill.rpartition(":")[0],
+            "--hints": hints,
+        }
+    )
     if backing is not None and backing_option is not None:
         raise HeadstartError("--backing: given beside BACKING; allowed: one of the two")
     if listen is not None and socket is not None:
@@ -183,7 +205,7 @@ def serve(
     watch: Following[serving.Report] = Following(ENDING, beginning, status)
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
-    names |= {"depth": "--depth"}
+    names |= {"depth": "--depth", "hints": "--hints", "hint_policy": "--hint-policy", "spill": "--spill"}
     with watch.signals(), options.named(names):
         ended = serving.serve(
             backing,
@@ -196,6 +218,9 @@ def serve(
             direct=direct,
             depth=depth,
             record=record,
+            hints=hints,
+            hint_policy=hint_policy,
+            spill=spill,
             openmetrics=openmetrics,
             log=log,
             progress=watch.look,
@@ -226,6 +251,12 @@ def print_report(console: Console, report: serving.Report) -> None:
             "response": f"mean {output.duration(export['response_ns']['mean'])}, 99 % at most "
             f"{output.duration(export['response_ns']['p99'])}, at most {output.duration(export['response_ns']['max'])}",
         }
+        if "hints" in export:
+            hints = export["hints"]
+            stopped = f"; stopped: {hints['stopped']}" if hints["stopped"] else ""
+            rows["hints"] = (
+                f"{bytes_text(hints['prefetched_bytes'])} read ahead, {bytes_text(hints['used_bytes'])} used{stopped}"
+            )
         if export["failed_requests"]:
             rows["failed"] = f"{export['failed_requests']:,} requests"
         table = Table(box=None, show_header=False, pad_edge=False, title=None)

@@ -12,7 +12,7 @@ use crate::errors::{outside, to_python};
 /// Ctrl-C comes or `on_progress` ends it: that is called with the report as JSON as soon as clients can connect and 10 times a
 /// second, and ends it by returning what is true, or by an exception. Returns the report at the end.
 #[pyfunction]
-#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, writable=false, direct=false, depth=None, record=None, openmetrics=None, log=None, on_progress=None))]
+#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, writable=false, direct=false, depth=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
 #[allow(clippy::too_many_arguments)] // One for each option.
 pub fn serve(
     py: Python<'_>,
@@ -25,13 +25,30 @@ pub fn serve(
     direct: bool,
     depth: Option<u32>,
     record: Option<PathBuf>,
+    hints: Option<PathBuf>,
+    hint_policy: Option<String>,
+    spill: Option<String>,
     openmetrics: Option<String>,
     log: Option<PathBuf>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let level = table(level).map_err(to_python)?;
-    let settings =
-        Settings { exports, listen, allow_remote, level, page, writable, direct, depth, record, openmetrics, log };
+    let settings = Settings {
+        exports,
+        listen,
+        allow_remote,
+        level,
+        page,
+        writable,
+        direct,
+        depth,
+        record,
+        hints,
+        hint_policy,
+        spill,
+        openmetrics,
+        log,
+    };
     outside(
         py,
         || format!("serve {settings:?}"),

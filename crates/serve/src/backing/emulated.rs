@@ -1,13 +1,13 @@
 //! An emulated disk: each read takes the time that a drive of the registry needs for it. For studies and tests.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use bytes::BytesMut;
 use headstart_live::emulate::{EmulatedDisk, Error};
 
-use super::{scatter, Backing, ReadEnded};
+use super::{file_identity, scatter, Backing, ReadEnded};
 
 /// Orders the drive's queue where nothing is said.
 const SCHEDULER: &str = "fcfs";
@@ -15,6 +15,7 @@ const SCHEDULER: &str = "fcfs";
 /// A drive, and the bytes of an image.
 pub struct EmulatedBacking {
     disk: EmulatedDisk,
+    image: PathBuf,
 }
 
 impl EmulatedBacking {
@@ -25,7 +26,7 @@ impl EmulatedBacking {
     pub fn open(text: &str) -> Result<Self, Error> {
         let (drive, image) = text.split_once(':').unwrap_or((text, ""));
         let (profile, scheduler) = drive.split_once(',').unwrap_or((drive, SCHEDULER));
-        Ok(Self { disk: EmulatedDisk::open(profile, scheduler, Path::new(image))? })
+        Ok(Self { disk: EmulatedDisk::open(profile, scheduler, Path::new(image))?, image: image.into() })
     }
 
     fn read_only() -> io::Result<()> {
@@ -70,6 +71,10 @@ impl Backing for EmulatedBacking {
 
     fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
         Self::read_only()
+    }
+
+    fn identity(&self) -> Option<String> {
+        file_identity(&std::fs::metadata(&self.image).ok()?)
     }
 
     fn flush(&self) -> io::Result<()> {

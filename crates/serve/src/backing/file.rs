@@ -13,7 +13,7 @@ use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAd
 use nix::sys::uio::preadv;
 use nix::unistd::{lseek, Whence};
 
-use super::Backing;
+use super::{file_identity, Backing};
 
 /// Buffers of one system call at most, as the system has it.
 const BUFFERS_MAX: usize = 1024;
@@ -143,6 +143,10 @@ impl Backing for FileBacking {
 
     fn flush(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn identity(&self) -> Option<String> {
+        file_identity(&self.file.metadata().ok()?)
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {

@@ -6,8 +6,11 @@ mod mem;
 mod nbd;
 mod object;
 mod pool;
+mod spilled;
 
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
@@ -19,7 +22,9 @@ pub use mem::MemBacking;
 pub use nbd::NbdBacking;
 pub use object::ObjectBacking;
 pub use pool::{Done, Pool};
+pub use spilled::SpilledBacking;
 
+use crate::spill::Place;
 use crate::work::Work;
 
 /// What hears of the end of a read, and gets its buffers.
@@ -89,6 +94,15 @@ pub trait Backing: Send + Sync {
         None
     }
 
+    /// Keeps a page that has left the cache, where there is a spill file.
+    fn store(&self, _place: Place, _bytes: &[u8]) {}
+
+    /// What tells this storage, with what it holds now, from every other: the same again as long as it has not changed. `None` if it does
+    /// not say.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
     /// What an emulated device has done; `None` for a real one.
     fn device(&self) -> Option<serde_json::Value> {
         None
@@ -110,6 +124,7 @@ pub trait Backing: Send + Sync {
             Work::Trim { offset, length, fua } => self.trim(*offset, *length, *fua)?,
             Work::Zero { offset, length, no_hole, fua } => self.zero(*offset, *length, *no_hole, *fua)?,
             Work::Flush => self.flush()?,
+            Work::Store { place, buffer } => self.store(*place, buffer),
             Work::Extents { offset, length } => return self.extents(*offset, *length),
         }
         Ok(Vec::new())
@@ -136,6 +151,12 @@ fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
         buffer[now.len()..].fill(0);
         data = later;
     }
+}
+
+/// See [`Backing::identity`], of a regular file.
+fn file_identity(file: &Metadata) -> Option<String> {
+    let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+    file.is_file().then(|| format!("file {} {} {} {changed:?}", file.dev(), file.ino(), file.len()))
 }
 
 /// What the names of emulated disks begin with.

@@ -62,6 +62,7 @@ pub(super) fn patience() -> RetryConfig {
 pub struct ObjectBacking {
     store: Box<dyn ObjectStore>,
     path: Path,
+    name: String,
     /// What it was at the start.
     meta: ObjectMeta,
     runtime: Runtime,
@@ -89,7 +90,7 @@ impl ObjectBacking {
         let at_start = RetryConfig { max_retries: RETRIES_AT_START, ..retries.clone() };
         let store = store(scheme, place, at_start).map_err(|error| said(&error))?;
         let meta = runtime.block_on(store.head(&path)).map_err(|error| said(&error))?;
-        let mut opened = Self { store, path, meta, runtime };
+        let mut opened = Self { store, path, name: name.to_owned(), meta, runtime };
         if opened.meta.size > 0 {
             let mut byte = [BytesMut::zeroed(1)];
             let read = opened.runtime.block_on(opened.fetch(0..1, &mut byte));
@@ -191,6 +192,15 @@ impl Backing for ObjectBacking {
     /// Stores take long to answer, and answer many at once; a probe would be paid for.
     fn read_ahead_bytes(&self) -> Option<u64> {
         Some(WINDOW_BYTES_MAX)
+    }
+
+    /// By the entity tag, or where the server gives none by the time of the last change.
+    fn identity(&self) -> Option<String> {
+        let ObjectMeta { size, e_tag, last_modified, .. } = &self.meta;
+        // A server that does not say when it changed says 1970.
+        let time = (last_modified.timestamp() != 0).then(|| last_modified.timestamp_millis().to_string());
+        let version = e_tag.clone().or(time)?;
+        Some(format!("object {} {size} {version}", self.name))
     }
 
     fn size_bytes(&self) -> u64 {

@@ -49,7 +49,11 @@ impl Pool {
             thread::Builder::new().name(format!("serve-{export}")).spawn(move || {
                 while let Some((id, mut work)) = next(&shared) {
                     let result = backing.carry_out(&mut work);
-                    let buffers = if let Work::Read { buffers, .. } = work { buffers } else { Vec::new() };
+                    let buffers = match work {
+                        Work::Read { buffers, .. } => buffers,
+                        Work::Store { buffer, .. } => vec![buffer],
+                        _ => Vec::new(),
+                    };
                     end(Completed { id, buffers, result });
                 }
             })?;

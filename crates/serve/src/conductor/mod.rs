@@ -18,7 +18,14 @@
 //! Cost: constant for a page beside the machine's. Memory: [`buffers`](crate::buffers), [`pages`](crate::pages), and the replies
 //! that are not complete.
 
+mod changes;
+mod hinted;
+mod spilling;
+
+use std::sync::Arc;
+
 use headstart_engine::{Counts, Kind, Tier};
+use headstart_live::hints::{FollowReport, Follower};
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
@@ -29,12 +36,15 @@ use crate::buffers::Buffers;
 use crate::machine::Machine;
 use crate::pages::Pages;
 use crate::queue::{Piece, Queue};
+use crate::spill::Spill;
 use crate::statistics::Statistics;
 use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
 use crate::writes::{Change, Writes};
 
 /// Names of pieces of reads are below; those of requests that go to the backing themselves from here on.
 const DIRECT: u64 = 1 << 32;
+/// And those of pages that are stored in a spill file from here on.
+const STORES: u64 = 1 << 63;
 /// Bytes of reply buffers that are kept to be used again.
 const REPLY_BYTES_MAX: usize = 4 << 20;
 
@@ -84,6 +94,11 @@ pub struct Conductor {
     replies: Vec<Vec<u8>>,
     reply_bytes: usize,
     statistics: Statistics,
+    hints: Option<Follower>,
+    spill: Option<Arc<Spill>>,
+    /// Pages that are being stored there, and all that have been.
+    storing: u64,
+    stored: u64,
     now: Nanos,
 }
 
@@ -105,6 +120,10 @@ impl Conductor {
             replies: Vec::new(),
             reply_bytes: 0,
             statistics: Statistics::default(),
+            hints: None,
+            spill: None,
+            storing: 0,
+            stored: 0,
             now: Nanos::ZERO,
             setting,
         }
@@ -122,6 +141,17 @@ impl Conductor {
         self.machine.counts()
     }
 
+    /// From now on what `hints` name is prefetched, beside what the level's read-ahead does.
+    pub fn follow_hints(&mut self, hints: Follower) {
+        self.hints = Some(hints);
+    }
+
+    /// What has come of hints, if there are any.
+    #[must_use]
+    pub fn hints(&self) -> Option<FollowReport> {
+        self.hints.as_ref().map(Follower::report)
+    }
+
     /// What has been done beside that.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
@@ -131,7 +161,7 @@ impl Conductor {
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.incoming.is_empty() && self.queue.lengths() == (0, 0)
+        self.open.is_empty() && self.incoming.is_empty() && self.queue.lengths() == (0, 0) && self.storing == 0
     }
 
     /// Requests that have not been replied to.
@@ -149,7 +179,8 @@ impl Conductor {
     /// When [`Conductor::instant`] is due though nothing may happen.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        self.machine.next_timer()
+        let hints = self.hints.as_ref().and_then(Follower::next_look);
+        self.machine.next_timer().into_iter().chain(hints).min()
     }
 
     /// A client's request, for the next instant.
@@ -174,10 +205,10 @@ impl Conductor {
     pub fn instant(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.now = now;
         for completed in std::mem::take(&mut self.completed) {
-            if completed.id < DIRECT {
-                self.piece_ended(completed, actions);
-            } else {
-                self.direct_ended(completed, actions);
+            match completed.id {
+                ..DIRECT => self.piece_ended(completed, actions),
+                DIRECT..STORES => self.direct_ended(completed, actions),
+                STORES.. => self.store_ended(completed),
             }
         }
         self.machine.turn(now);
@@ -188,6 +219,7 @@ impl Conductor {
         for request in std::mem::take(&mut self.incoming) {
             self.admit(request, actions);
         }
+        self.read_ahead_by_hints(actions);
         self.start(actions);
         let Self { machine, queue, buffers, wanted, .. } = self;
         let level = machine.level();
@@ -225,6 +257,9 @@ impl Conductor {
     }
 
     fn read(&mut self, mut open: Open, pages: std::ops::Range<u64>, actions: &mut Vec<Action>) {
+        if let Some(hints) = &mut self.hints {
+            hints.referenced(self.now, pages.clone());
+        }
         let (id, copies) = (open.request.id, matches!(open.request.op, Op::Read));
         let length = open.request.length as usize;
         if copies {
@@ -256,7 +291,7 @@ impl Conductor {
     fn follow(&mut self, actions: &mut Vec<Action>) {
         let (mut evicted, mut replied, mut orders) = (Vec::new(), Vec::new(), Vec::new());
         self.machine.take(&mut evicted, &mut replied, &mut orders);
-        evicted.iter().for_each(|block| self.drop_if_absent(*block));
+        evicted.iter().for_each(|block| self.leave(*block, actions));
         let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
         for (kind, blocks) in orders {
             let demand = kind == Kind::Demand;
@@ -334,6 +369,9 @@ impl Conductor {
                     self.failed.push(block);
                 }
             }
+            if let Some(hints) = &mut self.hints {
+                hints.arrived(self.now, page);
+            }
             self.machine.fetched(block, share);
         }
     }
@@ -361,6 +399,9 @@ impl Conductor {
             return;
         }
         let Some(Open { request, since, reply, failed, .. }) = self.open.remove(&id) else { return };
+        if let Some(hints) = &mut self.hints {
+            hints.answered(self.now);
+        }
         let answer = match (failed, &request.op) {
             (None, Op::Read) => Answer::Data(reply, request.length as usize),
             (None, _) => Answer::Done,
@@ -375,57 +416,6 @@ impl Conductor {
     fn answer(&mut self, id: u64, since: Nanos, answer: Answer, actions: &mut Vec<Action>) {
         self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
         actions.push(Action::Reply(id, answer));
-    }
-
-    /// A change starts: what is cached of it changes with it.
-    fn change(&mut self, change: &Change, actions: &mut Vec<Action>) {
-        let Some(open) = self.open.get_mut(&change.request) else { return };
-        let (offset, length) = (open.request.offset, u64::from(open.request.length));
-        let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
-        let work = match &mut open.request.op {
-            Op::Write { data, fua } => {
-                for block in known {
-                    let start = self.machine.page(block) * self.setting.page_bytes;
-                    if let Some(bytes) = self.buffers.of_mut(block) {
-                        let (from, to) = (offset.max(start), (offset + length).min(start + self.setting.page_bytes));
-                        let (own, new) = (from - start..to - start, from - offset..to - offset);
-                        bytes[own.start as usize..own.end as usize]
-                            .copy_from_slice(&data[new.start as usize..new.end as usize]);
-                    }
-                }
-                Work::Write { offset, data: std::mem::take(data), fua: *fua }
-            }
-            Op::Trim { fua } => Work::Trim { offset, length, fua: *fua },
-            Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
-            Op::Read | Op::Cache | Op::Flush | Op::Extents => unreachable!("these change nothing"),
-        };
-        if !matches!(work, Work::Write { .. }) {
-            self.take_out(change.pages.clone());
-        }
-        actions.push(Action::Start(change.request + DIRECT, work));
-    }
-
-    /// The cache forgets what it has of `pages`.
-    fn take_out(&mut self, pages: std::ops::Range<u64>) {
-        for block in self.machine.pages().known_within(pages.start, pages.end) {
-            self.machine.take_out(block);
-            self.drop_if_absent(block);
-        }
-    }
-
-    /// What a request wanted of the backing itself has ended.
-    fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
-        let request = completed.id - DIRECT;
-        if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
-            self.take_out(pages);
-        }
-        let Some(Open { since, request: ClientRequest { op, .. }, .. }) = self.open.remove(&request) else { return };
-        let answer = match completed.result {
-            Err(error) => Answer::Failed(Errno::of(&error)),
-            Ok(extents) if matches!(op, Op::Extents) => Answer::Extents(extents),
-            Ok(_) => Answer::Done,
-        };
-        self.answer(request, since, answer, actions);
     }
 }
 

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use headstart_live::hints::Follower;
 use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYTES_MAX};
 use headstart_types::Nanos;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -20,6 +21,7 @@ pub use stream::{Listener, Stream};
 
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
+use crate::spill::Spill;
 use crate::work::{Action, Answer, ClientRequest, Op};
 use connection::{Connection, Gone, Wanted};
 use link::EmulatedLink;
@@ -53,6 +55,10 @@ pub struct Export {
     pub frames: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// What clients are going to read.
+    pub hints: Option<Follower>,
+    /// Where pages go that leave the cache; it stands before `backing`.
+    pub spill: Option<Arc<Spill>>,
 }
 
 /// An export that is served.
@@ -119,7 +125,7 @@ impl Server {
         });
         let names = exports.iter().map(described).collect();
         let serve = |(number, export): (usize, Export)| -> io::Result<Served> {
-            let Export { backing, writable, depth, link, tier, frames, page_bytes, .. } = export;
+            let Export { backing, writable, depth, link, tier, frames, page_bytes, hints, spill, .. } = export;
             let depth = depth.unwrap_or_else(|| backing.parallelism());
             let setting = Setting {
                 size_bytes: backing.size_bytes(),
@@ -131,7 +137,10 @@ impl Server {
             };
             let pool = Pool::try_new(&backing, depth + THREADS_MORE, number, &done, &wake)?;
             let link = EmulatedLink::try_new(link, wake.clone())?;
-            Ok(Served { conductor: Conductor::new(setting, tier), pool, backing, writable, link, dirty: false })
+            let mut conductor = Conductor::new(setting, tier);
+            hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
+            spill.into_iter().for_each(|spill| conductor.spill_into(spill));
+            Ok(Served { conductor, pool, backing, writable, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;
         Ok(Self {

@@ -1,0 +1,60 @@
+//! Changes of an export, and whatever else goes to the backing as it is.
+
+use headstart_nbd::Errno;
+
+use super::{Conductor, Open, DIRECT};
+use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
+use crate::writes::Change;
+
+impl Conductor {
+    /// A change starts: what is cached of it changes with it.
+    pub(super) fn change(&mut self, change: &Change, actions: &mut Vec<Action>) {
+        let Some(open) = self.open.get_mut(&change.request) else { return };
+        let (offset, length) = (open.request.offset, u64::from(open.request.length));
+        let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
+        let work = match &mut open.request.op {
+            Op::Write { data, fua } => {
+                for block in known {
+                    let start = self.machine.page(block) * self.setting.page_bytes;
+                    if let Some(bytes) = self.buffers.of_mut(block) {
+                        let (from, to) = (offset.max(start), (offset + length).min(start + self.setting.page_bytes));
+                        let (own, new) = (from - start..to - start, from - offset..to - offset);
+                        bytes[own.start as usize..own.end as usize]
+                            .copy_from_slice(&data[new.start as usize..new.end as usize]);
+                    }
+                }
+                Work::Write { offset, data: std::mem::take(data), fua: *fua }
+            }
+            Op::Trim { fua } => Work::Trim { offset, length, fua: *fua },
+            Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
+            Op::Read | Op::Cache | Op::Flush | Op::Extents => unreachable!("these change nothing"),
+        };
+        if !matches!(work, Work::Write { .. }) {
+            self.take_out(change.pages.clone());
+        }
+        actions.push(Action::Start(change.request + DIRECT, work));
+    }
+
+    /// The cache forgets what it has of `pages`.
+    fn take_out(&mut self, pages: std::ops::Range<u64>) {
+        for block in self.machine.pages().known_within(pages.start, pages.end) {
+            self.machine.take_out(block);
+            self.drop_if_absent(block);
+        }
+    }
+
+    /// What a request wanted of the backing itself has ended.
+    pub(super) fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
+        let request = completed.id - DIRECT;
+        if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
+            self.take_out(pages);
+        }
+        let Some(Open { since, request: ClientRequest { op, .. }, .. }) = self.open.remove(&request) else { return };
+        let answer = match completed.result {
+            Err(error) => Answer::Failed(Errno::of(&error)),
+            Ok(extents) if matches!(op, Op::Extents) => Answer::Extents(extents),
+            Ok(_) => Answer::Done,
+        };
+        self.answer(request, since, answer, actions);
+    }
+}

@@ -1,0 +1,48 @@
+//! Prefetching what hints name (`headstart_live::hints`): pages that they want read go to the level as if its read-ahead had named them.
+//!
+//! The level's own policy goes on as without hints: where they are wrong, nothing is lost but what they have fetched.
+
+use std::ops::Range;
+
+use headstart_live::hints::Follower;
+use headstart_policy::Space;
+use headstart_types::Block;
+
+use super::Conductor;
+use crate::work::Action;
+
+/// How often at one instant hints are asked again, after pages that need not be read.
+const ROUNDS_MAX: usize = 64;
+
+impl Conductor {
+    /// Orders what hints want read now.
+    pub(super) fn read_ahead_by_hints(&mut self, actions: &mut Vec<Action>) {
+        let Some(mut hints) = self.hints.take() else { return };
+        let mut runs = Vec::new();
+        for _ in 0..ROUNDS_MAX {
+            hints.act(self.now, &mut runs);
+            if runs.is_empty() {
+                break;
+            }
+            runs.drain(..).for_each(|run| self.expect(&mut hints, run));
+        }
+        self.hints = Some(hints);
+        self.follow(actions);
+    }
+
+    fn expect(&mut self, hints: &mut Follower, run: Range<u64>) {
+        let of = |page| self.machine.pages().block(0, page).map(|block| (page, block));
+        let blocks: Vec<(u64, Block)> = run.clone().filter_map(of).collect();
+        let (absent, here): (Vec<_>, Vec<_>) =
+            blocks.into_iter().partition(|(_, block)| self.machine.level().is_unknown(*block));
+        here.into_iter().for_each(|(page, _)| hints.unneeded(self.now, page));
+        let wanted: Vec<Block> = absent.iter().map(|(_, block)| *block).collect();
+        self.machine.expect(self.now, &wanted);
+        for (page, block) in absent {
+            // Where no frame is to be had it stays where it is.
+            if !self.machine.level().state(block).is_in_flight() {
+                hints.unneeded(self.now, page);
+            }
+        }
+    }
+}

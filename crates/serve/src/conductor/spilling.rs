@@ -1,0 +1,45 @@
+//! What becomes of pages that leave the cache: they go to the spill file, if there is one (`spill/`).
+
+use std::sync::Arc;
+
+use headstart_types::Block;
+
+use super::{Conductor, STORES};
+use crate::spill::{Spill, SpillReport};
+use crate::work::{Action, Completed, Work};
+
+impl Conductor {
+    /// From now on pages that leave the cache go to `spill`, which stands before the backing
+    /// ([`SpilledBacking`](crate::backing::SpilledBacking)).
+    pub fn spill_into(&mut self, spill: Arc<Spill>) {
+        self.spill = Some(spill);
+    }
+
+    /// What has come of the spill file, if there is one.
+    #[must_use]
+    pub fn spill(&self) -> Option<SpillReport> {
+        self.spill.as_ref().map(|spill| spill.report())
+    }
+
+    /// `block` has been evicted.
+    pub(super) fn leave(&mut self, block: Block, actions: &mut Vec<Action>) {
+        if self.machine.level().state(block).is_resident() {
+            return;
+        }
+        let page = self.machine.page(block);
+        // Of a page that is changing it is not known what the backing holds.
+        let is_free = self.writes.is_empty() || !self.writes.holds(&(page..page + 1));
+        let spill = self.spill.as_ref().filter(|_| is_free && self.buffers.of(block).is_some());
+        let Some(place) = spill.and_then(|spill| spill.begin(page)) else { return self.buffers.drop_of(block) };
+        let Some(buffer) = self.buffers.take_of(block) else { return };
+        self.storing += 1;
+        self.stored += 1;
+        actions.push(Action::Start(STORES + self.stored, Work::Store { place, buffer }));
+    }
+
+    /// A page has been stored, or could not be.
+    pub(super) fn store_ended(&mut self, completed: Completed) {
+        self.storing -= 1;
+        completed.buffers.into_iter().for_each(|buffer| self.buffers.put_back(buffer));
+    }
+}

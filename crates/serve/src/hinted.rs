@@ -1,0 +1,75 @@
+//! Hints from a trace: what clients read of an export the last time it was served, or of the same image elsewhere.
+
+use std::ops::Range;
+use std::path::Path;
+
+use headstart_live::hints::{Expected, Follower};
+use headstart_policy::registry::policy;
+use headstart_types::{printable_path, KeyError, Nanos};
+use toml::Table;
+
+use crate::error::Error;
+
+/// The policy that works from hints, where nothing is said.
+pub const POLICY: &str = "just-in-time";
+/// Share of the cache that may hold what is prefetched and not yet used: the rest is for what is read again.
+const CACHE_SHARE: u32 = 2;
+/// Pages that are taken from a trace: what comes later is left to the read-ahead.
+const PAGES_MAX: u64 = 16 << 20;
+
+/// The reads of the trace at `path`, as hints for an export of `size_bytes` before `frames` pages of `page_bytes`, followed by the
+/// policy of this name.
+///
+/// # Errors
+/// The trace cannot be read or has no reads of one export, the cache has no room, or there is no such policy.
+pub fn hints(
+    path: &Path,
+    policy_name: &str,
+    (size_bytes, page_bytes, frames): (u64, u64, u32),
+) -> Result<Follower, Error> {
+    let row = policy(policy_name).map_err(|error| KeyError::new("hint_policy", error.problem, error.allowed))?;
+    if frames < CACHE_SHARE {
+        let problem = format!("a cache of {frames} pages has no room for what they name");
+        return Err(KeyError::new("hints", problem, "a larger --cache").into());
+    }
+    let (pages, elapsed) = reads(path, size_bytes, page_bytes)?;
+    let budget_pages = u64::from(frames / CACHE_SHARE);
+    let expected = Expected { row, keys: Table::new(), pages, elapsed, page_bytes, budget_pages };
+    let unfit = |error: KeyError| KeyError::new("hint_policy", error.problem, error.allowed);
+    Ok(Follower::try_new(expected).map_err(unfit)?)
+}
+
+/// What is read, in the order of the trace, as far as there are such pages; and when the last request came.
+fn reads(path: &Path, size_bytes: u64, page_bytes: u64) -> Result<(Vec<Range<u64>>, Nanos), Error> {
+    let refused =
+        |problem: &str, allowed: &str| KeyError::new("hints", format!("{} {problem}", printable_path(path)), allowed);
+    let mut reader = headstart_trace::open(path, "auto")?;
+    if !reader.carries().addresses {
+        return Err(refused("has requests without addresses", "a trace of --record, or of one device").into());
+    }
+    let (mut runs, mut count, mut elapsed): (Vec<Range<u64>>, u64, Nanos) = (Vec::new(), 0, Nanos::ZERO);
+    let (mut file, mut batch) = (None, Vec::new());
+    while count < PAGES_MAX && reader.read(&mut batch)? {
+        for record in batch.iter().filter(|record| !record.write) {
+            if *file.get_or_insert(record.file) != record.file {
+                return Err(refused("has reads of several files or exports", "a trace of one").into());
+            }
+            elapsed = record.time;
+            let end = record.offset.saturating_add(record.size).min(size_bytes);
+            if record.offset >= end {
+                continue;
+            }
+            let run = record.offset / page_bytes..end.div_ceil(page_bytes);
+            let run = run.start..run.end.min(run.start + PAGES_MAX);
+            count += run.end - run.start;
+            match runs.last_mut() {
+                Some(last) if last.end == run.start && run.end - last.start <= PAGES_MAX => last.end = run.end,
+                _ => runs.push(run),
+            }
+        }
+    }
+    if runs.is_empty() {
+        return Err(refused("has no read within the export", "a trace with reads of the export").into());
+    }
+    Ok((runs, elapsed))
+}

@@ -1,0 +1,155 @@
+//! Which pages are in a spill file, and where: a level of the engine, and the slots of what it holds.
+
+use headstart_engine::{Ask, Backend, Level, Order};
+use headstart_policy::readahead::Asked;
+use headstart_policy::Space;
+use headstart_sim::served;
+use headstart_types::{Block, Disk, Nanos, NEVER};
+use rustc_hash::{FxHashMap, FxHashSet};
+use toml::Table;
+
+use super::format::Entry;
+use super::SpillTotals;
+use crate::pages::Pages;
+
+/// Orders of the level: a page that comes needs no fetch.
+struct Nowhere;
+
+impl Backend for Nowhere {
+    fn issue(&mut self, _now: Nanos, _order: Order<'_>) -> u32 {
+        0
+    }
+}
+
+/// Which pages are where.
+pub(super) struct Directory {
+    pub(super) level: Level,
+    pub(super) pages: Pages,
+    /// By block that is resident or being stored: its slot.
+    pub(super) slot_of: FxHashMap<Block, u32>,
+    free: Vec<u32>,
+    /// What the table of the file says, slot by slot.
+    pub(super) table: Vec<Option<Entry>>,
+    /// Blocks that are being stored, and those of them that have changed since.
+    pub(super) storing: FxHashSet<Block>,
+    pub(super) cancelled: FxHashSet<Block>,
+    evicted: Vec<Block>,
+    pub(super) totals: SpillTotals,
+    /// The level's time: its policy has no need of a clock.
+    now: Nanos,
+}
+
+/// A page that is to be stored, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The page.
+    pub page: u64,
+    pub(super) block: Block,
+    pub(super) slot: u32,
+}
+
+impl Directory {
+    pub(super) fn new(table: Vec<Option<Entry>>, page_count: u64, page_bytes: u64) -> Self {
+        let slots = table.len() as u32;
+        let keys = Table::from_iter(
+            [("blocks", i64::from(slots).into()), ("policy", "demand".into())]
+                .map(|(key, value): (&str, toml::Value)| (key.to_owned(), value)),
+        );
+        let mut level = served(keys, page_bytes).expect("these keys are right").tier.level;
+        level.note_evictions();
+        let mut all = Self {
+            level,
+            pages: Pages::new(page_count, slots),
+            slot_of: FxHashMap::default(),
+            free: Vec::new(),
+            table,
+            storing: FxHashSet::default(),
+            cancelled: FxHashSet::default(),
+            evicted: Vec::new(),
+            totals: SpillTotals::default(),
+            now: Nanos::ZERO,
+        };
+        // What comes last is given first.
+        for slot in (0..slots).rev() {
+            let page = all.table[slot as usize].map(|entry| entry.page);
+            let is_there = page.is_some_and(|page| all.admit(page, slot));
+            if !is_there {
+                all.table[slot as usize] = None;
+                all.free.push(slot);
+            }
+        }
+        all.totals.found_pages = all.slot_of.len() as u64;
+        all
+    }
+
+    fn tick(&mut self) -> Nanos {
+        self.now = Nanos(self.now.0 + 1);
+        self.now
+    }
+
+    /// A slot of the file holds `page`, unless another one does, or there is no such page.
+    fn admit(&mut self, page: u64, slot: u32) -> bool {
+        let Some(block) = self.pages.block(0, page).filter(|block| !self.slot_of.contains_key(block)) else {
+            return false;
+        };
+        self.put(block);
+        self.slot_of.insert(block, slot);
+        self.arrived(block);
+        true
+    }
+
+    fn put(&mut self, block: Block) {
+        let now = self.tick();
+        self.level.put(now, block, &self.pages, &mut Nowhere);
+    }
+
+    pub(super) fn arrived(&mut self, block: Block) {
+        let now = self.tick();
+        self.level.arrived(now, block, Disk(0), None, &self.pages);
+    }
+
+    pub(super) fn begin(&mut self, page: u64) -> Option<Place> {
+        let block = self.pages.block(0, page)?;
+        if !self.level.is_unknown(block) {
+            return None;
+        }
+        self.put(block);
+        let mut evicted = std::mem::take(&mut self.evicted);
+        self.level.take_evicted(&mut evicted);
+        for block in evicted.drain(..) {
+            self.free.extend(self.slot_of.remove(&block));
+        }
+        self.evicted = evicted;
+        let slot = self.free.pop().expect("the level has as many frames as there are slots");
+        self.slot_of.insert(block, slot);
+        self.storing.insert(block);
+        let Self { pages, level, .. } = self;
+        pages.forget(|block| level.is_unknown(block));
+        Some(Place { page, block, slot })
+    }
+
+    /// The block and the slot of a page that can be read.
+    pub(super) fn resident(&self, page: u64) -> Option<(Block, u32)> {
+        let block = self.pages.known(0, page).filter(|block| self.level.state(*block).is_resident())?;
+        Some((block, self.slot_of.get(&block).copied()?))
+    }
+
+    /// The same for a page that is wanted, and its checksum.
+    pub(super) fn look_up(&mut self, page: u64) -> Option<(Block, u32, u128)> {
+        let Some((block, slot)) = self.resident(page) else {
+            self.totals.missed_pages += 1;
+            return None;
+        };
+        let now = self.tick();
+        let asked = Asked { file: 0, first: page, count: 1, client: 0 };
+        let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: NEVER, compute: Nanos::ZERO };
+        self.level.request(now, &ask, &self.pages, &mut Nowhere);
+        let entry = self.table[slot as usize].expect("a slot in use has its entry");
+        Some((block, slot, entry.sum))
+    }
+
+    pub(super) fn drop_block(&mut self, block: Block) {
+        self.level.take_out(block);
+        self.free.extend(self.slot_of.remove(&block));
+    }
+}
