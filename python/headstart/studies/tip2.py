@@ -114,7 +114,7 @@ class Lab(_lab.Lab[Outcome]):
     @functools.cached_property
     def pairs(self) -> dict[tuple[str, str], Path]:
         """A trace of each pair, whose first program is process 0."""
-        return {pair: _joined(pair, self.scratch) for pair in PAIRS}
+        return {pair: joined(pair, self.scratch) for pair in PAIRS}
 
     def absent(self) -> list[Row]:
         """Return a row for each program that is absent."""
@@ -133,7 +133,7 @@ def _lines(path: Path) -> list[list[str]]:
     return list(csv.reader(io.StringIO(lzma.decompress(path.read_bytes()).decode())))
 
 
-def _joined(names: Sequence[str], folder: Path) -> Path:
+def joined(names: Sequence[str], folder: Path) -> Path:
     """Write the requests of programs that start together as one trace, each a process, and its table of files."""
     requests, files, first_file = [], [], 0
     for pid, name in enumerate(names):
