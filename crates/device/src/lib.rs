@@ -26,6 +26,7 @@ mod replay;
 mod row;
 mod schedulers;
 mod sequential;
+mod shared_bus;
 mod statistics;
 mod time;
 
@@ -53,4 +54,5 @@ pub use schedulers::sptf::Sptf;
 pub use schedulers::sstf::Sstf;
 pub use schedulers::{Next, Promise, Queued, Scheduler, Stroke};
 pub use sequential::{sequential_read, Limit, SequentialRead};
+pub use shared_bus::{on_shared_bus, SharedBusKeys};
 pub use statistics::{Areas, Statistics, Unfinished};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use headstart_device::ArrayRow;
+use headstart_device::{ArrayRow, SharedBusKeys};
 use headstart_types::{as_text_if_any, keys, property_names, read_keys, within_range, Bytes, KeyError, Keys};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected, Visitor};
@@ -36,6 +36,8 @@ pub struct DeviceKeys {
     pub commands: Option<CommandKeys>,
     /// Segments among which a disk's buffer is divided; `None`: as its profile has it.
     pub cache_segments: Option<CacheSegments>,
+    /// The bus that the disks share; `None`: each has its own.
+    pub shared_bus: Option<SharedBusKeys>,
     /// Explicit placement: labels of the blocks of each disk.
     pub layout: Option<Vec<Vec<String>>>,
 }
@@ -172,6 +174,11 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: segments as the profile has them"))]
         cache_segments: Option<CacheSegments> = None,
+        /// A bus or a controller over which the data of several disks go, one request at a time:
+        /// `{bytes_per_second = 20_000_000, command = "100us", disks = 4}`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "none: each disk has its own"))]
+        shared_bus: Option<SharedBusKeys> = None,
         /// Explicit placement: names of the blocks of each disk, for inline references.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: blocks lie as array says"))]
@@ -215,6 +222,7 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
             scheduler_keys: drive_scheduler.keys,
         }),
         cache_segments: raw.cache_segments,
+        shared_bus: raw.shared_bus,
         layout: raw.layout,
         model,
         model_keys,
@@ -289,6 +297,9 @@ impl DeviceKeys {
         }
         if let Some(segments) = self.cache_segments {
             resolved.insert("cache_segments".into(), Value::try_from(segments).expect("a number or a name"));
+        }
+        if let Some(bus) = &self.shared_bus {
+            resolved.insert("shared_bus".into(), Value::try_from(bus).expect("numbers and times"));
         }
         if let Some(layout) = &self.layout {
             resolved.insert("layout".into(), layout.clone().into());

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_device::{
-    build_array, build_device, build_scheduler, CommandQueue, Drive, Finished, Request, Started, SECTOR_BYTES,
+    build_array, build_device, build_scheduler, on_shared_bus, CommandQueue, Drive, Finished, Request, Started,
+    SECTOR_BYTES,
 };
 use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
 use headstart_layout::Places;
@@ -60,7 +61,14 @@ impl Storage {
         }
         let scheduler = || build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
         let mut drives = Vec::with_capacity(keys.disks() as usize);
+        let own = device.clone();
         for disk in 0..keys.disks() {
+            if let Some(bus) = &keys.shared_bus {
+                // The next disks share a new one.
+                if disk % bus.disks.unwrap_or(u32::MAX) == 0 {
+                    device = on_shared_bus(own.clone(), bus);
+                }
+            }
             let mut device = device.clone();
             device.reseed(stream_seed(seed, "disk", disk.into()));
             let mut drive = Drive::new(device, scheduler().map_err(|error| error.within("device.scheduler"))?);

@@ -111,7 +111,7 @@ pub fn random_system(seed: u64) -> String {
     };
     let (disks, unit) = (rng.random_range(1..=16), 8 * rng.random_range(1..=8));
     let scheduler = SCHEDULERS[rng.random_range(0..SCHEDULERS.len())].name;
-    let array = random_array(&mut rng, model.contains("uniform"));
+    let array = random_array(&mut rng, model.contains("uniform")) + shared_bus(seed);
     let count = if array.contains("count") { String::new() } else { format!("count = {disks}, ") };
     let mut cost =
         |key: &str| format!("{key} = \"{}us\"", if rng.random_bool(0.5) { 0 } else { rng.random_range(1..900) });
@@ -132,6 +132,15 @@ pub fn random_system_of_any_model(seed: u64) -> String {
         return system;
     }
     system.replace("model = \"hp97560\"", &format!("model = \"{model}\""))
+}
+
+/// One bus for all disks or for some, in every fifth system.
+fn shared_bus(seed: u64) -> &'static str {
+    match seed % 10 {
+        3 => ", shared_bus = {bytes_per_second = 5_000_000, disks = 2}",
+        8 => ", shared_bus = {command = \"200us\"}",
+        _ => "",
+    }
 }
 
 /// Any array, or a command queue in each disk, as further keys of `[device]`.
