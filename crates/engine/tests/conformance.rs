@@ -112,6 +112,16 @@ fn hinted_policies_survive_every_setting() {
             "reverse-aggressive",
             vec!["fetch_ratio = 0.001\nbatch_size = 1", "fetch_ratio = 1e6", "forward_batch_size = 1\nbatch_size = 9"],
         ),
+        (
+            "tip2",
+            vec![
+                "horizon = 1",
+                "horizon = 4294967295",
+                "partition = 0.0",
+                "partition = 0.5\nhorizon = 3",
+                "partition = 1.0\nhorizon = 4294967295",
+            ],
+        ),
     ];
     let mut systems: Vec<System> = (0..60).map(|seed| System::random(seed, 90, 20)).collect();
     systems.extend(odd_systems().into_iter().map(|(_, system)| system));

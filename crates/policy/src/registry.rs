@@ -17,6 +17,7 @@ pub static POLICIES: &[&PolicyRow] = &[
     &hinted::reverse_aggressive::ROW,
     &hinted::forestall::ROW,
     &hinted::just_in_time::ROW,
+    &hinted::tip2::ROW,
     &hinted::optimum::ROW,
     &parallel::rapid_transit::ROW,
     &readahead::obl::ROW,

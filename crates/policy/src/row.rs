@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::Table;
 
-use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Program};
+use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Position, Program};
 
 use crate::hinted::{Hinted, Knowledge, Strategy};
 use crate::readahead::{Needs, ReadsAhead};
@@ -58,6 +58,9 @@ pub struct Context {
     /// What the processes of a parallel program will read; `None` where there is but one process that says nothing.
     /// Of policies that work from `hints` several processes share those, whose positions are then their merged order.
     pub program: Option<Arc<Program>>,
+    /// By process: the positions in `hints` of the references that it discloses, ascending; empty of one that gives no hints.
+    /// No entry at all where one process has the hints for itself, or where it is not known whose a reference will be.
+    pub disclosed_by: Arc<[Vec<Position>]>,
     /// The devices' typical service time of one block.
     pub nominal_service: Nanos,
     /// What one more block of the same request takes, at the least.
@@ -66,6 +69,8 @@ pub struct Context {
     pub concurrency: u32,
     /// Processor time of a request to a disk.
     pub driver: Nanos,
+    /// Processor time of reading a block from the cache.
+    pub hit: Nanos,
     /// Every fetch takes exactly `nominal_service`.
     pub uniform: bool,
     /// Mean think time.
@@ -88,10 +93,12 @@ impl Context {
             replacement_keys: replacement.keys.defaults(),
             hints: None,
             program: None,
+            disclosed_by: Arc::new([]),
             nominal_service: Nanos(1),
             block_transfer: Nanos(1),
             concurrency: 1,
             driver: Nanos::ZERO,
+            hit: Nanos::ZERO,
             uniform: true,
             mean_compute: Nanos(1),
             constant_compute: true,
@@ -110,13 +117,23 @@ impl Context {
     /// A hinted policy of this strategy.
     pub(crate) fn hinted<S: Strategy + 'static>(&self, strategy: S) -> Box<dyn Policy> {
         let knowledge = Knowledge::new(self.hints_of_row(), &self.initial, self.disk_of.clone(), self.disks);
-        Box::new(Hinted::new(knowledge, strategy, self.processes()))
+        Box::new(Hinted::new(knowledge, strategy, self.processes(), self.disclosing()))
     }
 
     /// Processes that share the level.
     #[must_use]
     pub fn processes(&self) -> u32 {
         self.program.as_ref().map_or(1, |program| program.string_of.len().max(1) as u32)
+    }
+
+    /// Processes of those whose references are disclosed, at least 1.
+    pub(crate) fn disclosing(&self) -> u32 {
+        let giving = self.disclosed_by.iter().filter(|positions| !positions.is_empty()).count() as u32;
+        if self.disclosed_by.is_empty() {
+            self.processes()
+        } else {
+            giving.max(1)
+        }
     }
 
     /// Refuses policy `name` to several processes.

@@ -5,7 +5,7 @@ use headstart_types::KeyError;
 
 use headstart_layout::{Addresses, Placement};
 
-use super::{Arrival, BlockSize, HostKeys, Input, Issue, Meets, Processes, Scenario};
+use super::{Arrival, BlockSize, HintsKeys, HostKeys, Input, Issue, Meets, Processes, Scenario, Shown};
 
 impl Scenario {
     /// What two sections say must not contradict.
@@ -25,17 +25,23 @@ impl Scenario {
         }
         if self.workload.processes.are_several() && hinted {
             let minimum = self.policy.name == "demand";
-            if minimum || self.policy.hints.is_some() || self.lower.iter().any(|level| level.clients > 1) {
-                let problem = "hints of several processes are whole, of one level, and for prefetching";
-                return workload(
-                    "processes",
-                    problem,
-                    "\"merged\", or a hinted policy that prefetches, with no hints key",
-                );
+            if minimum || self.lower.iter().any(|level| level.clients > 1) {
+                let problem = "hints of several processes are of one level, and for prefetching";
+                return workload("processes", problem, "\"merged\", or a hinted policy that prefetches");
+            }
+            if matches!(&self.policy.hints, Some(HintsKeys { shown: Shown::Window(_), .. })) {
+                let problem = "a window is of one process, several disclose from the start";
+                let allowed = "processes, fraction, wrong and reordered, or workload.processes = \"merged\"";
+                return Err(KeyError::new("policy.hints.window", problem, allowed));
             }
             if self.workload.writes.reach_devices() {
                 return workload("writes", "hints of several processes are of reads", "\"as-read\" or \"skip\"");
             }
+        }
+        let by_process = self.policy.hints.as_ref().is_some_and(|hints| hints.processes.is_some());
+        if by_process && !self.workload.processes.are_several() {
+            let allowed = "workload.processes = \"per-pid\" or \"dealt\" beside it, or no such key";
+            return Err(KeyError::new("policy.hints.processes", "the workload is one process", allowed));
         }
         if self.workload.issue == Issue::Whole && hinted {
             return workload("issue", "hinted policies go block by block", "\"blocks\"");

@@ -64,8 +64,10 @@ pub fn is_read_ahead(name: &str, rows: &dyn Rows) -> bool {
 }
 
 /// Partial disclosure of the references, and mistakes in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HintsKeys {
+    /// Of several processes those that disclose theirs, by number; `None`: all.
+    pub processes: Option<Vec<u32>>,
     /// Which references are disclosed.
     pub shown: Shown,
     /// Share of the hints that name another block.
@@ -88,16 +90,24 @@ pub enum Shown {
 }
 
 impl HintsKeys {
-    /// Whether every reference is disclosed, as it is.
+    /// Whether process `number` discloses its references.
+    pub fn are_of(&self, number: usize) -> bool {
+        self.processes.as_ref().is_none_or(|numbers| numbers.iter().any(|each| *each as usize == number))
+    }
+
+    /// Whether every reference, of the processes that disclose theirs, is disclosed as it is.
     pub fn are_perfect(&self) -> bool {
         self.shown == Shown::Fraction(1.0) && self.wrong == 0.0 && self.reordered == 0.0
     }
 }
 
 keys! {
-    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; mistakes: `wrong` and `reordered`. Without it all
-    /// references are disclosed.
+    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; mistakes: `wrong` and `reordered`; `processes`, of
+    /// several those that give hints. Without it all references are disclosed.
     pub struct RawHints {
+        /// Of several processes those that give hints, by their numbers in the result, from 0.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        processes: Option<Vec<u32>> = None,
         /// The next so many references are disclosed.
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<u32> = None,
@@ -131,11 +141,11 @@ const DEFAULT_DISTANCE: u32 = 16;
 /// Reads the key; returns it with all defaults that matter as a table too.
 fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
     let mut resolved = table.clone();
-    let RawHints { window, fraction, wrong, reordered, distance, seed } = read_keys(table)?;
+    let RawHints { processes, window, fraction, wrong, reordered, distance, seed } = read_keys(table)?;
     let draws = fraction.is_some() || wrong.is_some() || reordered.is_some();
     let shown = match (window, fraction) {
         (Some(window), None) if draws || seed.is_none() => Shown::Window(window),
-        (None, share) if draws => Shown::Fraction(share.unwrap_or(1.0)),
+        (None, share) if draws || (processes.is_some() && seed.is_none()) => Shown::Fraction(share.unwrap_or(1.0)),
         _ => return Err(KeyError::new("", "needs one way to disclose", WAYS)),
     };
     if distance.is_some() && reordered.is_none() {
@@ -148,6 +158,7 @@ fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
         resolved.entry("distance").or_insert(Value::Integer(DEFAULT_DISTANCE.into()));
     }
     let keys = HintsKeys {
+        processes,
         shown,
         wrong: wrong.unwrap_or(0.0),
         reordered: reordered.unwrap_or(0.0),
@@ -157,7 +168,8 @@ fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
     Ok((keys, resolved))
 }
 
-const WAYS: &str = "{window = N} or {fraction = x, seed = s}, with wrong = x and reordered = x for mistakes";
+const WAYS: &str =
+    "{window = N} or {fraction = x, seed = s}, with wrong = x and reordered = x for mistakes, and processes = [0, 2] of several";
 
 /// The replacement that is named where a policy chooses its victims itself.
 const UNUSED_REPLACEMENT: &str = "lru";

@@ -12,11 +12,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
-pub fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyError> {
+pub fn disclose(chunk: &Chunk, keys: Option<&HintsKeys>) -> Result<Hints, KeyError> {
     let mut blocks = chunk.blocks.clone();
     let stream = |seed, role| ChaCha8Rng::seed_from_u64(stream_seed(seed, role, 0));
     let reads = || (0..chunk.blocks.len()).map(|at| !chunk.is_write(at));
-    let disclosure = match &keys {
+    let disclosure = match keys {
         Some(HintsKeys { shown: Shown::Window(_), .. }) if !chunk.writes.is_empty() => {
             let problem = "no window where writes reach the devices";
             return Err(KeyError::new("policy.hints.window", problem, "fraction, or workload.writes = \"as-read\""));
@@ -34,7 +34,7 @@ pub fn disclose(chunk: &Chunk, keys: Option<HintsKeys>) -> Result<Hints, KeyErro
             Disclosure::Subset(disclosed) => disclosed[at],
             Disclosure::All | Disclosure::Window(_) => true,
         };
-        reorder(&mut blocks, &keys, &mut stream(keys.seed, "hints reordered"), is_disclosed);
+        reorder(&mut blocks, keys, &mut stream(keys.seed, "hints reordered"), is_disclosed);
         mislead(&mut blocks, &chunk.blocks, keys.wrong, &mut stream(keys.seed, "hints wrong"), is_disclosed);
     }
     Ok(Hints { blocks: blocks.into(), disclosure })

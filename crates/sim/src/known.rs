@@ -63,15 +63,16 @@ fn number(chunks: &[Chunk]) -> Result<(), Error> {
 }
 
 /// The order in which the references of several processes are expected: one of each process in turn, as long as it has
-/// any. Returns them as one string that all share, and by process the positions of its references.
+/// any, of those that `discloses` says disclose theirs. Returns them as one string that all share, and by process the
+/// positions of its references in it: none of a process that does not disclose them.
 ///
 /// # Errors
 /// There are too many references to number.
-pub fn merge(chunks: &[Chunk]) -> Result<(Program, Vec<Vec<Position>>), Error> {
+pub fn merge(chunks: &[Chunk], discloses: impl Fn(usize) -> bool) -> Result<(Program, Vec<Vec<Position>>), Error> {
     number(chunks)?;
     let mut positions = vec![Vec::new(); chunks.len()];
     let mut blocks = Vec::new();
-    let mut left: Vec<usize> = (0..chunks.len()).collect();
+    let mut left: Vec<usize> = (0..chunks.len()).filter(|at| discloses(*at)).collect();
     let mut round = 0;
     while !left.is_empty() {
         left.retain(|at| round < chunks[*at].blocks.len());

@@ -9,9 +9,8 @@ use headstart_device::{Device, Drive};
 use headstart_engine::Process;
 use headstart_layout::{FfsKeys, Opens, Placement, Places};
 use headstart_policy::registry::Context;
-use headstart_policy::{Disclosure, Hints};
 use headstart_scenario::{
-    Arrival, CacheSegments, ComputeKey, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
+    Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
 };
 use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use sha2::{Digest, Sha256};
@@ -240,10 +239,12 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         replacement_keys: scenario.policy.replacement_keys.clone(),
         hints: None,
         program: references.program.clone(),
+        disclosed_by: Arc::new([]),
         nominal_service: device.nominal_service(),
         block_transfer: block_transfer(device, sectors),
         concurrency: device.concurrency(),
         driver: scenario.host.driver_overhead,
+        hit: scenario.host.hit_time,
         uniform: alike,
         mean_compute: references.reading.constant_think().unwrap_or(Nanos::ZERO),
         constant_compute: false,
@@ -257,12 +258,16 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     let mut positions = Vec::new();
     if hinted && scenario.workload.processes.are_several() {
         chunks = each(scenario, &references, &places)?;
+        let keys = scenario.policy.hints.as_ref();
+        there_are(keys, chunks.len())?;
         let merged;
-        (merged, positions) = merge(&chunks)?;
+        (merged, positions) = merge(&chunks, |process| keys.is_none_or(|keys| keys.are_of(process)))?;
         context.mean_compute = mean(chunks.iter().map(mean_think));
         context.disk_of = places.universe().disk_of.as_slice().into();
-        context.hints = Some(Arc::new(Hints { blocks: merged.blocks.clone(), disclosure: Disclosure::All }));
+        let disclosed = Chunk { blocks: merged.blocks.to_vec(), ..Chunk::empty() };
+        context.hints = Some(Arc::new(disclose(&disclosed, keys)?));
         context.program = Some(Arc::new(merged));
+        context.disclosed_by = positions.as_slice().into();
     } else if hinted {
         let all = references.reading.rest(&places)?;
         context.mean_compute = mean_think(&all);
@@ -270,7 +275,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
         context.constant_compute = thinks_alike(&all) && only_thinks && plain;
         context.disk_of = places.universe().disk_of.as_slice().into();
-        context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints)?));
+        context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints.as_ref())?));
         chunks.push(all);
     }
     if foretells(scenario) {
@@ -282,6 +287,14 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     }
     let surroundings = Surroundings::new(scenario, &storage, &references, &places, &chunks);
     Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
+}
+
+/// Whether the processes that are said to give hints are among `count`.
+fn there_are(keys: Option<&HintsKeys>, count: usize) -> Result<(), KeyError> {
+    let numbers = keys.and_then(|keys| keys.processes.as_deref()).unwrap_or_default();
+    let Some(absent) = numbers.iter().find(|number| **number as usize >= count) else { return Ok(()) };
+    let problem = format!("there is no process {absent}");
+    Err(KeyError::new("policy.hints.processes", problem, format!("0 to {}, the processes of the workload", count - 1)))
 }
 
 /// What one more block of a request takes, at the least.

@@ -95,7 +95,7 @@ impl Level {
         let state = &mut self.blocks[block.index()];
         debug_assert!(state.is_resident(), "{block:?} is served while absent");
         *state = state.used().pinned(false);
-        self.cursor = position + 1;
+        self.cursor = position.saturating_add(1);
         self.changed = true;
         self.tell(now, Event::Served { position, block, outcome, compute, process: 0 }, space);
         if self.fetches.is_empty() {

@@ -2,7 +2,7 @@
 
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos, Position};
+use headstart_types::{Block, Nanos, Position, NEVER};
 
 use super::process::{Process, TIME_MAX};
 use super::supply::{Cursor, Supply};
@@ -60,7 +60,7 @@ pub struct Client<R> {
     pub(super) asks: bool,
     /// What it will ask for.
     pub reads: Reads<R>,
-    /// Of processes that share hints: the position of each of its references.
+    /// Of processes that share hints: the position of each of its references; empty of one that gives none.
     pub positions: Option<Vec<Position>>,
     /// Blocks of the request that is under way.
     pub count: u32,
@@ -141,6 +141,7 @@ impl<R> Client<R> {
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.positions {
+            Some(positions) if positions.is_empty() => NEVER,
             Some(positions) => positions[self.references as usize],
             None => self.process.position,
         }

@@ -100,11 +100,11 @@ impl Knowledge {
         std::mem::replace(&mut self.losses[disk], NO_LOSSES)
     }
 
-    /// Whether the reference of `block` at `position` has been disclosed.
+    /// Whether the reference of `block` at `position` has been disclosed; at `NEVER` none has.
     #[inline]
     #[must_use]
     pub fn expects(&self, position: Position, block: Block) -> bool {
-        self.residents.next_use(block) == position
+        position != NEVER && self.residents.next_use(block) == position
     }
 
     /// Whether `block` has a visible next use and is neither resident nor in flight.

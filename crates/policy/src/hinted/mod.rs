@@ -8,7 +8,8 @@
 //!
 //! Several processes may share one string of references, each serving its own positions: the string is then the order
 //! in which they are expected, the cursor the lowest position not served. They do not wait for a strategy's turn: what
-//! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free.
+//! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free. References of
+//! processes that give no hints are not in the string; they are served at position `NEVER`.
 
 pub(crate) mod aggressive;
 mod batch;
@@ -24,11 +25,12 @@ mod residents;
 pub(crate) mod reverse_aggressive;
 mod round;
 mod slots;
+pub(crate) mod tip2;
 mod trigger;
 
 use std::collections::VecDeque;
 
-use headstart_types::{Block, Disk, Nanos, Position};
+use headstart_types::{Block, Disk, Nanos, Position, NEVER};
 
 pub use aggressive::Aggressive;
 pub use batch::BatchSize;
@@ -96,14 +98,16 @@ pub struct Hinted<S> {
     strategy: S,
     /// Processes that share the references, at least 1.
     processes: u32,
+    /// Those of them whose references these are, at least 1.
+    disclosing: u32,
     /// Blocks to be fetched on demand that found no frame: tried again at every decision. At most one for a process.
     owed: VecDeque<Block>,
 }
 
 impl<S: Strategy> Hinted<S> {
-    /// Runs `strategy` on `knowledge`, which `processes` processes share.
-    pub fn new(knowledge: Knowledge, strategy: S, processes: u32) -> Self {
-        Self { knowledge, strategy, processes, owed: VecDeque::new() }
+    /// Runs `strategy` on `knowledge` for `processes` processes, of which `disclosing` give hints.
+    pub fn new(knowledge: Knowledge, strategy: S, processes: u32, disclosing: u32) -> Self {
+        Self { knowledge, strategy, processes, disclosing, owed: VecDeque::new() }
     }
 
     /// Owes what is absent of a request that begins at `position`; says whether it is to be paid. To a process that has the
@@ -161,8 +165,8 @@ impl<S: Strategy> Policy for Hinted<S> {
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
                 // No think time comes before a process's first reference. Those of several go on side by side.
-                if position >= self.processes {
-                    self.strategy.computed(Nanos(compute.0 / u64::from(self.processes)));
+                if position >= self.disclosing && position != NEVER {
+                    self.strategy.computed(Nanos(compute.0 / u64::from(self.disclosing)));
                 }
             }
             Event::Asked { position, .. } => {

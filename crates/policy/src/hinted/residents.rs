@@ -185,12 +185,12 @@ impl Residents {
         self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
     }
 
-    /// `position` has been served: the cursor moves on, or remembers it.
+    /// `position` has been served: the cursor moves on, or remembers it. `NEVER` is that of a process that gives no hints.
     #[inline]
     fn advance(&mut self, position: Position) {
         if position != self.cursor {
             // One that has been skipped may come all the same.
-            if position > self.cursor {
+            if position > self.cursor && position != NEVER {
                 self.early.insert(position);
             }
             return;
@@ -246,6 +246,13 @@ impl Residents {
                 return Some((block, NEVER));
             }
         }
+        self.furthest_known(view)
+    }
+
+    /// Of the evictable blocks with a known next use the one whose is furthest away, and that use.
+    #[inline]
+    #[must_use]
+    pub fn furthest_known(&self, view: &View<'_>) -> Option<(Block, Position)> {
         let mut candidate = self.last;
         while let Some(position) = candidate {
             let block = self.hints.blocks[position as usize];

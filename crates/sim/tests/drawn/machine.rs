@@ -27,7 +27,7 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
             let row = hinted[draw.upto(hinted.len() as i64 - 1) as usize];
             keys = draw.some_keys(&row.keys.defaults());
             draw.computed_keys(row, &mut keys);
-            hints(draw, &mut keys);
+            hints(draw, plan, &mut keys);
             row.name
         }
         3..=8 if !plan.pattern || draw.chance(3) => {
@@ -45,7 +45,7 @@ pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
     if draw.chance(if chooses { 2 } else { often }) {
         let (replacement, value) = replacement(draw);
         if replacement == "min" {
-            hints(draw, &mut keys);
+            hints(draw, plan, &mut keys);
         }
         keys.insert("replacement".into(), value);
     }
@@ -66,8 +66,8 @@ fn replacement(draw: &mut Draw) -> (&'static str, Value) {
     (row.name, named(draw.some_keys(&row.keys.defaults()), row.name))
 }
 
-fn hints(draw: &mut Draw, keys: &mut Table) {
-    let hints = match draw.upto(7) {
+fn hints(draw: &mut Draw, plan: &Plan, keys: &mut Table) {
+    let mut hints = match draw.upto(7) {
         0 => Table::from_iter([("window".to_owned(), Value::from(draw.upto(30)))]),
         1 => {
             let fraction = draw.one_of(&[0.0, 0.4, 0.9, 1.0]);
@@ -77,8 +77,13 @@ fn hints(draw: &mut Draw, keys: &mut Table) {
             ("wrong".to_owned(), Value::from(draw.one_of(&[0.0, 0.2, 1.0]))),
             ("reordered".to_owned(), Value::from(draw.one_of(&[0.0, 0.3, 1.0]))),
         ]),
+        _ if plan.several && draw.chance(50) => Table::new(),
         _ => return,
     };
+    if plan.several && (hints.is_empty() || draw.chance(30)) {
+        let numbers: Vec<Value> = (0..draw.upto(2)).map(|_| draw.upto(1).into()).collect();
+        hints.insert("processes".into(), numbers.into());
+    }
     keys.insert("hints".into(), hints.into());
 }
 

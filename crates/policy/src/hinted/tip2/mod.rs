@@ -1,0 +1,177 @@
+//! TIP2: buffers go where they save most time: to prefetching of hinted blocks, to keeping hinted blocks, or to an LRU cache
+//! of what comes without hints.
+//!
+//! Source: R. H. Patterson, G. A. Gibson, E. Ginting, D. Stodolsky and J. Zelenka, "Informed Prefetching and Caching", SOSP
+//! 1995: its cost-benefit analysis. `worth.rs` derives what a buffer gains and costs, `distances.rs` H'(n).
+//!
+//! ```text
+//! each process's hints: the first missing block, if it is at most P references ahead, would gain benefit(x)
+//! the least valuable buffer: each estimator names its own, the LRU cache its tail, each process's hints the block that is
+//!     furthest ahead; a buffer is worth the most that any estimator makes of it, and what none knows is worth nothing
+//! rates: what a reference gains or costs counts by the share of all references that are of its kind
+//! while the greatest gain of any process is more than the least valuable buffer is worth: prefetch in its place
+//! a missing block that is referenced, or is the next of its process, takes the least valuable buffer, whatever it is worth
+//! ```
+//!
+//! What differs. T_disk is the device's typical service time, T_driver and T_hit those of `[host]`, not measured. A free
+//! frame is worth nothing, and unhinted blocks that leave the LRU list by being hinted and used go first, before they are
+//! asked for again. `partition` splits the frames in two instead, as the fixed partitions that the paper argues against:
+//! the LRU cache has its share, hinted blocks the rest, and what is prefetched replaces what is needed later.
+//!
+//! Where it is not known whose a reference will be (`headstart run`), all hints count as of one process.
+//! Cost: constant per event and process, the segments of `distances.rs` for each unhinted reference. Memory: what other
+//! hinted policies keep, for each process that gives hints. Not for one process that hints everything (use
+//! `just-in-time`): there is nothing to balance, and P assumes disks that serve P requests side by side.
+
+mod distances;
+mod estimators;
+mod worth;
+
+use std::collections::VecDeque;
+
+use headstart_types::{keys, read_keys, Block, KeyTable, Nanos, Position};
+
+use self::estimators::{Estimators, Use};
+use self::worth::Worth;
+use crate::readahead::Found;
+use crate::row::{Family, PolicyRow};
+use crate::{Event, Fetch, Policy, View};
+
+/// Its row in the registry.
+pub static ROW: PolicyRow = PolicyRow {
+    name: "tip2",
+    summary: "give each buffer to where it saves most time: hinted prefetching, hinted caching or LRU",
+    source: "Patterson, Gibson, Ginting, Stodolsky and Zelenka, SOSP 1995",
+    keys: KeyTable::of::<Tip2Keys>(),
+    default_replacement: None,
+    family: Family::Hinted(&|keys, context| {
+        let keys: Tip2Keys = read_keys(keys)?;
+        let mut worth = Worth::new(context.hit, context.driver, context.nominal_service, context.frames);
+        if let Some(horizon) = keys.horizon {
+            worth = worth.with_horizon(horizon);
+        }
+        let quota = keys.partition.map(|share| context.share(share));
+        Ok(Box::new(Tip2 {
+            estimators: Estimators::new(context, worth, quota),
+            shared: context.processes() > 1,
+            owed: VecDeque::new(),
+        }))
+    }),
+};
+
+keys! {
+    /// Keys of `tip2`.
+    pub struct Tip2Keys {
+        /// P: no process's hints are prefetched further ahead, in its own references.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1), extend("x-absent" = "a block's typical service time over driver_overhead and hit_time, at most the blocks of the cache"))]
+        pub horizon: Option<Position> = None,
+        /// Share of the frames that is kept for unhinted references, in place of costs and benefits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "none: by costs and benefits"))]
+        pub partition: Option<f64> = None,
+    }
+}
+
+/// The TIP2 policy.
+struct Tip2 {
+    estimators: Estimators,
+    /// Several processes ask.
+    shared: bool,
+    /// Blocks that are waited for and found no frame: tried again at every decision.
+    owed: VecDeque<Block>,
+}
+
+impl Tip2 {
+    /// Fetches what is owed and still absent, as far as there are frames.
+    fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        self.owed.retain(|block| view.state(*block).is_absent() && !named(fetches, *block));
+        while let Some(block) = self.owed.front().copied() {
+            let use_ = if self.estimators.is_hinted(block) { Use::Hinted } else { Use::Unhinted };
+            let Some(victim) = self.frame(use_, view, fetches) else { break };
+            self.issue(block, victim, fetches);
+            self.owed.pop_front();
+        }
+    }
+
+    /// A free frame or the least valuable buffer.
+    fn frame(&self, use_: Use, view: &View<'_>, fetches: &[Fetch]) -> Option<Option<Block>> {
+        if free(view, fetches) > 0 {
+            return Some(None);
+        }
+        self.estimators.least_valuable(use_, view).map(|buffer| Some(buffer.block))
+    }
+
+    fn issue(&mut self, block: Block, victim: Option<Block>, fetches: &mut Vec<Fetch>) {
+        if let Some(victim) = victim {
+            self.estimators.evicted(victim);
+        }
+        self.estimators.issued(block);
+        fetches.push(Fetch { block, victim });
+    }
+
+    /// Fetches what the processes are about to ask for, whatever it costs, and prefetches what gains more than it costs.
+    fn prefetch(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        while let Some(wish) = self.estimators.best_prefetch() {
+            let victim = match free(view, fetches) {
+                0 => match self.estimators.least_valuable(Use::Hinted, view) {
+                    Some(buffer) if wish.ahead == 0 || self.estimators.gains(&wish, &buffer) => Some(buffer.block),
+                    _ => return,
+                },
+                _ => None,
+            };
+            self.issue(wish.block, victim, fetches);
+        }
+    }
+}
+
+/// Frames that no block is in and no fetch decided on takes.
+fn free(view: &View<'_>, fetches: &[Fetch]) -> u32 {
+    view.free - fetches.iter().filter(|fetch| fetch.victim.is_none()).count() as u32
+}
+
+fn named(fetches: &[Fetch], block: Block) -> bool {
+    fetches.iter().any(|fetch| fetch.block == block)
+}
+
+impl Policy for Tip2 {
+    fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        match event {
+            Event::Decide => {
+                self.pay(view, fetches);
+                // Who waits comes first: nothing is prefetched into a frame that is owed.
+                if self.owed.is_empty() {
+                    self.prefetch(view, fetches);
+                }
+            }
+            Event::Served { position, block, .. } => self.estimators.served(position, block, view),
+            Event::Asked { .. } => {
+                for (block, found) in view.asked.iter().zip(view.found) {
+                    if *found == Found::Absent && !self.owed.contains(block) {
+                        self.owed.push_back(*block);
+                    }
+                }
+                self.pay(view, fetches);
+            }
+            Event::Skipped { position, block } => self.estimators.skipped(position, block, view),
+            // It prefetches when it decides, at no cost.
+            Event::Idle { .. } => {}
+            Event::Arrived { block, .. } => self.estimators.arrived(block),
+        }
+    }
+
+    fn grow(&mut self, blocks: usize) {
+        self.estimators.grow(blocks);
+    }
+
+    fn decides(&self, _outstanding: &[u32]) -> bool {
+        !self.owed.is_empty() || self.estimators.best_prefetch().is_some()
+    }
+
+    fn asks(&self) -> bool {
+        self.shared
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! What a buffer costs and gains, in one currency: time of I/O service saved or lost for each reference and buffer.
+//!
+//! The model. A reference takes T_hit from the cache, and T_miss = T_hit + T_driver + T_disk otherwise. A process is taken
+//! to compute nothing between references (T_CPU = 0), so that what follows are the greatest depths and benefits.
+//!
+//! Prefetching. A process that keeps x blocks ahead of itself under way waits for the first of each x, then finds the
+//! others there, provided that the disks serve them side by side: T_disk - x (T_hit + T_driver) for each x references.
+//! With T_hit and T_driver of its own a reference takes
+//!
+//! ```text
+//! T_pf(0) = T_miss,   T_pf(x) = T_disk / x  for 0 < x < P,   T_pf(x) = T_hit + T_driver  for x >= P
+//! P = T_disk / (T_hit + T_driver)                                the prefetch horizon: deeper gains nothing
+//! benefit(x) = T_pf(x - 1) - T_pf(x)                             of the x-th buffer
+//! ```
+//!
+//! Ejecting a hinted block that is x references ahead. It has to be fetched again, at the horizon if it is further than
+//! that: its buffer serves others for x - P references at the price of one more T_driver. Nearer, it is fetched again one
+//! reference later, as deep as it then is:
+//!
+//! ```text
+//! cost(x) = T_driver / (x - P)  for x > P,    cost(x) = T_pf(x - 1) - T_hit  else
+//! ```
+//!
+//! Shrinking the LRU cache of unhinted blocks from n buffers: H'(n) of the unhinted references become misses, at
+//! T_driver + T_disk each.
+
+use headstart_types::{Nanos, Position};
+
+/// The times of the model, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Worth {
+    hit: f64,
+    driver: f64,
+    disk: f64,
+    /// T_pf at the horizon and beyond: T_hit + T_driver.
+    least: f64,
+    /// P in references, at least 1.
+    pub horizon: Position,
+}
+
+impl Worth {
+    /// P is rounded up, and at most `frames`: no more can be under way.
+    pub fn new(hit: Nanos, driver: Nanos, disk: Nanos, frames: u32) -> Self {
+        let each = hit.0 + driver.0;
+        let horizon = if each == 0 { u64::from(frames) } else { disk.0.div_ceil(each) };
+        let horizon = horizon.clamp(1, u64::from(frames.max(1))) as Position;
+        Self { hit: hit.0 as f64, driver: driver.0 as f64, disk: disk.0 as f64, least: each as f64, horizon }
+    }
+
+    /// The same with a horizon that is given, at least 1: what a reference takes there is what makes it the horizon.
+    #[must_use]
+    pub fn with_horizon(self, horizon: Position) -> Self {
+        Self { horizon, least: self.disk / f64::from(horizon), ..self }
+    }
+
+    /// T_pf: a reference's time at a depth of `depth`.
+    fn prefetched(&self, depth: Position) -> f64 {
+        match depth {
+            0 => self.hit + self.driver + self.disk,
+            _ if depth >= self.horizon => self.least,
+            _ => (self.disk / f64::from(depth)).max(self.least),
+        }
+    }
+
+    /// Of a buffer for a hinted block that is missing `ahead` references ahead, for each reference of its process. The
+    /// buffer of the very next one counts as no less than that of the one after it, which the model has it.
+    pub fn benefit(&self, ahead: Position) -> f64 {
+        let of = |depth: Position| self.prefetched(depth - 1) - self.prefetched(depth);
+        if ahead <= 1 {
+            of(1).max(of(2))
+        } else {
+            of(ahead)
+        }
+    }
+
+    /// Of ejecting a hinted block that is `ahead` references ahead, for each reference of its process.
+    pub fn ejection(&self, ahead: Position) -> f64 {
+        match ahead.checked_sub(self.horizon) {
+            None | Some(0) => (self.prefetched(ahead.saturating_sub(1)) - self.hit).max(0.0),
+            Some(beyond) => self.driver / f64::from(beyond),
+        }
+    }
+
+    /// Of one buffer less in the LRU cache, where `marginal_hits` is H'(n), for each unhinted reference.
+    pub fn shrinking(&self, marginal_hits: f64) -> f64 {
+        marginal_hits * (self.driver + self.disk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(ours: f64, worked_out: f64) {
+        assert!((ours - worked_out).abs() < 1e-6, "{ours}, not {worked_out}");
+    }
+
+    /// T_hit 1, T_driver 2, T_disk 12: P = 4.
+    #[test]
+    fn the_model_worked_out() {
+        let worth = Worth::new(Nanos(1), Nanos(2), Nanos(12), 100);
+        assert_eq!(worth.horizon, 4);
+        // T_pf: 15, 12, 6, 4, 3, 3.
+        for (depth, time) in [15.0, 12.0, 6.0, 4.0, 3.0, 3.0].into_iter().enumerate() {
+            close(worth.prefetched(depth as u32), time);
+        }
+        // The first buffer gains 3, the second 6: the first counts as 6 too.
+        for (ahead, gain) in [(0, 6.0), (1, 6.0), (2, 6.0), (3, 2.0), (4, 1.0), (5, 0.0), (50, 0.0)] {
+            close(worth.benefit(ahead), gain);
+        }
+        // Nearer than P: fetched again one later. Beyond: T_driver over the references won.
+        for (ahead, cost) in [(0, 14.0), (1, 14.0), (2, 11.0), (3, 5.0), (4, 3.0), (5, 2.0), (6, 1.0), (14, 0.2)] {
+            close(worth.ejection(ahead), cost);
+        }
+        close(worth.shrinking(0.01), 0.14);
+    }
+
+    /// A buffer that has been filled by prefetching is never given up for one that is needed later.
+    #[test]
+    fn what_is_ahead_costs_more_than_what_is_further_gains() {
+        for (hit, driver, disk) in [(0, 0, 15_000), (243, 0, 15_000), (0, 500, 15_000), (243, 580, 15_000), (9, 9, 10)]
+        {
+            let worth = Worth::new(Nanos(hit), Nanos(driver), Nanos(disk), 1_000);
+            for ahead in 0..=worth.horizon {
+                for further in ahead + 1..worth.horizon + 3 {
+                    let (gain, cost) = (worth.benefit(further), worth.ejection(ahead));
+                    assert!(gain <= cost, "{hit} {driver} {disk}: {further} gains {gain}, {ahead} costs {cost}");
+                }
+            }
+        }
+    }
+
+    /// A horizon beyond 12 / (1 + 2): what is prefetched up to it gains, T_disk / x falling to T_disk / P.
+    #[test]
+    fn a_horizon_that_is_given_gains_up_to_there() {
+        let worth = Worth::new(Nanos(1), Nanos(2), Nanos(12), 100).with_horizon(6);
+        for (ahead, gain) in [(2, 6.0), (3, 2.0), (4, 1.0), (5, 0.6), (6, 0.4), (7, 0.0)] {
+            close(worth.benefit(ahead), gain);
+        }
+        for (ahead, cost) in [(1, 14.0), (6, 1.4), (7, 2.0), (8, 1.0)] {
+            close(worth.ejection(ahead), cost);
+        }
+        close(worth.with_horizon(1).benefit(1), 3.0);
+    }
+
+    #[test]
+    fn a_processor_that_takes_no_time_looks_as_far_as_there_are_frames() {
+        assert_eq!(Worth::new(Nanos(0), Nanos(0), Nanos(5), 30).horizon, 30);
+        assert_eq!(Worth::new(Nanos(9), Nanos(0), Nanos(5), 30).horizon, 1);
+        assert!(Worth::new(Nanos(9), Nanos(0), Nanos(5), 30).benefit(1) > 0.0);
+    }
+}
