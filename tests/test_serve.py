@@ -79,7 +79,7 @@ def serving(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     try:
         assert process.stderr is not None
         said = process.stderr.readline()
-        assert said.startswith("ready: nbd+unix:///"), said + process.stderr.read()
+        assert said.startswith(("ready: nbd+unix:///", "ready: nbds+unix:///")), said + process.stderr.read()
         yield process
     finally:
         process.kill()

@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
-use crate::server::{Export, Listener, Observer, Server};
+use crate::server::{Export, Listener, Observer, Server, TlsFiles};
 use crate::spill::Spill;
 
 /// Sizes of a page.
@@ -40,6 +40,10 @@ pub struct Settings {
     pub listen: String,
     /// Other addresses than those of this machine are allowed.
     pub allow_remote: bool,
+    /// Those addresses may be served without TLS.
+    pub insecure: bool,
+    /// Certificates: with them clients have to start TLS.
+    pub tls: Option<TlsFiles>,
     /// The keys of each export's level, as of a scenario's `[[level]]`; its policy may be "auto".
     pub level: Table,
     /// The size of a page.
@@ -74,6 +78,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         let allowed = format!("a whole number from {} to {}", DEPTHS.start(), DEPTHS.end());
         return Err(KeyError::new("depth", format!("{depth} is out of range"), allowed).into());
     }
+    let tls = settings.tls.as_ref().map(TlsFiles::read).transpose()?;
     let mut names: Vec<&str> = settings.exports.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -131,6 +136,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let listeners = listeners(settings)?;
     raise_file_limit();
     let mut server = Server::try_new(exports, listeners).map_err(Error::io("threads"))?;
+    tls.into_iter().for_each(|tls| server.require_tls(tls));
     let mut watch = Watch { about, recording, log, metrics, go_on, uris: server.uris() };
     let ended = server.run(&mut watch);
     watch.happened(server.now(), u64::MAX, "ended", "");
@@ -195,7 +201,7 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let listen = settings.listen.as_str();
     let listener = match listen.strip_prefix("unix:") {
         Some(path) => Listener::unix(path.as_ref()),
-        None => Listener::tcp(address(listen.strip_prefix("tcp:").unwrap_or(listen), settings.allow_remote)?),
+        None => Listener::tcp(address(listen.strip_prefix("tcp:").unwrap_or(listen), settings)?),
     };
     Ok(vec![listener.map_err(Error::io(listen))?])
 }
@@ -211,13 +217,20 @@ fn take(handed: &mut ListenFd, at: usize) -> io::Result<Listener> {
     Ok(Listener::Unix(UnixListener::from_std(listener), None))
 }
 
-fn address(text: &str, allow_remote: bool) -> Result<SocketAddr, Error> {
+fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
     let allowed = "HOST:PORT such as 127.0.0.1:10809, or unix:PATH";
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     let address = found.ok_or_else(|| KeyError::new("listen", format!("\"{text}\" is no address"), allowed))?;
-    if !address.ip().is_loopback() && !allow_remote {
-        let problem = format!("{text} can be reached from other machines, without encryption");
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    if !settings.allow_remote {
+        let problem = format!("{text} can be reached from other machines");
         return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too").into());
+    }
+    if settings.tls.is_none() && !settings.insecure {
+        let problem = format!("{text} can be reached from other machines, without encryption");
+        return Err(KeyError::new("listen", problem, "--tls-cert and --tls-key too, or --insecure").into());
     }
     Ok(address)
 }

@@ -165,8 +165,19 @@ def serve(
     ] = None,
     log: Annotated[Path | None, typer.Option(metavar="FILE", help="Add what happens as lines of JSON.")] = None,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Allow addresses that other machines reach: nothing is encrypted.")
+        bool, typer.Option("--allow-remote", help="Allow addresses that other machines reach; with TLS, or --insecure.")
     ] = False,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="With --allow-remote: serve other machines without encryption.")
+    ] = False,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The server's certificate (PEM): clients have to use TLS.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key (PEM).")] = None,
+    tls_clients: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificates of authorities (PEM): clients need one of theirs too."),
+    ] = None,
     json: options.Json = None,
 ) -> None:
     """Serve BACKING to NBD clients (QEMU, nbdcopy, fio, the kernel) with a cache and a read-ahead in front of it.
@@ -206,6 +217,7 @@ def serve(
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
     names |= {"depth": "--depth", "hints": "--hints", "hint_policy": "--hint-policy", "spill": "--spill"}
+    names |= {"tls_cert": "--tls-cert", "tls_key": "--tls-key", "tls_clients": "--tls-clients"}
     with watch.signals(), options.named(names):
         ended = serving.serve(
             backing,
@@ -214,6 +226,10 @@ def serve(
             level=level,
             page=page,
             allow_remote=allow_remote,
+            insecure=insecure,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            tls_clients=tls_clients,
             writable=writable,
             direct=direct,
             depth=depth,

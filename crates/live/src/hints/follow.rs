@@ -300,7 +300,7 @@ mod tests {
         }
         let mut named = std::collections::BTreeSet::new();
         for at in 8..100u64 {
-            now = now + Nanos::from_millis(5);
+            now += Nanos::from_millis(5);
             follower.act(now, &mut runs);
             for page in runs.drain(..).flatten() {
                 assert!(page >= at * 7 && page % 7 < 2 && named.insert(page), "{page}");
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn references_that_no_hint_names_stop_it() {
-        let mut follower = follower(&[0..1_000]);
+        let mut follower = follower(std::slice::from_ref(&(0..1_000)));
         let mut runs = Vec::new();
         for at in 0..1_024u64 {
             follower.referenced(Nanos(at + 1), 5_000 + at..5_001 + at);

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use headstart_serve::server::TlsFiles;
 use headstart_serve::{run, Report, Settings};
+use headstart_types::KeyError;
 use pyo3::prelude::*;
 
 use crate::devices::table;
@@ -12,7 +14,7 @@ use crate::errors::{outside, to_python};
 /// Ctrl-C comes or `on_progress` ends it: that is called with the report as JSON as soon as clients can connect and 10 times a
 /// second, and ends it by returning what is true, or by an exception. Returns the report at the end.
 #[pyfunction]
-#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, writable=false, direct=false, depth=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
+#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, insecure=false, tls_cert=None, tls_key=None, tls_clients=None, writable=false, direct=false, depth=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
 #[allow(clippy::too_many_arguments)] // One for each option.
 pub fn serve(
     py: Python<'_>,
@@ -21,6 +23,10 @@ pub fn serve(
     level: &str,
     page: String,
     allow_remote: bool,
+    insecure: bool,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_clients: Option<PathBuf>,
     writable: bool,
     direct: bool,
     depth: Option<u32>,
@@ -33,10 +39,22 @@ pub fn serve(
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let level = table(level).map_err(to_python)?;
+    let tls = match (tls_cert, tls_key, tls_clients) {
+        (Some(cert), Some(key), clients) => Some(TlsFiles { cert, key, clients }),
+        (None, None, None) => None,
+        (None, ..) => {
+            return Err(to_python(KeyError::new("tls_cert", "is missing", "tls_cert and tls_key, or neither")))
+        }
+        (_, None, _) => {
+            return Err(to_python(KeyError::new("tls_key", "is missing", "tls_cert and tls_key, or neither")))
+        }
+    };
     let settings = Settings {
         exports,
         listen,
         allow_remote,
+        insecure,
+        tls,
         level,
         page,
         writable,

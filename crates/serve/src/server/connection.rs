@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
 
 use headstart_nbd::server::{Handshake, Progress, Session, Tls};
 use headstart_nbd::{Command, Errno, Exports, Request, REQUEST_BYTES};
+use rustls::ServerConfig;
 
 use super::stream::Stream;
 use crate::work::{Answer, Op};
@@ -74,6 +76,8 @@ pub struct Connection {
     writable: bool,
     /// No more requests come: it is over when what is under way has been replied to.
     ending: bool,
+    /// What STARTTLS starts; nothing else goes on before it.
+    tls: Option<Arc<ServerConfig>>,
 }
 
 /// The client is gone, or has broken the protocol.
@@ -81,17 +85,18 @@ pub struct Connection {
 pub struct Gone(pub Option<String>);
 
 impl From<io::Error> for Gone {
-    fn from(_: io::Error) -> Self {
-        Self(None)
+    fn from(error: io::Error) -> Self {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        Self(inner.map(|error| format!("TLS: {error}")))
     }
 }
 
 impl Connection {
-    /// Greets.
+    /// Greets. With `tls` a client has to start that before anything else.
     #[must_use]
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Stream, tls: Option<Arc<ServerConfig>>) -> Self {
         let mut greeting = Vec::new();
-        let handshake = Handshake::new(Tls::Never, &mut greeting);
+        let handshake = Handshake::new(if tls.is_some() { Tls::Required } else { Tls::Never }, &mut greeting);
         let mut connection = Self {
             stream,
             state: State::Negotiating(handshake),
@@ -105,6 +110,7 @@ impl Connection {
             readable: true,
             writable: true,
             ending: false,
+            tls,
         };
         connection.send(greeting);
         connection
@@ -142,7 +148,7 @@ impl Connection {
     /// Whether all is said.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.ending && self.requests == 0 && self.out.is_empty()
+        self.ending && self.requests == 0 && self.out.is_empty() && !self.stream.has_unsent()
     }
 
     /// Whether [`Connection::read`] may find something though the system says nothing new.
@@ -228,7 +234,8 @@ impl Connection {
                 match progress {
                     Ok(Progress::Negotiating) => {}
                     Ok(Progress::Transmitting(session)) => self.state = State::Transmitting(session),
-                    Ok(Progress::Aborted | Progress::StartTls) => self.ending = true,
+                    Ok(Progress::Aborted) => self.ending = true,
+                    Ok(Progress::StartTls) => self.start_tls()?,
                     Err(violation) => {
                         let _ = self.write();
                         return Err(Gone(Some(violation.0)));
@@ -255,6 +262,17 @@ impl Connection {
                 Ok(true)
             }
         }
+    }
+
+    /// After the answer to STARTTLS, which is the last in plain.
+    fn start_tls(&mut self) -> Result<(), Gone> {
+        self.write()?;
+        let Some(config) = self.tls.clone().filter(|_| self.out.is_empty()) else { return Err(Gone(None)) };
+        // What was sent before TLS is nobody's word.
+        if self.taken < self.inbox.len() {
+            return Err(Gone(Some("more bytes between STARTTLS and TLS".to_owned())));
+        }
+        Ok(self.stream.secure(config)?)
     }
 
     fn accept(&mut self, request: Request, payload_bytes: usize, wanted: &mut Vec<Wanted>) {
@@ -329,12 +347,18 @@ impl Connection {
     /// # Errors
     /// The client is gone.
     pub fn write_into(&mut self, used: &mut Vec<Vec<u8>>) -> Result<(), Gone> {
-        while self.writable && !self.out.is_empty() {
+        while self.writable && (self.stream.has_unsent() || !self.out.is_empty()) {
             let parts: Vec<IoSlice<'_>> =
                 self.out.iter().take(PARTS_MAX).map(|part| IoSlice::new(&part.bytes[part.at..part.end])).collect();
-            match self.stream.write_vectored(&parts) {
-                Ok(0) => return Err(Gone(None)),
-                Ok(written) => self.written(written, used),
+            let written = if parts.is_empty() {
+                self.stream.flush().map(|()| None)
+            } else {
+                self.stream.write_vectored(&parts).map(Some)
+            };
+            match written {
+                Ok(None) => {}
+                Ok(Some(0)) => return Err(Gone(None)),
+                Ok(Some(written)) => self.written(written, used),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

@@ -6,6 +6,7 @@
 mod connection;
 mod link;
 mod stream;
+mod tls;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +17,10 @@ use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYT
 use headstart_types::Nanos;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
+use rustls::ServerConfig;
 
 pub use stream::{Listener, Stream};
+pub use tls::TlsFiles;
 
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
@@ -105,6 +108,7 @@ pub struct Server {
     /// Connections that have something to do.
     active: Vec<u64>,
     accepted: u64,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Server {
@@ -157,13 +161,21 @@ impl Server {
             now: Nanos::ZERO,
             active: Vec::new(),
             accepted: 0,
+            tls: None,
         })
+    }
+
+    /// From now on clients have to start TLS.
+    pub fn require_tls(&mut self, config: Arc<ServerConfig>) {
+        self.tls = Some(config);
     }
 
     /// The exports as clients name them.
     #[must_use]
     pub fn uris(&self) -> Vec<String> {
-        let of = |listener: &Listener| self.names.iter().map(|export| listener.uri(&export.name)).collect::<Vec<_>>();
+        let tls = self.tls.is_some();
+        let of =
+            |listener: &Listener| self.names.iter().map(|export| listener.uri(&export.name, tls)).collect::<Vec<_>>();
         self.listeners.iter().flat_map(of).collect()
     }
 
@@ -288,7 +300,7 @@ impl Server {
             };
             let number = self.next_connection;
             self.next_connection += 1;
-            let mut connection = Connection::new(stream);
+            let mut connection = Connection::new(stream, self.tls.clone());
             let token = Token(number as usize + CONNECTIONS);
             let interest = Interest::READABLE | Interest::WRITABLE;
             if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
@@ -398,6 +410,7 @@ impl Server {
 
     fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
         if let Some(mut connection) = self.connections.remove(&number) {
+            connection.stream().end();
             let _ = self.poll.registry().deregister(connection.stream());
             let (what, detail) = gone.0.map_or(("disconnected", String::new()), |why| ("refused", why));
             observer.happened(self.now, number, what, &detail);

@@ -1,12 +1,16 @@
-//! Sockets of both kinds.
+//! Sockets of both kinds, encrypted or not.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustls::ServerConfig;
+
+use super::tls::TlsLayer;
 
 /// Where clients come to.
 #[derive(Debug)]
@@ -17,9 +21,16 @@ pub enum Listener {
     Unix(UnixListener, Option<PathBuf>),
 }
 
-/// A client's connection.
+/// A client's connection, encrypted or not.
 #[derive(Debug)]
-pub enum Stream {
+pub struct Stream {
+    socket: Socket,
+    tls: Option<Box<TlsLayer>>,
+}
+
+/// What carries it.
+#[derive(Debug)]
+enum Socket {
     /// By the network.
     Tcp(TcpStream),
     /// On this machine.
@@ -66,23 +77,24 @@ impl Listener {
                 let (stream, _) = listener.accept()?;
                 // Replies are written as wholes: waiting for more gains nothing.
                 let _ = stream.set_nodelay(true);
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream).into())
             }
-            Self::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
+            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0).into()),
         }
     }
 
     /// As clients name it; `export` is the name of an export, or empty.
     #[must_use]
-    pub fn uri(&self, export: &str) -> String {
+    pub fn uri(&self, export: &str, tls: bool) -> String {
+        let scheme = if tls { "nbds" } else { "nbd" };
         match self {
             Self::Tcp(listener) => {
                 let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
-                format!("nbd://{address}/{export}")
+                format!("{scheme}://{address}/{export}")
             }
             Self::Unix(listener, path) => {
                 let path = path.clone().or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned));
-                format!("nbd+unix:///{export}?socket={}", path.unwrap_or_default().display())
+                format!("{scheme}+unix:///{export}?socket={}", path.unwrap_or_default().display())
             }
         }
     }
@@ -125,15 +137,35 @@ macro_rules! source {
 }
 
 source!(Listener);
-source!(Stream);
+source!(Socket);
 
-impl Read for Stream {
+impl From<Socket> for Stream {
+    fn from(socket: Socket) -> Self {
+        Self { socket, tls: None }
+    }
+}
+
+impl Source for Stream {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.socket.register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.socket.reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.socket.deregister(registry)
+    }
+}
+
+impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         either!(self, inner => inner.read(buffer))
     }
 }
 
-impl Write for Stream {
+impl Write for Socket {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         either!(self, inner => inner.write(buffer))
     }
@@ -144,5 +176,58 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Stream {
+    /// From now on everything is encrypted.
+    ///
+    /// # Errors
+    /// The settings are refused.
+    pub fn secure(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        self.tls = Some(Box::new(TlsLayer::new(config)?));
+        Ok(())
+    }
+
+    /// Whether something has been taken and not sent.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
+    }
+
+    /// Says goodbye where the client expects it.
+    pub fn end(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.end(&mut self.socket);
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.read(&mut self.socket, buffer),
+            None => self.socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(buffer)])
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.write_vectored(&mut self.socket, buffers),
+            None => self.socket.write_vectored(buffers),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.flush(&mut self.socket),
+            None => Ok(()),
+        }
     }
 }

@@ -1,0 +1,164 @@
+//! TLS on clients' connections: certificates, and what rustls does between a socket that never blocks and the protocol.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use headstart_types::{printable_path, KeyError};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+
+use crate::error::Error;
+
+/// Where certificates are, in PEM.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// The server's own, and those up to its authority's.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Authorities: a client needs a certificate of one of them. If absent, clients need none.
+    pub clients: Option<PathBuf>,
+}
+
+fn unread(key: &str, path: &Path, error: &pem::Error, what: &str) -> Error {
+    let problem = match error {
+        pem::Error::NoItemsFound => format!("has no {what} in it"),
+        pem::Error::Io(error) => headstart_types::system_says(error),
+        other => other.to_string(),
+    };
+    KeyError::new(key, format!("{}: {problem}", printable_path(path)), format!("a PEM file with a {what}")).into()
+}
+
+fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let unread = |error| unread(key, path, &error, "certificate");
+    let all: Vec<_> = CertificateDer::pem_file_iter(path).map_err(unread)?.collect::<Result<_, _>>().map_err(unread)?;
+    if all.is_empty() {
+        return Err(unread(pem::Error::NoItemsFound));
+    }
+    Ok(all)
+}
+
+impl TlsFiles {
+    /// What they say, for rustls.
+    ///
+    /// # Errors
+    /// A file cannot be read, has something else in it, or the key is not the certificate's.
+    pub fn read(&self) -> Result<Arc<ServerConfig>, Error> {
+        let chain = certificates("tls_cert", &self.cert)?;
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        let key = key.map_err(|error| unread("tls_key", &self.key, &error, "private key"))?;
+        let provider = Arc::new(ring::default_provider());
+        let unfit = |key: &str, path: &Path, problem: String, allowed: &str| -> Error {
+            KeyError::new(key, format!("{}: {problem}", printable_path(path)), allowed).into()
+        };
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unfit("tls_cert", &self.cert, error.to_string(), "a certificate for TLS 1.2 or 1.3"))?;
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates("tls_clients", path)? {
+                    let added = roots.add(certificate);
+                    added.map_err(|error| {
+                        unfit("tls_clients", path, error.to_string(), "certificates of authorities")
+                    })?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                let unfit = |error: rustls::server::VerifierBuilderError| {
+                    unfit("tls_clients", path, error.to_string(), "certificates of authorities")
+                };
+                builder.with_client_cert_verifier(verifier.map_err(unfit)?)
+            }
+        };
+        let config = builder.with_single_cert(chain, key);
+        let config =
+            config.map_err(|error| unfit("tls_key", &self.key, error.to_string(), "the key of the certificate"))?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// The server's side of one connection, over a socket that never blocks.
+#[derive(Debug)]
+pub struct TlsLayer(ServerConnection);
+
+fn broken(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl TlsLayer {
+    /// Before the client's first message.
+    ///
+    /// # Errors
+    /// rustls refuses the settings.
+    pub fn new(config: Arc<ServerConfig>) -> io::Result<Self> {
+        ServerConnection::new(config).map(Self).map_err(broken)
+    }
+
+    /// Whether something is encrypted and not sent.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.0.wants_write()
+    }
+
+    /// Sends what is encrypted.
+    ///
+    /// # Errors
+    /// The socket takes no more now (`WouldBlock`), or at all.
+    pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
+        while self.0.wants_write() {
+            if self.0.write_tls(socket)? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the client has sent, decrypted; 0 at the end.
+    ///
+    /// # Errors
+    /// There is nothing now (`WouldBlock`), the client breaks the protocol (`InvalidData`), or the socket's.
+    pub fn read(&mut self, socket: &mut (impl Read + Write), buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Clients may go without a word.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                other => return other,
+            }
+            let taken = self.0.read_tls(socket)?;
+            let processed = self.0.process_new_packets();
+            if let Err(error) = processed {
+                // The client hears why, if it still listens.
+                let _ = self.flush(socket);
+                return Err(broken(error));
+            }
+            if taken == 0 && self.0.is_handshaking() {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Encrypts and sends; returns how many bytes will reach the client, though some may not have been sent yet.
+    ///
+    /// # Errors
+    /// As for [`TlsLayer::flush`]: then none of `parts` has been taken.
+    pub fn write_vectored(&mut self, socket: &mut impl Write, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush(socket)?;
+        let taken = self.0.writer().write_vectored(parts)?;
+        match self.flush(socket) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Says goodbye, as far as the socket takes it.
+    pub fn end(&mut self, socket: &mut impl Write) {
+        self.0.send_close_notify();
+        let _ = self.flush(socket);
+    }
+}

@@ -1,0 +1,199 @@
+"""`headstart serve --tls-cert`: clients have to start TLS, with a certificate of their own where that is asked for."""
+
+import datetime
+import json
+import os
+import random
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.conftest import Run
+from tests.machines import PATIENCE_S
+from tests.test_bad_input import one_line
+from tests.test_serve import Client, ended, serving
+
+BYTES = 5_000_123
+
+
+class Authority:
+    """An authority, and certificates that it signs, as PEM files in a folder."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.key = folder, ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.cert = self.write(name, self.signed(self.name, self.key, authority=True), self.key)[0]
+
+    def signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, authority: bool) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateBuilder(self.name, subject, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(now - datetime.timedelta(days=1))
+        builder = builder.not_valid_after(now + datetime.timedelta(days=1))
+        builder = builder.add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+        return builder.add_extension(names, critical=False).sign(self.key, hashes.SHA256())
+
+    def write(self, name: str, cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> tuple[Path, Path]:
+        paths = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        paths[0].write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+        form = serialization.PrivateFormat.PKCS8
+        paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+        return paths
+
+    def issue(self, name: str) -> tuple[Path, Path]:
+        """Return the paths of a new certificate and its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        return self.write(name, self.signed(subject, key, authority=False), key)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+class SecureClient(Client):
+    """A client that starts TLS before it chooses the default export."""
+
+    def __init__(self, path: Path, context: ssl.SSLContext, injected: bytes = b"") -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(os.fspath(path))
+        assert self.take(18)[:16] == b"NBDMAGICIHAVEOPT"
+        self.socket.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 5, 0) + injected)
+        assert self.take(20) == struct.pack(">QIII", 0x3E889045565A9, 5, 1, 0)
+        self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+        self.socket.sendall(struct.pack(">8sII", b"IHAVEOPT", 1, 0))
+        self.size, self.flags = struct.unpack(">QH", self.take(10))
+
+
+def trusting(authority: Authority, own: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=os.fspath(authority.cert))
+    if own is not None:
+        context.load_cert_chain(*own)
+    return context
+
+
+def words(files: tuple[Path, Path]) -> list[str]:
+    return ["--tls-cert", str(files[0]), "--tls-key", str(files[1])]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda each: each.name)
+def test_what_clients_write_and_read_is_encrypted(
+    authority: Authority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    path, numbers = tmp_path / "socket", random.Random(1)
+    image = tmp_path / "image"
+    content = bytearray(numbers.randbytes(BYTES))
+    image.write_bytes(content)
+    context = trusting(authority)
+    context.maximum_version = version
+    with serving(path, str(image), "--writable", *words(authority.issue("server")), "--json", "-") as process:
+        client = SecureClient(path, context)
+        assert client.size == BYTES
+        assert client.read(0, BYTES) == content, "a reply longer than what a socket holds"
+        for _ in range(200):
+            offset = numbers.randrange(BYTES)
+            length = numbers.randint(1, min(300_000, BYTES - offset))
+            if numbers.random() < 0.5:
+                data = numbers.randbytes(length)
+                assert client.ask(1, offset, length, data, flags=1) == (0, b"")
+                content[offset : offset + length] = data
+            else:
+                assert client.read(offset, length) == content[offset : offset + length]
+        clients = [SecureClient(path, context) for _ in range(8)]
+        read: list[bytes] = []
+        threads = [threading.Thread(target=lambda each=each: read.append(each.read(7, BYTES - 7))) for each in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert read == [content[7:]] * 8
+        report = json.loads(ended(process))
+    assert report["uris"] == [f"nbds+unix:///?socket={path}"]
+    assert image.read_bytes() == content
+
+
+def refused(begin: Callable[[], Client]) -> None:
+    """The server ends the connection, or says why it does."""
+    with pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
+        begin()
+
+
+def test_nothing_goes_on_without_tls(authority: Authority, tmp_path: Path) -> None:
+    path, log = tmp_path / "socket", tmp_path / "log"
+    with serving(path, "mem:1MiB", *words(authority.issue("server")), "--log", str(log)) as process:
+        refused(lambda: Client(path))
+        # What stands between STARTTLS and TLS could be another's.
+        refused(lambda: SecureClient(path, trusting(authority), struct.pack(">8sII", b"IHAVEOPT", 3, 0)))
+        other = Authority(tmp_path, "other")
+        refused(lambda: SecureClient(path, trusting(other)))
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.connect(os.fspath(path))
+            raw.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 5, 0))
+            assert len(raw.recv(18, socket.MSG_WAITALL)) == 18
+            assert len(raw.recv(20, socket.MSG_WAITALL)) == 20
+            raw.sendall(b"this is no TLS at all" * 100)
+            while raw.recv(4096):
+                pass
+        assert SecureClient(path, trusting(authority)).read(0, 100) == bytes(100), "others are served"
+        ended(process)
+    details = [json.loads(line).get("detail", "") for line in log.read_text(encoding="utf-8").splitlines()]
+    assert any(detail.startswith("TLS: ") for detail in details), details
+
+
+def test_clients_need_certificates_where_that_is_asked_for(authority: Authority, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    other = Authority(tmp_path, "other")
+    asked = [*words(authority.issue("server")), "--tls-clients", str(authority.cert)]
+    with serving(path, "mem:1MiB", *asked) as process:
+        assert SecureClient(path, trusting(authority, authority.issue("client"))).read(0, 8) == bytes(8)
+        refused(lambda: SecureClient(path, trusting(authority)))
+        refused(lambda: SecureClient(path, trusting(authority, other.issue("stranger"))))
+        ended(process)
+
+
+def test_mistakes_are_one_line(run: Run, authority: Authority, tmp_path: Path) -> None:
+    cert, key = authority.issue("server")
+    empty = tmp_path / "empty"
+    empty.write_text("nothing", encoding="utf-8")
+    remote = ["--listen", "0.0.0.0:0"]
+    for given, said in [
+        (["--tls-cert", str(cert)], "tls_key (--tls-key): is missing"),
+        (["--tls-key", str(key)], "tls_cert (--tls-cert): is missing"),
+        (["--tls-clients", str(cert)], "tls_cert (--tls-cert): is missing"),
+        (["--tls-cert", str(empty), "--tls-key", str(key)], "has no certificate in it; allowed: a PEM file"),
+        (["--tls-cert", str(cert), "--tls-key", str(empty)], "has no private key in it; allowed: a PEM file"),
+        (["--tls-cert", "/no/such", "--tls-key", str(key)], "/no/such: No such file or directory"),
+        (["--tls-cert", str(cert), "--tls-key", str(authority.issue("another")[1])], "allowed: the key of the"),
+        ([*words((cert, key)), "--tls-clients", str(empty)], "(--tls-clients)"),
+        (remote, "an address of this machine, or --allow-remote too"),
+        ([*remote, "--allow-remote"], "without encryption; allowed: --tls-cert and --tls-key too, or --insecure"),
+    ]:
+        one_line(run("serve", "mem:1MiB", *given), said)
+
+
+@pytest.mark.skipif(shutil.which("nbdinfo") is None, reason="SKIPPED, other people's clients: there is no nbdinfo")
+def test_libnbd_connects(authority: Authority, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    # libnbd looks for these names in a folder.
+    shutil.copy(authority.cert, tmp_path / "ca-cert.pem")
+    with serving(path, "mem:1MiB", *words(authority.issue("server"))) as process:
+        uri = f"nbds+unix://localhost/?socket={path}&tls-certificates={tmp_path}"
+        info = subprocess.run(
+            ["nbdinfo", "--json", uri], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert info.returncode == 0, info.stderr
+        assert json.loads(info.stdout)["TLS"] is True
+        ended(process)
