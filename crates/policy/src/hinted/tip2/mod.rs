@@ -154,8 +154,8 @@ impl Policy for Tip2 {
                 self.pay(view, fetches);
             }
             Event::Skipped { position, block } => self.estimators.skipped(position, block, view),
-            // It prefetches when it decides, at no cost.
-            Event::Idle { .. } => {}
+            // It prefetches when it decides, at no cost, and has hints of its own.
+            Event::Idle { .. } | Event::Expected => {}
             Event::Arrived { block, .. } => self.estimators.arrived(block),
         }
     }
