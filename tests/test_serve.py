@@ -203,17 +203,32 @@ def test_metrics_over_http(tmp_path: Path) -> None:
         ended(process)
 
 
+HANDED_OVER = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ |= {'LISTEN_PID': str(os.getpid())}; "
+    "os.environ |= {'LISTEN_FDS': '1'}; os.execv(sys.argv[2], sys.argv[2:])"
+)
+"""As systemd does it: the first socket is file 3, and whose it is stands in the environment."""
+
+
+def test_a_socket_that_other_machines_reach_is_refused_however_it_comes() -> None:
+    # Nobody listens at it.
+    with socket.socket() as bound:
+        bound.bind(("0.0.0.0", 0))
+        line = [sys.executable, "-c", HANDED_OVER, str(bound.fileno()), str(COMMAND), "serve", "mem:1MiB"]
+        for words, allowed in (([], "--allow-remote too"), (["--allow-remote"], "--tls-cert and --tls-key too")):
+            done = subprocess.run(
+                [*line, *words], capture_output=True, text=True, pass_fds=[bound.fileno()], timeout=PATIENCE_S
+            )
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert "can be reached from other machines" in done.stderr and allowed in done.stderr
+
+
 def test_sockets_that_are_handed_over(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.fspath(path))
         listener.listen()
-        # As systemd does it: the first socket is file 3, and whose it is stands in the environment.
-        script = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ |= {'LISTEN_PID': str(os.getpid())}; "
-            "os.environ |= {'LISTEN_FDS': '1'}; os.execv(sys.argv[2], sys.argv[2:])"
-        )
-        line = [sys.executable, "-c", script, str(listener.fileno()), str(COMMAND), "serve", "mem:1MiB"]
+        line = [sys.executable, "-c", HANDED_OVER, str(listener.fileno()), str(COMMAND), "serve", "mem:1MiB"]
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, pass_fds=[listener.fileno()])
         try:
             assert process.stderr is not None

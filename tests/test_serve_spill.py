@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.machines import PATIENCE_S
+from tests.machines import PATIENCE_S, wait_until
 from tests.test_bad_input import one_line
 from tests.test_serve import Client, ended, serving
 
@@ -62,9 +62,11 @@ def test_pages_come_from_the_file_and_the_next_run_finds_them(image: Path, tmp_p
         client = Client(path)
         read_all(client, content)
         killed(process)
-    with serving(path, *words(image, spill)) as process:
+    metrics = tmp_path / "metrics"
+    with serving(path, *words(image, spill), "--openmetrics", str(metrics)) as process:
         client = Client(path)
         read_all(client, content)
+        wait_until(lambda: metrics.exists() and 'spill_corrupt_pages_total{export=""} 0\n' in metrics.read_text())
         again = report(process)["spill"]
     assert again["forgotten"] is None
     assert again["found_pages"] >= 400

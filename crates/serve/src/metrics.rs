@@ -8,11 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use headstart_engine::Counts;
+use headstart_live::hints::FollowReport;
 use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
 
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::server::Server;
+use crate::spill::SpillTotals;
 use crate::statistics::{Histogram, Totals};
 
 /// How often the text is made anew.
@@ -134,6 +136,25 @@ const COUNTERS: &[Counter] = &[
     ("readmore_pages", "", "Pages that the coordinator added", |_, counts, _| counts.readmore_blocks),
 ];
 
+/// The same of exports with hints, and of those with a spill file.
+type HintCounter = (&'static str, &'static str, &'static str, fn(&FollowReport) -> u64);
+type SpillCounter = (&'static str, &'static str, &'static str, fn(&SpillTotals) -> u64);
+
+const HINT_COUNTERS: &[HintCounter] = &[
+    ("hints_prefetched_bytes", "bytes", "Bytes read ahead because hints name them", |hints| hints.prefetched_bytes),
+    ("hints_used_bytes", "bytes", "Bytes of those that clients have read", |hints| hints.used_bytes),
+    ("hints_late_bytes", "bytes", "Bytes of those that were asked for before they were there", |hints| {
+        hints.late_bytes
+    }),
+];
+
+const SPILL_COUNTERS: &[SpillCounter] = &[
+    ("spill_missed_pages", "", "Pages wanted that the spill file had not", |spill| spill.missed_pages),
+    ("spill_stored_pages", "", "Pages stored in the spill file", |spill| spill.stored_pages),
+    ("spill_corrupt_pages", "", "Pages of the spill file with a wrong checksum", |spill| spill.corrupt_pages),
+    ("spill_failed_requests", "", "Reads and writes of the spill file that failed", |spill| spill.failed_requests),
+];
+
 /// The metrics of a server.
 #[must_use]
 pub fn text(server: &Server) -> String {
@@ -154,6 +175,18 @@ pub fn text(server: &Server) -> String {
             (format!("_total {label}"), value as f64)
         };
         family(&mut metrics, (name, "counter", unit, help), exports.iter().map(of).collect());
+    }
+    let hinted: Vec<(&String, FollowReport)> =
+        exports.iter().filter_map(|(label, conductor)| Some((label, conductor.hints()?))).collect();
+    for (name, unit, help, value) in HINT_COUNTERS.iter().filter(|_| !hinted.is_empty()) {
+        let of = |(label, hints): &(&String, FollowReport)| (format!("_total {label}"), value(hints) as f64);
+        family(&mut metrics, (name, "counter", unit, help), hinted.iter().map(of).collect());
+    }
+    let spilling: Vec<(&String, SpillTotals)> =
+        exports.iter().filter_map(|(label, conductor)| Some((label, conductor.spill()?.totals))).collect();
+    for (name, unit, help, value) in SPILL_COUNTERS.iter().filter(|_| !spilling.is_empty()) {
+        let of = |(label, spill): &(&String, SpillTotals)| (format!("_total {label}"), value(spill) as f64);
+        family(&mut metrics, (name, "counter", unit, help), spilling.iter().map(of).collect());
     }
     let gauges: [Gauge; 3] = [
         ("outstanding_requests", "Requests without a reply", Conductor::open_requests),

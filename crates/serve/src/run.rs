@@ -196,7 +196,7 @@ fn page_bytes(text: &str) -> Result<u64, KeyError> {
 fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut handed = ListenFd::from_env();
     if handed.len() > 0 {
-        return (0..handed.len()).map(|at| take(&mut handed, at).map_err(Error::io("LISTEN_FDS"))).collect();
+        return (0..handed.len()).map(|at| take(&mut handed, at, settings)).collect();
     }
     let listen = settings.listen.as_str();
     let listener = match listen.strip_prefix("unix:") {
@@ -206,33 +206,43 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     Ok(vec![listener.map_err(Error::io(listen))?])
 }
 
-fn take(handed: &mut ListenFd, at: usize) -> io::Result<Listener> {
+fn take(handed: &mut ListenFd, at: usize, settings: &Settings) -> Result<Listener, Error> {
+    let failed = Error::io("LISTEN_FDS");
     if let Ok(Some(listener)) = handed.take_tcp_listener(at) {
-        listener.set_nonblocking(true)?;
+        let bound = listener.set_nonblocking(true).and_then(|()| listener.local_addr()).map_err(failed)?;
+        allowed(bound, &bound.to_string(), settings)?;
         return Ok(Listener::Tcp(TcpListener::from_std(listener)));
     }
-    let listener = handed.take_unix_listener(at)?.ok_or(io::ErrorKind::NotConnected)?;
-    listener.set_nonblocking(true)?;
+    let listener = handed.take_unix_listener(at).and_then(|found| {
+        let listener = found.ok_or(io::ErrorKind::NotConnected)?;
+        listener.set_nonblocking(true).map(|()| listener)
+    });
     // The path stays: whoever made the socket removes it.
-    Ok(Listener::Unix(UnixListener::from_std(listener), None))
+    Ok(Listener::Unix(UnixListener::from_std(listener.map_err(failed)?), None))
 }
 
 fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
-    let allowed = "HOST:PORT such as 127.0.0.1:10809, or unix:PATH";
+    let form = "HOST:PORT such as 127.0.0.1:10809, or unix:PATH";
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = found.ok_or_else(|| KeyError::new("listen", format!("\"{text}\" is no address"), allowed))?;
+    let address = found.ok_or_else(|| KeyError::new("listen", format!("\"{text}\" is no address"), form))?;
+    allowed(address, text, settings)?;
+    Ok(address)
+}
+
+/// Refuses an address that other machines reach, unless that is wanted, and how.
+fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), KeyError> {
     if address.ip().is_loopback() {
-        return Ok(address);
+        return Ok(());
     }
     if !settings.allow_remote {
         let problem = format!("{text} can be reached from other machines");
-        return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too").into());
+        return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too"));
     }
     if settings.tls.is_none() && !settings.insecure {
         let problem = format!("{text} can be reached from other machines, without encryption");
-        return Err(KeyError::new("listen", problem, "--tls-cert and --tls-key too, or --insecure").into());
+        return Err(KeyError::new("listen", problem, "--tls-cert and --tls-key too, or --insecure"));
     }
-    Ok(address)
+    Ok(())
 }
 
 /// A connection is a file: as many as the system allows.
