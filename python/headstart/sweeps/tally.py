@@ -1,7 +1,8 @@
 """How far a sweep is: counted here, shown by the command."""
 
 import dataclasses
-import resource
+
+from headstart.sweeps.peak import peak_bytes
 
 
 @dataclasses.dataclass
@@ -37,8 +38,7 @@ class Tally:
     @property
     def peak_bytes(self) -> int:
         """The most memory of this process and its workers, each at its own time."""
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return own + sum(self._peaks.values())
+        return peak_bytes() + sum(self._peaks.values())
 
     @property
     def share(self) -> float:

@@ -8,7 +8,6 @@ because the sweep was killed, it ends at once.
 import json
 import os
 import queue
-import resource
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 from headstart.simulation import Traces
 from headstart.sweeps import rows
 from headstart.sweeps.folder import Part
+from headstart.sweeps.peak import peak_bytes
 
 SHARE_EVERY_S = 0.2
 
@@ -58,9 +58,8 @@ def main() -> None:
             progress=share,
         )
         part.append(case["index"], row)
-        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         seconds = time.monotonic() - began
-        tell(done=case["index"], failed=row["error"] is not None, seconds=seconds, peak_bytes=peak_bytes)
+        tell(done=case["index"], failed=row["error"] is not None, seconds=seconds, peak_bytes=peak_bytes())
 
 
 def _receive(cases: "queue.SimpleQueue[dict[str, Any]]") -> None:
