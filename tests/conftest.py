@@ -33,7 +33,7 @@ def pytest_configure() -> None:
             signal.signal(each, signal.default_int_handler)
 
 
-ON_THE_MACHINE = re.compile("test_(defaults|emulate|forecast|live|play|profile|record|run|tune|units)")
+ON_THE_MACHINE = re.compile("test_(defaults|emulate|forecast|hints_study|live|play|profile|record|run|tune|units)")
 """Files whose tests mount, trace, set read-aheads or measure time: they run one after another."""
 SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 """Files whose tests share an expensive fixture: each runs on one worker."""
