@@ -7,7 +7,7 @@ import typer
 from man import leaves, metavar
 from tables import table
 
-from headstart.cli.app import app
+from headstart.cli.app import tree
 
 HEAD = """# The command
 
@@ -21,7 +21,7 @@ end by Ctrl-C, 141 an output whose reader has closed it.
 
 def page() -> str:
     """Return the page."""
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(tree())
     return "\n".join([HEAD, *(_section(path, command) for path, command in leaves(root, "headstart"))])
 
 

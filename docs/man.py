@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from headstart.cli.app import app
+from headstart.cli.app import tree
 
 HEAD = r""".TH HEADSTART 1 "" "headstart" "User Commands"
 .SH NAME
@@ -47,7 +47,7 @@ Without colours.
 
 def page() -> str:
     """Return the man page."""
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(tree())
     lines = [HEAD, ".SH DESCRIPTION\n", *_paragraphs(root.help), ".SH OPTIONS\n", *_options(root), ".SH COMMANDS\n"]
     for path, command in leaves(root, "headstart"):
         arguments = " ".join(metavar(each) for each in command.params if each.param_type_name == "argument")
@@ -93,11 +93,10 @@ def metavar(parameter: Any) -> str:
     """Return what stands for the value of an argument or option."""
     if parameter.metavar:
         return str(parameter.metavar)
-    kind = {str: "TEXT", int: "NUMBER", float: "NUMBER"}
+    kind = {"str": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "float range": "NUMBER"}
     if parameter.param_type_name == "argument":
         return str(parameter.name).upper()
-    annotation = parameter.type_descriptor.annotation
-    return kind.get(annotation, "VALUE")
+    return kind.get(parameter.type.name, "VALUE")
 
 
 def _text(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from headstart.cli.app import app
+from headstart.cli.app import tree
 from tests.conftest import COMMAND, ROOT, needs_report
 
 REASONS = {
@@ -76,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 def parsed(words: list[str]) -> None:
     """Parse one of our commands without running it; a wrong option raises."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(tree())
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     command.make_context(command.name, words)

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from headstart import HeadstartError, _examples
-from headstart.cli.app import app
+from headstart.cli.app import tree
 from tests.conftest import COMMAND, ROOT, Run
 
 MAN = ROOT / "packaging" / "data" / "share" / "man" / "man1" / "headstart.1"
@@ -25,7 +25,7 @@ def commands(group: Any, path: str = "headstart") -> Iterator[tuple[str, Any]]:
             yield from commands(command, f"{path} {name}") if hasattr(command, "commands") else ()
 
 
-TREE = dict(commands(typer.main.get_command(app)))
+TREE = dict(commands(typer.main.get_command(tree())))
 EXAMPLES = [line for each in TREE.values() for line in re.findall(r"Example: (headstart .*)", each.help or "")]
 
 

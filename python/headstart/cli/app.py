@@ -1,77 +1,84 @@
-"""The command tree."""
+"""The command tree: only what is asked for is loaded, since all commands together take half a second to start."""
 
-from typing import Annotated
+import functools
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from headstart._core import __version__
-from headstart.cli import (
-    advise,
-    compare,
-    curve,
-    device,
-    emulate,
-    example,
-    exits,
-    forecast,
-    hints,
-    listing,
-    model,
-    parallel,
-    play,
-    profile,
-    record,
-    reproduce,
-    schema,
-    serve,
-    show,
-    simulate,
-    sweep,
-    trace,
-    tune,
-)
-from headstart.cli import run as running
+from headstart.cli import exits
 from headstart.cli.exits import DONE, MISTAKE
 
-__all__ = ["DONE", "MISTAKE", "app", "main", "run"]
+__all__ = ["COMMANDS", "DONE", "MISTAKE", "main", "run", "tree"]
 
-OF_ANOTHER = {"allow_interspersed_args": False}
+
+class Command(NamedTuple):
+    """Where a command is: a function of a module of `headstart.cli`, or a module with commands below it."""
+
+    module: str
+    function: str | None
+    """`None`: the module's `app`."""
+    settings: dict[str, Any] | None = None
+    """Keywords of `typer.Typer.command`."""
+
+
+OF_ANOTHER = {"context_settings": {"allow_interspersed_args": False}}
 """Options behind the first argument are those of the command that is run."""
 
-app = typer.Typer(
-    name="headstart",
-    invoke_without_command=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("simulate")(simulate.simulate)
-app.command("show")(show.show)
-app.command("compare")(compare.compare)
-app.command("curve")(curve.curve)
-app.command("advise")(advise.advise)
-app.command("sweep")(sweep.sweep)
-app.add_typer(trace.app, name="trace")
-app.add_typer(device.app, name="device")
-app.add_typer(model.app, name="model")
-app.command("example")(example.example)
-app.command("list")(listing.list_registry)
-app.command("schema")(schema.schema)
-app.command("parallel")(parallel.parallel)
-app.command("rapid", hidden=True)(parallel.parallel)  # Its old name.
-app.command("record", context_settings=OF_ANOTHER)(record.record)
-app.add_typer(hints.app, name="hints")
-app.command("forecast")(forecast.forecast)
-app.command("emulate")(emulate.emulate)
-app.command("serve")(serve.serve)
-app.command("play")(play.play)
-app.command("tune")(tune.tune)
-app.command("profile")(profile.profile)
-running.add_to(app)
-app.command("reproduce")(reproduce.reproduce)
+COMMANDS = {
+    "simulate": Command("simulate", "simulate"),
+    "show": Command("show", "show"),
+    "compare": Command("compare", "compare"),
+    "curve": Command("curve", "curve"),
+    "advise": Command("advise", "advise"),
+    "sweep": Command("sweep", "sweep"),
+    "trace": Command("trace", None),
+    "device": Command("device", None),
+    "model": Command("model", None),
+    "example": Command("example", "example"),
+    "list": Command("listing", "list_registry"),
+    "schema": Command("schema", "schema"),
+    "parallel": Command("parallel", "parallel"),
+    # Its old name.
+    "rapid": Command("parallel", "parallel", {"hidden": True}),
+    "record": Command("record", "record", OF_ANOTHER),
+    "hints": Command("hints", None),
+    "forecast": Command("forecast", "forecast"),
+    "emulate": Command("emulate", "emulate"),
+    "serve": Command("serve", "serve"),
+    "play": Command("play", "play"),
+    "tune": Command("tune", "tune"),
+    "profile": Command("profile", "profile"),
+    "run": Command("run", "run", OF_ANOTHER),
+    "reproduce": Command("reproduce", "reproduce"),
+}
+"""Every command by its name, in the order of the help."""
 
 
-@app.callback()
+@functools.cache
+def tree(only: str | None = None) -> typer.Typer:
+    """Return all commands; where `only` is the name of one, no other."""
+    app = typer.Typer(
+        name="headstart",
+        invoke_without_command=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    for name in [only] if only in COMMANDS else COMMANDS:
+        module, function, settings = COMMANDS[name]
+        found = import_module(f"headstart.cli.{module}")
+        if function is None:
+            app.add_typer(found.app, name=name)
+        else:
+            app.command(name, **(settings or {}))(getattr(found, function))
+    return app
+
+
 def root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
@@ -87,11 +94,13 @@ def root(
         typer.echo(context.get_help())
 
 
-def run(arguments: list[str], commands: typer.Typer = app, name: str = "headstart") -> int:
-    """Run `commands`, called `name`, with `arguments`; return its exit status."""
-    return exits.run(arguments, commands, name)
+def run(arguments: list[str], name: str = "headstart") -> int:
+    """Run the command, called `name`, with `arguments`; return its exit status."""
+    return exits.run(arguments, tree(arguments[0] if arguments else None), name)
 
 
 def main() -> None:
     """Run the command with the process's arguments and exit."""
-    exits.run_and_exit(app)
+    # A shell that completes a line hands it over in its environment.
+    completes = "_HEADSTART_COMPLETE" in os.environ
+    exits.run_and_exit(tree(None if completes else next(iter(sys.argv[1:]), None)))

@@ -56,9 +56,6 @@ def _signature() -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make it a command of `app`: options behind the command's name are the command's."""
-    signature = _signature()
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
-    app.command("run", context_settings={"allow_interspersed_args": False})(run)
+# Options behind the command's name are the command's.
+run.__signature__ = _signature()  # type: ignore[attr-defined]
+run.__annotations__ = {each.name: each.annotation for each in run.__signature__.parameters.values()}  # type: ignore[attr-defined]

@@ -1,8 +1,14 @@
 """How figures are written, on the console and in a page."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from headstart.studies._rows import Row, Verdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    # A page of one run needs no studies.
+    from headstart.studies._rows import Row, Verdict
 
 
 def time_text(nanoseconds: float) -> str:
