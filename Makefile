@@ -112,8 +112,9 @@ serve-study: setup ## zhang-pfc's two levels as two servers before an emulated d
 serve-model: ## 16 connections change an export at random, held against a model of its contents, twice SECONDS=600
 	HEADSTART_SERVE_SECONDS=$(SECONDS) cargo test --release --locked -p headstart-serve --test model -- --nocapture
 
-serve-fuzz: ## INPUTS=10000000 hostile connections for the protocol's parsers
+serve-fuzz: ## INPUTS=10000000 hostile connections for the protocol's parsers, and a thousandth of that in random exports
 	HEADSTART_FUZZ_CASES=$$(($(INPUTS) / 2)) cargo test --release --locked -p headstart-nbd --test fuzz_short
+	HEADSTART_FUZZ_SEED=$(SEED) HEADSTART_FUZZ_CASES=$$(($(INPUTS) / 1000)) cargo test --release --locked -p headstart-serve --test fuzz
 
 results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
 	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status

@@ -197,3 +197,71 @@ def test_libnbd_connects(authority: Authority, tmp_path: Path) -> None:
         assert info.returncode == 0, info.stderr
         assert json.loads(info.stdout)["TLS"] is True
         ended(process)
+
+
+def folder(path: Path, authority: Authority, own: tuple[Path, Path] | None = None) -> Path:
+    """A folder of certificates as libnbd names them."""
+    path.mkdir()
+    shutil.copy(authority.cert, path / "ca-cert.pem")
+    if own is not None:
+        shutil.copy(own[0], path / "client-cert.pem")
+        shutil.copy(own[1], path / "client-key.pem")
+    return path
+
+
+def test_a_server_over_another_and_a_replay_use_tls(authority: Authority, tmp_path: Path, run: Run) -> None:
+    far, near, numbers = tmp_path / "far", tmp_path / "near", random.Random(2)
+    image = tmp_path / "image"
+    content = bytearray(numbers.randbytes(BYTES))
+    image.write_bytes(content)
+    asks = [*words(authority.issue("server")), "--tls-clients", str(authority.cert)]
+    trust = folder(tmp_path / "trust", authority, authority.issue("client"))
+    uri = f"nbds+unix:///?socket={far}&tls-certificates={trust}"
+    with serving(far, str(image), "--writable", *asks) as process, serving(near, uri, "--writable") as upper:
+        client = Client(near)
+        assert client.read(0, BYTES) == content
+        for offset in range(0, BYTES - 300_000, 700_001):
+            data = numbers.randbytes(300_000)
+            assert client.ask(1, offset, len(data), data, flags=1) == (0, b"")
+            content[offset : offset + len(data)] = data
+        readers = [Client(near) for _ in range(4)]
+        read: list[bytes] = []
+        threads = [threading.Thread(target=lambda each=each: read.append(each.read(9, BYTES - 9))) for each in readers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert read == [content[9:]] * 4
+        trace = tmp_path / "trace.csv"
+        trace.write_text("time_ns,file,offset,length\n" + "".join(f"{k},0,{k * 8192},8192\n" for k in range(100)))
+        played = run("play", trace, "--to", uri, "--depth", "16", "--json", "-")
+        assert (played.returncode, played.stderr) == (0, "")
+        assert json.loads(played.stdout)["requests"] == 100
+        ended(upper)
+        ended(process)
+    assert image.read_bytes() == content
+
+
+def test_a_client_that_does_not_trust_or_is_not_trusted(authority: Authority, tmp_path: Path, run: Run) -> None:
+    path, plain = tmp_path / "socket", tmp_path / "plain"
+    stranger = Authority(tmp_path, "stranger")
+    known = folder(tmp_path / "known", authority)
+    other = folder(tmp_path / "other", stranger)
+    half = folder(tmp_path / "half", authority, authority.issue("half"))
+    (half / "client-key.pem").unlink()
+    (tmp_path / "empty").mkdir()
+    asks = [*words(authority.issue("server")), "--tls-clients", str(authority.cert)]
+    with serving(path, "mem:1MiB", *asks) as process, serving(plain, "mem:1MiB") as open_to_all:
+        base = f"nbds+unix:///?socket={path}"
+        for uri, said in [
+            (f"nbd+unix:///?socket={path}", "the server requires TLS; allowed: nbds:// or nbds+unix://"),
+            (f"{base}&tls-certificates={other}", "UnknownIssuer"),
+            (f"nbds+unix://elsewhere/?socket={path}&tls-certificates={known}", 'not valid for name "elsewhere"'),
+            (f"{base}&tls-certificates={known}", "ertificate"),
+            (f"{base}&tls-certificates={half}", "client-key.pem: "),
+            (f"{base}&tls-certificates={tmp_path / 'empty'}", "ca-cert.pem: "),
+            (f"nbds+unix:///?socket={plain}&tls-certificates={known}", "the server has no TLS"),
+        ]:
+            one_line(run("serve", uri, "--listen", str(tmp_path / "upper")), said)
+        ended(open_to_all)
+        ended(process)

@@ -96,7 +96,7 @@ def play_trace(
 
     Args:
         trace: The trace.
-        to: The server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`.
+        to: The server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`; `nbds` for `nbd` over TLS.
         format: The trace's format: a name of `headstart list formats`.
         request_size: Size of a request, for a trace that carries offsets without sizes.
         arrival: "closed": after the reply to the last request and a think time; "open": at the trace's times.

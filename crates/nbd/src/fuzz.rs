@@ -22,7 +22,7 @@ fn exports() -> [Export; 2] {
 }
 
 /// Plays a connection whose other side sends `content`: the first byte selects what listens (a server without TLS, one that
-/// requires it, a client), the others are what it hears. Returns the number of messages understood. It must return, whatever
+/// requires it, a client without and with it), the others are what it hears. Returns the number of messages understood. It must return, whatever
 /// the bytes are.
 ///
 /// # Errors
@@ -32,10 +32,11 @@ fn exports() -> [Export; 2] {
 /// A machine breaks a promise: that is what fuzzing looks for.
 pub fn fuzz_nbd(content: &[u8]) -> Result<u64, Violation> {
     let Some((selector, mut heard)) = content.split_first() else { return Ok(0) };
-    match selector % 3 {
+    match selector % 4 {
         0 => server(&mut heard, Tls::Never),
         1 => server(&mut heard, Tls::Required),
-        _ => client(&mut heard),
+        2 => client(&mut heard, false),
+        _ => client(&mut heard, true),
     }
 }
 
@@ -85,13 +86,15 @@ fn server(heard: &mut &[u8], tls: Tls) -> Result<u64, Violation> {
     Ok(count)
 }
 
-fn client(heard: &mut &[u8]) -> Result<u64, Violation> {
-    let (mut handshake, mut out, mut count) = (ClientHandshake::new("a"), Vec::new(), 0);
+fn client(heard: &mut &[u8], tls: bool) -> Result<u64, Violation> {
+    let begin = if tls { ClientHandshake::with_tls } else { ClientHandshake::new };
+    let (mut handshake, mut out, mut count) = (begin("a"), Vec::new(), 0);
     loop {
         assert!(handshake.needed() <= 64 << 10);
         let Some(input) = take(heard, handshake.needed()) else { return Ok(count) };
         out.clear();
         match handshake.advance(input, &mut out) {
+            Ok(None) if handshake.waits_for_tls() => handshake.secured(&mut out),
             Ok(None) => count += 1,
             Ok(Some(export)) => {
                 assert!(export.blocks.bytes_min > 0 && export.blocks.bytes_max >= export.blocks.bytes_min);

@@ -1,5 +1,6 @@
 //! Where a server is, as `doc/uri.md` of the reference implementation has it: `nbd://HOST[:PORT][/EXPORT]` and
-//! `nbd+unix:///[EXPORT]?socket=PATH`, with `%41` for bytes that mean something else in an address.
+//! `nbd+unix:///[EXPORT]?socket=PATH`, with `%41` for bytes that mean something else in an address; over TLS `nbds://` and
+//! `nbds+unix://`, with `tls-certificates=DIR` as libnbd has it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,11 +24,23 @@ pub struct Uri {
     pub address: Address,
     /// The export's name; empty for the default one.
     pub export: String,
+    /// How the server is to be trusted; `None` without TLS.
+    pub tls: Option<Trust>,
+}
+
+/// Whom a client trusts, and what it shows of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// A folder with `ca-cert.pem`, authorities, and where the server asks for them `client-cert.pem` and `client-key.pem`.
+    /// Without, the system's authorities are trusted.
+    pub certificates: Option<PathBuf>,
+    /// Whom the server's certificate has to name.
+    pub host: String,
 }
 
 /// Why a text is no address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}: {problem}; allowed: nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH")]
+#[error("{text}: {problem}; allowed: nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH; nbds: over TLS")]
 pub struct UriError {
     text: String,
     problem: &'static str,
@@ -50,25 +63,45 @@ fn parse(text: &str) -> Result<Uri, &'static str> {
     if export.len() > 4096 || export.contains('\0') {
         return Err("the export's name is longer than 4096 bytes or contains a zero byte");
     }
-    let address = match scheme {
-        "nbd" if query.is_some() => return Err("nbd:// takes no parameters"),
-        "nbd" => tcp(authority)?,
-        "nbd+unix" => {
-            let socket =
-                query.and_then(|query| query.strip_prefix("socket=")).ok_or("nbd+unix:// needs ?socket=PATH")?;
-            if !authority.is_empty() {
-                return Err("nbd+unix:// takes no host: three slashes");
-            }
-            let path = String::from_utf8(decode(socket)?).map_err(|_| "the socket's path is not UTF-8")?;
-            if path.is_empty() || path.contains('\0') {
-                return Err("the socket's path is empty or contains a zero byte");
-            }
-            Address::Unix(path.into())
-        }
-        "nbds" | "nbds+unix" => return Err("this client has no TLS"),
+    let (socket, certificates) = parameters(query)?;
+    let secure = matches!(scheme, "nbds" | "nbds+unix");
+    if !secure && certificates.is_some() {
+        return Err("tls-certificates goes with nbds:// and nbds+unix://");
+    }
+    let address = match (scheme, socket) {
+        ("nbd" | "nbds", Some(_)) => return Err("socket goes with nbd+unix:// and nbds+unix://"),
+        ("nbd" | "nbds", None) => tcp(authority)?,
+        ("nbd+unix" | "nbds+unix", None) => return Err("a socket is missing: ?socket=PATH"),
+        ("nbd+unix", Some(_)) if !authority.is_empty() => return Err("nbd+unix:// takes no host: three slashes"),
+        ("nbd+unix" | "nbds+unix", Some(path)) => Address::Unix(path),
         _ => return Err("not an address of an NBD server"),
     };
-    Ok(Uri { address, export })
+    let host = match &address {
+        Address::Tcp(host, _) => host.clone(),
+        Address::Unix(_) if authority.is_empty() => "localhost".to_owned(),
+        Address::Unix(_) => authority.to_owned(),
+    };
+    Ok(Uri { address, export, tls: secure.then_some(Trust { certificates, host }) })
+}
+
+/// What follows the question mark: a socket's path, and a folder of certificates.
+fn parameters(query: Option<&str>) -> Result<(Option<PathBuf>, Option<PathBuf>), &'static str> {
+    let (mut socket, mut certificates) = (None, None);
+    for each in query.into_iter().flat_map(|query| query.split('&')) {
+        let (found, value) = match each.split_once('=') {
+            Some(("socket", value)) => (&mut socket, value),
+            Some(("tls-certificates", value)) => (&mut certificates, value),
+            _ => return Err("a parameter other than socket=PATH and tls-certificates=DIR"),
+        };
+        let path = String::from_utf8(decode(value)?).map_err(|_| "a path is not UTF-8")?;
+        if path.is_empty() || path.contains('\0') {
+            return Err("a path is empty or contains a zero byte");
+        }
+        if found.replace(PathBuf::from(path)).is_some() {
+            return Err("a parameter is given twice");
+        }
+    }
+    Ok((socket, certificates))
 }
 
 fn tcp(authority: &str) -> Result<Address, &'static str> {
@@ -127,14 +160,22 @@ fn encode(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "nbd://[{host}]:{port}/")?,
-            Address::Tcp(host, port) => write!(f, "nbd://{host}:{port}/")?,
-            Address::Unix(_) => f.write_str("nbd+unix:///")?,
+        let s = if self.tls.is_some() { "s" } else { "" };
+        match (&self.address, &self.tls) {
+            (Address::Tcp(host, port), _) if host.contains(':') => write!(f, "nbd{s}://[{host}]:{port}/")?,
+            (Address::Tcp(host, port), _) => write!(f, "nbd{s}://{host}:{port}/")?,
+            (Address::Unix(_), None) => f.write_str("nbd+unix:///")?,
+            (Address::Unix(_), Some(trust)) => write!(f, "nbds+unix://{}/", trust.host)?,
         }
         encode(f, &self.export)?;
+        let mut mark = "?";
         if let Address::Unix(path) = &self.address {
             f.write_str("?socket=")?;
+            encode(f, &path.to_string_lossy())?;
+            mark = "&";
+        }
+        if let Some(Trust { certificates: Some(path), .. }) = &self.tls {
+            write!(f, "{mark}tls-certificates=")?;
             encode(f, &path.to_string_lossy())?;
         }
         Ok(())
@@ -147,8 +188,17 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let tcp =
-            |host: &str, port, export: &str| Uri { address: Address::Tcp(host.into(), port), export: export.into() };
+        let tcp = |host: &str, port, export: &str| Uri {
+            address: Address::Tcp(host.into(), port),
+            export: export.into(),
+            tls: None,
+        };
+        let unix =
+            |path: &str, export: &str| Uri { address: Address::Unix(path.into()), export: export.into(), tls: None };
+        let trusting = |uri: Uri, host: &str, folder: Option<&str>| Uri {
+            tls: Some(Trust { certificates: folder.map(PathBuf::from), host: host.into() }),
+            ..uri
+        };
         let cases = [
             ("nbd://example.com", tcp("example.com", 10809, "")),
             ("nbd://example.com/", tcp("example.com", 10809, "")),
@@ -157,7 +207,11 @@ mod tests {
             ("nbd://example.com/hello%20world", tcp("example.com", 10809, "hello world")),
             ("nbd://[::1]:1/a", tcp("::1", 1, "a")),
             ("nbd://[::1]", tcp("::1", 10809, "")),
-            ("nbd+unix:///d?socket=/tmp/a%20b", Uri { address: Address::Unix("/tmp/a b".into()), export: "d".into() }),
+            ("nbd+unix:///d?socket=/tmp/a%20b", unix("/tmp/a b", "d")),
+            ("nbds://a/d", trusting(tcp("a", 10809, "d"), "a", None)),
+            ("nbds://[::1]:7/d?tls-certificates=/c%26d", trusting(tcp("::1", 7, "d"), "::1", Some("/c&d"))),
+            ("nbds+unix:///d?socket=s", trusting(unix("s", "d"), "localhost", None)),
+            ("nbds+unix://h/?tls-certificates=c&socket=s", trusting(unix("s", ""), "h", Some("c"))),
         ];
         for (text, expected) in cases {
             assert_eq!(text.parse(), Ok(expected.clone()), "{text}");
@@ -170,7 +224,12 @@ mod tests {
         for (text, part) in [
             ("disk.img", "not an address"),
             ("http://a/b", "not an address"),
-            ("nbds://a/b", "no TLS"),
+            ("nbd://a/b?tls-certificates=c", "goes with nbds"),
+            ("nbds://a/b?socket=c", "goes with nbd+unix"),
+            ("nbds://a/b?tls-certificates=", "empty"),
+            ("nbds://a/b?tls-certificates=a&tls-certificates=b", "twice"),
+            ("nbds://a/b?tls-psk-file=a", "other than"),
+            ("nbds+unix:///", "?socket="),
             ("nbd://", "host is missing"),
             ("nbd://a:0", "port"),
             ("nbd://a:99999", "port"),

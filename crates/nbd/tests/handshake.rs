@@ -211,15 +211,26 @@ fn info_without_block_sizes_of_an_export_that_has_them() {
 }
 
 /// Lets a client negotiate with `exports`; what both agreed on.
-fn agree(name: &str, exports: &[Export], tls: Tls) -> Result<(headstart_nbd::client::ServerExport, Session), Refused> {
+fn agree(
+    name: &str,
+    exports: &[Export],
+    tls: Tls,
+    secure: bool,
+) -> Result<(headstart_nbd::client::ServerExport, Session), Refused> {
     let mut to_client = Vec::new();
     let mut server = Handshake::new(tls, &mut to_client);
     let (mut client, mut to_server) = (ClientHandshake::new(name), Vec::new());
+    if secure {
+        client = ClientHandshake::with_tls(name);
+    }
     let (mut exported, mut session) = (None, None);
     while exported.is_none() || session.is_none() {
-        while exported.is_none() && to_client.len() >= client.needed() {
+        while exported.is_none() && !client.waits_for_tls() && to_client.len() >= client.needed() {
             let input: Vec<u8> = to_client.drain(..client.needed()).collect();
             exported = client.advance(&input, &mut to_server)?;
+        }
+        if client.waits_for_tls() {
+            client.secured(&mut to_server);
         }
         while session.is_none() && to_server.len() >= server.needed() {
             let input: Vec<u8> = to_server.drain(..server.needed()).collect();
@@ -237,7 +248,8 @@ fn client_and_server_agree() {
     let blocks = BlockSizes { bytes_min: 512, bytes_preferred: 8192, bytes_max: 1 << 20 };
     let exports = [Export { blocks, ..export("a", 1 << 30, all_flags()) }, export("b", 7, Flags::READ_ONLY)];
     for (name, chosen) in [("a", &exports[0]), ("b", &exports[1]), ("", &exports[0])] {
-        let (seen, session) = agree(name, &exports, Tls::Never).unwrap();
+        let (seen, session) = agree(name, &exports, Tls::Never, false).unwrap();
+        assert_eq!(agree(name, &exports, Tls::Required, true).unwrap().0, seen);
         assert_eq!(
             (seen.size_bytes, seen.flags, seen.blocks),
             (chosen.size_bytes, session.export.flags, chosen.blocks)
@@ -245,9 +257,11 @@ fn client_and_server_agree() {
         assert_eq!((seen.structured, seen.allocation.is_some()), (session.structured, session.allocation));
         assert!(seen.structured && session.allocation && seen.description == chosen.description);
     }
-    let error = agree("zz", &exports, Tls::Never).unwrap_err().to_string();
+    let error = agree("zz", &exports, Tls::Never, false).unwrap_err().to_string();
     assert!(error.contains("no export \"zz\": it says \"there is no export of that name\""), "{error}");
-    assert_eq!(agree("a", &exports, Tls::Required).unwrap_err(), Refused::TlsRequired);
+    assert_eq!(agree("a", &exports, Tls::Required, false).unwrap_err(), Refused::TlsRequired);
+    let error = agree("a", &exports, Tls::Never, true).unwrap_err().to_string();
+    assert_eq!(error, "the server has no TLS: it says \"this server has no TLS\"");
 }
 
 /// What a client that hears `heard` says, and how it ends.

@@ -126,7 +126,7 @@ fn client_of(program: &str, arguments: &[&str], socket: PathBuf, name: &str) -> 
         }
         child => Served(child.unwrap()),
     };
-    let uri = Uri { address: Address::Unix(socket), export: name.to_owned() };
+    let uri = Uri { address: Address::Unix(socket), export: name.to_owned(), tls: None };
     let options = ConnectOptions { connection_count: 4, ..ConnectOptions::default() };
     #[expect(clippy::disallowed_methods, reason = "waits for a program to listen")]
     let begun = Instant::now();

@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
 use common::{data, numbered, World, PAGE};
 use headstart_serve::work::{Answer, Op};
 use headstart_sim::{simulate, Scenario, Source};
@@ -53,7 +51,7 @@ fn compare_with_simulator(blocks: u32, policy: &str, requests: &[(u64, u32)]) {
     for (id, (first, count)) in (0..).zip(requests) {
         let answer = world.read(id, first * PAGE, count * PAGE as u32);
         let from = (first * PAGE) as usize;
-        assert_eq!(data(&answer), &world.bytes[from..from + *count as usize * PAGE as usize], "request {id}");
+        assert_eq!(data(&answer), &world.memory().bytes[from..from + *count as usize * PAGE as usize], "request {id}");
         world.now += Nanos::from_millis(5);
         while world.under_way.first_key_value().is_some_and(|((at, _), _)| *at < world.now) {
             let now = world.now;
@@ -112,94 +110,10 @@ fn requests_larger_than_the_cache_and_caches_without_frames() {
 }
 
 #[test]
-fn random_requests_of_many_clients_read_what_was_written() {
-    for seed in 0..30 {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let levels = [
-            "blocks = 12\npolicy = \"linux\"",
-            "blocks = 40\npolicy = \"amp\"\ncoordinator = \"pfc\"",
-            "blocks = 9\npolicy = \"demand\"\nreplacement = \"arc\"\ncoordinator = \"demote\"",
-            "blocks = 20\npolicy = \"sarc\"\ncoordinator = \"du\"",
-            "blocks = 0",
-        ];
-        let mut world = World::new(levels[seed as usize % levels.len()], numbered(60, 77));
-        world.takes = |page| Nanos(1_000 + page % 7 * 900);
-        // Pages that cannot be read, every other time.
-        world.bad = (0..seed % 2 * 4).map(|_| random.random_range(0..60)).collect();
-        let size = world.bytes.len() as u64;
-        // What an acknowledged write has left, and what writes under way may have left.
-        let mut model = world.bytes.clone();
-        let mut busy: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        let mut reads: BTreeMap<u64, u64> = BTreeMap::new();
-        for id in 0..600u64 {
-            let offset = random.random_range(0..size);
-            let length = random.random_range(1..=(size - offset).min(30_000));
-            let overlaps = |(from, to): &(u64, u64)| offset < *to && *from < offset + length;
-            let write = random.random_range(0..3) == 0;
-            let any_read = reads.iter().any(|(_, range)| overlaps(&(range >> 32, range & 0xffff_ffff)));
-            // A client that reads what it is writing gets either: that is not for this test.
-            if !(busy.values().any(overlaps) || write && any_read) {
-                let range = offset as usize..(offset + length) as usize;
-                if write {
-                    busy.insert(id, (offset, offset + length));
-                    let op = match random.random_range(0..3) {
-                        0 => {
-                            model[range].fill(0);
-                            Op::Zero { fua: false, no_hole: false }
-                        }
-                        _ => {
-                            let data: Vec<u8> = (0..length).map(|_| random.random()).collect();
-                            model[range].copy_from_slice(&data);
-                            Op::Write { data, fua: random.random() }
-                        }
-                    };
-                    world.ask(id, offset, length as u32, op);
-                } else {
-                    reads.insert(id, offset << 32 | (offset + length));
-                    world.ask(id, offset, length as u32, Op::Read);
-                }
-            }
-            world.now += Nanos(random.random_range(1..400));
-            world.instant();
-            if random.random() {
-                world.step();
-            }
-            check(&mut world, &mut busy, &mut reads, &model, seed);
-        }
-        while world.step() {}
-        check(&mut world, &mut busy, &mut reads, &model, seed);
-        assert!(busy.is_empty() && reads.is_empty() && world.conductor.is_idle(), "seed {seed}");
-        assert!(world.bytes == model, "seed {seed}: the backing");
-    }
-}
-
-fn check(
-    world: &mut World,
-    busy: &mut BTreeMap<u64, (u64, u64)>,
-    reads: &mut BTreeMap<u64, u64>,
-    model: &[u8],
-    seed: u64,
-) {
-    for (id, answer) in std::mem::take(&mut world.answers) {
-        if busy.remove(&id).is_none() {
-            let range = reads.remove(&id).expect("it was a read");
-            let (from, to) = ((range >> 32) as usize, (range & 0xffff_ffff) as usize);
-            let pages = from as u64 / PAGE..(to as u64).div_ceil(PAGE);
-            if world.bad.iter().any(|page| pages.contains(page)) {
-                // What is cached is read whatever has become of the backing: here nothing of it ever was.
-                assert_eq!(answer, Answer::Failed(headstart_nbd::Errno::Io), "seed {seed}: request {id}");
-                continue;
-            }
-            assert!(data(&answer) == &model[from..to], "seed {seed}: request {id}, bytes {from} to {to}");
-        }
-    }
-}
-
-#[test]
 fn a_bad_page_fails_those_who_want_it_and_no_others() {
     let bytes = numbered(64, 0);
     let mut world = World::new("blocks = 32\npolicy = {name = \"ra\", degree = 8}", bytes.clone());
-    world.bad = vec![13];
+    world.memory().bad = vec![13];
     // It is prefetched in vain: no client hears of it.
     for page in 8..13u64 {
         let answer = world.read(page, page * PAGE, PAGE as u32);
@@ -214,7 +128,7 @@ fn a_bad_page_fails_those_who_want_it_and_no_others() {
         "its neighbours are read again by themselves"
     );
     // It has been repaired: nothing of the failure is remembered.
-    world.bad.clear();
+    world.memory().bad.clear();
     let answer = world.read(103, 13 * PAGE, PAGE as u32);
     assert_eq!(data(&answer), &bytes[13 * PAGE as usize..][..PAGE as usize]);
     while world.step() {}
@@ -246,5 +160,5 @@ fn one_read_that_is_stuck_delays_no_other() {
     while world.step() {}
     assert_eq!(world.answers.remove(&1_002), Some(Answer::Done));
     let answer = world.read(1_003, 150 * PAGE, 4);
-    assert_eq!((data(&answer), &world.bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
+    assert_eq!((data(&answer), &world.memory().bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
 }

@@ -151,7 +151,7 @@ fn exercise(backing: &str, file: Option<&PathBuf>, level: &str, seed: u64) {
         if is_ready.recv().is_err() {
             panic!("{:?}", served.join().unwrap().err());
         }
-        let uri = Uri { address: Address::Unix(socket.clone()), export: String::new() };
+        let uri = Uri { address: Address::Unix(socket.clone()), export: String::new(), tls: None };
         let owners: Vec<_> = (0..CONNECTIONS)
             .map(|index| {
                 let client = Client::connect(&uri, ConnectOptions::default()).unwrap();

@@ -34,7 +34,9 @@ def play(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="The trace.")],
     to: Annotated[
         str,
-        typer.Option(metavar="URI", help="The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH."),
+        typer.Option(
+            metavar="URI", help="The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH; nbds: over TLS."
+        ),
     ],
     arrival: Annotated[
         Literal["closed", "open"],

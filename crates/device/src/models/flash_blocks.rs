@@ -12,15 +12,16 @@
 //!
 //! Not modelled: logs of their own for data that is rewritten often, levelling of wear, trimming, the table's own reads and writes.
 //!
-//! Cost: a step for each unit written and each moved; a look at all superblocks where one is chosen. Memory: 4 bytes for each unit of
-//! the 256 MiB around one that has been written (at units of 4 KiB), and for each unit of a superblock that has been written.
+//! Cost: a step for each unit written and each moved; a look at all superblocks where one is chosen. Memory: 5 bytes for each unit of
+//! the 256 KiB around one that has been written (at units of 4 KiB), and 4 for each unit of a superblock that has been written.
 
 use headstart_types::KeyError;
+use rustc_hash::FxHashMap;
 
 use super::flash_keys::FlashKeys;
 
 /// Units that get their part of the table together.
-const CHUNK: usize = 1 << 16;
+const CHUNK: u32 = 1 << 6;
 /// As filled, or not written yet.
 const UNMOVED: u32 = u32::MAX;
 /// Erased superblocks that are kept: one that is written next, and one for what is moved meanwhile.
@@ -64,7 +65,7 @@ pub(super) struct Blocks {
     count: u32,
     filled: bool,
     /// By unit its slot, in chunks that are made when one of them is written; [`UNMOVED`]: as the drive was filled.
-    table: Vec<Option<Box<[u32]>>>,
+    table: FxHashMap<u32, Box<[u32; CHUNK as usize]>>,
     /// By superblock the units that were written to its slots; `None`: as filled, each slot its own unit.
     units: Vec<Option<Box<[u32]>>>,
     /// By superblock its valid units; `None` while it is erased.
@@ -120,7 +121,7 @@ impl Blocks {
             superblock_units: superblock_units as u32,
             count: units as u32,
             filled: keys.filled,
-            table: vec![None; units.div_ceil(CHUNK as u64) as usize],
+            table: FxHashMap::default(),
             units: vec![None; superblocks as usize],
             valid,
             erased,
@@ -143,8 +144,8 @@ impl Blocks {
     }
 
     fn slot_of(&self, unit: u32) -> Option<u32> {
-        let chunk = self.table[unit as usize / CHUNK].as_ref();
-        match chunk.map_or(UNMOVED, |chunk| chunk[unit as usize % CHUNK]) {
+        let chunk = self.table.get(&(unit / CHUNK));
+        match chunk.map_or(UNMOVED, |chunk| chunk[(unit % CHUNK) as usize]) {
             UNMOVED => self.filled.then_some(unit),
             slot => Some(slot),
         }
@@ -170,8 +171,8 @@ impl Blocks {
             *self.valid[superblock].as_mut().expect("what lies in a superblock is there") -= 1;
         }
         let slot = self.head;
-        let chunk = self.table[unit as usize / CHUNK].get_or_insert_with(|| vec![UNMOVED; CHUNK].into());
-        chunk[unit as usize % CHUNK] = slot;
+        let chunk = self.table.entry(unit / CHUNK).or_insert_with(|| Box::new([UNMOVED; CHUNK as usize]));
+        chunk[(unit % CHUNK) as usize] = slot;
         let superblock = self.superblock_of(slot);
         let units = self.units[superblock].as_mut().expect("an open superblock has its units");
         units[(slot % self.superblock_units) as usize] = unit;

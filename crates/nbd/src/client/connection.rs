@@ -58,8 +58,8 @@ impl Connection {
             ClientError::Connect { uri: uri.to_string(), problem }
         };
         let refused = |source: Refused| ClientError::Refused { uri: uri.to_string(), source };
-        let stream = Stream::connect(&uri.address, time_max).map_err(failed)?;
-        let export = negotiate(&stream, &uri.export).map_err(|error| match error {
+        let mut stream = Stream::connect(&uri.address, time_max).map_err(failed)?;
+        let export = negotiate(&mut stream, uri).map_err(|error| match error {
             Negotiation::Io(error) => failed(error),
             Negotiation::Refused(error) => refused(error),
         })?;
@@ -117,15 +117,20 @@ enum Negotiation {
     Refused(Refused),
 }
 
-fn negotiate(mut stream: &Stream, name: &str) -> Result<ServerExport, Negotiation> {
-    let mut handshake = Handshake::new(name);
+fn negotiate(stream: &mut Stream, uri: &Uri) -> Result<ServerExport, Negotiation> {
+    let begin = if uri.tls.is_some() { Handshake::with_tls } else { Handshake::new };
+    let mut handshake = begin(&uri.export);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
         input.resize(handshake.needed(), 0);
-        stream.read_exact(&mut input).map_err(Negotiation::Io)?;
+        (&*stream).read_exact(&mut input).map_err(Negotiation::Io)?;
         out.clear();
         let export = handshake.advance(&input, &mut out).map_err(Negotiation::Refused)?;
-        stream.write_all(&out).map_err(Negotiation::Io)?;
+        if let Some(trust) = uri.tls.as_ref().filter(|_| handshake.waits_for_tls()) {
+            stream.secure(trust).map_err(Negotiation::Io)?;
+            handshake.secured(&mut out);
+        }
+        (&*stream).write_all(&out).map_err(Negotiation::Io)?;
         if let Some(export) = export {
             return Ok(export);
         }

@@ -1,5 +1,5 @@
-//! Negotiation, the client's side: structured replies and base:allocation if the server has them, GO, and `EXPORT_NAME` where the
-//! server is too old for GO.
+//! Negotiation, the client's side: TLS if it is wanted, structured replies and base:allocation if the server has them, GO, and
+//! `EXPORT_NAME` where the server is too old for GO.
 
 use crate::wire::{self, info, option, option_reply, Reader, Violation};
 use crate::{BlockSizes, Flags, PAYLOAD_BYTES_MAX};
@@ -33,8 +33,14 @@ pub enum Refused {
         message: String,
     },
     /// It wants TLS.
-    #[error("the server requires TLS, which this client does not have")]
+    #[error("the server requires TLS; allowed: nbds:// or nbds+unix://")]
     TlsRequired,
+    /// It has none.
+    #[error("the server has no TLS{}", said(message))]
+    NoTls {
+        /// What it said; may be empty.
+        message: String,
+    },
     /// It has another reason.
     #[error("the server refused the export {name:?} (reply {code:#x}){}", said(message))]
     Other {
@@ -63,8 +69,15 @@ fn said(message: &str) -> String {
 enum State {
     Greeting,
     ReplyHeader,
-    ReplyData { kind: u32, length: usize },
-    Exported { bytes: usize },
+    ReplyData {
+        kind: u32,
+        length: usize,
+    },
+    /// The server waits for TLS.
+    Securing,
+    Exported {
+        bytes: usize,
+    },
     Over,
 }
 
@@ -75,6 +88,8 @@ pub struct Handshake {
     name: String,
     /// The option that was sent last.
     option: u32,
+    /// Nothing is asked for before TLS.
+    tls: bool,
     no_zeroes: bool,
     export: ServerExport,
 }
@@ -87,6 +102,7 @@ impl Handshake {
             state: State::Greeting,
             name: name.to_owned(),
             option: 0,
+            tls: false,
             no_zeroes: false,
             export: ServerExport {
                 size_bytes: 0,
@@ -99,6 +115,27 @@ impl Handshake {
         }
     }
 
+    /// The same, over TLS: [`Self::waits_for_tls`] says when.
+    #[must_use]
+    pub fn with_tls(name: &str) -> Self {
+        Self { tls: true, ..Self::new(name) }
+    }
+
+    /// Whether TLS has to begin on the connection now; then [`Self::secured`] goes on.
+    #[must_use]
+    pub fn waits_for_tls(&self) -> bool {
+        matches!(self.state, State::Securing)
+    }
+
+    /// From now on the connection is secure. Appends to `out` what to send over it.
+    ///
+    /// # Panics
+    /// If it does not wait for TLS.
+    pub fn secured(&mut self, out: &mut Vec<u8>) {
+        assert!(self.waits_for_tls(), "TLS begins when the server is ready for it");
+        self.send(option::STRUCTURED_REPLY, &[], out);
+    }
+
     /// How many bytes [`Self::advance`] takes next: at most 64 KiB.
     #[must_use]
     pub fn needed(&self) -> usize {
@@ -107,7 +144,7 @@ impl Handshake {
             State::ReplyHeader => 20,
             State::ReplyData { length, .. } => length,
             State::Exported { bytes } => bytes,
-            State::Over => 0,
+            State::Securing | State::Over => 0,
         }
     }
 
@@ -148,6 +185,7 @@ impl Handshake {
                 self.export.flags = Flags(reader.u16().ok_or_else(short)?);
                 return self.over().map(Some);
             }
+            State::Securing => {}
             State::Over => return Err(Violation("the handshake is over".to_owned()).into()),
         }
         Ok(None)
@@ -167,7 +205,10 @@ impl Handshake {
         let fixed = flags & wire::FIXED_NEWSTYLE != 0;
         out.extend_from_slice(&u32::from(flags & (wire::FIXED_NEWSTYLE | wire::NO_ZEROES)).to_be_bytes());
         if fixed {
-            self.send(option::STRUCTURED_REPLY, &[], out);
+            let first = if self.tls { option::STARTTLS } else { option::STRUCTURED_REPLY };
+            self.send(first, &[], out);
+        } else if self.tls {
+            return Some(Violation::new("it is too old for TLS"));
         } else {
             self.send_export_name(out);
         }
@@ -208,6 +249,10 @@ impl Handshake {
     fn reply(&mut self, kind: u32, data: &[u8], out: &mut Vec<u8>) -> Result<Option<ServerExport>, Refused> {
         let mut reader = Reader(data);
         match (self.option, kind) {
+            (option::STARTTLS, option_reply::ACK) => self.state = State::Securing,
+            (option::STARTTLS, kind) if kind & option_reply::ERROR != 0 => {
+                return Err(Refused::NoTls { message: String::from_utf8_lossy(data).into_owned() });
+            }
             (_, option_reply::TLS_REQD) => return Err(Refused::TlsRequired),
             (option::STRUCTURED_REPLY, option_reply::ACK) => {
                 self.export.structured = true;

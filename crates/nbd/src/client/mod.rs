@@ -5,7 +5,9 @@ mod coverage;
 mod handshake;
 mod pending;
 mod replies;
+mod socket;
 mod stream;
+mod trust;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -14,6 +16,7 @@ use std::time::Duration;
 pub use handshake::{Handshake, Refused, ServerExport};
 pub use pending::Completion;
 pub use replies::{Replies, Reply};
+pub use trust::certificates;
 
 use crate::{Command, Errno, Extent, Flags, Uri};
 use connection::Connection;

@@ -1,68 +1,131 @@
-//! A connected socket, TCP or Unix.
+//! A connection's bytes, over TLS or not. One thread reads, while others write.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::Address;
+use rustls::pki_types::ServerName;
+use rustls::ClientConnection;
+
+use super::socket::Socket;
+use super::trust;
+use crate::{Address, Trust};
+
+/// What is read from the socket at once: a record of TLS and its header.
+const ENCRYPTED_BYTES: usize = (16 << 10) + 256;
 
 #[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+pub(super) struct Stream {
+    socket: Socket,
+    tls: Option<Layer>,
+}
+
+/// What is between the socket and the protocol. Nobody waits for the socket while holding `connection`.
+#[derive(Debug)]
+struct Layer {
+    connection: Mutex<ClientConnection>,
+    /// What has come and has not been decrypted; the reader's.
+    received: Mutex<Received>,
+    /// What is encrypted and leaves; held from encrypting to the end of sending, since records have an order.
+    leaving: Mutex<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Received {
+    bytes: Box<[u8]>,
+    begin: usize,
+    end: usize,
+}
+
+/// A panic of rustls while it is locked would be the end of the connection anyway.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl Stream {
     /// Connects within `time_max` for each address that a name has.
-    pub fn connect(address: &Address, time_max: Duration) -> io::Result<Stream> {
-        let stream = match address {
-            Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
-            Address::Tcp(host, port) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-                let found = (host.as_str(), *port).to_socket_addrs()?.find_map(|address| {
-                    TcpStream::connect_timeout(&address, time_max).map_err(|error| last = error).ok()
-                });
-                let stream = found.ok_or(last)?;
-                stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
-            }
-        };
-        stream.set_time_max(Some(time_max))?;
-        Ok(stream)
+    pub fn connect(address: &Address, time_max: Duration) -> io::Result<Self> {
+        Ok(Self { socket: Socket::connect(address, time_max)?, tls: None })
     }
 
-    /// How long one read or write may take.
+    /// From now on all is encrypted, once the server has shown that it is whom `trust` names.
+    pub fn secure(&mut self, trust: &Trust) -> io::Result<()> {
+        let name = ServerName::try_from(trust.host.clone()).map_err(broken)?;
+        let mut connection = ClientConnection::new(trust::config(trust).map_err(broken)?, name).map_err(broken)?;
+        connection.complete_io(&mut &self.socket)?;
+        let received = Received { bytes: vec![0; ENCRYPTED_BYTES].into(), begin: 0, end: 0 };
+        self.tls = Some(Layer {
+            connection: Mutex::new(connection),
+            received: Mutex::new(received),
+            leaving: Mutex::default(),
+        });
+        Ok(())
+    }
+
+    /// How long one read or write of the socket may take.
     pub fn set_time_max(&self, time: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(time).and(stream.set_write_timeout(time)),
-            Stream::Unix(stream) => stream.set_read_timeout(time).and(stream.set_write_timeout(time)),
-        }
+        self.socket.set_time_max(time)
     }
 
     /// Ends reads and writes of every thread.
     pub fn shut_down(&self) {
-        _ = match self {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
+        self.socket.shut_down();
+    }
+}
+
+impl Layer {
+    fn read(&self, mut socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut received = locked(&self.received);
+        loop {
+            match locked(&self.connection).reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Servers may go without a word.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                other => return other,
+            }
+            let Received { bytes, begin, end } = &mut *received;
+            if begin == end {
+                (*begin, *end) = (0, socket.read(bytes)?);
+            }
+            let mut connection = locked(&self.connection);
+            *begin += connection.read_tls(&mut &bytes[*begin..*end])?;
+            // What TLS has to say in return leaves with the next request.
+            connection.process_new_packets().map_err(broken)?;
+        }
+    }
+
+    fn write(&self, mut socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+        let mut leaving = locked(&self.leaving);
+        leaving.clear();
+        let mut connection = locked(&self.connection);
+        let taken = connection.writer().write(bytes)?;
+        while connection.wants_write() {
+            connection.write_tls(&mut *leaving)?;
+        }
+        drop(connection);
+        socket.write_all(&leaving)?;
+        Ok(taken)
     }
 }
 
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => (&mut &*stream).read(buffer),
-            Stream::Unix(stream) => (&mut &*stream).read(buffer),
+        match &self.tls {
+            Some(layer) => layer.read(&self.socket, buffer),
+            None => (&self.socket).read(buffer),
         }
     }
 }
 
 impl Write for &Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
-            Stream::Unix(stream) => (&mut &*stream).write(bytes),
+        match &self.tls {
+            Some(layer) => layer.write(&self.socket, bytes),
+            None => (&self.socket).write(bytes),
         }
     }
 

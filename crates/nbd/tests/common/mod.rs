@@ -52,7 +52,7 @@ pub fn serve_tcp(export: Export, memory: Memory, fault: Fault) -> Uri {
             std::thread::spawn(move || _ = serve(stream, &export, &memory, fault));
         }
     });
-    Uri { address: Address::Tcp("127.0.0.1".to_owned(), port), export: name }
+    Uri { address: Address::Tcp("127.0.0.1".to_owned(), port), export: name, tls: None }
 }
 
 /// The same on a socket.
@@ -65,7 +65,7 @@ pub fn serve_unix(path: &Path, export: Export, memory: Memory) -> Uri {
             std::thread::spawn(move || _ = serve(stream, &export, &memory, Fault::None));
         }
     });
-    Uri { address: Address::Unix(path.to_owned()), export: name }
+    Uri { address: Address::Unix(path.to_owned()), export: name, tls: None }
 }
 
 /// One connection.

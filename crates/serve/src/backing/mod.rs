@@ -164,7 +164,7 @@ const EMULATE: &str = "emulate:";
 
 /// The forms of a backing's name.
 pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHEDULER]:IMAGE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
-                         https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
+                         nbds: over TLS, https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
 /// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache.
 ///
@@ -187,7 +187,7 @@ pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>
         let form = "emulate:PROFILE[,SCHEDULER]:IMAGE, with names of `headstart list devices` and `list schedulers`";
         return Ok(Box::new(EmulatedBacking::open(disk).map_err(|error| refused(error.to_string(), form))?));
     }
-    if name.starts_with("nbd://") || name.starts_with("nbd+unix://") {
+    if ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"].iter().any(|scheme| name.starts_with(scheme)) {
         let uri = name.parse().map_err(|error| refused(format!("{error}"), "nbd://HOST[:PORT]/EXPORT"))?;
         let connected = NbdBacking::connect(uri, writable);
         let wanted = if writable { "a server whose export can be written" } else { "a server that can be reached" };

@@ -34,12 +34,7 @@ fn unread(key: &str, path: &Path, error: &pem::Error, what: &str) -> Error {
 }
 
 fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let unread = |error| unread(key, path, &error, "certificate");
-    let all: Vec<_> = CertificateDer::pem_file_iter(path).map_err(unread)?.collect::<Result<_, _>>().map_err(unread)?;
-    if all.is_empty() {
-        return Err(unread(pem::Error::NoItemsFound));
-    }
-    Ok(all)
+    headstart_nbd::client::certificates(path).map_err(|error| unread(key, path, &error, "certificate"))
 }
 
 impl TlsFiles {

@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
+use headstart_serve::backing::{Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
+use headstart_serve::spill::Spill;
 use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Op, Work};
 use headstart_sim::served;
 use headstart_types::Nanos;
@@ -28,33 +31,121 @@ pub fn conductor(level: &str, size_bytes: u64) -> Conductor {
     Conductor::new(setting, level.tier)
 }
 
+/// Bytes, some of which cannot be read or changed.
+#[derive(Default)]
+pub struct Memory {
+    pub bytes: Vec<u8>,
+    /// Pages: reads of them fail.
+    pub bad: Vec<u64>,
+    /// Pages: changes of them fail, and change nothing.
+    pub fixed: Vec<u64>,
+}
+
+/// The same as a backing.
+#[derive(Clone, Default)]
+pub struct Shared(Arc<Mutex<Memory>>);
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap()
+    }
+
+    fn change(&self, offset: u64, length: u64, with: impl Fn(&mut [u8])) -> io::Result<()> {
+        let mut memory = self.lock();
+        if meets(&memory.fixed, offset, length) {
+            return Err(io::Error::other("fixed"));
+        }
+        with(&mut memory.bytes[offset as usize..(offset + length) as usize]);
+        Ok(())
+    }
+}
+
+/// Whether one of `pages` is touched.
+pub fn meets(pages: &[u64], offset: u64, length: u64) -> bool {
+    let touched = offset / PAGE..(offset + length).div_ceil(PAGE);
+    pages.iter().any(|page| touched.contains(page))
+}
+
+impl Backing for Shared {
+    fn size_bytes(&self) -> u64 {
+        self.lock().bytes.len() as u64
+    }
+
+    fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        let memory = self.lock();
+        if meets(&memory.bad, offset, buffers.len() as u64 * PAGE) {
+            return Err(io::Error::other("bad"));
+        }
+        for (page, buffer) in (offset / PAGE..).zip(buffers) {
+            let from = (page * PAGE) as usize;
+            let to = (from + PAGE as usize).min(memory.bytes.len());
+            buffer.fill(0);
+            buffer[..to - from].copy_from_slice(&memory.bytes[from..to]);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8], _fua: bool) -> io::Result<()> {
+        self.change(offset, data.len() as u64, |bytes| bytes.copy_from_slice(data))
+    }
+
+    fn trim(&self, offset: u64, length: u64, _fua: bool) -> io::Result<()> {
+        self.change(offset, length, |bytes| bytes.fill(0))
+    }
+
+    fn zero(&self, offset: u64, length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
+        self.change(offset, length, |bytes| bytes.fill(0))
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A backing in memory whose work ends when the test says so.
 pub struct World {
     pub conductor: Conductor,
-    pub bytes: Vec<u8>,
+    shared: Shared,
+    backing: Box<dyn Backing>,
     pub now: Nanos,
     /// By when it ends, in the order in which it began.
     pub under_way: BTreeMap<(Nanos, u64), (u64, Work)>,
     begun: u64,
-    /// By page: reads of it fail.
-    pub bad: Vec<u64>,
     pub answers: BTreeMap<u64, Answer>,
-    /// What each work takes, by its first page.
+    /// What a read takes, by its first page, and anything else, by a number of its own.
     pub takes: fn(u64) -> Nanos,
 }
 
 impl World {
     pub fn new(level: &str, bytes: Vec<u8>) -> Self {
+        let shared = Shared::default();
+        shared.lock().bytes = bytes;
+        Self::before(level, shared.clone(), None)
+    }
+
+    /// With `spill` between the cache and what is in `shared`.
+    pub fn before(level: &str, shared: Shared, spill: Option<Arc<Spill>>) -> Self {
+        let mut conductor = conductor(level, shared.size_bytes());
+        let mut backing: Box<dyn Backing> = Box::new(shared.clone());
+        if let Some(spill) = spill {
+            conductor.spill_into(spill.clone());
+            backing = Box::new(SpilledBacking::new(backing, spill, PAGE));
+        }
         Self {
-            conductor: conductor(level, bytes.len() as u64),
-            bytes,
+            conductor,
+            shared,
+            backing,
             now: Nanos::ZERO,
             under_way: BTreeMap::new(),
             begun: 0,
-            bad: Vec::new(),
             answers: BTreeMap::new(),
             takes: |_| Nanos::from_millis(1),
         }
+    }
+
+    /// What is behind the cache.
+    pub fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.shared.lock()
     }
 
     pub fn ask(&mut self, id: u64, offset: u64, length: u32, op: Op) {
@@ -67,8 +158,8 @@ impl World {
         for action in actions {
             match action {
                 Action::Start(id, work) => {
-                    let first = if let Work::Read { offset, .. } = &work { offset / PAGE } else { 0 };
                     self.begun += 1;
+                    let first = if let Work::Read { offset, .. } = &work { offset / PAGE } else { self.begun };
                     self.under_way.insert((self.now + (self.takes)(first), self.begun), (id, work));
                 }
                 Action::Reply(id, answer) => assert!(self.answers.insert(id, answer).is_none(), "answered twice: {id}"),
@@ -76,41 +167,18 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, id: u64, work: Work) -> Completed {
-        let done = |buffers| Completed { id, buffers, result: Ok(Vec::new()) };
-        match work {
-            Work::Read { offset, mut buffers } => {
-                let first = offset / PAGE;
-                if self.bad.iter().any(|page| (first..first + buffers.len() as u64).contains(page)) {
-                    return Completed { id, buffers, result: Err(io::Error::other("bad")) };
-                }
-                for (page, buffer) in (first..).zip(&mut buffers) {
-                    let from = (page * PAGE) as usize;
-                    let to = (from + PAGE as usize).min(self.bytes.len());
-                    *buffer = BytesMut::from(&self.bytes[from..to]);
-                    buffer.resize(PAGE as usize, 0);
-                }
-                done(buffers)
-            }
-            Work::Write { offset, data, .. } => {
-                self.bytes[offset as usize..offset as usize + data.len()].copy_from_slice(&data);
-                done(Vec::new())
-            }
-            Work::Trim { offset, length, .. } | Work::Zero { offset, length, .. } => {
-                self.bytes[offset as usize..(offset + length) as usize].fill(0);
-                done(Vec::new())
-            }
-            Work::Flush | Work::Extents { .. } => done(Vec::new()),
-            Work::Store { .. } => unreachable!("there is no spill file"),
-        }
-    }
-
     /// Lets the next thing end; false if nothing is under way.
     pub fn step(&mut self) -> bool {
         let Some(((at, _), (id, work))) = self.under_way.pop_first() else { return false };
         self.now = at.max(self.now);
-        let completed = self.carry_out(id, work);
-        self.conductor.completed(completed);
+        let mut work = work;
+        let result = self.backing.carry_out(&mut work);
+        let buffers = match work {
+            Work::Read { buffers, .. } => buffers,
+            Work::Store { buffer, .. } => vec![buffer],
+            _ => Vec::new(),
+        };
+        self.conductor.completed(Completed { id, buffers, result });
         self.instant();
         true
     }

@@ -1,0 +1,235 @@
+//! Random exports on a virtual clock: any level, with and without a spill file and hints that are right or wrong, bad pages, changes that
+//! fail, and a restart halfway, held against a model of the contents. 60 exports, or as many as `HEADSTART_FUZZ_CASES` says, from
+//! `HEADSTART_FUZZ_SEED` on; a failure names its seed.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use common::{data, meets, numbered, Shared, World, PAGE};
+use headstart_live::hints::{Expected, Follower};
+use headstart_nbd::Errno;
+use headstart_policy::registry::policy;
+use headstart_serve::spill::Spill;
+use headstart_serve::work::{Answer, Op};
+use headstart_types::Nanos;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+const PAGES: u64 = 300;
+const REQUESTS: u64 = 700;
+/// What the export is called in its spill file.
+const IDENTITY: Option<&str> = Some("an export of a test");
+
+const LEVELS: [&str; 8] = [
+    "blocks = 12\npolicy = \"linux\"",
+    "blocks = 40\npolicy = \"amp\"\ncoordinator = \"pfc\"",
+    "blocks = 9\npolicy = \"demand\"\nreplacement = \"arc\"\ncoordinator = \"demote\"",
+    "blocks = 20\npolicy = \"sarc\"\ncoordinator = \"du\"",
+    "blocks = 100\npolicy = {name = \"ra\", degree = 8}",
+    "blocks = 33\npolicy = \"mithril\"",
+    "blocks = 200\npolicy = \"mountpoint-s3\"\nreplacement = \"fifo\"",
+    "blocks = 0",
+];
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a whole number")))
+}
+
+/// A request that is going to be made.
+struct Wish {
+    bytes: Range<u64>,
+    changes: bool,
+}
+
+/// A place for a spill file, which goes with it.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Place {
+    fn open(&self) -> Arc<Spill> {
+        // 80 slots, and what a file has beside them.
+        let text = format!("{}:{}B", self.0.display(), 8192 + 80 * (PAGE + 32));
+        Arc::new(Spill::open(&text, (PAGES * PAGE, PAGE), IDENTITY, true).expect("it can be opened"))
+    }
+}
+
+/// One export and what is known of it.
+struct Case {
+    seed: u64,
+    random: ChaCha8Rng,
+    world: World,
+    /// What acknowledged changes have left, and what changes under way may have left.
+    model: Vec<u8>,
+    /// Changes under way, with what was there before.
+    changing: BTreeMap<u64, (Range<u64>, Vec<u8>)>,
+    reading: BTreeMap<u64, Range<u64>>,
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl Case {
+    /// Makes a request, unless it would read what is changing: a client that does gets either.
+    fn ask(&mut self, id: u64, wish: &Wish) {
+        let bytes = &wish.bytes;
+        let changing = self.changing.values().any(|(other, _)| overlap(other, bytes));
+        if changing || wish.changes && self.reading.values().any(|other| overlap(other, bytes)) {
+            return;
+        }
+        let (length, place) = ((bytes.end - bytes.start) as usize, bytes.start as usize..bytes.end as usize);
+        let op = if wish.changes {
+            self.changing.insert(id, (bytes.clone(), self.model[place.clone()].to_vec()));
+            if self.random.random_range(0..3) == 0 {
+                self.model[place].fill(0);
+                Op::Zero { fua: false, no_hole: false }
+            } else {
+                let data: Vec<u8> = (0..length).map(|_| self.random.random()).collect();
+                self.model[place].copy_from_slice(&data);
+                Op::Write { data, fua: self.random.random() }
+            }
+        } else {
+            self.reading.insert(id, bytes.clone());
+            Op::Read
+        };
+        self.world.ask(id, bytes.start, length as u32, op);
+        self.world.instant();
+    }
+
+    /// Holds what has been answered against the model.
+    fn check(&mut self) {
+        let seed = self.seed;
+        for (id, answer) in std::mem::take(&mut self.world.answers) {
+            if let Some((bytes, before)) = self.changing.remove(&id) {
+                let fails = meets(&self.world.memory().fixed, bytes.start, bytes.end - bytes.start);
+                assert_eq!(answer, if fails { Answer::Failed(Errno::Io) } else { Answer::Done }, "seed {seed}: {id}");
+                if fails {
+                    self.model[bytes.start as usize..bytes.end as usize].copy_from_slice(&before);
+                }
+                continue;
+            }
+            let bytes = self.reading.remove(&id).expect("it was a read");
+            if meets(&self.world.memory().bad, bytes.start, bytes.end - bytes.start) {
+                // What is cached is read whatever has become of the backing: here nothing of it ever was.
+                assert_eq!(answer, Answer::Failed(Errno::Io), "seed {seed}: {id}");
+                continue;
+            }
+            let expected = &self.model[bytes.start as usize..bytes.end as usize];
+            assert!(data(&answer) == expected, "seed {seed}: request {id}, bytes {bytes:?}");
+        }
+    }
+
+    /// Lets all that is under way end.
+    fn drain(&mut self) {
+        while self.world.step() {}
+        self.check();
+        assert!(self.changing.is_empty() && self.reading.is_empty(), "seed {}: unanswered", self.seed);
+        assert!(self.world.conductor.is_idle(), "seed {}: not idle", self.seed);
+        assert!(self.world.memory().bytes == self.model, "seed {}: the backing", self.seed);
+    }
+}
+
+/// Random requests, near one another as programs' are, or anywhere.
+fn wishes(random: &mut ChaCha8Rng, size: u64) -> Vec<Wish> {
+    let mut at = 0;
+    let changing = random.random_range(0..3);
+    let near = random.random_range(0.0..1.0);
+    let one = |_| {
+        let start = if random.random_bool(near) { at } else { random.random_range(0..size) };
+        let end = start + random.random_range(1..=(size - start).min(30_000));
+        at = if end == size { 0 } else { end };
+        Wish { bytes: start..end, changes: random.random_range(0..4) < changing }
+    };
+    (0..REQUESTS).map(one).collect()
+}
+
+/// Hints of what is going to be read, some of them wrong.
+fn hints(random: &mut ChaCha8Rng, wishes: &[Wish]) -> Follower {
+    let wrong = random.random_range(0.0..1.0);
+    let reads = wishes.iter().filter(|wish| !wish.changes);
+    let pages = reads.map(|wish| {
+        let run = wish.bytes.start / PAGE..wish.bytes.end.div_ceil(PAGE);
+        let first = random.random_range(0..PAGES - 8);
+        if random.random_bool(wrong) {
+            first..first + 8
+        } else {
+            run
+        }
+    });
+    let pages: Vec<Range<u64>> = pages.collect();
+    let expected = Expected {
+        row: policy(["just-in-time", "forestall", "fixed-horizon"].choose(random).unwrap()).expect("it is registered"),
+        keys: Table::new(),
+        pages,
+        elapsed: Nanos::from_millis(REQUESTS / 4),
+        page_bytes: PAGE,
+        budget_pages: random.random_range(1..40),
+    };
+    Follower::try_new(expected).expect("it works from hints")
+}
+
+fn run(seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let shared = Shared::default();
+    {
+        let mut memory = shared.lock();
+        memory.bytes = numbered(PAGES - 1, 77);
+        let mut some = |most: u64| (0..random.random_range(0..=most)).map(|_| random.random_range(0..PAGES)).collect();
+        (memory.bad, memory.fixed) = (some(4), some(4));
+    }
+    let model = shared.lock().bytes.clone();
+    let path = std::env::temp_dir().join(format!("headstart-serve-fuzz-{}-{seed}", std::process::id()));
+    let place = random.random_bool(0.6).then_some(Place(path));
+    let level = LEVELS.choose(&mut random).unwrap();
+    let wishes = wishes(&mut random, model.len() as u64);
+    let spill = place.as_ref().map(Place::open);
+    let world = World::before(level, shared.clone(), spill.clone());
+    let mut case = Case { seed, random, world, model, changing: BTreeMap::new(), reading: BTreeMap::new() };
+    let mut spill = spill;
+    for half in wishes.chunks(wishes.len().div_ceil(2)) {
+        case.world.takes = |page| Nanos(1_000 + page % 7 * page % 5 * 1_900);
+        if case.random.random_bool(0.6) {
+            let hints = hints(&mut case.random, half);
+            case.world.conductor.follow_hints(hints);
+        }
+        for (id, wish) in (0..).zip(half) {
+            case.ask(id, wish);
+            let time = Nanos(case.random.random_range(1..4_000));
+            if case.random.random() {
+                case.world.pass(time);
+            } else {
+                case.world.now += time;
+                case.world.instant();
+            }
+            case.check();
+        }
+        case.drain();
+        // Another start finds the file: closed in order, or as a kill leaves it.
+        if let Some(before) = spill.take() {
+            if case.random.random() {
+                before.close(IDENTITY).expect("it can be closed");
+            }
+            case.world = World::before(level, shared.clone(), None);
+            drop(before);
+            spill = place.as_ref().map(Place::open);
+        }
+        case.world = World::before(level, shared.clone(), spill.clone());
+    }
+}
+
+#[test]
+fn random_exports_read_what_was_written() {
+    let first = number("HEADSTART_FUZZ_SEED", 0);
+    (first..first + number("HEADSTART_FUZZ_CASES", 60)).for_each(run);
+}
