@@ -34,7 +34,9 @@ def pytest_configure() -> None:
 
 
 ON_THE_MACHINE = re.compile("test_(defaults|emulate|forecast|hints_study|live|play|profile|record|run|tune|units)")
-"""Files whose tests mount, trace, set read-aheads or measure time: they run one after another."""
+"""Files whose tests mount, trace, set read-aheads or measure time: they run one after another.
+
+So do such tests of other files, which say so themselves."""
 SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 """Files whose tests share an expensive fixture: each runs on one worker."""
 
@@ -42,6 +44,8 @@ SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests stay together where several workers run them (pytest-xdist)."""
     for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue
         if ON_THE_MACHINE.match(item.path.name):
             item.add_marker(pytest.mark.xdist_group("machine"))
         elif SHARING.match(item.path.name):

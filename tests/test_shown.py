@@ -40,6 +40,7 @@ def harmless(text: str) -> None:
 
 
 @loops
+@pytest.mark.xdist_group("machine")
 def test_tune_on_a_loop_device_of_such_a_file(tmp_path: Path) -> None:
     """It died of the name after it had written."""
     image = tmp_path / HOSTILE.replace("/", "\u2215").replace("\u2215", "")
