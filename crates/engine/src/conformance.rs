@@ -365,7 +365,7 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
         } else {
             let asked = Asked { file: 0, first: 0, count: 1, client: 0 };
             let (position, compute) = (at as u32, last_think);
-            let ask = Ask { id: 0, asked, blocks: &[block], write: false, position, compute };
+            let ask = Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position, compute };
             waiting = level.request(instant, &ask, &NoSpace, &mut disks).waits();
             due = due.filter(|_| !waiting);
         }

@@ -94,11 +94,15 @@ impl Host {
 
     /// A request that the policy sees; gives the orders that it causes. `id` is its first block.
     fn request(&mut self, first: u64, count: u32) -> Vec<String> {
+        self.ask(first, count, false)
+    }
+
+    fn ask(&mut self, first: u64, count: u32, quiet: bool) -> Vec<String> {
         self.now += 1;
         let asked = Asked { file: 0, first, count, client: 0 };
         let position = headstart_types::NEVER;
         let blocks = blocks(first, count);
-        let ask = Ask { id: first, asked, blocks: &blocks, write: false, position, compute: Nanos::ZERO };
+        let ask = Ask { id: first, asked, blocks: &blocks, write: false, quiet, position, compute: Nanos::ZERO };
         let looked = self.level.request(Nanos(self.now), &ask, &Line, &mut self.orders);
         self.done.extend((!looked.waits()).then_some(first));
         self.level.take_done(&mut self.done);
@@ -128,6 +132,21 @@ impl Host {
 }
 
 const NONE: [String; 0] = [];
+
+#[test]
+fn of_a_quiet_request_the_read_ahead_hears_nothing_and_the_replacement_all() {
+    let (mut host, told) = Host::watched(2);
+    assert_eq!(host.ask(10, 1, true), ["demand 10..11"]);
+    host.arrive(&[10]);
+    assert_eq!(host.ask(20, 1, true), ["demand 20..21"]);
+    host.arrive(&[20]);
+    // A quiet hit makes 10 the most recently used, so that 20 is the victim.
+    assert_eq!(host.ask(10, 1, true), NONE);
+    assert_eq!(host.ask(30, 1, true), ["demand 30..31"]);
+    host.arrive(&[30]);
+    assert_eq!(*told.lock().unwrap(), ["20 leaves"]);
+    assert_eq!(host.ask(10, 1, true), NONE);
+}
 
 #[test]
 fn a_block_that_passes_makes_no_stream_sequential() {

@@ -153,6 +153,25 @@ fn demote_keeps_levels_apart() {
     assert_eq!((run("none"), run("demote")), (0, 12));
 }
 
+#[test]
+fn without_a_read_ahead_below_a_duel_changes_nothing() {
+    // Its quiet way is then the native one, but for requests of more than an eighth of the level, which would bypass it.
+    for generator in ["random", "zipf", "sequential", "loop"] {
+        let run = |coordinator: &str| {
+            let report = common::run(&format!(
+                "workload = {{generator = \"{generator}\", compute = \"1ms\", limit = 3000}}\n\
+                 [[level]]\nblocks = 20\npolicy = \"ra\"\n\
+                 [[level]]\nblocks = 100\nlink = {{alpha = \"1ms\"}}\ncoordinator = \"{coordinator}\"\n\
+                 [device]\nmodel = \"hp97560\"\n"
+            ));
+            let mut value = serde_json::to_value(&report).expect("plain values");
+            value.as_object_mut().expect("an object").remove("scenario");
+            value.to_string()
+        };
+        assert_eq!(run("none"), run("duel"), "{generator}");
+    }
+}
+
 /// The scenario of `common::random_system` with its one level on top of a level without frames.
 fn over_nothing(text: &str, link: &str) -> String {
     let mut table = common::table(text);

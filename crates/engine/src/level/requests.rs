@@ -29,6 +29,8 @@ pub struct Ask<'a> {
     pub blocks: &'a [Block],
     /// The blocks are going to be written whole.
     pub write: bool,
+    /// The level's read-ahead does not hear of it, because a coordinator wants it so.
+    pub quiet: bool,
     /// Position of its first block in the reference string; at lower levels nobody counts.
     pub position: Position,
     /// The think time before it, without driver work and stalls; zero where nobody thinks.
@@ -257,7 +259,7 @@ impl Level {
             hits_unready: (self.counts.hits_unready - before.1) as u32,
             misses: (self.counts.misses - before.2) as u32,
         };
-        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write }, space);
+        self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write || ask.quiet }, space);
         let issued = self.issue(now, None, space, backend);
         self.requests.asked.clear();
         self.requests.found.clear();

@@ -29,6 +29,8 @@ pub(super) struct Message {
     /// The host's name for it, where it comes from no level but from a client of the host.
     client_id: Option<u64>,
     pub(super) blocks: Vec<Block>,
+    /// What is asked for below, and when: the coordinator hears of both when it is there.
+    asked: Option<(Nanos, Asked)>,
     /// Requests below that it consists of and that are not done.
     parts: u32,
 }
@@ -57,6 +59,9 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.messages[message].parts -= 1;
         if self.messages[message].parts > 0 {
             return;
+        }
+        if let Some((since, asked)) = self.messages[message].asked {
+            self.tiers[index].coordinator.answered(now, since, &asked);
         }
         self.forget_sent(index, message);
         if let Some(id) = self.messages[message].client_id {
@@ -109,7 +114,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let (file, first) = self.space.place(blocks[0]);
         let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
         let plan = self.plan(now, below, &asked);
-        let message = Message { upper, blocks, ..Message::default() };
+        let message = Message { upper, blocks, asked: Some((now, asked)), ..Message::default() };
         self.ask_as_planned(now, below, message, (asked, kind), plan);
     }
 
@@ -117,7 +122,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     /// [`Told::Replied`] ends it, at this instant if nothing has to be waited for.
     pub(crate) fn ask_for_client(&mut self, now: Nanos, index: usize, id: u64, asked: Asked, blocks: &[Block]) {
         let plan = self.plan(now, index, &asked);
-        let message = Message { client_id: Some(id), blocks: blocks.to_vec(), ..Message::default() };
+        let blocks = blocks.to_vec();
+        let message = Message { client_id: Some(id), blocks, asked: Some((now, asked)), ..Message::default() };
         self.ask_as_planned(now, index, message, (asked, Kind::Demand), plan);
     }
 
@@ -149,6 +155,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 asked: Asked { first, count: native + plan.readmore, ..asked },
                 blocks: &blocks[bypass..],
                 write: false,
+                quiet: plan.quiet,
                 position: NEVER,
                 compute: Nanos::ZERO,
             };
@@ -173,7 +180,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     fn plan(&mut self, now: Nanos, index: usize, asked: &Asked) -> Plan {
         let tier = &mut self.tiers[index];
         if !tier.stores {
-            return Plan { bypass: asked.count, readmore: 0 };
+            return Plan { bypass: asked.count, ..Plan::default() };
         }
         let full = tier.level.free_frames() == 0;
         let cached = CachedAt { level: &tier.level, space: &self.space };

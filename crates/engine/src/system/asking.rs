@@ -34,7 +34,7 @@ impl<R> Client<R> {
         (id, asked, compute): (u64, Asked, Nanos),
     ) -> Looked {
         let (blocks, write, position) = (self.blocks(asked.count), self.writes(), self.position());
-        let ask = Ask { id, asked, blocks, write, position, compute };
+        let ask = Ask { id, asked, blocks, write, quiet: false, position, compute };
         let (level, space, mut down) = stack.at(self.tier);
         level.request(now, &ask, space, &mut down)
     }

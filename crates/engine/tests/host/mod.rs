@@ -171,7 +171,8 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
                 let first = 2 * u64::from(system.refs[at as usize]);
                 let asked = Asked { file: 0, first, count: 1, client: process };
                 let (id, blocks) = (u64::from(process), [Block(system.refs[at as usize])]);
-                let ask = Ask { id, asked, blocks: &blocks, write: false, position: at, compute: Nanos(0) };
+                let ask =
+                    Ask { id, asked, blocks: &blocks, write: false, quiet: false, position: at, compute: Nanos(0) };
                 let looked = level.request(Nanos(now), &ask, &space, &mut disks);
                 done.extend((!looked.waits()).then_some(id));
             }

@@ -275,7 +275,7 @@ impl Machine {
         let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
         self.last_reference = now;
         let asked = Asked { file, first, count: 1, client: 0 };
-        let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: block.0, compute };
+        let ask = Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: block.0, compute };
         self.system.observe(now, 0, &ask);
     }
 

@@ -9,6 +9,7 @@
 mod average;
 mod demote;
 mod du;
+mod duel;
 mod pfc;
 mod queue;
 pub mod registry;
@@ -20,6 +21,7 @@ use headstart_types::Nanos;
 pub use average::{Average, Share};
 pub use demote::Demote;
 pub use du::Du;
+pub use duel::Duel;
 pub use pfc::{Actions, Contexts, Pfc, PfcSetting, PfcState, Start, Update};
 use row::without_keys;
 pub use row::{BuildCoordinator, CoordinatorContext, CoordinatorRow};
@@ -36,6 +38,9 @@ pub struct Plan {
     /// Blocks after the request that its policy is asked for as if they belonged to it; the reply does not wait for
     /// them.
     pub readmore: u32,
+    /// The read-ahead of the lower level does not hear of what does not bypass, so that it neither prefetches for it nor
+    /// learns from it. Its replacement does: the blocks are looked up, fetched and stored as ever.
+    pub quiet: bool,
 }
 
 /// What becomes of the blocks of a request once they have been sent up.
@@ -54,6 +59,9 @@ pub enum SentUp {
 pub trait Coordinator: Send {
     /// A request from above, before the lower level's policy sees it. `full`: the lower cache has no free frame.
     fn plan(&mut self, now: Nanos, asked: &Asked, cached: &dyn Cached, full: bool) -> Plan;
+
+    /// A request from above that was planned at `since` has been answered in full: its last block leaves for the level above.
+    fn answered(&mut self, _now: Nanos, _since: Nanos, _asked: &Asked) {}
 
     /// What becomes of what has been sent up. Asked once.
     fn sent_up(&self) -> SentUp {

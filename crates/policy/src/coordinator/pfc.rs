@@ -305,7 +305,7 @@ impl Context {
         }
         self.queues = Some(queues);
         let blocks = |length: u64| u32::try_from(length).unwrap_or(u32::MAX);
-        Plan { bypass: blocks(bypass), readmore: blocks(self.readmore_length) }
+        Plan { bypass: blocks(bypass), readmore: blocks(self.readmore_length), quiet: false }
     }
 
     /// Algorithm 2, then the lengths of actions that are not taken set back to 0.

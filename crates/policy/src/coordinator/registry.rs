@@ -3,10 +3,10 @@
 use headstart_types::KeyError;
 
 use super::row::CoordinatorRow;
-use super::{demote, du, pfc, uncoordinated};
+use super::{demote, du, duel, pfc, uncoordinated};
 
 /// The coordinators.
-pub static COORDINATORS: &[&CoordinatorRow] = &[&uncoordinated::ROW, &du::ROW, &demote::ROW, &pfc::ROW];
+pub static COORDINATORS: &[&CoordinatorRow] = &[&uncoordinated::ROW, &du::ROW, &demote::ROW, &pfc::ROW, &duel::ROW];
 
 /// The row of coordinator `name`.
 ///

@@ -50,7 +50,7 @@ impl Lower {
         let count = (blocks.end() - blocks.start() + 1) as u32;
         let asked = Asked { file, first: *blocks.start(), count, client: 0 };
         let cached = Holds(self.cache.iter().map(|index| *index..=*index).collect());
-        let Plan { bypass, readmore } = self.pfc.plan(Nanos(0), &asked, &cached, self.full);
+        let Plan { bypass, readmore, .. } = self.pfc.plan(Nanos(0), &asked, &cached, self.full);
         (bypass, readmore)
     }
 

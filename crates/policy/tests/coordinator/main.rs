@@ -1,6 +1,7 @@
 //! Coordinators against hand-worked request sequences, a naive second implementation, and what all of them promise.
 
 mod common;
+mod duel;
 mod every_row;
 mod naive;
 mod pfc_by_hand;

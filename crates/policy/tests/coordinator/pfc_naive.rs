@@ -69,7 +69,7 @@ fn setting() -> impl Strategy<Value = (PfcSetting, (i128, i128))> {
 }
 
 fn outcome(pfc: &mut Pfc, asked: &Asked, cached: &Holds, full: bool) -> Outcome {
-    let Plan { bypass, readmore } = pfc.plan(Nanos(0), asked, cached, full);
+    let Plan { bypass, readmore, .. } = pfc.plan(Nanos(0), asked, cached, full);
     let state = pfc.state(asked);
     Outcome {
         plan: (bypass, readmore),

@@ -142,7 +142,8 @@ impl Directory {
         };
         let now = self.tick();
         let asked = Asked { file: 0, first: page, count: 1, client: 0 };
-        let ask = Ask { id: 0, asked, blocks: &[block], write: false, position: NEVER, compute: Nanos::ZERO };
+        let ask =
+            Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: NEVER, compute: Nanos::ZERO };
         self.level.request(now, &ask, &self.pages, &mut Nowhere);
         let entry = self.table[slot as usize].expect("a slot in use has its entry");
         Some((block, slot, entry.sum))
