@@ -41,8 +41,12 @@ class System:
     contention_ns: int = 0
     actions_contend: bool = False
     """Actions hold the shared structures too, beside the time that they take."""
-    idle_order: Literal["longest", "shortest", "number"] = "longest"
+    idle_order: Literal["longest", "shortest", "number", "slack"] = "longest"
     """Who of the idle processors considers prefetching first: the one idle for the longest time, and so on."""
+    min_slack: int = 0
+    """Reads by which a process must be ahead of the one furthest behind for its processor to act."""
+    critical: bool = False
+    """Blocks of the process furthest behind come first."""
     prefetches: bool = True
 
 
@@ -220,7 +224,7 @@ class Machine:
         if not self.system.prefetches:
             return
         for since, index in self._in_order():
-            if not self._long_enough(self.processes[index]):
+            if not self._long_enough(self.processes[index]) or not self._ahead_enough(index):
                 self.free.remove((since, index))
                 continue
             block = self._candidate(index)
@@ -229,8 +233,29 @@ class Machine:
                 self._begin_action(index, block)
 
     def _in_order(self) -> list[tuple[int, int]]:
+        if self.system.idle_order == "slack":
+            return sorted(self.free, key=lambda each: (self._left(each[1]), *each))
         sign = {"longest": 1, "shortest": -1, "number": 0}[self.system.idle_order]
         return sorted(self.free, key=lambda each: (sign * each[0], each[1]))
+
+    def _left(self, index: int) -> int:
+        """Return the reads of a process before it meets others, the one under way included."""
+        process, scope = self.processes[index], self.system.scope
+        if process.idle == "barrier" and process.over_at is None:
+            return 0
+        cursor, string = self.cursors[self._string(index)], self._string(index)
+        if scope == "none" and not self.system.shared:
+            return 1 + len(self.system.strings[string]) - cursor
+        if scope == "process":
+            return 1 + self.system.every - process.reads
+        if scope == "portion" and not self.system.shared:
+            end = next(end for end in self.system.portions[string] if end >= cursor) if cursor else 0
+            return 1 + end - cursor
+        return 1
+
+    def _ahead_enough(self, index: int) -> bool:
+        most = max(self._left(other) for other, process in enumerate(self.processes) if not process.done)
+        return most - self._left(index) >= self.system.min_slack
 
     def _long_enough(self, process: Process) -> bool:
         """Whether the idle time left is as long as it has to be, going by the mean of the past ones of its kind."""
@@ -258,16 +283,41 @@ class Machine:
         count = len(self.system.strings)
         own = 0 if self.system.shared else index
         others = range(1, count) if self.system.for_others else range(0)
-        for string in (own, *((own + ahead) % count for ahead in others)):
-            cursor, blocks = self.known[string], self.system.strings[string]
-            end = len(blocks)
-            if not self.system.regular:
-                # No further than the portion of the last reference.
-                end = next((end for end in self.system.portions[string] if end >= cursor), 0) if cursor else 0
-            for block in blocks[cursor + self.system.min_lead : end]:
-                if block not in self.resident and block not in self.in_flight:
-                    return block
+        found = [
+            (string, *next_one)
+            for string in (own, *((own + ahead) % count for ahead in others))
+            if (next_one := self._absent(string)) is not None
+        ]
+        if not found:
+            return None
+        behind = [self._meeting(string) - at for string, at, _ in found]
+        if self.system.critical and max(behind) > 0:
+            return found[behind.index(max(behind))][2]
+        return found[0][2]
+
+    def _absent(self, string: int) -> tuple[int, int] | None:
+        """Return where the next absent block of a string stands in it, and the block."""
+        cursor, blocks = self.known[string], self.system.strings[string]
+        end = len(blocks)
+        if not self.system.regular:
+            # No further than the portion of the last reference.
+            end = next((end for end in self.system.portions[string] if end >= cursor), 0) if cursor else 0
+        for at in range(cursor + self.system.min_lead, end):
+            if blocks[at] not in self.resident and blocks[at] not in self.in_flight:
+                return at, blocks[at]
         return None
+
+    def _meeting(self, string: int) -> int:
+        """Return up to where a string is read before its readers meet others, as far as it says so itself."""
+        cursor, length = max(self.known[string], 1), len(self.system.strings[string])
+        every = self.system.every
+        if self.system.shared:
+            every *= self.system.processes if self.system.scope == "process" else 1
+        if self.system.scope == "process" or (self.system.scope == "all" and self.system.shared):
+            return min(length, -(-cursor // every) * every)
+        if self.system.scope == "portion":
+            return next(end for end in self.system.portions[string] if end >= cursor)
+        return length
 
     def _structures(self) -> int:
         """Hold the shared structures once they are free; return until when."""

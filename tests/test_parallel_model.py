@@ -5,6 +5,7 @@ regular patterns, laid out here anew, or of the random ones, read from what `tra
 """
 
 import csv
+import dataclasses
 import random
 from pathlib import Path
 from typing import Any
@@ -106,9 +107,12 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
         issues=draw.choice(("start", "end")),
         contention_ns=draw.choice((0, 0, draw.randint(1, 5_000_000))),
         actions_contend=draw.random() < 0.5,
-        idle_order=draw.choice(("longest", "longest", "shortest", "number")),
+        idle_order=draw.choice(("longest", "longest", "shortest", "number", "slack", "slack")),
+        min_slack=draw.choice((0, 0, draw.randint(1, 4))),
         prefetches=draw.random() < 0.85,
     )
+    # Nothing is prefetched for others where processors prefetch for their own processes only.
+    system = dataclasses.replace(system, critical=system.for_others and draw.random() < 0.5)
     return system, scenario(system, name, keys, seed)
 
 
@@ -133,6 +137,8 @@ def scenario(system: System, name: str, keys: Keys, seed: int) -> Keys:
             "buffers": system.buffers,
             "for_others": system.for_others,
             "idle_order": system.idle_order,
+            "min_slack": system.min_slack,
+            "prefetch_for": "critical" if system.critical else "own",
             "contention_scope": "all" if system.actions_contend else "look-ups",
         }
     return {

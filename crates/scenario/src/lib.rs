@@ -272,16 +272,18 @@ fn has_read_ahead(level: &Value, rows: &dyn Rows) -> bool {
 }
 
 /// Keys of `[process]` that are its policy's.
-const POLICY_KEYS: [&str; 3] = ["min_lead", "buffers", "for_others"];
+const POLICY_KEYS: [&str; 4] = ["min_lead", "buffers", "for_others", "prefetch_for"];
 
 /// Keys of `[process]` that say how prefetch actions go.
-const ACTION_KEYS: [&str; 8] = [
+const ACTION_KEYS: [&str; 10] = [
     "prefetch_action",
     "action_issues",
     "min_time",
     "min_lead",
     "buffers",
     "for_others",
+    "prefetch_for",
     "idle_order",
+    "min_slack",
     "contention_scope",
 ];

@@ -1,6 +1,7 @@
 //! Section `[process]`: processes as one parallel program.
 
 use headstart_engine::parallel::{Contention, IdleOrder};
+use headstart_policy::parallel::PrefetchFor;
 use headstart_trace::patterns;
 use headstart_types::{as_text, defaults_of, keys, read_keys, KeyError, Nanos, Position};
 use schemars::JsonSchema;
@@ -56,8 +57,12 @@ pub struct ProcessKeys {
     pub buffers: u32,
     /// Processors prefetch what only other processes will read.
     pub for_others: bool,
+    /// Whose blocks are prefetched first.
+    pub prefetch_for: PrefetchFor,
     /// Which of several idle processors takes on the next action.
     pub order: IdleOrder,
+    /// No action begins on a processor whose process has not so many reads less to its next meeting than the one that has most.
+    pub min_slack: u32,
     /// Time for which a look-up holds the shared structures.
     pub contention: Nanos,
     /// So does a prefetch action, beside the time that it takes.
@@ -73,11 +78,12 @@ impl ProcessKeys {
 
     /// The keys that are its policy's.
     #[must_use]
-    pub fn policy_keys(&self) -> [(String, Value); 3] {
+    pub fn policy_keys(&self) -> [(String, Value); 4] {
         [
             ("min_lead".to_owned(), i64::from(self.min_lead).into()),
             ("buffers".to_owned(), i64::from(self.buffers).into()),
             ("for_others".to_owned(), self.for_others.into()),
+            ("prefetch_for".to_owned(), self.prefetch_for.name().into()),
         ]
     }
 }
@@ -99,6 +105,9 @@ keys! {
         min_time: Nanos = Nanos::ZERO,
         /// Which of several idle processors takes on the next action.
         idle_order: Order = Order::Longest,
+        /// No action begins on a processor whose process has not at least so many reads less to its next meeting than the one that has
+        /// most. 0: on any.
+        min_slack: u32 = 0,
         /// Time for which a look-up holds the shared structures.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
@@ -111,6 +120,8 @@ keys! {
         buffers: u32 = 0,
         /// Processors prefetch what only other processes will read, too.
         for_others: bool = true,
+        /// Whose blocks an idle processor prefetches first.
+        prefetch_for: PrefetchFor = PrefetchFor::Own,
     }
 }
 
@@ -160,6 +171,8 @@ enum Order {
     Shortest,
     /// The one of the lowest number.
     Number,
+    /// The one whose process has least to read before its next meeting.
+    Slack,
 }
 
 /// What contends.
@@ -205,10 +218,17 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
             Order::Longest => IdleOrder::Longest,
             Order::Shortest => IdleOrder::Shortest,
             Order::Number => IdleOrder::Number,
+            Order::Slack => IdleOrder::Slack,
         },
+        min_slack: raw.min_slack,
+        prefetch_for: raw.prefetch_for,
         contention: raw.contention,
         actions_contend: matches!(raw.contention_scope, Contends::All),
     };
+    if keys.prefetch_for == PrefetchFor::Critical && !keys.for_others {
+        let problem = "\"critical\" prefetches for other processes, which for_others = false rules out";
+        return Err(KeyError::new("prefetch_for", problem, "\"own\", or for_others = true"));
+    }
     // Tables of their own come last, and what depends on them.
     resolved.remove("count");
     resolved.insert("barrier".into(), barrier.into());

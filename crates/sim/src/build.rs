@@ -12,7 +12,7 @@ use headstart_scenario::{
     share_of, ActionIssues, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes,
     Scenario,
 };
-use headstart_types::{Chunk, KeyError, Position, Program};
+use headstart_types::{Chunk, KeyError, Meetings, Position, Program};
 
 use crate::run::Machine;
 use crate::storage::Storage;
@@ -159,6 +159,7 @@ pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames
         lengths: (0..processes as u32).map(length).collect(),
         issues_at_start: keys.issues == ActionIssues::Start,
         idle_min: keys.min_time,
+        slack_min: keys.min_slack,
         order: keys.order,
         alike: keys.for_others,
         unused_max: unused_max(scenario, keys, processes, frames),
@@ -209,6 +210,17 @@ pub fn barrier(keys: &ProcessKeys, shared: bool) -> Option<Scope> {
         Meets::All(every) => Some(Scope::All(every)),
         Meets::Portion if shared => Some(Scope::SharedPortion),
         Meets::Portion => Some(Scope::OwnPortion),
+    }
+}
+
+/// Where the readers of a string meet others, as far as the string says it; `shared`: all `processes` read the same one.
+pub fn meetings(keys: &ProcessKeys, shared: bool, processes: u32) -> Meetings {
+    match keys.meets {
+        Meets::Process(every) if shared => Meetings::Every(every.saturating_mul(processes)),
+        Meets::Process(every) => Meetings::Every(every),
+        Meets::All(every) if shared => Meetings::Every(every),
+        Meets::Portion => Meetings::Portion,
+        Meets::All(_) | Meets::Never => Meetings::AtEnd,
     }
 }
 

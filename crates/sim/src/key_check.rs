@@ -12,7 +12,7 @@ use headstart_policy::readahead::Needs;
 use headstart_policy::registry::Context;
 use headstart_policy::{Disclosure, Hints};
 use headstart_scenario::{CacheSegments, CacheSize, DeviceKeys, LowerSize, PolicyKeys, Scenario};
-use headstart_types::{KeyError, Nanos, Program};
+use headstart_types::{KeyError, Meetings, Nanos, Program};
 use toml::Table;
 
 use crate::build;
@@ -73,6 +73,7 @@ fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: 
         portion_ends: Arc::new([0]),
         string_of: Arc::new([0]),
         regular: true,
+        meetings: Meetings::AtEnd,
     };
     let context = Context {
         frames,

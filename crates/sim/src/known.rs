@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use headstart_layout::Places;
 use headstart_scenario::{Processes, Scenario};
-use headstart_types::{Chunk, KeyError, Nanos, Position, Program, NEVER};
+use headstart_types::{Chunk, KeyError, Meetings, Nanos, Position, Program, NEVER};
 
+use crate::build;
 use crate::workload::{References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
@@ -29,12 +30,15 @@ pub fn told(
         end
     });
     let ends: Arc<[Position]> = ends.collect();
+    let meetings = |keys| build::meetings(keys, false, chunks.len() as u32);
+    let meetings = scenario.process.as_ref().map_or(Meetings::AtEnd, meetings);
     let program = Program {
         blocks: chunks.iter().flat_map(|chunk| chunk.blocks.iter().copied()).collect(),
         string_ends: ends.clone(),
         portion_ends: ends,
         string_of: (0..chunks.len() as u32).collect(),
         regular: true,
+        meetings,
     };
     Ok((Some(Arc::new(program)), chunks))
 }
@@ -84,8 +88,14 @@ pub fn merge(chunks: &[Chunk], discloses: impl Fn(usize) -> bool) -> Result<(Pro
     }
     let ends: Arc<[Position]> = [blocks.len() as Position].into();
     let string_of = vec![0; chunks.len()].into();
-    let program =
-        Program { blocks: blocks.into(), string_ends: ends.clone(), portion_ends: ends, string_of, regular: true };
+    let program = Program {
+        blocks: blocks.into(),
+        string_ends: ends.clone(),
+        portion_ends: ends,
+        string_of,
+        regular: true,
+        meetings: Meetings::AtEnd,
+    };
     Ok((program, positions))
 }
 

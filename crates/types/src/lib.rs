@@ -29,7 +29,7 @@ pub use keys::{
 };
 pub use openmetrics::{escaped, OpenMetrics};
 pub use printable::{printable, printable_path};
-pub use program::Program;
+pub use program::{Meetings, Program};
 pub use reference::{Chunk, Outcome, Think};
 pub use seed::stream_seed;
 pub use size::Bytes;

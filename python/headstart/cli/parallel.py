@@ -42,7 +42,9 @@ ACTIONS = (
     "min_lead",
     "buffers",
     "for_others",
+    "prefetch_for",
     "idle_order",
+    "min_slack",
     "contention_scope",
 )
 """Keys of [process] that are only valid with prefetching."""

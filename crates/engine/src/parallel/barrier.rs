@@ -135,6 +135,18 @@ impl Barrier {
         self.meet()
     }
 
+    /// Where they meet.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Reads that `process` has started since it last met the others.
+    #[must_use]
+    pub fn started_by(&self, process: u32) -> u32 {
+        self.reads[process as usize]
+    }
+
     /// How many wait.
     #[must_use]
     pub fn waiting(&self) -> usize {

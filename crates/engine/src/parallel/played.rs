@@ -80,6 +80,8 @@ pub struct ActionSetup {
     pub issues_at_start: bool,
     /// No action is begun that is not expected to have this much idle time before it.
     pub idle_min: Nanos,
+    /// Nor one of a process that has not at least so many reads less to its next meeting than the one that has most.
+    pub slack_min: u32,
     /// Which of several idle processors takes on the next one.
     pub order: IdleOrder,
     /// Where one processor finds nothing to prefetch, none does.

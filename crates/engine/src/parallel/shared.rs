@@ -60,15 +60,19 @@ pub enum IdleOrder {
     Shortest,
     /// The one with the lowest number.
     Number,
+    /// The one whose process has least to read before its next meeting: its overrun delays nobody else.
+    Slack,
 }
 
 impl IdleOrder {
-    /// Where a processor that became free at `at` stands; those that stand alike go by their numbers.
-    fn key(self, at: Nanos) -> u64 {
+    /// Where a processor stands that became free at `at` and whose process has `left` reads before it meets others; those that
+    /// stand alike go by their numbers.
+    fn key(self, (at, left): (Nanos, u32)) -> (u32, u64) {
         match self {
-            IdleOrder::Longest => at.0,
-            IdleOrder::Shortest => u64::MAX - at.0,
-            IdleOrder::Number => 0,
+            IdleOrder::Longest => (0, at.0),
+            IdleOrder::Shortest => (0, u64::MAX - at.0),
+            IdleOrder::Number => (0, 0),
+            IdleOrder::Slack => (left, at.0),
         }
     }
 }
@@ -80,9 +84,9 @@ impl IdleOrder {
 #[derive(Debug, Clone, Default)]
 pub struct Free {
     rule: IdleOrder,
-    order: BTreeSet<(u64, u32)>,
-    /// By process: when it became free, if it is.
-    since: Vec<Option<Nanos>>,
+    order: BTreeSet<((u32, u64), u32)>,
+    /// By process: when it became free, if it is, and what its process had left to read then.
+    since: Vec<Option<(Nanos, u32)>>,
 }
 
 impl Free {
@@ -96,22 +100,22 @@ impl Free {
     #[inline]
     #[must_use]
     pub fn since(&self, process: u32) -> Option<Nanos> {
-        self.since[process as usize]
+        self.since[process as usize].map(|(at, _)| at)
     }
 
-    /// From `at` on the processor of `process` is free.
+    /// From `at` on the processor of `process` is free, which has `left` reads before it meets others, 0 if it waits there.
     #[inline]
-    pub fn add(&mut self, at: Nanos, process: u32) {
+    pub fn add(&mut self, at: Nanos, process: u32, left: u32) {
         self.remove(process);
-        self.since[process as usize] = Some(at);
-        self.order.insert((self.rule.key(at), process));
+        self.since[process as usize] = Some((at, left));
+        self.order.insert((self.rule.key((at, left)), process));
     }
 
     /// The processor of `process` is busy.
     #[inline]
     pub fn remove(&mut self, process: u32) {
-        if let Some(at) = self.since[process as usize].take() {
-            self.order.remove(&(self.rule.key(at), process));
+        if let Some(state) = self.since[process as usize].take() {
+            self.order.remove(&(self.rule.key(state), process));
         }
     }
 
@@ -119,14 +123,14 @@ impl Free {
     #[inline]
     #[must_use]
     pub fn next(&self, now: Nanos, after: Option<u32>) -> Option<u32> {
-        let key = |process| self.since(process).map_or(0, |at| self.rule.key(at));
-        let from = after.map_or((0, 0), |process| (key(process), process + 1));
+        let key = |process: u32| self.since[process as usize].map_or((0, 0), |state| self.rule.key(state));
+        let from = after.map_or(((0, 0), 0), |process| (key(process), process + 1));
         let is_free = |process: &u32| self.since(*process).is_some_and(|at| at <= now);
         let mut others = self.order.range(from..).map(|(_, process)| *process);
         match self.rule {
             // Behind one that becomes free later all do.
             IdleOrder::Longest => others.next().filter(is_free),
-            IdleOrder::Shortest | IdleOrder::Number => others.find(is_free),
+            IdleOrder::Shortest | IdleOrder::Number | IdleOrder::Slack => others.find(is_free),
         }
     }
 }
@@ -148,14 +152,14 @@ mod tests {
     #[test]
     fn in_the_order_in_which_they_became_free() {
         let mut free = Free::new(3, IdleOrder::Longest);
-        free.add(Nanos(7), 0);
-        free.add(Nanos(5), 2);
-        free.add(Nanos(5), 1);
+        free.add(Nanos(7), 0, 0);
+        free.add(Nanos(5), 2, 0);
+        free.add(Nanos(5), 1, 0);
         assert_eq!(free.next(Nanos(6), None), Some(1));
         assert_eq!(free.next(Nanos(6), Some(1)), Some(2));
         assert_eq!(free.next(Nanos(6), Some(2)), None, "the other is free later");
         free.remove(1);
-        free.add(Nanos(9), 2);
+        free.add(Nanos(9), 2, 0);
         assert_eq!((free.next(Nanos(9), None), free.since(2)), (Some(0), Some(Nanos(9))));
     }
 
@@ -163,7 +167,10 @@ mod tests {
     fn in_other_orders() {
         let asked = |rule| {
             let mut free = Free::new(4, rule);
-            [7, 5, 5, 9].into_iter().zip(0..).for_each(|(at, process)| free.add(Nanos(at), process));
+            [7, 5, 5, 9]
+                .into_iter()
+                .zip(0..)
+                .for_each(|(at, process)| free.add(Nanos(at), process, [3, 0, 1, 0][process as usize]));
             let mut order = vec![];
             while let Some(process) = free.next(Nanos(8), order.last().copied()) {
                 order.push(process);
@@ -173,5 +180,6 @@ mod tests {
         assert_eq!(asked(IdleOrder::Longest), [1, 2, 0]);
         assert_eq!(asked(IdleOrder::Shortest), [0, 1, 2]);
         assert_eq!(asked(IdleOrder::Number), [0, 1, 2]);
+        assert_eq!(asked(IdleOrder::Slack), [1, 2, 0], "1 waits for the others; 0 has most to read");
     }
 }

@@ -54,6 +54,19 @@ impl Strings {
         (at, at + 1 == self.portion_end[string])
     }
 
+    /// References that `process` has left to take: of its string, or of the portion of it that is under way. 0 where all share one
+    /// string, for nothing says who takes them.
+    #[inline]
+    #[must_use]
+    pub fn left(&self, process: u32, of_portion: bool) -> u32 {
+        if self.program.string_ends.len() < self.program.string_of.len() {
+            return 0;
+        }
+        let string = self.program.string_of[process as usize] as usize;
+        let end = if of_portion { self.portion_end[string] } else { self.program.string_ends[string] };
+        end - self.next[string]
+    }
+
     /// References taken, of all strings.
     #[must_use]
     pub fn taken(&self) -> u64 {
@@ -64,7 +77,7 @@ impl Strings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headstart_types::Block;
+    use headstart_types::{Block, Meetings};
 
     #[test]
     fn whoever_comes_takes_the_next() {
@@ -75,11 +88,20 @@ mod tests {
             portion_ends: [2, 3, 5].into(),
             string_of: [0, 0, 1].into(),
             regular: true,
+            meetings: Meetings::AtEnd,
         };
         let mut strings = Strings::new(Arc::new(program));
         assert_eq!([0, 2, 1].map(|process| strings.take(process)), [(0, false), (3, false), (1, true)]);
         assert_eq!(strings.take(0), (2, true));
         assert_eq!([0, 1, 2].map(|process| strings.has_more(process)), [false, false, true]);
         assert_eq!(strings.taken(), 4);
+        assert_eq!(strings.left(2, false), 0, "it might be anybody's");
+        let program = Program { string_of: [0, 1].into(), ..strings.program().clone() };
+        let mut apart = Strings::new(Arc::new(program));
+        apart.take(0);
+        assert_eq!(
+            [(0, false), (0, true), (1, false)].map(|(process, portion)| apart.left(process, portion)),
+            [2, 1, 2]
+        );
     }
 }

@@ -12,7 +12,7 @@
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
 
-use super::{Supply, System};
+use super::{Awaited, Phase, Supply, System};
 use crate::backend::{Backend, Kind, Order};
 use crate::devices::Devices;
 use crate::parallel::{ActionSetup, Draws, Free};
@@ -25,6 +25,8 @@ pub struct Actions {
     issues_at_start: bool,
     /// No action is begun that is not expected to have this much idle time before it.
     idle_min: Nanos,
+    /// Nor one of a process that has not at least so many reads less to its next meeting than the one that has most.
+    slack_min: u32,
     /// What one processor finds nothing to prefetch for, no other does.
     alike: bool,
     /// Blocks prefetched and not used at most, where none of them is ever evicted.
@@ -41,10 +43,10 @@ impl Actions {
     /// Of a program at time zero.
     #[must_use]
     pub fn new(setup: ActionSetup) -> Self {
-        let ActionSetup { lengths, issues_at_start, idle_min, order, alike, unused_max } = setup;
+        let ActionSetup { lengths, issues_at_start, idle_min, slack_min, order, alike, unused_max } = setup;
         let processes = lengths.len();
         let (held, free) = (vec![None; processes], Free::new(processes, order));
-        Self { issues_at_start, idle_min, alike, unused_max, lengths, held, free }
+        Self { issues_at_start, idle_min, slack_min, alike, unused_max, lengths, held, free }
     }
 
     /// When a processor that waits to be asked becomes free.
@@ -77,9 +79,26 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     #[inline]
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
         let free_at = self.clients[index].process.free_at.max(now);
+        let left = self.left(index);
         if let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
-            actions.free.add(free_at, index as u32);
+            actions.free.add(free_at, index as u32, left);
         }
+    }
+
+    /// Reads that a process has before it meets the others, the one under way included: 0 where it waits for them.
+    fn left(&self, index: usize) -> u32 {
+        match (self.clients[index].process.phase, &self.parallel) {
+            (Phase::Waiting(wait), Some(_)) if wait.what == Awaited::Others => 0,
+            (_, Some(parallel)) => parallel.left(index).saturating_add(1),
+            (_, None) => 0,
+        }
+    }
+
+    /// Whether a process has `least` reads less to its next meeting than the one that has most. No more than now while it is idle.
+    fn has_slack(&self, index: usize, least: u32) -> bool {
+        let running = |other: &usize| self.clients[*other].process.phase != Phase::Done;
+        let most = (0..self.clients.len()).filter(running).map(|other| self.left(other)).max();
+        most.is_some_and(|most| most >= self.left(index).saturating_add(least))
     }
 
     /// Driver work has come up: a processor that was free is so later.
@@ -96,13 +115,13 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let mut after = None;
         while let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
             let Some(process) = actions.free.next(now, after) else { return };
-            let (index, idle_min, alike) = (process as usize, actions.idle_min, actions.alike);
+            let (index, least, alike) = (process as usize, (actions.idle_min, actions.slack_min), actions.alike);
             let level = &self.stack.tiers[self.clients[index].tier].level;
             if alike && !level.could_prefetch(None) {
                 return;
             }
             let worth_asking = alike || level.could_prefetch(Some(process));
-            if worth_asking && !self.may_act(now, index, idle_min) {
+            if worth_asking && !self.may_act(now, index, least) {
                 continue;
             }
             if !worth_asking || !self.take_action(now, index) {
@@ -115,9 +134,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     }
 
     /// Whether an action may begin. A processor that has too little idle time left will not have more in this period.
-    fn may_act(&mut self, now: Nanos, index: usize, idle_min: Nanos) -> bool {
+    fn may_act(&mut self, now: Nanos, index: usize, (idle_min, slack_min): (Nanos, u32)) -> bool {
+        let has_slack = slack_min == 0 || self.has_slack(index, slack_min);
         let Some(parallel) = &mut self.parallel else { return false };
-        let may = parallel.nodes[index].may_act(now, idle_min);
+        let may = has_slack && parallel.nodes[index].may_act(now, idle_min);
         if let (false, Some(actions)) = (may, &mut parallel.actions) {
             actions.is_busy(index);
             self.reschedule(index);

@@ -11,7 +11,7 @@ use headstart_types::{Nanos, Outcome};
 use super::{Actions, Awaited, Phase, Process, Reads, Supply, System};
 use crate::devices::Devices;
 use crate::level::Looked;
-use crate::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Strings};
+use crate::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
 
 /// Where a process's time has gone so far.
 fn parts(process: &Process) -> Parts {
@@ -70,6 +70,19 @@ impl Parallel {
         // One that is free already is asked at the end of each instant.
         let free = || self.actions.as_ref().and_then(|actions| actions.free_at(index)).filter(|at| *at > now);
         self.nodes[index].acts_until().or_else(|| process.due()).or_else(free)
+    }
+
+    /// Reads that a process has not started and that come before it meets the others, or is done: 0 where that is not for it alone to say,
+    /// or not known.
+    pub(super) fn left(&self, index: usize) -> u32 {
+        let process = index as u32;
+        let strings = |of_portion| self.strings.as_ref().map_or(0, |strings| strings.left(process, of_portion));
+        let Some(barrier) = &self.barrier else { return strings(false) };
+        match barrier.scope() {
+            Scope::Process(every) => every - barrier.started_by(process),
+            Scope::OwnPortion => strings(true),
+            Scope::All(_) | Scope::SharedPortion => 0,
+        }
     }
 
     /// When the action of a process's processor ends; zero where there is none.

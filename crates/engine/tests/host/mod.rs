@@ -9,7 +9,7 @@ use headstart_engine::{Ask, Level};
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
 use headstart_policy::{Disclosure, Hints, Policy, Space};
-use headstart_types::{Block, Disk, Nanos, Program};
+use headstart_types::{Block, Disk, Meetings, Nanos, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -79,6 +79,7 @@ pub fn build_shared(
         portion_ends: ends,
         string_of: vec![0; processes as usize].into(),
         regular: true,
+        meetings: Meetings::AtEnd,
     };
     let context = Context { program: Some(Arc::new(program)), ..context(system, replacement, disclosure.clone()) };
     let mut table = row.keys.defaults();

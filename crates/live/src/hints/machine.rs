@@ -19,7 +19,7 @@ use headstart_engine::{
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{replacement, Context, PolicyRow};
 use headstart_policy::{Hints, Space};
-use headstart_types::{Block, Disk, KeyError, Nanos, Position, Program};
+use headstart_types::{Block, Disk, KeyError, Meetings, Nanos, Position, Program};
 use toml::Table;
 
 use super::universe::Universe;
@@ -131,6 +131,7 @@ impl Machine {
             portion_ends: [references].into(),
             string_of: vec![0; PROCESSES as usize].into(),
             regular: false,
+            meetings: Meetings::AtEnd,
         };
         let context = Context {
             frames: setting.frames_max,

@@ -8,7 +8,7 @@ use headstart_engine::{Costs, Level, Tier};
 use headstart_live::parallel::{run, workers, Error, Numbered};
 use headstart_live::SteppedClock;
 use headstart_policy::registry::{policy, replacement, Context};
-use headstart_types::{Block, Disk, Nanos, Position, Program};
+use headstart_types::{Block, Disk, Meetings, Nanos, Position, Program};
 use toml::Table;
 
 /// A program of processes that read `strings`, process i string i; of one string that all `processes` share if it is
@@ -29,6 +29,7 @@ pub fn program(strings: &[&[u32]], processes: u32) -> Arc<Program> {
         string_ends: string_ends.into(),
         string_of: (0..processes).map(|process| if shared { 0 } else { process }).collect(),
         regular: true,
+        meetings: Meetings::AtEnd,
     })
 }
 
@@ -88,6 +89,7 @@ pub fn setup_in(
             lengths: always(time),
             issues_at_start: false,
             idle_min: Nanos::ZERO,
+            slack_min: 0,
             order: IdleOrder::Longest,
             alike: true,
             unused_max: Some(processes as u64),

@@ -142,7 +142,7 @@ impl Ahead {
     pub fn next(&mut self, process: u32, others: bool, absent: impl Fn(Block) -> bool) -> Option<Block> {
         let own = self.program.string_of[process as usize];
         if self.open.contains(own) {
-            if let Some(block) = self.next_of(own, &absent) {
+            if let Some((_, block)) = self.next_of(own, &absent) {
                 return Some(block);
             }
         }
@@ -152,14 +152,36 @@ impl Ahead {
         loop {
             // A string without any is closed, so that each step is either the last or ends with fewer open ones.
             let string = self.open.next(own + 1).or_else(|| self.open.next(0))?;
-            if let Some(block) = self.next_of(string, &absent) {
+            if let Some((_, block)) = self.next_of(string, &absent) {
                 return Some(block);
             }
         }
     }
 
-    /// The next absent block of `string`, which is closed if there is none.
-    fn next_of(&mut self, string: u32, absent: impl Fn(Block) -> bool) -> Option<Block> {
+    /// The next absent block of the string that has most references from there to its next meeting; of `process` or the next
+    /// string after its own where several have as many. `None` where all that is read before the meetings is there.
+    ///
+    /// Cost: constant per open string.
+    pub fn most_behind(&mut self, process: u32, absent: impl Fn(Block) -> bool) -> Option<Block> {
+        let own = self.program.string_of.get(process as usize).copied().unwrap_or(0);
+        let count = self.strands.len() as u32;
+        let mut best: Option<(Position, Block)> = None;
+        for string in (own..count).chain(0..own) {
+            if !self.open.contains(string) {
+                continue;
+            }
+            let Some((position, block)) = self.next_of(string, &absent) else { continue };
+            let meeting = self.program.meeting(string, self.strands[string as usize].cursor);
+            let left = meeting.saturating_sub(position);
+            if left > best.map_or(0, |(most, _)| most) {
+                best = Some((left, block));
+            }
+        }
+        best.map(|(_, block)| block)
+    }
+
+    /// The next absent block of `string` and its position there. The string is closed if there is none.
+    fn next_of(&mut self, string: u32, absent: impl Fn(Block) -> bool) -> Option<(Position, Block)> {
         let strand = &mut self.strands[string as usize];
         let course = &mut self.courses[strand.course as usize];
         let first = strand.cursor.saturating_add(self.min_lead) - strand.begin + course.begin;
@@ -168,7 +190,7 @@ impl Ahead {
         while let Some(position) = self.back.next(at).filter(|position| *position < limit.min(course.next)) {
             let block = self.program.blocks[position as usize];
             if absent(block) {
-                return Some(block);
+                return Some((position - course.begin + strand.begin, block));
             }
             self.back.remove(position);
             self.passed.entry(block).or_default().push(position);
@@ -179,7 +201,7 @@ impl Ahead {
             if !absent(block) {
                 self.passed.entry(block).or_default().push(position);
             } else if position >= first {
-                return Some(block);
+                return Some((position - course.begin + strand.begin, block));
             } else {
                 // Too near for this string, but perhaps not for one that is behind it.
                 self.back.insert(position);

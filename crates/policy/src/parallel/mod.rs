@@ -3,7 +3,7 @@
 mod ahead;
 pub(crate) mod rapid_transit;
 
-pub use rapid_transit::{RapidTransit, Setting};
+pub use rapid_transit::{PrefetchFor, RapidTransit, Setting};
 
 use ahead::Ahead;
 

@@ -7,6 +7,7 @@
 //! a processor is idle and fewer than `buffers` blocks are prefetched and not used yet:
 //!     fetch the next absent block of its process's string, from `min_lead` references beyond the cursor on;
 //!     if it has none, that of another string (`for_others`): the next one after its own, round to the first
+//!     with `prefetch_for = "critical"` before all that: of the process that reads most absent blocks before its next meeting
 //! a prefetch takes the frame of an unused one only if no other is left, and once between two requests
 //! irregular portions: nothing beyond the portion under way, until the next one's first block has been read
 //! ```
@@ -15,11 +16,20 @@
 //! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
 //! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
 //! processor is idle, how long an action takes it and what that delays is the host's business.
-//! Cost: amortised constant per event. Not for programs that cannot say what they will read.
+//!
+//! `critical` is ours; section 7 leaves it open how "to spread benefits more globally over all the threads". A block of the process
+//! that is furthest behind makes the interval shorter, one of another process only its wait at the barrier longer (section 4, Figure
+//! 2). How far behind a process is, is counted in references from its next absent block to its next meeting, so that processes that
+//! are equally far behind are prefetched for in turn. Where only the run can tell where processes meet, and without barriers, the
+//! meeting is the end of the string. Processes that share one string have one next block: nothing is to be chosen there.
+//! Cost: amortised constant per event; with `critical` constant per string and action. Not for programs that cannot say what they will read.
 
 use toml::Table;
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Ahead;
 use crate::row::{Context, Family, PolicyRow};
@@ -44,6 +54,29 @@ keys! {
         pub min_lead: Position = 0,
         /// Processors prefetch what only other processes will read, too.
         pub for_others: bool = true,
+        /// Whose blocks come first.
+        pub prefetch_for: PrefetchFor = PrefetchFor::Own,
+    }
+}
+
+/// Whose blocks an idle processor prefetches first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrefetchFor {
+    /// Those of its own process, then those of the others in the order of their numbers.
+    Own,
+    /// Those of the process that has most to read before its next meeting, from its next absent block on.
+    Critical,
+}
+
+impl PrefetchFor {
+    /// As scenarios name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PrefetchFor::Own => "own",
+            PrefetchFor::Critical => "critical",
+        }
     }
 }
 
@@ -60,7 +93,7 @@ fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     let replacement = (context.replacement.build)(context.replacement_keys.clone(), context)
         .map_err(|error| error.within("replacement"))?;
     let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
-    let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others };
+    let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
     let asking = Asking::new(Box::new(Apart(replacement, None)), context.frames);
     Ok(Box::new(RapidTransit::new(asking, program, setting)))
 }
@@ -74,6 +107,8 @@ pub struct Setting {
     pub min_lead: Position,
     /// Whether a processor prefetches for strings that its own process does not read.
     pub for_others: bool,
+    /// Whose blocks come first; [`PrefetchFor::Critical`] only with `for_others`.
+    pub first: PrefetchFor,
 }
 
 /// Prefetching in idle time.
@@ -113,7 +148,12 @@ impl RapidTransit {
             return;
         }
         let absent = |block| view.state(block).is_absent();
-        let Some(block) = self.ahead.next(process, self.setting.for_others, absent) else { return };
+        let critical = match self.setting.first {
+            PrefetchFor::Own => None,
+            PrefetchFor::Critical => self.ahead.most_behind(process, absent),
+        };
+        let next = critical.or_else(|| self.ahead.next(process, self.setting.for_others, absent));
+        let Some(block) = next else { return };
         if self.asking.prefetch(block, view, fetches) {
             self.unused[block.index()] = true;
             self.unused_count += 1;

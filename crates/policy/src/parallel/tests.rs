@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headstart_types::{Block, Disk, Nanos, Outcome, Position, Program};
+use headstart_types::{Block, Disk, Meetings, Nanos, Outcome, Position, Program};
 use proptest::prelude::*;
 
 use crate::readahead::{Asked, Found};
@@ -157,7 +157,14 @@ fn program(
 ) -> Arc<Program> {
     let blocks = blocks.iter().map(|block| Block(*block)).collect();
     let (string_ends, portion_ends) = (string_ends.into(), portion_ends.into());
-    Arc::new(Program { blocks, string_ends, portion_ends, string_of: string_of.into(), regular })
+    Arc::new(Program {
+        blocks,
+        string_ends,
+        portion_ends,
+        string_of: string_of.into(),
+        regular,
+        meetings: Meetings::AtEnd,
+    })
 }
 
 #[test]
@@ -206,6 +213,24 @@ fn the_own_string_comes_first_then_the_next_others() {
     let mut host = Host::new(&local, 9, "buffers = 9\nfor_others = false");
     assert_eq!((host.idle(1), host.idle(1)), (Some(10), None));
     assert!(host.policy.could_prefetch(None) && !host.policy.could_prefetch(Some(1)));
+}
+
+#[test]
+fn the_process_furthest_behind_comes_first() {
+    let local = program(&[0, 1, 2, 3, 10, 11, 12, 13], &[4, 8], &[4, 8], &[0, 1], true);
+    let every_two = Arc::new(Program { meetings: Meetings::Every(2), ..(*local).clone() });
+    let mut host = Host::new(&every_two, 9, "buffers = 9\nprefetch_for = \"critical\"");
+    // Process 0 reads block 0: one read is left before they meet, process 1 has two.
+    host.reads(0, 0);
+    assert_eq!(host.idle(0), Some(10));
+    // Both have one left that is absent: the own string's.
+    assert_eq!((host.idle(0), host.idle(0)), (Some(1), Some(11)));
+    // What lies behind the meeting makes no interval shorter: the own string's first, then the other's.
+    assert_eq!((host.idle(1), host.idle(0)), (Some(12), Some(2)));
+    // Without meetings process 1, which has read nothing, is behind for as long as it has more absent blocks.
+    let mut host = Host::new(&local, 9, "buffers = 9\nprefetch_for = \"critical\"");
+    host.reads(0, 0);
+    assert_eq!((host.idle(0), host.idle(0), host.idle(0)), (Some(10), Some(1), Some(11)));
 }
 
 #[test]
@@ -289,8 +314,8 @@ fn programs() -> impl Strategy<Value = Arc<Program>> {
     )
 }
 
-/// The first absent block of a string that may be prefetched, by going through it.
-fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> Option<u32> {
+/// The position and the number of the first absent block of a string that may be prefetched, by going through it.
+fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> Option<(u32, u32)> {
     let program = &host.program;
     let (positions, cursor) = (program.string(string), cursors[string as usize]);
     let limit = match (program.regular, cursor == positions.start) {
@@ -298,18 +323,32 @@ fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> 
         (false, true) => positions.start,
         (false, false) => program.portion_end(cursor - 1),
     };
-    let blocks = (cursor + min_lead..limit).map(|at| program.blocks[at as usize]);
-    blocks.into_iter().find(|block| host.states[block.index()].is_absent()).map(|block| block.0)
+    let blocks = (cursor + min_lead..limit).map(|at| (at, program.blocks[at as usize]));
+    blocks.into_iter().find(|(_, block)| host.states[block.index()].is_absent()).map(|(at, block)| (at, block.0))
+}
+
+/// Where a string's readers meet next, by going through it.
+fn naive_meeting(program: &Program, string: u32, cursor: Position) -> Position {
+    let positions = program.string(string);
+    let meets = |at: &Position| match program.meetings {
+        Meetings::AtEnd => false,
+        Meetings::Every(every) => (at - positions.start) % every == 0,
+        Meetings::Portion => program.portion_ends.contains(at),
+    };
+    (cursor.max(positions.start + 1)..positions.end).find(meets).unwrap_or(positions.end)
 }
 
 proptest! {
     #[test]
     fn chooses_what_going_through_the_strings_chooses(
-        program in programs(), buffers in 1u32..6, min_lead in 0u32..4, for_others: bool,
+        program in programs(), buffers in 1u32..6, min_lead in 0u32..4, (for_others, critical) in any::<(bool, bool)>(),
+        meetings in prop_oneof![Just(Meetings::AtEnd), Just(Meetings::Portion), (1u32..6).prop_map(Meetings::Every)],
         steps in prop::collection::vec((0u8..8, any::<u32>()), 1..300),
     ) {
         let processes = program.string_of.len() as u32;
-        let keys = format!("buffers = {buffers}\nmin_lead = {min_lead}\nfor_others = {for_others}");
+        let program = Arc::new(Program { meetings, ..(*program).clone() });
+        let first = if critical && for_others { "critical" } else { "own" };
+        let keys = format!("buffers = {buffers}\nmin_lead = {min_lead}\nfor_others = {for_others}\nprefetch_for = \"{first}\"");
         let mut host = Host::new(&program, processes + buffers, &keys);
         let strings = program.string_ends.len() as u32;
         let mut cursors: Vec<Position> = (0..strings).map(|string| program.string(string).start).collect();
@@ -334,8 +373,15 @@ proptest! {
                 }
                 _ => {
                     let others = (1..strings).map(|after| (own + after) % strings).filter(|_| for_others);
-                    let expected = [own].into_iter().chain(others)
-                        .find_map(|string| naive_next(&host, &cursors, string, min_lead))
+                    let nexts: Vec<(u32, (u32, u32))> = [own].into_iter().chain(others)
+                        .filter_map(|string| Some((string, naive_next(&host, &cursors, string, min_lead)?)))
+                        .collect();
+                    let behind = |(string, (at, _)): &(u32, (u32, u32))| {
+                        naive_meeting(&program, *string, cursors[*string as usize]).saturating_sub(*at)
+                    };
+                    let most = nexts.iter().map(behind).max().filter(|most| *most > 0 && first == "critical");
+                    let expected = nexts.iter().find(|next| most.is_none_or(|most| behind(next) == most))
+                        .map(|(_, (_, block))| *block)
                         .filter(|_| host.unused() < buffers as usize);
                     prop_assert_eq!(host.idle(process), expected);
                 }

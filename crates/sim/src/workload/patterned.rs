@@ -6,9 +6,9 @@ use headstart_device::Device;
 use headstart_layout::{Addresses, Placement, Places, Placing, Universe};
 use headstart_scenario::{Scenario, Survey};
 use headstart_trace::patterns::{self, PatternContext};
-use headstart_types::{Block, Program};
+use headstart_types::{Block, Meetings, Program};
 
-use crate::Error;
+use crate::{build, Error};
 
 /// A program that reads by a pattern.
 pub struct Patterned {
@@ -49,12 +49,16 @@ impl Patterned {
             strings.blocks.iter().map(|at| universe.number(0, u64::from(*at), placing)).collect()
         };
         let blocks: Vec<Block> = places.number(number)?;
+        let shared = strings.string_ends.len() < strings.string_of.len();
+        let meetings = |keys| build::meetings(keys, shared, pattern.count);
+        let meetings = scenario.process.as_ref().map_or(Meetings::AtEnd, meetings);
         let program = Program {
             blocks: blocks.into(),
             string_ends: strings.string_ends.into(),
             portion_ends: strings.portion_ends.into(),
             string_of: strings.string_of.into(),
             regular: strings.regular,
+            meetings,
         };
         Ok(Self { places, program, distinct: found.contents.blocks.len() })
     }

@@ -195,12 +195,17 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
         set(draw, "min_lead", lead.into());
         let buffers = draw.upto(8);
         set(draw, "buffers", buffers.into());
-        let others = draw.chance(50);
-        set(draw, "for_others", others.into());
-        let order = draw.one_of(&["longest", "shortest", "number"]);
+        let slack = draw.upto(3);
+        set(draw, "min_slack", slack.into());
+        let order = draw.one_of(&["longest", "shortest", "number", "slack"]);
         set(draw, "idle_order", order.into());
         let scope = draw.one_of(&["look-ups", "all"]);
         set(draw, "contention_scope", scope.into());
+        let (others, first) = draw.one_of(&[(true, "critical"), (true, "own"), (false, "own")]);
+        if draw.chance(60) {
+            keys.insert("for_others".to_owned(), others.into());
+            keys.insert("prefetch_for".to_owned(), first.into());
+        }
     }
     keys
 }

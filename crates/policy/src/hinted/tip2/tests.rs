@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headstart_types::{Disk, Outcome, Program};
+use headstart_types::{Disk, Meetings, Outcome, Program};
 use toml::Table;
 
 use super::*;
@@ -30,6 +30,7 @@ impl Host {
             portion_ends: [end].into(),
             string_of: vec![0; 2].into(),
             regular: true,
+            meetings: Meetings::AtEnd,
         };
         let context = Context {
             hints: Some(Arc::new(Hints { blocks, disclosure: Disclosure::All })),
