@@ -26,12 +26,13 @@ const REQUESTS: u64 = 700;
 /// What the export is called in its spill file.
 const IDENTITY: Option<&str> = Some("an export of a test");
 
-const LEVELS: [&str; 8] = [
+const LEVELS: [&str; 9] = [
     "blocks = 12\npolicy = \"linux\"",
     "blocks = 40\npolicy = \"amp\"\ncoordinator = \"pfc\"",
     "blocks = 9\npolicy = \"demand\"\nreplacement = \"arc\"\ncoordinator = \"demote\"",
     "blocks = 20\npolicy = \"sarc\"\ncoordinator = \"du\"",
     "blocks = 100\npolicy = {name = \"ra\", degree = 8}",
+    "blocks = 60\npolicy = \"linux\"\ncoordinator = \"duel\"",
     "blocks = 33\npolicy = \"mithril\"",
     "blocks = 200\npolicy = \"mountpoint-s3\"\nreplacement = \"fifo\"",
     "blocks = 0",

@@ -14,17 +14,19 @@ def usage_line(error: Exception) -> str | None:
         return None
     context: Any = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "headstart"
-    message = " ".join(str(message_of()).split()).replace("Value error, ", "").rstrip(".")
+    message = " ".join(str(message_of()).split()).rstrip(".")
     # An error of one parameter says itself what it takes.
-    allowed = None if getattr(error, "param", None) is not None else _allowed(context)
+    allowed = None if getattr(error, "param", None) is not None else _allowed(context, hasattr(error, "option_name"))
     return "; ".join(part for part in (f"{command}: {message}", allowed, f"see {command} --help") if part)
 
 
-def _allowed(context: Any) -> str | None:
+def _allowed(context: Any, option: bool) -> str | None:
+    """Return the options where one was wrong, or where there are no commands."""
     if context is None:
         return None
-    names = getattr(context.command, "commands", None)
+    commands = {} if option else getattr(context.command, "commands", {})
+    names = [name for name, each in commands.items() if not each.hidden]
     if not names:
         options = (each for each in context.command.params if each.param_type_name == "option")
         names = [max(each.opts, key=len) for each in options]
-    return f"allowed: {', '.join(names)}"
+    return f"allowed: {', '.join(names)}" if names else None
