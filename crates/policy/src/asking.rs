@@ -200,9 +200,9 @@ impl Asking {
 }
 
 /// What a read-ahead may see of a level.
-struct CachedIn<'a> {
-    view: &'a View<'a>,
-    frames: u32,
+pub(crate) struct CachedIn<'a> {
+    pub(crate) view: &'a View<'a>,
+    pub(crate) frames: u32,
 }
 
 impl Cached for CachedIn<'_> {

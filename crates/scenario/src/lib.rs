@@ -137,7 +137,7 @@ impl Scenario {
             workload::read(workload, pattern, whole).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
         if let (true, Some(process)) = (policy.parallel(), &process) {
-            policy.keys.extend(process.policy_keys());
+            policy.keys.extend(process.policy_keys(workload.block_bytes()));
             POLICY_KEYS.iter().for_each(|key| {
                 policy_table.remove(*key);
             });
@@ -272,10 +272,10 @@ fn has_read_ahead(level: &Value, rows: &dyn Rows) -> bool {
 }
 
 /// Keys of `[process]` that are its policy's.
-const POLICY_KEYS: [&str; 4] = ["min_lead", "buffers", "for_others", "prefetch_for"];
+const POLICY_KEYS: [&str; 5] = ["min_lead", "buffers", "for_others", "prefetch_for", "predictor"];
 
 /// Keys of `[process]` that say how prefetch actions go.
-const ACTION_KEYS: [&str; 10] = [
+const ACTION_KEYS: [&str; 11] = [
     "prefetch_action",
     "action_issues",
     "min_time",
@@ -283,6 +283,7 @@ const ACTION_KEYS: [&str; 10] = [
     "buffers",
     "for_others",
     "prefetch_for",
+    "predictor",
     "idle_order",
     "min_slack",
     "contention_scope",

@@ -1,7 +1,8 @@
 //! Section `[process]`: processes as one parallel program.
 
 use headstart_engine::parallel::{Contention, IdleOrder};
-use headstart_policy::parallel::PrefetchFor;
+use headstart_policy::parallel::{predictor, PrefetchFor};
+use headstart_policy::registry;
 use headstart_trace::patterns;
 use headstart_types::{as_text, defaults_of, keys, read_keys, KeyError, Nanos, Position};
 use schemars::JsonSchema;
@@ -59,6 +60,8 @@ pub struct ProcessKeys {
     pub for_others: bool,
     /// Whose blocks are prefetched first.
     pub prefetch_for: PrefetchFor,
+    /// What predicts the blocks that are prefetched: its name and keys; `None`: they are known beforehand.
+    pub predictor: Option<(&'static str, Table)>,
     /// Which of several idle processors takes on the next action.
     pub order: IdleOrder,
     /// No action begins on a processor whose process has not so many reads less to its next meeting than the one that has most.
@@ -76,15 +79,24 @@ impl ProcessKeys {
         Contention::new(self.contention, self.actions_contend)
     }
 
-    /// The keys that are its policy's.
+    /// The keys that are its policy's; a block has `block_bytes` bytes.
     #[must_use]
-    pub fn policy_keys(&self) -> [(String, Value); 4] {
-        [
+    pub fn policy_keys(&self, block_bytes: u64) -> Vec<(String, Value)> {
+        let mut keys = vec![
             ("min_lead".to_owned(), i64::from(self.min_lead).into()),
             ("buffers".to_owned(), i64::from(self.buffers).into()),
             ("for_others".to_owned(), self.for_others.into()),
             ("prefetch_for".to_owned(), self.prefetch_for.name().into()),
-        ]
+        ];
+        if let Some((name, own)) = &self.predictor {
+            let bytes = Value::from(block_bytes as i64);
+            let parts = [("name", Value::from(*name)), ("keys", own.clone().into()), ("block_bytes", bytes)];
+            keys.push((
+                "predictor".to_owned(),
+                Table::from_iter(parts.map(|(key, value)| (key.to_owned(), value))).into(),
+            ));
+        }
+        keys
     }
 }
 
@@ -193,6 +205,8 @@ const EVERY: u32 = 10;
 /// Reads the section; returns it with all defaults as a table too.
 pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
     let pattern = table.remove("pattern");
+    let predictor = table.remove("predictor").map(read_predictor).transpose();
+    let predictor = predictor.map_err(|error| error.within("predictor"))?;
     let (meets, barrier) = read_barrier(table.remove("barrier")).map_err(|error| error.within("barrier"))?;
     let mut resolved = defaults_of::<ProcessSection>();
     if pattern.is_some() {
@@ -222,6 +236,7 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         },
         min_slack: raw.min_slack,
         prefetch_for: raw.prefetch_for,
+        predictor,
         contention: raw.contention,
         actions_contend: matches!(raw.contention_scope, Contends::All),
     };
@@ -229,11 +244,23 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         let problem = "\"critical\" prefetches for other processes, which for_others = false rules out";
         return Err(KeyError::new("prefetch_for", problem, "\"own\", or for_others = true"));
     }
+    if keys.predictor.is_some() && keys.prefetch_for == PrefetchFor::Critical {
+        let problem = "what processes will read is not known with a predictor, nor who is behind";
+        return Err(KeyError::new("prefetch_for", problem, "\"own\", or no predictor"));
+    }
+    if keys.predictor.is_some() && keys.min_lead > 0 {
+        let problem = "what processes will read is not known with a predictor, nor how far ahead a block is";
+        return Err(KeyError::new("min_lead", problem, "0, or no predictor"));
+    }
     // Tables of their own come last, and what depends on them.
     resolved.remove("count");
     resolved.insert("barrier".into(), barrier.into());
     if let Some(count) = keys.count {
         resolved.insert("count".into(), i64::from(count).into());
+    }
+    if let Some((name, keys)) = &keys.predictor {
+        let name = ("name".to_owned(), Value::from(*name));
+        resolved.insert("predictor".into(), Table::from_iter([name].into_iter().chain(keys.clone())).into());
     }
     if let Some(PatternKeys { name, keys, .. }) = &keys.pattern {
         let name = ("name".to_owned(), Value::from(*name));
@@ -248,6 +275,16 @@ fn read_pattern(pattern: Value, count: u32) -> Result<PatternKeys, KeyError> {
     let mut keys = row.keys.defaults();
     keys.extend(given);
     Ok(PatternKeys { name: row.name, keys, count })
+}
+
+/// The predictor that a value names, with every default.
+fn read_predictor(value: Value) -> Result<(&'static str, Table), KeyError> {
+    let (name, given) = named_value(Some(value), "predictor", "")?;
+    let mut keys = registry::policy(&name).map_or_else(|_| Table::new(), |row| row.keys.defaults());
+    keys.extend(given);
+    let parts = [("name", Value::from(name.clone())), ("keys", keys.clone().into())];
+    predictor(&Table::from_iter(parts.map(|(key, value)| (key.to_owned(), value))), 1)?;
+    Ok((registry::policy(&name)?.name, keys))
 }
 
 fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {

@@ -5,7 +5,7 @@
 
 use headstart_device::{ProfileKeys, ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{Family, PolicyRow, POLICIES, REPLACEMENTS};
 use headstart_trace::{patterns::PATTERNS, WORKLOADS};
 use headstart_types::{defaults_of, one_of, optional, schema_of, KeyTable, Keys};
 use serde_json::{json, Map, Value as Json};
@@ -196,11 +196,17 @@ fn device() -> Json {
 fn process() -> Json {
     let mut keys = properties(&KeyTable::of::<ProcessSection>().schema());
     let patterns: Vec<_> = PATTERNS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
+    let predictors = POLICIES.iter().filter(|row| matches!(row.family, Family::Predictor(_)));
+    let predictors: Vec<_> = predictors.map(|row| (row.name, row.summary, row.keys.schema())).collect();
     let barrier = KeyTable::of::<BarrierSection>().schema();
     // A scope alone is short for a table.
     let barrier = json!({"anyOf": [barrier["properties"]["scope"], barrier]});
     let own = [
         ("pattern", optional(one_of(&patterns, &Map::new(), None), "What the processes read of one file.", None)),
+        (
+            "predictor",
+            optional(one_of(&predictors, &Map::new(), None), "What predicts the blocks that are prefetched.", None),
+        ),
         ("barrier", optional(barrier, "Where processes meet.", Some("none".into()))),
     ];
     keys.extend(own.map(|(key, schema)| (key.to_owned(), schema)));

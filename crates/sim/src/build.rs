@@ -233,7 +233,10 @@ pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, fra
     let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
     let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
     let by_blocks = scenario.workload.issue == Issue::Blocks;
-    (by_blocks && scenario.policy.replacement.name == "ru-set" && kept <= u64::from(frames)).then_some(buffers)
+    // What was named in error leaves without having been used.
+    let certain = keys.predictor.is_none();
+    (by_blocks && certain && scenario.policy.replacement.name == "ru-set" && kept <= u64::from(frames))
+        .then_some(buffers)
 }
 
 /// Whether several processes read one string.

@@ -232,6 +232,8 @@ fn no_process_of_one_seed_thinks_as_one_of_the_next() {
     assert!(one.iter().all(|time| !next.contains(time)), "{one:?} {next:?}");
 }
 
+const PREDICTORS: [&str; 7] =
+    ["last-successor", "stable-successor", "probability-graph", "ppm", "mithril", "leap", "patterns"];
 const PATTERNS: [&str; 6] = ["lfp", "lrp", "lw", "gfp", "grp", "gw"];
 
 /// A parallel program drawn at random, on demand or with prefetching.
@@ -267,15 +269,19 @@ fn random_program(rng: &mut ChaCha8Rng, seed: u64) -> String {
 }
 
 fn random_actions(rng: &mut ChaCha8Rng, buffers: u32) -> String {
+    let predictor = match rng.random_bool(0.4) {
+        true => format!(", predictor = \"{}\"", PREDICTORS[rng.random_range(0..PREDICTORS.len())]),
+        false => String::new(),
+    };
     format!(
         ", buffers = {buffers}, prefetch_action = \"{}\", action_issues = \"{}\", min_time = \"{}\", min_lead = {}, \
          for_others = {}",
         ["0s", "3ms", "uniform:6ms:16ms"][rng.random_range(0..3)],
         ["start", "end"][rng.random_range(0..2)],
         ["0s", "0s", "4ms"][rng.random_range(0..3)],
-        [0, 0, 5][rng.random_range(0..3)],
+        if predictor.is_empty() { [0, 0, 5][rng.random_range(0..3)] } else { 0 },
         rng.random_bool(0.7),
-    )
+    ) + &predictor
 }
 
 /// What holds of every parallel program; that no process passes a barrier early, and that each one's time adds up, is
@@ -397,6 +403,40 @@ fn what_a_process_asks_for_after_a_meeting_is_not_at_hand_before() {
     }
 }
 
+/// Five processors, blocks of 1 KiB, 30 ms of compute, and a meeting every 10 reads of each, as in the study of kotz-ellis.
+fn predicted(pattern: &str, policy: &str, keys: &str) -> Report {
+    common::run(&format!(
+        "workload = {{block_size = \"1KiB\", compute = \"exp:30ms\"}}\ncache = {{blocks = 20}}\n\
+         policy = {{name = \"{policy}\", replacement = \"ru-set\"}}\n\
+         device = {{model = \"uniform\", fetch_time = \"30ms\", count = 5, stripe_unit = \"1KiB\"}}\n\
+         process = {{count = 5, pattern = {{name = \"{pattern}\", blocks = 1000, reads = 1000}}, \
+         barrier = {{every = 10, scope = \"process\"}}{keys}}}\nhost = {{driver_overhead = \"0s\"}}\n"
+    ))
+}
+
+#[test]
+fn predictors_gain_what_they_can_and_cost_their_actions() {
+    for pattern in PATTERNS {
+        let demand = predicted(pattern, "demand", "").elapsed_ns as f64;
+        let known = predicted(pattern, "rapid-transit", "").elapsed_ns as f64;
+        for predictor in PREDICTORS {
+            let report = predicted(pattern, "rapid-transit", &format!(", predictor = \"{predictor}\""));
+            let counts = &report.counts;
+            let ratio = report.elapsed_ns as f64 / demand;
+            println!(
+                "{pattern} {predictor}: {ratio:.3} of demand, known {:.3}, {} prefetches, {} used",
+                known / demand,
+                counts.prefetches,
+                counts.prefetches_used
+            );
+            assert_eq!(counts.references, 1000, "{pattern} {predictor}");
+            assert!(counts.prefetches_used <= counts.prefetches && counts.prefetches_used + counts.misses <= 1000);
+            // Slowdowns of the paper are less than 5 %.
+            assert!(ratio < 1.05, "{pattern} {predictor}: {ratio:.3}");
+        }
+    }
+}
+
 #[test]
 fn contradictions_are_refused() {
     let refused = |text: &str, says: &str| {
@@ -425,6 +465,13 @@ fn contradictions_are_refused() {
         &format!("policy = {{name = \"rapid-transit\", buffers = 3}}\n{}", process("pattern = \"gw\"")),
         "policy.buffers: stands in [process]",
     );
+    let predicted =
+        |keys: &str| format!("policy = \"rapid-transit\"\n{}", process(&format!("pattern = \"gw\", {keys}")));
+    refused(&predicted("predictor = \"linux\""), "process.predictor.name: unknown predictor \"linux\"");
+    refused(&predicted("predictor = {name = \"leap\", speed = 1}"), "process.predictor.speed: unknown key");
+    refused(&predicted("predictor = \"leap\", min_lead = 1"), "process.min_lead");
+    refused(&predicted("predictor = \"leap\", prefetch_for = \"critical\""), "process.prefetch_for");
+    refused(&process("pattern = \"gw\", predictor = \"leap\""), "process.predictor: demand gives processors no");
     refused(&process("pattern = \"gw\", speed = 3"), "process.speed: unknown key");
     let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");
     refused(&beside("generator = \"synth\""), "workload.generator: given beside process.pattern");

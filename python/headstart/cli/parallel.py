@@ -43,6 +43,7 @@ ACTIONS = (
     "buffers",
     "for_others",
     "prefetch_for",
+    "predictor",
     "idle_order",
     "min_slack",
     "contention_scope",

@@ -1,11 +1,14 @@
-//! Policies for parallel programs: prefetching by the processors' idle time, from reference strings known beforehand.
+//! Policies for parallel programs: prefetching by the processors' idle time, from reference strings known beforehand or by a
+//! predictor.
 
 mod ahead;
+mod predicted;
 pub(crate) mod rapid_transit;
 
-pub use rapid_transit::{PrefetchFor, RapidTransit, Setting};
+pub use rapid_transit::{predictor, PrefetchFor, RapidTransit, Setting};
 
 use ahead::Ahead;
+use predicted::Predicted;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,12 @@
 //! irregular portions: nothing beyond the portion under way, until the next one's first block has been read
 //! ```
 //!
-//! It never makes a mistake: a block is fetched only if it will be read, and not while it is there or on its way. What
+//! With `predictor` nothing is known beforehand: what a predictor of the registry names takes the place of the strings
+//! ([`Predicted`](super::Predicted)), each block an action. A block that it names in error would keep its buffer for ever. It gives it up,
+//! and is the first victim, when it has not been used while the processes together have made [`UNUSED_REQUESTS`] requests for each of
+//! them. Section 4 defers "on-the-fly prediction algorithms"; this is ours.
+//!
+//! Without one it never makes a mistake: a block is fetched only if it will be read, and not while it is there or on its way. What
 //! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
 //! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
 //! processor is idle, how long an action takes it and what that delays is the host's business.
@@ -24,16 +29,19 @@
 //! meeting is the end of the string. Processes that share one string have one next block: nothing is to be chosen there.
 //! Cost: amortised constant per event; with `critical` constant per string and action. Not for programs that cannot say what they will read.
 
-use toml::Table;
+use std::collections::VecDeque;
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position};
+use toml::{Table, Value};
+
+use headstart_types::{keys, read_keys, Block, Disk, KeyError, KeyTable, Nanos, Position};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Ahead;
+use super::{Ahead, Predicted};
+use crate::readahead::{BuildReadAhead, ReadAheadContext};
 use crate::row::{Context, Family, PolicyRow};
-use crate::{Apart, Asking, Event, Fetch, Policy, View};
+use crate::{Apart, Asking, Event, Fetch, Policy, ReadAhead, Space, View};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -80,7 +88,29 @@ impl PrefetchFor {
     }
 }
 
-fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+/// Requests of each process in the mean after which a block that a predictor has named in error gives up its buffer. A guess.
+const UNUSED_REQUESTS: u64 = 10;
+
+/// The predictor that `table` says: its `name`, its `keys` and the `block_bytes` of the level; of `frames` frames.
+///
+/// # Errors
+/// There is no such predictor, or a key of its is wrong.
+pub fn predictor(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError> {
+    let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+    let keys = table.get("keys").and_then(Value::as_table).cloned().unwrap_or_default();
+    let block_bytes = table.get("block_bytes").and_then(Value::as_integer).unwrap_or(4096).unsigned_abs();
+    let rows = || crate::registry::POLICIES.iter().filter(|row| matches!(row.family, Family::Predictor(_)));
+    let unknown = || KeyError::unknown("name", "predictor", name, rows().map(|row| row.name));
+    let row = rows().find(|row| row.name == name).ok_or_else(unknown)?;
+    let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
+    match row.reads_ahead().map(|reads_ahead| &reads_ahead.build) {
+        Some(BuildReadAhead::Apart(make)) => make(keys, &context),
+        _ => Err(unknown()),
+    }
+}
+
+fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let named = keys.remove("predictor");
     let keys: RapidTransitKeys = read_keys(keys)?;
     let Some(program) = context.program.clone() else {
         let problem = "rapid-transit works from what the processes of a parallel program will read";
@@ -95,7 +125,61 @@ fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
     let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
     let asking = Asking::new(Box::new(Apart(replacement, None)), context.frames);
-    Ok(Box::new(RapidTransit::new(asking, program, setting)))
+    let processes = program.string_of.len();
+    let knowledge = match named.as_ref().and_then(Value::as_table) {
+        None => Knowledge::Strings(Ahead::new(program, setting.min_lead)),
+        Some(table) => {
+            let predictor = predictor(table, context.frames).map_err(|error| error.within("predictor"))?;
+            Knowledge::Predicted(Box::new(Predicted::new(predictor, processes, context.frames)))
+        }
+    };
+    Ok(Box::new(RapidTransit::new(asking, knowledge, setting)))
+}
+
+/// Where it is known from what processes will read.
+pub(super) enum Knowledge {
+    /// From their strings.
+    Strings(Ahead),
+    /// From what they have read.
+    Predicted(Box<Predicted>),
+}
+
+impl Knowledge {
+    fn processes(&self) -> usize {
+        match self {
+            Knowledge::Strings(ahead) => ahead.processes(),
+            Knowledge::Predicted(predicted) => predicted.processes(),
+        }
+    }
+
+    #[inline]
+    fn may_have(&self, process: Option<u32>) -> bool {
+        match self {
+            Knowledge::Strings(ahead) => ahead.may_have(process),
+            Knowledge::Predicted(predicted) => predicted.may_have(process),
+        }
+    }
+
+    /// The next block that the processor of `process` should fetch.
+    fn next(&mut self, process: u32, setting: Setting, view: &View<'_>) -> Option<Block> {
+        let absent = |block| view.state(block).is_absent();
+        match self {
+            Knowledge::Predicted(predicted) => predicted.next(process, setting.for_others, absent),
+            Knowledge::Strings(ahead) => {
+                let critical = match setting.first {
+                    PrefetchFor::Own => None,
+                    PrefetchFor::Critical => ahead.most_behind(process, absent),
+                };
+                critical.or_else(|| ahead.next(process, setting.for_others, absent))
+            }
+        }
+    }
+
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+        if let Knowledge::Predicted(predicted) = self {
+            predicted.fetched(now, disk, block, space);
+        }
+    }
 }
 
 /// What RAPID Transit may do.
@@ -115,7 +199,7 @@ pub struct Setting {
 pub struct RapidTransit {
     /// Fetches on demand.
     asking: Asking,
-    ahead: Ahead,
+    knowledge: Knowledge,
     setting: Setting,
     /// By block: prefetched, and not asked for since.
     unused: Vec<bool>,
@@ -125,38 +209,77 @@ pub struct RapidTransit {
     /// A prefetch has taken the frame of an unused one, and nothing has been asked for since. Another one could take its
     /// frame in turn, and so on without end where actions and fetches take no time.
     crowded: bool,
+    /// Of a predictor: what has been prefetched, and at which request.
+    prefetched: VecDeque<(Block, u64)>,
+    /// Requests of all processes.
+    requests: u64,
 }
 
 impl RapidTransit {
-    pub(crate) fn new(asking: Asking, program: std::sync::Arc<headstart_types::Program>, setting: Setting) -> Self {
-        let ahead = Ahead::new(program, setting.min_lead);
-        Self { asking, ahead, setting, unused: Vec::new(), unused_count: 0, starved: false, crowded: false }
+    pub(super) fn new(asking: Asking, knowledge: Knowledge, setting: Setting) -> Self {
+        let (unused, prefetched) = (Vec::new(), VecDeque::new());
+        let (starved, crowded) = (false, false);
+        Self { asking, knowledge, setting, unused, unused_count: 0, starved, crowded, prefetched, requests: 0 }
     }
 
     fn used(&mut self, block: Block) {
         self.unused_count -= u32::from(std::mem::take(&mut self.unused[block.index()]));
     }
 
-    fn gone(&mut self, block: Block) {
+    fn gone(&mut self, block: Block, place: Option<(u32, u64)>) {
+        let unused = self.unused[block.index()];
         self.used(block);
-        self.ahead.evicted(block);
+        match (&mut self.knowledge, place) {
+            (Knowledge::Strings(ahead), _) => ahead.evicted(block),
+            (Knowledge::Predicted(predicted), Some(place)) => predicted.evicted(place, unused),
+            (Knowledge::Predicted(_), None) => {}
+        }
+    }
+
+    /// Blocks that were named in error give up their buffers.
+    fn give_up(&mut self, view: &View<'_>) {
+        let most = UNUSED_REQUESTS * self.knowledge.processes() as u64;
+        while let Some((block, at)) = self.prefetched.front().copied() {
+            if self.unused[block.index()] {
+                if self.requests - at < most || !view.state(block).is_resident() {
+                    return;
+                }
+                self.used(block);
+                self.asking.first_victim(block);
+            }
+            self.prefetched.pop_front();
+        }
+    }
+
+    /// A request has been looked up.
+    fn asked(&mut self, now: Nanos, asked: &crate::readahead::Asked, position: Position, view: &View<'_>) {
+        self.requests += 1;
+        view.asked.iter().for_each(|block| self.used(*block));
+        match &mut self.knowledge {
+            Knowledge::Strings(ahead) => ahead.taken(position, asked.count),
+            Knowledge::Predicted(predicted) => {
+                predicted.asked(now, asked, view);
+                self.give_up(view);
+            }
+        }
     }
 
     /// An action of the processor of `process`: at most one fetch.
     fn prefetch(&mut self, process: u32, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        if !self.could_prefetch(None) || process as usize >= self.ahead.processes() {
+        if !self.could_prefetch(None) || process as usize >= self.knowledge.processes() {
             return;
         }
-        let absent = |block| view.state(block).is_absent();
-        let critical = match self.setting.first {
-            PrefetchFor::Own => None,
-            PrefetchFor::Critical => self.ahead.most_behind(process, absent),
-        };
-        let next = critical.or_else(|| self.ahead.next(process, self.setting.for_others, absent));
-        let Some(block) = next else { return };
+        let Some(block) = self.knowledge.next(process, self.setting, view) else { return };
         if self.asking.prefetch(block, view, fetches) {
+            if block.index() >= self.unused.len() {
+                self.unused.resize(block.index() + 1, false);
+            }
             self.unused[block.index()] = true;
             self.unused_count += 1;
+            if let Knowledge::Predicted(predicted) = &mut self.knowledge {
+                predicted.forget(block);
+                self.prefetched.push_back((block, self.requests));
+            }
         } else {
             self.starved = true;
         }
@@ -174,12 +297,14 @@ impl Policy for RapidTransit {
         }
         if let Event::Asked { asked, position, .. } = event {
             self.crowded = false;
-            self.ahead.taken(position, asked.count);
-            view.asked.iter().for_each(|block| self.used(*block));
+            self.asked(now, &asked, position, view);
         }
         for victim in fetches[before..].iter().filter_map(|fetch| fetch.victim) {
             self.crowded |= matches!(event, Event::Idle { .. }) && self.unused[victim.index()];
-            self.gone(victim);
+            self.gone(victim, Some(view.space.place(victim)));
+        }
+        if let Event::Arrived { block, disk, service: Some(_) } = event {
+            self.knowledge.fetched(now, disk, block, view.space);
         }
     }
 
@@ -208,11 +333,11 @@ impl Policy for RapidTransit {
 
     fn removed(&mut self, block: Block) {
         self.asking.removed(block);
-        self.gone(block);
+        self.gone(block, None);
     }
 
     fn could_prefetch(&self, process: Option<u32>) -> bool {
         let of = process.filter(|_| !self.setting.for_others);
-        !self.starved && !self.crowded && self.unused_count < self.setting.buffers && self.ahead.may_have(of)
+        !self.starved && !self.crowded && self.unused_count < self.setting.buffers && self.knowledge.may_have(of)
     }
 }

@@ -253,6 +253,52 @@ fn what_was_there_and_has_left_is_prefetched_after_all() {
     assert_eq!(host.idle(0), None);
 }
 
+#[test]
+fn what_a_predictor_names_is_fetched_by_idle_processors() {
+    let string: Vec<u32> = [1, 5, 7, 8, 1, 5].into_iter().chain(20..35).collect();
+    let end = string.len() as u32;
+    let own = program(&string, &[end], &[end], &[0], true);
+    let keys = "buffers = 1\npredictor = {name = \"last-successor\", block_bytes = 8192}";
+    let mut host = Host::new(&own, 2, keys);
+    // Nothing is known on a first pass, whatever the string will be.
+    for position in 0..4 {
+        host.reads(0, position);
+        assert_eq!((host.idle(0), host.policy.could_prefetch(Some(0))), (None, false), "{position}");
+    }
+    // 5 followed 1, and 7 followed 5; both have left. Each is one action.
+    host.reads(0, 4);
+    assert_eq!((host.idle(0), host.idle(0)), (Some(5), None));
+    host.arrive(5);
+    host.reads(0, 5);
+    assert_eq!((host.idle(0), host.unused()), (Some(7), 1));
+    host.arrive(7);
+    // 7 does not come this time. It keeps its buffer for ten requests, and then is the first victim.
+    for position in 6..16 {
+        host.reads(0, position);
+        assert_eq!((host.unused(), host.idle(0)), (1, None), "{position}");
+    }
+    host.reads(0, 16);
+    assert_eq!((host.unused(), host.states[7].is_absent()), (0, true));
+}
+
+#[test]
+fn what_was_named_for_a_process_is_fetched_by_its_own_processor_first() {
+    let string: Vec<u32> = [1, 2, 3, 4, 1].into_iter().collect();
+    let other: Vec<u32> = [11, 12, 13, 14, 11].into_iter().collect();
+    let both = program(&[string, other].concat(), &[5, 10], &[5, 10], &[0, 1], true);
+    for (keys, expected) in [("", [Some(12), Some(2), None]), ("for_others = false\n", [Some(12), None, None])] {
+        let keys = format!("{keys}buffers = 4\npredictor = {{name = \"last-successor\", block_bytes = 8192}}");
+        let mut host = Host::new(&both, 4, &keys);
+        for position in 0..5 {
+            host.reads(0, position);
+            host.reads(1, 5 + position);
+        }
+        assert_eq!([(); 3].map(|()| host.idle(1)), expected, "{keys}");
+        // What has been asked for meanwhile needs no action.
+        assert!(!host.policy.could_prefetch(Some(1)), "{keys}");
+    }
+}
+
 /// What `name` says to a context that it refuses.
 fn refusal(name: &str, context: &Context, keys: &str) -> String {
     policy(name).unwrap().build(keys.parse().unwrap(), context).err().unwrap().to_string()
