@@ -4,11 +4,10 @@ The groups and tracks, slices, marks and arrows are those of the JSON file (`Tim
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headstart._core import HeadstartError
-from headstart.timelines import GROUPS, Timeline
 
 SUFFIX = ".pftrace"
 SEQUENCE = 1
@@ -29,21 +28,21 @@ def library() -> Any:
     return perfetto_trace_pb2
 
 
-def encoded(timeline: Timeline) -> bytes:
-    """Return the timeline as a file that ui.perfetto.dev opens.
+def encoded(events: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return a timeline's `chrome()` events as a file that ui.perfetto.dev opens.
 
     Raises:
         HeadstartError: The package perfetto is not installed.
     """
     pb = library()
     trace = pb.Trace()
-    tracks: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
-    arrows: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
-    for event in timeline.chrome():
+    tracks: dict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
+    arrows: dict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
+    for event in events:
         match event["ph"]:
             case "M" if event["name"] == "process_name":
                 group = _packet(trace).track_descriptor
-                group.uuid, group.name = event["pid"], GROUPS[event["pid"]]
+                group.uuid, group.name = event["pid"], event["args"]["name"]
                 group.child_ordering = pb.TrackDescriptor.EXPLICIT
             case "M" if event["name"] == "thread_name":
                 track = _packet(trace).track_descriptor
@@ -57,16 +56,18 @@ def encoded(timeline: Timeline) -> bytes:
     # What is of one instant is read in the order in which it stands here: an arrow is issued, served, used.
     for arrow in (each for found in arrows.values() for each in found if each["ph"] == "s"):
         _write(pb, trace, {**arrow, "name": "issue"}, [arrow])
-    for at, events in sorted(tracks.items(), reverse=True):
-        ends: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for at, of_track in sorted(tracks.items(), reverse=True):
+        ends: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
         for arrow in arrows[at]:
             ends[arrow["ph"], arrow["ts"]].append(arrow)
-        for event in sorted(events, key=lambda each: each["ts"]):
+        for event in sorted(of_track, key=lambda each: each["ts"]):
             _write(pb, trace, event, list(_flows(event, ends)))
     return bytes(trace.SerializeToString())
 
 
-def _flows(event: Mapping[str, Any], ends: Mapping[tuple[str, int], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _flows(
+    event: Mapping[str, Any], ends: Mapping[tuple[str, int], list[Mapping[str, Any]]]
+) -> Iterator[Mapping[str, Any]]:
     """Yield the arrows that pass an event: a request of a disk by its start, a reference by its block too."""
     phase = "t" if event["ph"] == "X" else "f"
     for arrow in ends.get((phase, event["ts"]), ()):
@@ -74,7 +75,7 @@ def _flows(event: Mapping[str, Any], ends: Mapping[tuple[str, int], list[dict[st
             yield arrow
 
 
-def _write(pb: Any, trace: Any, event: Mapping[str, Any], arrows: list[dict[str, Any]]) -> None:
+def _write(pb: Any, trace: Any, event: Mapping[str, Any], arrows: list[Mapping[str, Any]]) -> None:
     packet = _packet(trace, event["ts"])
     packet.track_event.track_uuid = _uuid(event)
     packet.track_event.name = event["name"]

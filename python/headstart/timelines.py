@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from headstart import _core
+from headstart import _core, pftrace
 from headstart.simulation import Progress, Result, Scenario, source_of
 
 Event = dict[str, Any]
@@ -198,9 +198,7 @@ class Timeline:
 
     def write_perfetto(self, target: str | PathLike[str]) -> None:
         """Write the timeline in Perfetto's own format, `.pftrace`; needs `headstart[perfetto]`."""
-        from headstart.pftrace import encoded
-
-        Path(target).write_bytes(encoded(self))
+        Path(target).write_bytes(pftrace.encoded(self.chrome()))
 
     def write_parquet(self, target: str | PathLike[str]) -> None:
         """Write every event as a row of a Parquet file; needs `headstart[sweep]`."""

@@ -85,7 +85,7 @@ def _run(
         return simulation.simulate(scenario, overrides=overrides, progress=tell)
     done = timelines.run(scenario, overrides=overrides, progress=tell)
     if timeline is not None and timeline.endswith(pftrace.SUFFIX):
-        output.write_bytes(Path(timeline), pftrace.encoded(done))
+        output.write_bytes(Path(timeline), pftrace.encoded(done.chrome()))
     elif timeline is not None:
         output.write_text(Path(timeline), done.chrome_json())
     if events is not None:
