@@ -87,7 +87,7 @@ def test_every_coordinator_runs(entry: dict[str, Any]) -> None:
 
 
 def test_coordinators_and_read_aheads_are_those_of_the_design() -> None:
-    assert [entry["name"] for entry in CATALOG["coordinators"]] == ["none", "du", "demote", "pfc"]
+    assert [entry["name"] for entry in CATALOG["coordinators"]] == ["none", "du", "demote", "pfc", "duel"]
     families = {entry["name"]: entry["family"] for entry in CATALOG["policies"]}
     assert {families[name] for name in ("obl", "ra", "linux-2.6", "linux", "sarc", "amp", "stride")} == {"read-ahead"}
     assert (families["demand"], families["forestall"]) == ("demand", "hinted")

@@ -1,13 +1,13 @@
 """The command tree: only what is asked for is loaded, since all commands together take half a second to start."""
 
 import functools
-import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from headstart import _environment
 from headstart._core import __version__
 from headstart.cli import exits
 from headstart.cli.exits import DONE, MISTAKE
@@ -101,6 +101,5 @@ def run(arguments: list[str], name: str = "headstart") -> int:
 
 def main() -> None:
     """Run the command with the process's arguments and exit."""
-    # A shell that completes a line hands it over in its environment.
-    completes = "_HEADSTART_COMPLETE" in os.environ
-    exits.run_and_exit(tree(None if completes else next(iter(sys.argv[1:]), None)))
+    named = None if _environment.completes() else next(iter(sys.argv[1:]), None)
+    exits.run_and_exit(tree(named))
