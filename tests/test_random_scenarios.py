@@ -15,7 +15,19 @@ COUNT = 2_000
 
 ACCEPTED_MIN = 0.4
 
-LIBRARY_TEST = ["cargo", "test", "--locked", "--quiet", "-p", "headstart-sim", "--test", "random_scenarios"]
+DRAWS = "each_is_refused_in_a_line_or_adds_up"
+LIBRARY_TEST = [
+    "cargo",
+    "test",
+    "--locked",
+    "--quiet",
+    "-p",
+    "headstart-sim",
+    "--test",
+    "random_scenarios",
+    "--",
+    DRAWS,
+]
 
 
 @pytest.fixture(scope="module")
