@@ -18,7 +18,7 @@ const TINY_COUNT: u64 = 12_000;
 /// Larger instances in each test.
 const LARGE_COUNT: u64 = 150;
 
-fn both(law: impl Fn(u64, &Instance) -> Result<(), String>) {
+fn both(law: impl Fn(u64, &Instance) -> Result<(), String> + Sync) {
     holds(TINY_COUNT, TINY, &law);
     holds(LARGE_COUNT, LARGE, &law);
 }

@@ -4,7 +4,9 @@
 //! first appearance, so an instance is renumbered first ([`canonical`]).
 #![allow(dead_code)] // each test program uses a part
 
+use std::num::NonZero;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use headstart_sim::{lower_bound, simulate, Report, Scenario};
 use toml::{Table, Value};
@@ -79,16 +81,38 @@ fn units(ns: u64, what: &str) -> u64 {
     ns / 1_000_000
 }
 
+/// The least seed of `0..count` whose check gives something, and what it gives; the seeds are dealt to all processors.
+pub fn first_of<T: Send>(count: u64, check: impl Fn(u64) -> Option<T> + Sync) -> Option<(u64, T)> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    let least = AtomicU64::new(count);
+    let look = &|thread: u64| {
+        let mut seeds = (thread..count).step_by(threads as usize);
+        let found =
+            seeds.by_ref().take_while(|seed| *seed < least.load(Relaxed)).find_map(|seed| Some((seed, check(seed)?)));
+        if let Some((seed, _)) = &found {
+            least.fetch_min(*seed, Relaxed);
+        }
+        found
+    };
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|thread| scope.spawn(move || look(thread))).collect();
+        all.into_iter()
+            .filter_map(|each| each.join().expect("the check gives what is wrong"))
+            .min_by_key(|(seed, _)| *seed)
+    })
+}
+
 /// Runs a law over the instances of seeds `0..count`; the law gives the first statement that does not hold. A
 /// failure prints the seed and, as a scenario, the instance made as small as it still fails.
-pub fn holds(count: u64, limits: Limits, law: impl Fn(u64, &Instance) -> Result<(), String>) {
-    for seed in 0..count {
+pub fn holds(count: u64, limits: Limits, law: impl Fn(u64, &Instance) -> Result<(), String> + Sync) {
+    let broken = first_of(count, |seed| {
         let drawn = canonical(&instance(seed, limits));
-        if judge(&law, seed, &drawn).is_err() {
-            let least = canonical(&shrink(drawn, |smaller| judge(&law, seed, &canonical(smaller)).is_err()));
-            let text = scenario(&least, "name = \"demand\"");
-            panic!("seed {seed}: {}\n{least:?}\n{text}", judge(&law, seed, &least).unwrap_err());
-        }
+        judge(&law, seed, &drawn).is_err().then_some(drawn)
+    });
+    if let Some((seed, drawn)) = broken {
+        let least = canonical(&shrink(drawn, |smaller| judge(&law, seed, &canonical(smaller)).is_err()));
+        let text = scenario(&least, "name = \"demand\"");
+        panic!("seed {seed}: {}\n{least:?}\n{text}", judge(&law, seed, &least).unwrap_err());
     }
 }
 
