@@ -1,4 +1,4 @@
-"""The page of a comparison: what was run, the answer in words, figures, and every number of them in tables."""
+"""The page of a comparison: the runs, the answer as text, figures, and all their numbers in tables."""
 
 import collections
 from collections.abc import Mapping, Sequence

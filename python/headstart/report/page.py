@@ -1,4 +1,4 @@
-"""The frame of every page, and tables, which a click on a header sorts."""
+"""The frame of every page, and tables that can be sorted by a click on a header."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

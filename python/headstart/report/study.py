@@ -1,4 +1,4 @@
-"""The page of a study: every published figure beside ours."""
+"""The page of a study: the published figures beside the reproduced ones."""
 
 import itertools
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@
     "cache.blocks" = [320, 640]
     "policy" = ["demand", {name = "forestall"}]
 
-A key is a path as after `--set`; the values are laid over the scenario in the order of the keys, so that the last key
+A key is a path in the form used by `--set`. Values override the scenario in the order of the keys, so the last key
 varies fastest. Runs are numbered from 0 in that order.
 """
 
