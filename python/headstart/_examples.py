@@ -96,7 +96,7 @@ def write(name: str, out: Path) -> list[Path]:
     """Write the files of an example, or of "all", into `out/examples`; return their paths. Existing files are kept.
 
     Raises:
-        HeadstartError: There is no such example, or a file of that name has another content.
+        HeadstartError: There is no such example, or a file of that name has different content.
     """
     found = examples()
     if name != "all" and name not in found:

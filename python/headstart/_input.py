@@ -32,7 +32,7 @@ def name(value: str | PathLike[str], what: str) -> str:
 
 
 def plain(text: object) -> str:
-    r"""Return a text from outside on one line: whatever a terminal or a plotting library obeys as an escape (\x1b)."""
+    r"""Return an external text on one line; characters with an effect in terminals or plots are escaped (\x1b)."""
     return OUTSIDE.sub(escaped, str(text))
 
 
@@ -40,6 +40,6 @@ def escaped(found: re.Match[str]) -> str:
     """Return the escape of a character that `OUTSIDE` or `INSIDE` has found."""
     code = ord(found[0])
     if 0xDC80 <= code <= 0xDCFF:
-        # Python's stand-in for a byte that is no UTF-8.
+        # Python's substitute for a byte that is not UTF-8.
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

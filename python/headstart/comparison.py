@@ -117,7 +117,7 @@ def _scenario_of(trace: Source) -> Mapping[str, Any] | None:
     path = Path(trace)
     if path.suffix != ".toml":
         return None
-    # The core refuses what is no scenario, with the line.
+    # The core refuses an invalid scenario and names the line.
     explain(path)
     with path.open("rb") as file:
         scenario = tomllib.load(file)

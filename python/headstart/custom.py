@@ -74,7 +74,7 @@ class Replacement(_Custom):
 
 
 class Readahead(_Custom):
-    """Chooses what to fetch beyond what is requested.
+    """Chooses blocks to fetch in addition to the requested ones.
 
     With `Replacement` as a second base class, the same object chooses the victims too.
     """
@@ -136,7 +136,7 @@ class MistakeError(HeadstartError):
 
 _lock = threading.RLock()
 _modules: dict[str, tuple[int, ModuleType]] = {}
-"""By path: when the file was last changed, and what it defines."""
+"""By path: the modification time of the file, and its definitions."""
 _named: dict[str, type[_Custom]] = {}
 """Classes that this program has given to a run, by the names that the runs know."""
 ALLOWED = 'a class of a file, such as "mine.py:Mine"'

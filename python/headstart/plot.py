@@ -178,7 +178,7 @@ def devices(rows: Rows) -> "Chart":
 
 
 def _rows(rows: Rows) -> list[dict[str, Any]]:
-    """Return the rows that have run, each with a policy, whatever they come in."""
+    """Return the rows that have run, each with a policy, from any supported input."""
     if isinstance(rows, Result):
         rows = {policy(rows): rows}
     if isinstance(rows, Mapping):
@@ -239,7 +239,7 @@ def _policies(alt: Any, bars: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _stacked(alt: Any, bars: Sequence[dict[str, Any]], parts: Sequence[str], x: Any, tooltip: list[Any]) -> Any:
-    """Return bars of `parts`, one above another, each with a colour of its own."""
+    """Return stacked bars of `parts`, each with its own colour."""
     shown = [part for part in parts if any(bar["part"] == part for bar in bars)]
     scale = alt.Scale(domain=shown, range=[COLOUR[part] for part in shown])
     return (
@@ -275,7 +275,7 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
 
 
 def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False) -> "Chart":
-    """Return lines of `x` and `y`, one for each `series`; names of `x` stand in their order.
+    """Return lines of `x` and `y`, one per `series`; names on the x axis keep their order.
 
     Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %.
     """

@@ -200,7 +200,7 @@ class Result:
         return self._text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dictionary of its own."""
+        """Return the result as a new dictionary."""
         return cast("dict[str, Any]", json.loads(self._text))
 
     @property

@@ -12,7 +12,7 @@ def size_bytes(text: str) -> int:
     """Return the bytes of "128KiB".
 
     Raises:
-        HeadstartError: It is no size.
+        HeadstartError: The text is not a size.
     """
     found = re.fullmatch(rf"\s*([\d.]+)\s*({'|'.join(UNITS)})\s*", text)
     try:

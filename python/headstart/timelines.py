@@ -77,7 +77,7 @@ class Timeline:
                 for block in event["blocks"]:
                     wanted.setdefault(block, []).append((start, until.get((event["process"], start), start), event))
         waiting: dict[int, Event] = {}
-        # At one instant what is evicted makes room for what is issued, and a reference comes last.
+        # Events at the same time are ordered: evictions make room for issues, and references come last.
         order = {"eviction": 0, "service": 1, "reference": 2}
         found = [event for event in self.events if event["event"] in order]
         for event in sorted(found, key=lambda each: (each.get("issued_ns", each["start_ns"]), order[each["event"]])):

@@ -230,7 +230,7 @@ def watch(
 
 
 def question(device: Path, *, keys: Keys | None, state: Path | None, **more: Any) -> str:
-    """Return what the core takes: what is `None` is not there."""
+    """Return the arguments for the core, without those that are `None`."""
     asked = {
         "device": os.fspath(device),
         "keys": None if keys is None else dict(keys),

@@ -104,7 +104,7 @@ def ranked(measured: Mapping[str, Measured], policies: Iterable[str]) -> list[st
 
 
 class SettingSearch:
-    """The search for one device and cache: each step asks for runs, the next takes their results."""
+    """The search for one device and cache: each step requests runs, and the next step receives their results."""
 
     def __init__(
         self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int, more: Sequence[str] = ()

@@ -128,7 +128,7 @@ def simulated(
     """Return the run without prefetching and the scenario's run; `run` performs each of them.
 
     Raises:
-        HeadstartError: The scenario is at fault, has no parallel program, or a policy that does not prefetch.
+        HeadstartError: The scenario is wrong, has no parallel program, or has a policy that does not prefetch.
     """
     prefetching = run(scenario, overrides=overrides, progress=lambda share, _: tell(0.5 * share, "with prefetching"))
     policy = prefetching.scenario.get("policy", {})

@@ -11,7 +11,7 @@ from headstart.model.file_system import Response
 from headstart.simulation import Scenario
 
 RUNS = 20
-"""Runs of `check`, each with a seed of its own."""
+"""Number of runs of `check`, each with its own seed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

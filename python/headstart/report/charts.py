@@ -92,7 +92,7 @@ def png(chart: "Chart") -> bytes:
 
 
 def svg(chart: "Chart") -> str:
-    """Return the chart as SVG that stands in a page of its own."""
+    """Return the chart as a standalone SVG."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(_specification(chart))

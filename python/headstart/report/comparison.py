@@ -87,7 +87,7 @@ def _labelled(row: Row) -> dict[str, Any]:
 
 
 def headline(groups: Mapping[str, Sequence[tuple[Row, Mapping[str, Any]]]]) -> str:
-    """Return the answer in a sentence or two: what is fastest, and how much that saves."""
+    """Return the answer in a sentence or two: the fastest policy, and the time that it saves."""
     if len(groups) > 1:
         parts = [f"Fastest: {_winners(groups, lambda values: True)}."]
         if any(values.get("knows_future") for group in groups.values() for _, values in group):

@@ -189,7 +189,7 @@ def _located(trace: str, grid: Grid, *, fetch: bool) -> str:
 
 
 def _mark(path: str) -> str | None:
-    """Return what changes when a file does; `None` of what is fetched elsewhere or does not exist."""
+    """Return a value that changes with the file; `None` if it is fetched elsewhere or does not exist."""
     try:
         found = Path(path).stat()
     except OSError:

@@ -274,7 +274,7 @@ def _kind(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Return a value of the grid as its column has it: text as it is, tables and lists as TOML."""
+    """Return a value of the grid in the form of its column: text unchanged, tables and lists as TOML."""
     if kind != "text" or isinstance(value, str):
         return float(value) if kind == "number" else value
     return toml_text(value)

@@ -56,7 +56,7 @@ class Worker:
             pass
 
     def received(self) -> list[dict[str, Any]] | None:
-        """Return what it has said; `None` if it is gone."""
+        """Return the worker's message; `None` if the worker has ended."""
         assert self.process.stdout is not None
         found = os.read(self.process.stdout.fileno(), 1 << 16)
         if not found:
