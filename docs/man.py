@@ -19,29 +19,29 @@ headstart \- prefetching and caching for storage: simulate, compare and explain 
 TAIL = r""".SH EXIT STATUS
 .TP
 .B 0
-Done.
+Success.
 .TP
 .B 2
-A mistake in the arguments, a scenario, a trace or a profile. One line on stderr names the file, line or key, what is
-wrong and what is allowed.
+An error in the arguments, a scenario, a trace or a profile. One line on stderr names the file, line or key, the problem
+and the allowed values.
 .TP
 .B 70
-A fault of headstart itself.
+An internal error of headstart.
 .TP
 .B 130
 Stopped by Ctrl-C.
 .TP
 .B 141
-The reader of the output has closed it.
+The output pipe was closed.
 .SH ENVIRONMENT
 .TP
 .B HEADSTART_TRACES
-A folder with traces that
+A folder in which
 .B headstart reproduce
-looks for and that do not ship with it.
+looks for traces that do not ship with headstart.
 .TP
 .B NO_COLOR
-Without colours.
+Disables colours.
 """
 
 

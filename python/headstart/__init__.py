@@ -5,8 +5,8 @@
     advice = headstart.advise("trace.csv.xz", device="nvme")
     frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
 
-Every mistake of the caller is a `HeadstartError` (a `ValueError`) whose text is one line. A fault of headstart itself
-is an `InternalError`, which is one too.
+Errors of the caller raise `HeadstartError` (a `ValueError`) with a one-line message. Internal errors of headstart raise
+`InternalError`, a subclass of it.
 """
 
 from importlib import import_module
@@ -66,13 +66,13 @@ _MODULE_OF = {
     "trace_generate": "headstart.traces",
     "trace_info": "headstart.traces",
 }
-"""Where each name comes from: loaded when it is used first, since all of them together take a third of a second, and
-`headstart run` needs none."""
+"""The module of each public name. Modules are loaded on first use: loading all of them takes a third of a
+second, and `headstart run` needs none."""
 _MODULES = frozenset({"model", "playing", "plot", "recording", "results", "timelines", "tuning"})
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is used for the first time."""
+    """Load a public name on its first use."""
     if name in _MODULES:
         return import_module(f"headstart.{name}")
     module = _MODULE_OF.get(name)

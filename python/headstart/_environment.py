@@ -1,4 +1,4 @@
-"""The environment variables of headstart: read here, once for each command, and passed down."""
+"""The environment variables of headstart, which are read here once per command and passed on."""
 
 import dataclasses
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 CACHE_VARIABLE = "HEADSTART_CACHE"
 TRACES_VARIABLE = "HEADSTART_TRACES"
 COMPLETION_VARIABLE = "_HEADSTART_COMPLETE"
-"""A shell that completes a line hands the line over in the environment, beside this variable of typer's."""
+"""The variable of typer that is set when a shell requests a completion; the line is in the environment too."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,13 +15,13 @@ class Folders:
     """Folders of the user that studies work with."""
 
     traces: Path | None = None
-    """Where traces are looked for besides those of the checkout."""
+    """Folders that are searched for traces, in addition to the checkout."""
     cache: Path | None = None
-    """Where finished cells are kept; they are not kept if `None`."""
+    """The folder in which finished cells are kept; `None`: they are not kept."""
 
 
 def folders() -> Folders:
-    """Return the folders of $HEADSTART_TRACES and $HEADSTART_CACHE, the latter by default within the user's caches."""
+    """Return the folders of $HEADSTART_TRACES and $HEADSTART_CACHE. The latter defaults to the user's cache folder."""
     import platformdirs  # Not at the start: most commands need no folder.
 
     traces, cache = os.environ.get(TRACES_VARIABLE), os.environ.get(CACHE_VARIABLE)
@@ -32,5 +32,5 @@ def folders() -> Folders:
 
 
 def completes() -> bool:
-    """Return whether a shell asks for the completion of a line."""
+    """Return whether a shell requests a completion."""
     return COMPLETION_VARIABLE in os.environ

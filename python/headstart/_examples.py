@@ -1,6 +1,6 @@
-"""The examples that ship with the package: scenarios, recorded traces, and what belongs to them.
+"""The examples that ship with the package: scenarios, recorded traces, and their other files.
 
-`FOLDER` is `examples/` of a checkout, to which the package holds a link; an installed package has the folder itself.
+`FOLDER` is `examples/` of a checkout, to which the package has a link. An installed package has the folder itself.
 A file belongs to the example that its name begins with: `cscope1.csv.xz` and `cscope1.files.csv.xz` to `cscope1`.
 """
 
@@ -38,12 +38,12 @@ ABOUT = {
     "sqlite": "trace: strace's log of sqlite3, which scans a table and an index",
     "trace-from-memory": "notebook: a list of offsets as a trace, and how deep to read ahead for it",
 }
-"""A line on each example that is not a scenario; a scenario's own first sentence says what it is."""
+"""A description of each example that is not a scenario. A scenario is described by its own first sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """An example and its files, relative to `FOLDER`, those that its scenario reads included."""
+    """An example and its files, relative to `FOLDER`, including those that its scenario reads."""
 
     name: str
     about: str
@@ -51,7 +51,7 @@ class Example:
 
     @property
     def command(self) -> str:
-        """What to type once it has been written into the working folder."""
+        """A command to try once the example is in the working folder."""
         first = next((path for path in self.files if path.name.startswith(f"{self.name}.toml")), self.files[0])
         shown = Path("examples") / first
         if first.suffix == ".toml" and "grid" in tomllib.loads((FOLDER / first).read_text(encoding="utf-8")):
@@ -93,10 +93,10 @@ def _first_sentence(scenario: str) -> str:
 
 
 def write(name: str, out: Path) -> list[Path]:
-    """Write the files of an example, or of "all", into `out/examples`; return their paths. What is there already stays.
+    """Write the files of an example, or of "all", into `out/examples`; return their paths. Existing files are kept.
 
     Raises:
-        HeadstartError: There is no such example, or a file of that name has another content.
+        HeadstartError: There is no such example, or a file of that name has different content.
     """
     found = examples()
     if name != "all" and name not in found:

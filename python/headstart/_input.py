@@ -1,6 +1,6 @@
-"""What comes from outside: names checked before they are passed on, strings made fit to be shown.
+"""External input: checks names before they are passed on, and escapes strings before they are shown.
 
-Text files are read by the core, with a bound: `headstart_types::read_text`.
+The core reads text files, with a size limit: `headstart_types::read_text`.
 """
 
 import re
@@ -17,10 +17,10 @@ INSIDE = re.compile(f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
 
 
 def name(value: str | PathLike[str], what: str) -> str:
-    """Return a name or path as text; `what` says what it names.
+    """Return a name or path as text; `what` describes it in errors.
 
     Raises:
-        HeadstartError: It is not in UTF-8, which profiles, results in JSON and pictures are.
+        HeadstartError: It is not UTF-8, the encoding of profiles, JSON results and pictures.
     """
     text = fspath(value)
     try:
@@ -32,7 +32,7 @@ def name(value: str | PathLike[str], what: str) -> str:
 
 
 def plain(text: object) -> str:
-    r"""Return a text from outside on one line: whatever a terminal or a plotting library obeys as an escape (\x1b)."""
+    r"""Return an external text on one line; characters with an effect in terminals or plots are escaped (\x1b)."""
     return OUTSIDE.sub(escaped, str(text))
 
 
@@ -40,6 +40,6 @@ def escaped(found: re.Match[str]) -> str:
     """Return the escape of a character that `OUTSIDE` or `INSIDE` has found."""
     code = ord(found[0])
     if 0xDC80 <= code <= 0xDCFF:
-        # Python's stand-in for a byte that is no UTF-8.
+        # Python's substitute for a byte that is not UTF-8.
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

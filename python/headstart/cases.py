@@ -1,7 +1,6 @@
-"""The runs of a comparison: which there are, and running them side by side.
+"""The runs (cases) of a comparison, and their parallel execution.
 
-Each case is one scenario and runs on a thread of its own (the core releases the GIL); results stand in the order
-of the cases, whichever ends first.
+Each case is one scenario and runs on its own thread (the core releases the GIL). Results are in the order of the cases.
 """
 
 import dataclasses
@@ -23,15 +22,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DEFAULT_DEVICE = "nvme"
-"""What stands for the device of a reader who names none."""
+"""The device if none is given."""
 DEFAULT_CACHE = "10MiB"
 BASELINE = "demand"
-"""Time is saved against this policy: no prefetching, and the default replacement."""
+"""The baseline of saved time: no prefetching, and the default replacement."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """One run: a policy, and of several levels a coordinator, in a setting. `None`: as the scenario says."""
+    """One run: a policy, and a coordinator if there are several levels, in a setting. `None`: as in the scenario."""
 
     setting: Setting
     policy: str | None
@@ -73,7 +72,7 @@ def cache_text(section: Mapping[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to compare: a scenario, and the values of what differs between its cases."""
+    """The input of a comparison: a scenario, and the values that differ between its cases."""
 
     scenario: Mapping[str, Any]
     settings: tuple[Setting, ...]
@@ -81,11 +80,11 @@ class Plan:
     coordinators: tuple[str | None, ...] = (None,)
     overrides: tuple[str, ...] = ()
     with_disks: bool = True
-    """The caller says how many disks; else the scenario does."""
+    """Whether the caller sets the number of disks; otherwise the scenario does."""
     default_device: bool = False
-    """The caller named no device."""
+    """Whether the caller gave no device."""
     traces: Traces = dataclasses.field(default_factory=Traces, compare=False, repr=False)
-    """What the runs share."""
+    """The traces that the runs share."""
 
     @functools.cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -146,14 +145,14 @@ class Plan:
         return scenario
 
     def baseline(self, setting: Setting) -> Case:
-        """Return the case against which time is saved in this setting."""
+        """Return the case that is the baseline of saved time in this setting."""
         return Case(setting=setting, policy=BASELINE, coordinator="none" if len(self.levels) > 1 else None)
 
     @functools.cached_property
     def issue(self) -> str | None:
-        """How requests are issued where a read-ahead is compared: as the core issues those of the read-ahead.
+        """Return the issue mode if a read-ahead is compared: the mode that the core uses for the read-ahead.
 
-        `None` if there is no read-ahead, or if the caller says how.
+        `None` if there is no read-ahead, or if the caller sets the mode.
         """
         read_ahead = next((case for case in self.cases if kind(self.policy_name(case)) == "read-ahead"), None)
         given = any(each.partition("=")[0].strip() == "workload.issue" for each in self.overrides)
@@ -164,7 +163,7 @@ class Plan:
         return None if issue is None else str(issue)
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes needed to read the comparison."""
+        """Return the notes needed to interpret the comparison."""
         notes = []
         if self.default_device:
             notes.append(f"no device is named: {DEFAULT_DEVICE} stands for a drive of today; --device names another")
@@ -179,7 +178,7 @@ class Plan:
         return tuple(notes)
 
     def check(self) -> None:
-        """Find mistakes in any case before the first one runs; traces are not read."""
+        """Check all cases before the first one runs; traces are not read."""
         if self.coordinators != (None,) and len(self.levels) < 2:
             problem = "coordinators: given for a cache of one level"
             raise HeadstartError(f"{problem}; allowed: with a scenario that has several [[level]]")
@@ -188,9 +187,9 @@ class Plan:
             explain(scenario, overrides=overrides)
 
     def bound(self, setting: Setting, stop: threading.Event) -> int | None:
-        """Return the least time that any policy of the plan could take in this setting.
+        """Return a lower bound of the elapsed time of the plan's policies in this setting.
 
-        `None` where no bound is known: for several levels, several processes, open arrivals.
+        `None` if no bound is known: for several levels, several processes, open arrivals.
         """
         # The bound is the same for every policy of a kind: any name will do. Read-aheads, and hinted policies that
         # gather, bring many blocks with one request, which takes less than as many: nothing beats the lesser bound.
@@ -219,7 +218,7 @@ class Plan:
         `progress(share)` is called from the threads that run; if it raises, all of them stop.
 
         Raises:
-            HeadstartError: A mistake in a key of any case, or that no case can run: the reason of the first.
+            HeadstartError: A key of any case is wrong, or no case can run; then the reason of the first.
         """
         self.check()
         baselines = {setting: self.baseline(setting) for setting in self.settings}
@@ -288,7 +287,7 @@ class Plan:
 
 
 def _fastest(outcomes: Iterable[tuple[Case, str, Result | HeadstartError]]) -> dict[tuple[Setting, str], int]:
-    """Return the least elapsed time of each setting, of all policies and of those that do without the future."""
+    """Return the least elapsed time of each setting, over all policies and over those that do not know the future."""
     fastest: dict[tuple[Setting, str], int] = {}
     for case, policy, outcome in outcomes:
         if isinstance(outcome, Result):
@@ -308,7 +307,7 @@ def _sized(section: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any
 
 
 def _model(device: Mapping[str, Any], name: str) -> Any:
-    """Return the model of a device: the scenario's own section where the name is its."""
+    """Return the model of a device: the scenario's own section if it has this name."""
     own = device.get("model")
     return own if isinstance(own, Mapping) and own.get("name") == name else name
 

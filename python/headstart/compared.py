@@ -1,4 +1,4 @@
-"""What a comparison has found: a row for each case that ran, a refusal for each that did not."""
+"""The result of a comparison: a row for each case that ran, a refusal for each that did not."""
 
 import dataclasses
 import itertools
@@ -23,17 +23,17 @@ COPIED = (
 """Fields of a result that a row of a comparison repeats."""
 
 FIGURES = ("utilization", "lower_bound_ns", "above_bound", "cache_blocks", "saved_ns", "speedup", "wasted_bytes")
-"""Fields of a row that are computed from results; empty where a policy does not run."""
+"""Fields of a row that are computed from results; empty if a policy does not run."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, order=True)
 class Setting:
-    """What a table of a comparison holds fixed."""
+    """The parameters that are constant within one table of a comparison."""
 
     device: str
     """As the caller wrote it."""
     cache: str
-    """As the caller wrote it; of several levels the first one's."""
+    """As the caller wrote it; with several levels, that of the first."""
     disks: int
 
 
@@ -48,13 +48,13 @@ class Row:
     """Between levels; `None` of one level."""
     result: Result
     lower_bound_ns: int | None
-    """No policy takes less in this setting; `None` for several levels, of which no bound is known."""
+    """Lower bound of the elapsed time in this setting; `None` for several levels, for which no bound is known."""
     baseline_ns: int | None
-    """Elapsed time without prefetching; `None` where that does not run."""
+    """Elapsed time without prefetching; `None` if that does not run."""
     best: bool
-    """Nothing in the comparison is faster in this setting."""
+    """Whether no policy of the comparison is faster in this setting."""
     best_deployable: bool
-    """Nothing that does without the future is faster in this setting."""
+    """Whether no policy without knowledge of the future is faster in this setting."""
 
     @property
     def disks(self) -> int:
@@ -63,29 +63,29 @@ class Row:
 
     @property
     def knows_future(self) -> bool:
-        """Whether the policy works from what the program is going to read."""
+        """Whether the policy uses future references."""
         return knows_future(self.policy)
 
     @property
     def label(self) -> str:
-        """The policy, and the coordinator where there is one."""
+        """The policy, and the coordinator if there is one."""
         return self.policy if self.coordinator is None else f"{self.policy}, {self.coordinator}"
 
     @property
     def above_bound(self) -> float | None:
-        """How far elapsed time is above the bound: 0.25 is 25 % above."""
+        """Relative distance of the elapsed time to the bound: 0.25 is 25 % above."""
         if self.lower_bound_ns is None:
             return None
         return self.result.elapsed_ns / self.lower_bound_ns - 1 if self.lower_bound_ns else 0.0
 
     @property
     def saved_ns(self) -> int | None:
-        """Time saved against no prefetching; negative where the policy is slower."""
+        """Time saved relative to no prefetching; negative if the policy is slower."""
         return None if self.baseline_ns is None else self.baseline_ns - self.result.elapsed_ns
 
     @property
     def speedup(self) -> float | None:
-        """Elapsed time without prefetching over that of the policy."""
+        """Elapsed time without prefetching, divided by that of the policy."""
         if self.baseline_ns is None:
             return None
         return self.baseline_ns / self.result.elapsed_ns if self.result.elapsed_ns else 1.0
@@ -129,7 +129,7 @@ class Refusal:
         return self.setting.disks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a row without figures, and with the reason."""
+        """Return a row with the reason and without figures."""
         return {
             **_named(self),
             **dict.fromkeys((*COPIED, *FIGURES)),
@@ -173,7 +173,7 @@ class Comparison:
         return [case for case in self.cases if isinstance(case, Refusal) and case.setting == setting]
 
     def title(self, setting: Setting) -> str:
-        """Return the words for a setting: its disks, and before them what differs between the settings."""
+        """Return the title of a setting: the values that differ between the settings, then the disks."""
         parts = []
         if len({case.setting.device for case in self.cases}) > 1:
             parts.append(setting.device)
@@ -187,7 +187,7 @@ class Comparison:
         return str(keys.get("trace") or keys.get("generator") or "inline references")
 
     def notes(self) -> list[str]:
-        """Return the notes of the comparison, of all runs, and of policies that do not run, each once."""
+        """Return the notes of the comparison, of all runs, and of policies that do not run, without duplicates."""
         of_runs = (note for row in self.rows for note in row.result.notes)
         refused = (f"{case.policy} does not run: {case.reason}" for case in self.cases if isinstance(case, Refusal))
         return list(dict.fromkeys((*self.plan_notes, *of_runs, *refused)))

@@ -1,4 +1,4 @@
-"""Policies side by side: one trace, several policies, devices, caches and numbers of disks; of levels, coordinators."""
+"""Comparison of policies on one trace, over devices, caches, numbers of disks and coordinators between levels."""
 
 import os
 import tomllib
@@ -40,7 +40,7 @@ __all__ = [
 T = TypeVar("T")
 
 DEFAULT_POLICIES = ("demand", "linux", "linux:read_ahead=1MiB", "demand:min", "aggressive", "forestall")
-"""Compared where a trace is given and no policies: what machines do today, and what hints would allow."""
+"""The policies to compare if only a trace is given: those of current systems, and those that hints would allow."""
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def plan(
     seed: int | None = None,
     overrides: Sequence[str] = (),
 ) -> Plan:
-    """Return what `compare` runs; its parameters are those of `compare`."""
+    """Return the plan that `compare` runs; the parameters are those of `compare`."""
     own = _scenario_of(trace)
     given = {} if issue is None else {"issue": issue}
     scenario: dict[str, Any] = {"seed": 1} if own is None else dict(own)
@@ -111,13 +111,13 @@ def plan(
 
 
 def _scenario_of(trace: Source) -> Mapping[str, Any] | None:
-    """Return the scenario that `trace` is or names: a mapping with a [workload] in it, or a TOML file."""
+    """Return the scenario that `trace` is or names: a mapping with a [workload], or a TOML file."""
     if isinstance(trace, Mapping):
         return trace if "workload" in trace else None
     path = Path(trace)
     if path.suffix != ".toml":
         return None
-    # The core refuses what is no scenario, with the line.
+    # The core refuses an invalid scenario and names the line.
     explain(path)
     with path.open("rb") as file:
         scenario = tomllib.load(file)
@@ -130,7 +130,7 @@ def _name_of(model: Any) -> str | None:
 
 
 def _each(values: Any) -> Sequence[Any]:
-    """Return a list of what may be one value."""
+    """Return a list of values, from a list or a single value."""
     if isinstance(values, str | int | os.PathLike):
         values = [values]
     return [os.fspath(value) if isinstance(value, os.PathLike) else value for value in values]
@@ -160,31 +160,31 @@ def compare(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> "pd.DataFrame":
-    """Run each policy on each device, cache and number of disks; return one row for each, times in nanoseconds.
+    """Run each policy on each device, cache and number of disks; return one row per run, times in nanoseconds.
 
-    A scenario may take the place of the trace; what is not given here is then as the scenario says. If it has several
-    levels, "linux/ra" names the policies of two, and each of `coordinators` stands between them in turn.
+    A scenario can replace the trace. It then supplies the arguments that are not given. If it has several levels,
+    "linux/ra" names the policies of two levels, and each of `coordinators` is used between them in turn.
 
     Args:
         trace: Path of a trace; a [workload] section such as {"generator": "synth"}; or a scenario, as the path of a
             TOML file or as a mapping with a "workload".
-        policies: Names; "demand:min" names a replacement too, "fixed-horizon:horizon=124" a key.
+        policies: Names; "demand:min" also selects a replacement, "fixed-horizon:horizon=124" sets a key.
         disks: Numbers of independent disks; 1 if `None`.
-        cache: Sizes ("10MiB", the default), numbers of blocks (1280), or shares of the distinct blocks ("5%"); of
-            several levels the first one's.
+        cache: Sizes ("10MiB", the default), numbers of blocks (1280), or shares of the distinct blocks ("5%"); with
+            several levels, those of the first.
         device: Names of devices, or paths of profiles; "nvme" if `None`.
-        coordinators: Names, between the levels of a scenario that has several.
+        coordinators: Names, for a scenario with several levels.
         scheduler: Name of a scheduler; the device's default if `None`.
-        driver_overhead: Processor time of each device request; by the device's class if `None`.
-        issue: "whole" or "blocks"; if `None`, whole where a read-ahead is compared, else block by block.
+        driver_overhead: Processor time per device request; by the device's class if `None`.
+        issue: "whole" or "blocks"; if `None`, whole if a read-ahead is compared, else block by block.
         workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
-        seed: Seed of everything random; 1 if `None`.
-        overrides: "a.b=value", laid over every case.
-        jobs: Cases that run at a time; one for each processor if `None`.
+        seed: Random seed; 1 if `None`.
+        overrides: "a.b=value" settings that override keys in every case.
+        jobs: Parallel runs; one per processor if `None`.
         progress: Called with the share done, from the threads that run.
 
     Raises:
-        HeadstartError: A mistake in the arguments or the trace, or pandas is not installed.
+        HeadstartError: An argument or the trace is wrong, or pandas is not installed.
     """
     pandas()
     planned = plan(

@@ -1,9 +1,9 @@
-"""Misses and elapsed time over the size of a cache: exact in one pass, from samples, or by runs.
+"""Misses and elapsed time by cache size: exact in one pass, from samples, or by runs.
 
-Replacement policies without prefetching need no time: one pass of stack distances finds the misses of LRU at every
-size, a second one those of other policies, with a cache of each size. What prefetches, knows the future, or is to have
-a time, is run at each size. A sample makes either cheaper: of blocks in the passes, of extents in the runs, so that
-sequences survive.
+The misses of replacement policies without prefetching do not depend on time. One pass of stack distances computes those
+of LRU at every size. A second pass computes those of other policies, with a cache of each size. Policies that prefetch
+or know the future, and policies whose time is wanted, are run at each size. Sampling makes both cheaper: passes sample
+blocks, runs sample extents, which preserves sequences.
 """
 
 import dataclasses
@@ -30,12 +30,12 @@ SCHEMA = 1
 DEFAULT_POLICIES = ("demand",)
 DEFAULT_POINTS = 10
 SMALLEST_SHARE = 1e-3
-"""The smallest size that is looked at by default, as a share of the distinct blocks."""
+"""The smallest size by default, as a share of the distinct blocks."""
 DEFAULT_SEEDS = 4
 EXTENT = "1MiB"
 """Of a sample for runs: longer than Linux reads ahead by default, and so than most sequences that a policy sees."""
 MINIATURE_MIN = 16
-"""Blocks of a cache below which a miniature says little: as in the core."""
+"""Blocks of a cache below which a sampled cache is inaccurate; as in the core."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,12 @@ class Point:
     method: str
     """"stack-distances" or "caches" (passes without time), or "runs"."""
     blocks: int | None
-    """`None` where a trace's objects have sizes."""
+    """`None` if a trace's objects have sizes."""
     bytes: int
     misses: float
-    """Whole, unless it comes from a sample: then the mean of the estimates."""
+    """A whole number, or the mean of the estimates from samples."""
     misses_min: float
-    """The least of the estimates."""
+    """The smallest of the estimates."""
     misses_max: float
     miss_ratio: float
     """Misses over references, 0 to 1."""
@@ -60,13 +60,13 @@ class Point:
     byte_miss_ratio: float
     """Those over the bytes referenced."""
     elapsed_ns: int | None
-    """`None` where no device is named, or from a sample."""
+    """`None` without a device, or from a sample."""
     stall_ns: int | None
     fetches: int | None
 
     @property
     def spread(self) -> float:
-        """Half the distance between the least and the most of the estimates of the miss ratio."""
+        """Half the distance between the smallest and the largest estimate of the miss ratio."""
         return (self.misses_max - self.misses_min) * self.miss_ratio / self.misses / 2 if self.misses else 0.0
 
 
@@ -81,9 +81,9 @@ class Curve:
     distinct_bytes: int
     block_bytes: int | None
     device: str | None
-    """`None` where no time was asked for."""
+    """`None` if no times were requested."""
     rate: float
-    """Share of the blocks that were looked at; 1: all."""
+    """Share of the blocks that were sampled; 1: all."""
     seeds: int
     """Samples."""
     points: tuple[Point, ...]
@@ -122,7 +122,7 @@ def full_name(policy: str) -> str:
 
 
 def _without_time(policy: str) -> bool:
-    """Return whether a policy is a replacement of the registry alone, which knows no future."""
+    """Return whether a policy is only a replacement of the registry that does not know the future."""
     if "/" in policy or kind(policy) != "demand" or knows_future(policy):
         return False
     keys = policy_keys(policy)
@@ -159,26 +159,27 @@ def curve(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Curve:
-    """Find the misses of each policy over the size of the cache; with a device, by runs, elapsed time too.
+    """Compute the misses of each policy by cache size; with a device, by runs, also the elapsed times.
 
     Args:
         trace: As for `compare`: the path of a trace, a [workload] section, or a scenario.
-        policies: As for `compare`; a replacement stands for itself without prefetching ("arc").
+        policies: As for `compare`; the name of a replacement ("arc") means demand fetching with it.
         cache: Sizes ("10MiB"), numbers of blocks (1280), or shares of the distinct blocks ("5%").
-        points: How many sizes there are if none are given: from 0.1 % to all of the distinct blocks, in equal ratios.
-        rate: Share of the blocks to look at, above 0 and at most 1.
-        sample_blocks: Blocks to look at, at most, in place of a rate: memory is bounded then.
-        seeds: Samples, of which the spread is told.
-        device: Name or profile; then every policy is run on it at every size, and its time is told.
-        admit: Objects larger than this ("1MiB") pass the cache by; for a trace whose objects have sizes.
+        points: Number of sizes if none are given, evenly spaced on a log scale from 0.1 % to all of the distinct
+            blocks.
+        rate: Share of the blocks to sample, above 0 and at most 1.
+        sample_blocks: Maximum number of blocks to sample, instead of a rate; this bounds memory.
+        seeds: Number of samples; their spread is reported.
+        device: Name or profile; every policy is then run on it at every size, and elapsed times are reported.
+        admit: Objects larger than this ("1MiB") bypass the cache; for a trace whose objects have sizes.
         workload: Further keys of [workload], such as {"limit": 100000}.
-        seed: Seed of everything random but the samples; 1 if `None`.
-        overrides: "a.b=value", laid over every run.
-        jobs: Runs at a time; one for each processor if `None`.
+        seed: Random seed, except for the samples; 1 if `None`.
+        overrides: "a.b=value" settings that override keys in every run.
+        jobs: Parallel runs; one per processor if `None`.
         progress: Called with the share done, from the threads that run.
 
     Raises:
-        HeadstartError: A mistake in the arguments or the trace.
+        HeadstartError: An argument or the trace is wrong.
     """
     sampled = rate is not None or sample_blocks is not None
     if sampled and device is not None:

@@ -1,9 +1,8 @@
-"""Policies of one's own, written in Python: three base classes, and the names by which runs find them.
+"""User-defined policies in Python: three base classes, and the names by which runs find them.
 
-A class is named by its file, "mine.py:Mine", wherever a policy or a replacement is named: in a scenario, after
-`--policies`, in a grid. Its constructor's arguments are its keys: "mine.py:Mine:depth=8". An object stands for its
-class and the arguments that it was made with; each run makes an object of its own. docs/python-policies.md is the
-tutorial.
+A class is named by its file, "mine.py:Mine", wherever a policy or a replacement can be named: in a scenario, after
+`--policies`, in a grid. The arguments of its constructor are its keys: "mine.py:Mine:depth=8". An object supplies only
+its class and constructor arguments; each run creates its own object. docs/python-policies.md is the tutorial.
 """
 
 import importlib.util
@@ -27,12 +26,12 @@ Fetch = tuple[int, int | None]
 
 
 class _Custom:
-    """What all have in common."""
+    """Common base of all policies."""
 
     _keys: dict[str, Any]
 
     def __new__(cls, *args: Any, **keys: Any) -> Self:
-        """Note what the object is made with: runs make objects of their own of it."""
+        """Record the constructor arguments, from which each run creates its own object."""
         made = super().__new__(cls)
         try:
             made._keys = dict(inspect.signature(cls).bind(*args, **keys).arguments)
@@ -42,7 +41,7 @@ class _Custom:
         return made
 
     def start(self, frames: int, block_bytes: int | None) -> None:
-        """Learn about the cache, once, before anything happens.
+        """Receive the size of the cache, once, before the first event.
 
         Args:
             frames: Frames of the cache, at least 1.
@@ -53,7 +52,7 @@ class _Custom:
 class Replacement(_Custom):
     """Chooses which block leaves the cache when a frame is needed. Blocks are whole numbers from 0.
 
-    An arrival is not a reference: a block that a read-ahead has fetched arrives, and may leave without one.
+    An arrival is not a reference: a prefetched block arrives, and may be evicted without a reference.
     """
 
     def inserted(self, block: int) -> None:
@@ -63,10 +62,10 @@ class Replacement(_Custom):
         """Note that `block`, which is in the cache, has been referenced; `hit`: it was there or on its way."""
 
     def candidates(self, incoming: int) -> Iterable[int]:
-        """Return or yield blocks in the cache, the first choice first, to make way for block `incoming`.
+        """Return or yield candidates for eviction, the best first, to make room for block `incoming`.
 
-        The first that may leave is evicted: a block that a process waits for is passed over. `forget` says which one
-        it was. All blocks in the cache come up, if need be.
+        The first block that no process waits for is evicted and reported with `forget`. If necessary, the candidates
+        must include all blocks in the cache.
         """
         raise NotImplementedError("a replacement names candidates")
 
@@ -75,7 +74,7 @@ class Replacement(_Custom):
 
 
 class Readahead(_Custom):
-    """Chooses what to fetch beyond what is requested.
+    """Chooses blocks to fetch in addition to the requested ones.
 
     With `Replacement` as a second base class, the same object chooses the victims too.
     """
@@ -83,8 +82,8 @@ class Readahead(_Custom):
     def requested(self, request: Request) -> Iterable[int | range] | None:
         """Return or yield the blocks of the request's file to prefetch, in the order in which they are issued.
 
-        They are counted from the start of the file, as `request.first` is: numbers, or ranges of step 1. Blocks that
-        are cached, on their way or beyond the end are passed over. What finds no frame is dropped.
+        They are counted from the start of the file, like `request.first`: numbers, or ranges of step 1. Blocks that are
+        cached, being fetched or beyond the end are skipped. Blocks for which there is no frame are dropped.
         """
         raise NotImplementedError("a read-ahead answers requests")
 
@@ -96,14 +95,14 @@ class Readahead(_Custom):
 
 
 class Policy(_Custom):
-    """Decides on fetches and victims together from hints: the references that are to come. One process."""
+    """Decides on fetches and victims together from hints about future references. For one process."""
 
     def hinted(self, hints: Hints) -> None:
-        """Take the hints, once, after `start`.
+        """Receive the hints, once, after `start`.
 
-        `hints[p]` is the block of the reference at position p, `None` where it is not disclosed (yet); `len(hints)` all
-        references; `hints.next_use(block)` the position of its next one, `None` where there is none. Hints may be wrong
-        (`policy.hints.wrong` and `reordered`): `served` says which block has been referenced.
+        `hints[p]` is the block of the reference at position p, `None` if it is not (yet) disclosed. `len(hints)` is the
+        number of all references. `hints.next_use(block)` is the position of the block's next reference, `None` if there
+        is none. Hints may be wrong (`policy.hints.wrong` and `reordered`); `served` reports the referenced blocks.
         """
 
     def decide(self, cache: Cache) -> Iterable[Fetch] | None:
@@ -114,9 +113,9 @@ class Policy(_Custom):
         """
 
     def victim(self, block: int, cache: Cache) -> int | None:
-        """Return the block that makes way for `block`, which the process waits for; no frame is free.
+        """Return the victim for `block`, which the process waits for, when no frame is free.
 
-        `None` if no block is evictable: the policy is asked again.
+        `None` if no block is evictable; the method is then called again later.
         """
         raise NotImplementedError("a policy chooses a victim for a block that is missing")
 
@@ -128,7 +127,7 @@ class Policy(_Custom):
 
 
 class MistakeError(HeadstartError):
-    """A mistake in a name or a key, in the parts that the core's errors are made of."""
+    """An error in a name or a key, split into the parts of the core's errors."""
 
     def __init__(self, key: str, problem: str, allowed: str) -> None:
         super().__init__(f"{problem}; allowed: {allowed}")
@@ -137,21 +136,21 @@ class MistakeError(HeadstartError):
 
 _lock = threading.RLock()
 _modules: dict[str, tuple[int, ModuleType]] = {}
-"""By path: when the file was last changed, and what it defines."""
+"""By path: the modification time of the file, and its definitions."""
 _named: dict[str, type[_Custom]] = {}
 """Classes that this program has given to a run, by the names that the runs know."""
 ALLOWED = 'a class of a file, such as "mine.py:Mine"'
 
 
 def is_custom(name: str) -> bool:
-    """Return whether a name is that of a class in Python."""
+    """Return whether a name refers to a Python class."""
     return ".py:" in name
 
 
 def resolve(name: str, beside: str | os.PathLike[str] | None = None) -> tuple[type[_Custom], str, str, str]:
     """Return the class that "FILE.py:CLASS" names, its kind, its keys with their defaults in JSON, and its summary.
 
-    A relative file is looked for in the working folder, then in `beside`.
+    A relative file is looked up in the working folder, then in `beside`.
     """
     with _lock:
         found = _named.get(name) or _load(name, beside)
@@ -162,7 +161,7 @@ def resolve(name: str, beside: str | os.PathLike[str] | None = None) -> tuple[ty
 
 
 def kind_of(found: type[_Custom]) -> str:
-    """Return what a class is: "policy", "read-ahead", "replacement" or "read-ahead with replacement"."""
+    """Return the kind of a class: "policy", "read-ahead", "replacement" or "read-ahead with replacement"."""
     if issubclass(found, Policy):
         return "policy"
     if issubclass(found, Readahead):
@@ -193,7 +192,10 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 
 
 def _import(path: Path) -> ModuleType:
-    """Return what a file defines: run once, and again when it has changed. It may import what lies beside it."""
+    """Return the definitions of a file, which is executed once, and again if it has changed.
+
+    It may import other files of its folder.
+    """
     key, changed = str(path.resolve()), path.stat().st_mtime_ns
     if key in _modules and _modules[key][0] == changed:
         return _modules[key][1]
@@ -239,7 +241,7 @@ def make(found: type[_Custom], keys: str, name: str) -> _Custom:
 
 
 def name_of(found: type[_Custom]) -> str:
-    """Return the name by which runs find a class: by its file, or else by its module."""
+    """Return the name by which runs find a class, from its file, or else from its module."""
     try:
         source = inspect.getsourcefile(found)
     except (OSError, TypeError):
@@ -258,7 +260,7 @@ def name_of(found: type[_Custom]) -> str:
 
 
 def keys_of(policy: Any) -> Any:
-    """Return what a scenario holds for a class (its name) or for an object (its name and keys); else `policy`."""
+    """Return the scenario value of a class (its name) or an object (its name and keys); otherwise `policy`."""
     if isinstance(policy, type) and issubclass(policy, _Custom):
         return name_of(policy)
     if isinstance(policy, _Custom):
@@ -267,7 +269,7 @@ def keys_of(policy: Any) -> Any:
 
 
 def text_of(policy: Any) -> Any:
-    """Return the text that `--policies` would have for a class or an object: "mine.py:Mine:depth=8"; else `policy`."""
+    """Return the `--policies` text of a class or an object, such as "mine.py:Mine:depth=8"; otherwise `policy`."""
     keys = keys_of(policy)
     if keys is policy or isinstance(keys, str):
         return keys
@@ -276,7 +278,7 @@ def text_of(policy: Any) -> Any:
 
 
 def section_of(policy: Any) -> Any:
-    """Return the [policy] section that stands for a policy: a replacement is that of demand fetching."""
+    """Return the [policy] section of a policy; a replacement means demand fetching with it."""
     keys = keys_of(policy)
     name = keys.get("name") if isinstance(keys, Mapping) else keys
     if isinstance(name, str) and is_custom(name) and kind_of(resolve(name)[0]) == "replacement":
@@ -295,14 +297,15 @@ def split(text: str) -> Iterator[str]:
 
 
 def conformance(policy: Any) -> None:
-    """Hold a class (or the name of one, "mine.py:Mine") against what every policy of its kind owes.
+    """Check that a class (or the class named, "mine.py:Mine") meets the guarantees of its kind.
 
-    It runs in hundreds of small systems drawn from fixed seeds: victims are in the cache and not waited for, one is
-    found whenever there is one, read-aheads name blocks of the requested file and survive any request, every reference
-    is served, and the same events give the same decisions. Keys have their defaults.
+    The class runs in hundreds of small systems with fixed seeds. Victims must be in the cache with no process waiting
+    for them, and a victim must be found whenever there is one. A read-ahead must name blocks of the requested file and
+    accept any request. Every reference must be served. The same events must give the same decisions. Keys have their
+    defaults.
 
     Raises:
-        AssertionError: What is wrong, with the seed and the step at which it was found.
+        AssertionError: A guarantee is violated; the message has the seed and the step.
         HeadstartError: There is no such class.
     """
     if isinstance(policy, _Custom):

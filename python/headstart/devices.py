@@ -1,4 +1,4 @@
-"""Devices: their parts, their service times, and replays of a trace.
+"""Devices: properties, service times, and replays of a trace.
 
     drive = headstart.device("hp97560")
     drive.capacity_bytes, drive.mechanics.seek_ns.mean, drive.random_read_8kib.mean_ns
@@ -22,12 +22,12 @@ SCHEMA = 1
 """Version of the shape of `Device.to_dict()`."""
 
 Keys = Mapping[str, object]
-"""Keys laid over a device's own, nested as in its profile: `{"buffer": {"size": "1MiB"}}`."""
+"""Keys that override a device's own, nested as in its profile: `{"buffer": {"size": "1MiB"}}`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeekTimes:
-    """Times of a read's seek; `None` where the drive has one cylinder."""
+    """Times of a read's seek; `None` if the drive has one cylinder."""
 
     single_cylinder: int | None
     mean: int
@@ -50,7 +50,7 @@ class Zone:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mechanics:
-    """What a drive with an arm is made of."""
+    """Mechanical properties of a drive with an arm."""
 
     rpm: int
     revolution_ns: int
@@ -59,14 +59,14 @@ class Mechanics:
     seek_ns: SeekTimes
     head_switch_ns: int
     write_settle_ns: int
-    """What a write's movement takes longer than a read's."""
+    """Additional seek time of a write compared with a read."""
     zones: tuple[Zone, ...]
     """Outermost first."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServiceParts:
-    """Mean service time of requests that come one at a time, and the parts that it is the sum of."""
+    """Mean service time of requests issued one at a time, and its parts."""
 
     requests: int
     """How many were simulated."""
@@ -89,34 +89,34 @@ class SequentialRead:
     """Of each read."""
     bytes_per_s: int
     limit: str
-    """What sets the rate: `media`, `interface`, `overheads`, or `rotations` that are lost between reads."""
+    """The bottleneck of the rate: `media`, `interface`, `overheads`, or `rotations` lost between reads."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
-    """What a device is made of and how it answers."""
+    """Properties and service times of a device."""
 
     name: str
     """As the caller wrote it."""
     profile: str | None
-    """The profile's file name where the caller named a path."""
+    """The profile's file name if the caller gave a path."""
     summary: str | None
     source: str | None
     """Source of the numbers; `None` for a user's own profile, which names its source itself."""
     keys: dict[str, Any]
-    """Every key with its value; laid over a scenario's `[device]` they give this device."""
+    """All keys with their values; in a scenario's `[device]` they give this device."""
     capacity_bytes: int | None
     """`None` if there is no limit."""
     concurrency: int
-    """Requests that it serves at once."""
+    """Number of requests that it serves concurrently."""
     nominal_service_ns: int
     mechanics: Mechanics | None
-    """`None` where nothing moves."""
+    """`None` for a device without an arm."""
     random_read_8kib: ServiceParts
     sequential_bytes_per_s: dict[str, int]
     """Of the media, `outer` and `inner` zone; without an arm, of 1 MiB reads, `one_at_a_time` and `all_in_parallel`."""
     sequential_reads: tuple[SequentialRead, ...]
-    """As the host gets them, of 8 KiB and of 1 MiB; empty where nothing moves."""
+    """Rates that the host gets with reads of 8 KiB and of 1 MiB; empty for a device without an arm."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -144,7 +144,7 @@ class Device:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The curves of a device's picture. A device with an arm has the first two, others the last two."""
+    """The curves of a device's plot. A device with an arm has the first two, others the last two."""
 
     seek: tuple[dict[str, int], ...] = ()
     """`distance_cylinders`, `ns`; by distance."""
@@ -158,7 +158,7 @@ class Survey:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probe:
-    """How a device answered a steady random load."""
+    """The response of a device to a steady random load."""
 
     request_bytes: int
     """Whole sectors of 512."""
@@ -173,7 +173,7 @@ class Probe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Times:
-    """Service times of some requests, exactly; a percentile is the least time that this share does not exceed."""
+    """Exact service times of a set of requests; a percentile is the least time that this share does not exceed."""
 
     requests: int
     mean_ns: int = 0
@@ -196,15 +196,15 @@ class TimesByKind:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What a device made of a trace, and the measured times beside it where the trace has them."""
+    """Modelled times of a trace on a device, and the measured times if the trace has them."""
 
     device: str
     trace: str
     pace: str
-    """When requests were issued, in words."""
+    """The issue times of requests, as text."""
     requests: int
     elapsed_ns: int
-    """By the model, to the end of the last request."""
+    """Modelled time to the end of the last request."""
     modelled: TimesByKind
     measured: TimesByKind | None
     parts_ns_mean: dict[str, int]
@@ -233,26 +233,26 @@ class Imported:
 
     name: str
     profile: str
-    """TOML, with the origin of each group of numbers beside it."""
+    """TOML, with a comment on the origin of each group of numbers."""
     warnings: tuple[str, ...]
-    """What changes the drive's times and is not modelled, and what looked odd; one line each."""
+    """Parameters that affect timing and are not modelled, and suspicious values; one line each."""
     files: tuple[str, ...]
-    """What was read."""
+    """The files that were read."""
     sectors: int
     """Sectors of 512 bytes."""
 
 
 def device(name: str | PathLike[str], *, keys: Keys | None = None) -> Device:
-    """Return what a device is made of and how it answers; `keys` are laid over its own.
+    """Return a device's properties and service times; `keys` override its own.
 
     Raises:
-        HeadstartError: No such device, or its profile or a key is at fault.
+        HeadstartError: There is no such device, or its profile or a key is wrong.
     """
     return Device.from_json(_core.device_show(_device(name), keys=_text(keys)))
 
 
 def survey(name: str | PathLike[str], *, keys: Keys | None = None) -> Survey:
-    """Return the curves of a device's picture: seek time by distance and rates by place, or response by load.
+    """Return the curves of a device's plot: seek time by distance and rate by position, or response by load.
 
     Raises:
         HeadstartError: As for `device`.
@@ -273,10 +273,10 @@ def probe(
     scheduler: str = "fcfs",
     seed: int = 1,
 ) -> Probe:
-    """Serve `requests` requests at random places, `depth` of them outstanding at all times; the same for each seed.
+    """Serve `requests` random requests with `depth` of them always outstanding; a seed always gives the same requests.
 
     Raises:
-        HeadstartError: The device, its profile, a key or a number is at fault.
+        HeadstartError: The device, its profile, a key or a number is wrong.
     """
     for what, number in (("requests", requests), ("depth", depth), ("request_bytes", request_bytes), ("seed", seed)):
         least, most = (0, 2**63) if what == "seed" else (1, 2**32)
@@ -312,13 +312,13 @@ def replay(
 ) -> Replay:
     """Serve the requests of a trace, one at a time, on a device.
 
-    The trace carries addresses, and all its requests go to one device. With think times, or issue and service
-    times, the next request is issued when the one before it is done and the recorded pause is over; with issue times
-    alone at those times, first come first served; without times back to back. `request_size` is for a trace of
-    offsets without sizes; `limit` is the requests at most.
+    The trace must have addresses, and all its requests go to one device. With think times, or issue and service times,
+    a request is issued when the previous one is done and the recorded pause is over. With issue times only, requests
+    are issued at those times and served in order of arrival. Without times, they are issued back to back.
+    `request_size` is for a trace that has offsets but no sizes; `limit` is the maximum number of requests.
 
     Raises:
-        HeadstartError: The device, its profile, a key or the trace is at fault; a request lies beyond the device.
+        HeadstartError: The device, its profile, a key or the trace is wrong; a request lies beyond the device.
     """
     device, path = _device(name), _input.name(trace, "trace")
     text = _core.device_replay(
@@ -334,10 +334,10 @@ def replay(
 def import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> Imported:
     """Return the profile of the drive that DiskSim's parameter file (.parv, .diskspecs, .model) describes.
 
-    Files that it names are read too. `disk` names one of several.
+    Files that it names are read too. `disk` selects one of several disks.
 
     Raises:
-        HeadstartError: A file cannot be read or is wrong at a line; there are several disks and none is named.
+        HeadstartError: A file cannot be read or has a wrong line; there are several disks and none is selected.
     """
     disk = None if disk is None else _input.name(disk, "disk")
     fields = json.loads(_core.device_import_diskspecs(_input.name(path, "file"), disk=disk))

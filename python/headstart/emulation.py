@@ -1,4 +1,4 @@
-"""Emulated disks: a file whose reads take the time that a simulated drive needs for them (docs/emulate.md). Linux.
+"""Emulated disks: a file whose reads take as long as on a simulated drive (docs/emulate.md). Linux only.
 
     ended = headstart.emulate("ibm-36gb-10k", "disk.img", "/mnt/emulated", progress=lambda now: now.requests >= 1000)
     ended.statistics.lateness_ns.p99
@@ -29,7 +29,7 @@ class Spread:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """What an emulated disk has done since it was mounted; docs/emulate.md describes each field."""
+    """Statistics of an emulated disk since it was mounted; docs/emulate.md describes each field."""
 
     schema: int
     version: str
@@ -73,13 +73,13 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How an emulation has ended."""
+    """The end of an emulation."""
 
     statistics: Statistics
     was_in_use: bool
-    """Processes still had files of it open, and get errors from now on."""
+    """Whether processes still had its files open. They get I/O errors from now on."""
     was_covered: bool
-    """Something else was mounted on it. Both stay: its files give errors from now on."""
+    """Whether another file system was mounted on it. Both mounts stay, and its files give I/O errors from now on."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `headstart emulate --json` prints it."""
@@ -95,14 +95,13 @@ def emulate(
     scheduler: str = "fcfs",
     progress: Callable[[Statistics], object] | None = None,
 ) -> Ended:
-    """Show `image` as the file `disk.img` in the folder `mount`, with the times of a drive, until it is unmounted.
+    """Provide `image` as `disk.img` in the folder `mount`, with a drive's service times, until it is unmounted.
 
-    `profile` is a name of `headstart list devices` or the path of a profile, `keys` are laid over its own.
-    `progress` is called once it is mounted and 10 times a second; returning what is true unmounts it, and so does an
-    exception.
+    `profile` is a name of `headstart list devices` or the path of a profile; `keys` override its own. `progress` is
+    called once the file is mounted and 10 times a second. A true return value or an exception unmounts the file.
 
     Raises:
-        HeadstartError: A mistake of the caller, or the system does not mount; then nothing is mounted.
+        HeadstartError: An argument is wrong, or the mount fails; then nothing is mounted.
     """
     tell = None if progress is None else lambda text: progress(Statistics.from_json(text))
     text, was_in_use, was_covered = _core.emulate(

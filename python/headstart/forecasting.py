@@ -1,4 +1,4 @@
-"""What prefetching from hints would save: a recorded command on simulated disks (docs/forecast.md).
+"""Forecasts of the time that prefetching from hints saves: a recorded command on simulated disks (docs/forecast.md).
 
     found = forecasting.forecast("status.hints", device="ibm-36gb-10k", budgets=["32MiB"])
     found.plain.elapsed_ns, found.recommendation
@@ -16,7 +16,7 @@ from headstart import _core
 from headstart.profiling import Found
 
 BENEFIT_MIN = 0.05
-"""Share of the plain time that has to be saved for prefetching to be recommended."""
+"""Share of the plain time that prefetching must save to be recommended."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,28 +24,28 @@ class Row:
     """One run of the command."""
 
     policy: str
-    """"linux": plain, with the kernel's read-ahead; "demand": without it; else a hinted policy."""
+    """"linux": plain, with the kernel's read-ahead; "demand": without read-ahead; otherwise a hinted policy."""
     budget_bytes: int | None
-    """Prefetched and not yet used, at most; `None` without prefetching."""
+    """Maximum of prefetched but unused data; `None` without prefetching."""
     elapsed_ns: int
     """From the start of the command to its end."""
     gain: float
-    """The part of the plain time that is saved, 0 to 1; negative where it takes longer."""
+    """Share of the plain time that is saved, 0 to 1; negative if the run takes longer."""
     requests: int
     """Requests to the devices."""
     read_bytes: int
-    """What the devices read in all."""
+    """Total that the devices read."""
     prefetched_bytes: int
     used_bytes: int
     late_bytes: int
     wasted_bytes: int
     stopped: str | None
-    """Why prefetching stops before it is done; `None` if it does not."""
+    """The reason why prefetching stops early; `None` if it does not."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Disk:
-    """A device that holds what the command reads, and what it was simulated as."""
+    """A device with files that the command reads, and its simulated model."""
 
     name: str
     """As in /dev; empty if it has no name."""
@@ -53,12 +53,12 @@ class Disk:
     scheduler: str
     read_ahead_bytes: int
     read_bytes: int
-    """Bytes of it that the recorded run has read, each page once."""
+    """Bytes that the recorded run read from it; each page counts once."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """What to run."""
+    """The command to run."""
 
     policy: str
     budget_bytes: int
@@ -76,21 +76,21 @@ class Forecast:
     devices: list[Disk]
     trusted: bool
     recorded_ns: int
-    """How long the command took when it was recorded."""
+    """Time of the command when it was recorded."""
     hinted_bytes: int
-    """What the hints name, each page once."""
+    """Total of the hinted pages; each page counts once."""
     compute_ns: int
     """With everything in the page cache."""
     lower_bound_ns: int
-    """No prefetching takes less."""
+    """Lower bound of the time with any prefetching."""
     plain: Row
-    """With the kernel's read-ahead: what the others are compared with."""
+    """With the kernel's read-ahead: the baseline of the comparison."""
     demand: Row
     """Without read-ahead."""
     rows: list[Row]
     """Prefetched: by policy and budget."""
     recommendation: Recommendation | None
-    """The best of them; `None` where it saves less than `BENEFIT_MIN`."""
+    """The best of these runs; `None` if it saves less than `BENEFIT_MIN`."""
     notes: list[str]
 
     @classmethod
@@ -131,16 +131,16 @@ def forecast(
 
     Args:
         hints: A recording of `headstart record`.
-        prefetch: Another recording by which to prefetch: an older one, or that of another command; `hints` if `None`.
-        device: The device that the recorded run waited for most: a name of `headstart list devices`, or the path of a
-            profile; by its waits in the recording and what the system says if `None`.
-        device_keys: Laid over that device's own.
-        scheduler: Orders that device's queue; as the kernel's is set if `None`.
-        policies: Hinted policies; all that `headstart run` takes if `None`.
-        budgets: Sizes of what is prefetched and not yet used, at most; from 8 MiB up to what the hints need if `None`.
-        read_ahead: The kernel's read-ahead; as it is set if `None`.
+        prefetch: Another recording to prefetch from: an older one, or that of another command; `hints` if `None`.
+        device: Model of the device that the recorded run waited for most: a name of `headstart list devices`, or the
+            path of a profile. If `None`, it is derived from the recorded waits and the system's information.
+        device_keys: Keys that override that device's own.
+        scheduler: Scheduler of that device's queue; the kernel's setting if `None`.
+        policies: Hinted policies; all that `headstart run` supports if `None`.
+        budgets: Limits of prefetched but unused data; from 8 MiB up to the amount that the hints need if `None`.
+        read_ahead: The kernel's read-ahead; its current setting if `None`.
         trusted: As `headstart run --trust`.
-        cached: Everything is in the page cache already.
+        cached: Start with all data in the page cache.
         progress: Called with the share done, between runs.
 
     Raises:
@@ -166,10 +166,10 @@ def _size(size: str | int) -> str:
 
 
 def flash_keys(found: Found) -> dict[str, object]:
-    """Return the keys of a device without an arm that answers as the measured one does, over those of "nvme".
+    """Return keys that override those of "nvme" to model a measured device without an arm.
 
-    A read of 4 KiB takes what one read took alone, as many at once as saturated the device; the link's rate is the best
-    that was seen.
+    A read of 4 KiB takes the measured time of a single read. The device serves as many reads at once as saturated the
+    measured one. The link's rate is the highest measured rate.
     """
     rate = max(point.bytes_per_s for point in (*found.by_size, *found.by_depth))
     page = 4096

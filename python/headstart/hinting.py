@@ -1,4 +1,4 @@
-"""Commands run while what they are going to read is prefetched (docs/run.md). Linux.
+"""Runs commands and prefetches the data that they will read (docs/run.md). Linux only.
 
     outcome = hinting.run(["git", "status"], hints="status.hints")
     outcome.report.prefetched_bytes, outcome.report.used_bytes
@@ -16,12 +16,12 @@ from typing import Any, Self
 from headstart import _core
 
 POLICY = "just-in-time"
-"""The policy where none is named."""
+"""The default policy."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What prefetching has come to."""
+    """The result of prefetching."""
 
     schema: int
     version: str
@@ -29,25 +29,25 @@ class Report:
     elapsed_ns: int
     """From the start of the command to its end."""
     prefetched_bytes: int
-    """Read from the device into the page cache, holes included that were read with their neighbours."""
+    """Read from the device into the page cache, including gaps that were read together with their neighbours."""
     used_bytes: int
     """The part of it that the command has used."""
     late_bytes: int
-    """The part of `used_bytes` that the command asked for before it was there."""
+    """The part of `used_bytes` that the command requested before it had arrived."""
     wasted_bytes: int
     """The part of `prefetched_bytes` that the command has not used."""
     stopped: str | None
-    """Why prefetching stopped before it was done; `None` if it did not."""
+    """The reason why prefetching stopped early; `None` if it did not."""
     hinted_bytes: int
-    """What the hints name, each page once."""
+    """Total of the hinted pages; each page counts once."""
     cached_bytes: int
     """The part of `hinted_bytes` that was in the page cache already."""
     stale_bytes: int
-    """The part of `hinted_bytes` in files that have changed or gone."""
+    """The part of `hinted_bytes` in files that have been changed or removed."""
     budget_bytes: int
-    """What may be prefetched and not yet used."""
+    """Limit of prefetched but unused data."""
     observed: bool
-    """The command's references were seen; if not, `used_bytes` and `late_bytes` are 0."""
+    """Whether the command's references were observed; if not, `used_bytes` and `late_bytes` are 0."""
     notes: list[str]
 
     @classmethod
@@ -62,12 +62,12 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a command has ended, and what prefetching has come to."""
+    """The end of a command, and the result of prefetching."""
 
     code: int | None
     """Its exit status; `None` if a signal has ended it."""
     signal: int | None
-    """The signal that has ended it."""
+    """The signal that ended it."""
     report: Report
     line: str
     """The report in one line, as `headstart run -v` says it."""
@@ -94,11 +94,11 @@ def run(
     device: str | None = None,
     trusted: bool = False,
 ) -> Outcome:
-    """Run `command` while what `hints`, a recording, says that it reads is prefetched; return when it has ended.
+    """Run `command` and prefetch its reads from `hints`, a recording; return when the command has ended.
 
-    `keys` are the policy's. At most `budget` bytes are prefetched and not yet used; by default a quarter of what is
-    available. `device` names a profile, which says whether there is an arm in place of what the system says. `trusted`
-    hints have the whole budget from the start.
+    `keys` are the policy's keys. At most `budget` bytes are prefetched but unused; the default is a quarter of the
+    available memory. `device` names a profile that overrides the system's information on whether there is an arm.
+    `trusted` hints may use the whole budget from the start.
 
     Raises:
         HeadstartError: The recording cannot be read, or an argument is wrong.

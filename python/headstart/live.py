@@ -1,4 +1,4 @@
-"""Live runs: what the simulator simulates, by real threads and a real clock (docs/parallel.md)."""
+"""Live runs of simulated scenarios, with real threads and a real clock (docs/parallel.md)."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from headstart.simulation import Progress, Result, Scenario, source_of
 def play(
     scenario: Scenario, *, overrides: Sequence[str] = (), speed: float = 1.0, progress: Progress | None = None
 ) -> Result:
-    """Play the parallel program of a scenario with a thread for each process and each in-memory disk.
+    """Run the parallel program of a scenario with a thread for each process and each in-memory disk.
 
-    Computing, prefetch actions and disks' service are sleeps, `speed` times as short as the scenario says; times in the
-    result are the scenario's. Two runs never give the same times.
+    Computing, prefetch actions and the disks' service are sleeps, shorter than in the scenario by the factor `speed`.
+    Times in the result are in the scenario's scale. Two runs never give the same times.
 
     Raises:
-        HeadstartError: The scenario is at fault, or asks for what cannot be played.
+        HeadstartError: The scenario is wrong, or cannot be run live.
     """
     text = _core.play(**source_of(scenario), overrides=list(overrides), speed=speed, on_progress=progress)
     return Result.from_json(text)

@@ -1,12 +1,12 @@
-"""Traces from memory: a table or a list of offsets, wherever the path of a trace is taken.
+"""Traces from memory: a table or a list of offsets, in place of a trace's path.
 
     trace = headstart.Trace(frame)                      # a pandas or polars frame, an Arrow table, a structured array
     trace = headstart.Trace({"offset": [0, 8192], "size": 8192})
     headstart.compare(trace, policies=["demand", "linux"], device="nvme")
     headstart.simulate({"workload": {"trace": trace}, "policy": "linux"})
 
-The core reads traces from files, in a stream and without the GIL. A `Trace` is therefore a CSV file in a folder of its
-own that only the user can read, and lives as long as the object; `write` keeps it.
+The core streams traces from files, without the GIL. A `Trace` is therefore a CSV file in a private folder, which is
+deleted with the object; `write` keeps a copy.
 """
 
 import datetime
@@ -36,10 +36,10 @@ class Trace(os.PathLike[str]):
     Args:
         table: A mapping of columns, a pandas or polars frame, an Arrow table, a structured NumPy array, or a sequence
             of offsets in bytes. Columns are named as those of a CSV trace (docs/scenario.md): `offset`, or `lba`, or
-            `block`; `size`, `time`, `dur`, `think`, `op`, `pid`, `file`. Others are left out. One value stands for a
-            column of it; datetimes count from the first one.
-        size: Bytes of each request, where there is no column `size`.
-        name: Name of the file, without `.csv`: it stands in results.
+            `block`; `size`, `time`, `dur`, `think`, `op`, `pid`, `file`. Other columns are ignored. A single value
+            applies to all rows; datetimes count from the first one.
+        size: Bytes of each request, if there is no column `size`.
+        name: Name of the file, without `.csv`, as it appears in results.
 
     Raises:
         HeadstartError: A column is missing, shorter than the others, or lacks a value.
@@ -62,11 +62,11 @@ class Trace(os.PathLike[str]):
         return str(self._path)
 
     def __repr__(self) -> str:
-        """Return what it holds."""
+        """Return a description of its contents."""
         return f"<headstart.Trace: {self.requests:,} requests, columns {', '.join(self.columns)}>"
 
     def write(self, target: str | os.PathLike[str]) -> None:
-        """Write the trace to a CSV file that stays."""
+        """Write the trace to a permanent CSV file."""
         shutil.copyfile(self._path, target)
 
 
@@ -99,7 +99,7 @@ def _columns(table: Any, size: int | None) -> dict[str, Sequence[Any]]:
 
 
 def _named(table: Any) -> Iterator[tuple[str, Any]]:
-    """Return the columns of a table with their names, whatever library it is from."""
+    """Return the columns of a table of any supported library, with their names."""
     if isinstance(table, Mapping):
         yield from table.items()
         return
@@ -121,7 +121,7 @@ def _known(name: str) -> bool:
 
 
 def _values(name: str, column: Any) -> tuple[str, Any]:
-    """Return a column as a list of numbers or text; times of a calendar become nanoseconds since the first."""
+    """Return a column as a list of numbers or text; datetimes become nanoseconds since the first."""
     if isinstance(column, str | int | float):
         return name, column
     if getattr(getattr(column, "dtype", None), "kind", "") in ("M", "m") and hasattr(column, "to_numpy"):

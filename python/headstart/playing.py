@@ -1,4 +1,4 @@
-"""Replays of traces against live servers of the Network Block Device protocol (docs/play.md).
+"""Replays of traces against live Network Block Device (NBD) servers (docs/play.md).
 
     played = headstart.playing.play_trace("trace.csv.xz", "nbd://localhost/disk", arrival="open")
     played.response_ns["p99"]
@@ -32,7 +32,7 @@ class PlayedProcess(TypedDict):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Played:
-    """What a replay has measured; docs/play.md describes each field."""
+    """The result of a replay; docs/play.md describes each field."""
 
     schema: int
     version: str
@@ -98,21 +98,21 @@ def play_trace(
         trace: The trace.
         to: The server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`; `nbds` for `nbd` over TLS.
         format: The trace's format: a name of `headstart list formats`.
-        request_size: Size of a request, for a trace that carries offsets without sizes.
+        request_size: Size of a request, for a trace that has offsets but no sizes.
         arrival: "closed": after the reply to the last request and a think time; "open": at the trace's times.
         compute: Think times of closed arrivals: "trace", "gaps", a time, or "exp:" and a time.
-        speed: Times of arrivals and of thinking are divided by it.
-        depth: Requests in flight: of each process if closed (1 if none), of all if open (1024 if none).
-        processes: "merged": one process sends all; "per-pid": the trace's processes run side by side.
-        limit: The most requests.
-        writes: "as-read", "skip", or "write", which overwrites what the export holds.
-        addresses: What becomes of those beyond the export's end: "error" or "wrap".
-        connections: To the server.
-        seed: Of think times that are drawn.
+        speed: Divides arrival times and think times.
+        depth: Maximum requests in flight: per process if closed (default 1), in total if open (default 1024).
+        processes: "merged": one process sends all requests; "per-pid": the trace's processes run concurrently.
+        limit: Maximum number of requests.
+        writes: "as-read", "skip", or "write", which overwrites data of the export.
+        addresses: Handling of addresses beyond the export's end: "error" or "wrap".
+        connections: Connections to the server.
+        seed: Random seed of think times.
         progress: Called about 10 times a second; an exception that it raises ends the replay.
 
     Raises:
-        HeadstartError: A setting is wrong, the trace does not fit, or the server is not there or goes away.
+        HeadstartError: A setting is wrong, the trace does not fit, or the server cannot be reached or disconnects.
     """
     text = _core.play_trace(
         trace,

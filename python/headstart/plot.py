@@ -1,12 +1,12 @@
-"""Charts of results, drawn by altair (`headstart[report]`): the same that the pages of `--html` show.
+"""Charts of results, drawn by altair (`headstart[report]`); the pages of `--html` show the same charts.
 
     frame = headstart.compare("trace.csv.xz", policies=["demand", "linux", "forestall"], disks=[1, 4])
     headstart.plot.times(frame)
     headstart.plot.curve(frame, x="disks")
     headstart.plot.devices(headstart.simulate("scenario.toml"))
 
-Each takes what `compare` returned, one result, or several by name, and returns an altair chart, which a notebook shows
-and `chart.save("times.png")` or `.svg` writes.
+Each function takes the result of `compare`, one result, or several by name, and returns an altair chart. A notebook
+shows the chart; `chart.save("times.png")` or `.svg` writes it.
 """
 
 import functools
@@ -30,12 +30,12 @@ TICKS_MAX = 20
 """Places along x that have a tick each."""
 """Width of a chart, height of a bar with its gap, height of a chart of lines; in points."""
 LABEL_MAX = 170
-"""Width of a policy's name; a longer one is cut, and whole in the tooltip."""
+"""Width of a policy's name; a longer name is cut, and shown in full in the tooltip."""
 DISKS_MAX = 64
 """Disks in a picture."""
 
 SETTINGS = ("device", "cache", "disks", "coordinator")
-"""Columns that, beside the policy, say which run a row is."""
+"""Columns that identify the run of a row, together with the policy."""
 
 COLOUR = {
     "compute": "#009E73",
@@ -52,11 +52,11 @@ COLOUR = {
     "transfer": "#009E73",
     "other": "#56B4E9",
 }
-"""Of each part, the same in every picture."""
+"""Colour of each part, the same in every chart."""
 
 
 def times(rows: Rows) -> "Chart":
-    """Return elapsed time by policy, split into its parts; a line marks the lower bound where one is known.
+    """Return elapsed time by policy, split into its parts; a line marks the lower bound if one is known.
 
     Raises:
         HeadstartError: `headstart[report]` is not installed, or there is nothing to draw.
@@ -92,7 +92,7 @@ def _times(alt: Any, found: Sequence[dict[str, Any]]) -> Any:
 
 
 def prefetches(rows: Rows) -> "Chart":
-    """Return the blocks prefetched by policy: used in time, used but still under way when referenced (late), wasted.
+    """Return the blocks prefetched by policy: used in time, used but still in flight when referenced (late), wasted.
 
     Raises:
         HeadstartError: `headstart[report]` is not installed, or there is nothing to draw.
@@ -119,7 +119,7 @@ def _prefetches(alt: Any, found: Sequence[dict[str, Any]]) -> Any:
 
 
 def curve(rows: Rows, *, x: str = "disks", y: str = "elapsed_ns") -> "Chart":
-    """Return a line for each policy over a column: "disks", "cache_blocks", "cache", "device".
+    """Return one line per policy over a column: "disks", "cache_blocks", "cache", "device".
 
     `y` is a column of the frame; one that ends in `_ns` is shown in seconds.
 
@@ -143,7 +143,7 @@ def curve(rows: Rows, *, x: str = "disks", y: str = "elapsed_ns") -> "Chart":
 
 
 def devices(rows: Rows) -> "Chart":
-    """Return the mean service time of a request and its parts: of one result disk by disk, of several policy by policy.
+    """Return the mean service time of a request and its parts: by disk for one result, by policy for several.
 
     Raises:
         HeadstartError: The rows are those of a frame, which has no devices; `headstart[report]` is not installed.
@@ -178,7 +178,7 @@ def devices(rows: Rows) -> "Chart":
 
 
 def _rows(rows: Rows) -> list[dict[str, Any]]:
-    """Return the rows that have run, each with a policy, whatever they come in."""
+    """Return the rows that have run, each with a policy, from any supported input."""
     if isinstance(rows, Result):
         rows = {policy(rows): rows}
     if isinstance(rows, Mapping):
@@ -220,12 +220,12 @@ def _words(name: str, value: Any) -> str:
 
 
 def setting(row: Mapping[str, Any], varying: Sequence[str]) -> str:
-    """Return the words for what a row was run on, of the columns that differ between rows."""
+    """Return the setting of a row as text, from the columns that differ between rows."""
     return ", ".join(_words(name, row[name]) for name in varying if not _absent(row.get(name)))
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the columns, beside the policy, that differ between rows."""
+    """Return the columns other than the policy that differ between rows."""
     return [name for name in SETTINGS if len({row.get(name) for row in rows}) > 1]
 
 
@@ -239,7 +239,7 @@ def _policies(alt: Any, bars: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _stacked(alt: Any, bars: Sequence[dict[str, Any]], parts: Sequence[str], x: Any, tooltip: list[Any]) -> Any:
-    """Return bars of `parts`, one above another, each with a colour of its own."""
+    """Return stacked bars of `parts`, each with its own colour."""
     shown = [part for part in parts if any(bar["part"] == part for bar in bars)]
     scale = alt.Scale(domain=shown, range=[COLOUR[part] for part in shown])
     return (
@@ -261,7 +261,7 @@ def _sized(chart: Any, bars: int) -> "Chart":
 
 
 def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, list[dict[str, Any]]], Any]) -> "Chart":
-    """Return one panel, or one for each setting below another, on one scale, where the rows are of several."""
+    """Return one panel, or panels with a common scale, one below another, if the rows have several settings."""
     columns = varying(rows)
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -275,7 +275,7 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
 
 
 def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False) -> "Chart":
-    """Return lines of `x` and `y`, one for each `series`; names of `x` stand in their order.
+    """Return lines of `x` and `y`, one per `series`; names on the x axis keep their order.
 
     Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %.
     """

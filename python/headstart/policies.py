@@ -1,4 +1,4 @@
-"""Policies as `compare` and `advise` name them: "demand:min", "linux:read_ahead=1MiB", "linux/ra" for two levels."""
+"""Policy names of `compare` and `advise`: "demand:min", "linux:read_ahead=1MiB", "linux/ra" for two levels."""
 
 import functools
 import tomllib
@@ -11,7 +11,7 @@ from headstart.registry import Entry, catalog
 
 
 def policy_keys(text: str) -> dict[str, Any]:
-    """Return the [policy] section that `text` stands for.
+    """Return the [policy] section for a policy name.
 
     "demand:min" is demand with replacement min, "fixed-horizon:horizon=124" sets a key of the policy,
     "mine.py:Mine" is a class of Python (`headstart.custom`).
@@ -50,7 +50,7 @@ def of_levels(text: str, count: int) -> list[dict[str, Any]]:
 
 
 def levels_of(text: str) -> list[str]:
-    """Return the policies of "linux/ra"; the / of a path, as in "mine/own.py:Mine", is none between levels."""
+    """Return the policies of "linux/ra"; the / of a path, as in "mine/own.py:Mine", does not separate levels."""
     if not custom.is_custom(text):
         return text.split("/")
     parts, held = list[str](), list[str]()
@@ -63,7 +63,7 @@ def levels_of(text: str) -> list[str]:
 
 
 def _is_whole(text: str) -> bool:
-    """Return whether a text is a policy with all that belongs to it, and not the beginning of a path."""
+    """Return whether a text is a complete policy, not the beginning of a path."""
     name, *rest = (part.strip() for part in custom.split(text))
     replacements = {str(entry["name"]) for entry in catalog()["replacements"]}
     known = name in rows() or custom.is_custom(name)
@@ -71,7 +71,7 @@ def _is_whole(text: str) -> bool:
 
 
 def toml_value(text: str) -> object:
-    """Return what TOML reads in `text`; a bare word is itself."""
+    """Return the value of `text` as TOML; a bare word is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -90,9 +90,9 @@ def _hinted_replacements() -> frozenset[str]:
 
 
 def kind(policy: str) -> str:
-    """Return of which kind a policy is: "demand", "hinted", "parallel" or "read-ahead"; of several levels' the last.
+    """Return the kind of a policy: "demand", "hinted", "parallel" or "read-ahead"; with several levels, of the last.
 
-    A predictor takes requests as a read-ahead does, and counts as one.
+    A predictor takes requests like a read-ahead and counts as one.
     """
     kinds = [_kind(policy_keys(part)) for part in levels_of(policy)]
     return max(kinds, key=["demand", "hinted", "parallel", "read-ahead"].index)
@@ -113,12 +113,12 @@ def _replacement(keys: Mapping[str, Any]) -> Any:
 
 
 def gathers(policy: str) -> bool:
-    """Return whether the first level's policy fetches what lies together with one request, though it is hinted."""
+    """Return whether the first level's policy is hinted but fetches adjacent blocks with one request."""
     return bool(rows().get(policy_keys(levels_of(policy)[0])["name"], {}).get("gathers"))
 
 
 def knows_future(policy: str) -> bool:
-    """Return whether a policy works from what a program is going to read: hints, or an oracle."""
+    """Return whether a policy uses future references: hints, or an oracle."""
     sections = [policy_keys(part) for part in levels_of(policy)]
     return any(
         _kind(keys) in ("hinted", "parallel")

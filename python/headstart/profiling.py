@@ -31,7 +31,7 @@ class Latency:
     far_ns: int
     """Anywhere."""
     buffered_ns: int | None
-    """A second time, from the device's buffer; `None` if it is read anew, and of a device without an arm."""
+    """A repeated read from the device's buffer; `None` if the device reads the medium again or has no arm."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,17 +74,17 @@ class Arm:
 
     turn_ns: int
     turn_error_ns: int
-    """How far off it may be, as the other errors: the truth is within nineteen times out of twenty."""
+    """Error at 95 % confidence, like the other errors."""
     rpm: int
     turn_fit: float
-    """How well the reads' ends fit that turn, 0 to 1."""
+    """Fit of the reads' end times to that rotation time, 0 to 1."""
     overhead_ns: int
-    """What a read takes beside arm, media and bus."""
+    """Time of a read besides arm, media and bus."""
     overhead_error_ns: int
     bus_bytes_per_s: int | None
-    """`None` if nothing is answered from a buffer."""
+    """`None` if no reads are served from a buffer."""
     segments: int
-    """Places that the buffer keeps; at most 64 are looked for. 0 without one."""
+    """Number of places that the buffer keeps, at most 64; 0 without a buffer."""
     zones: tuple[ZoneRate, ...]
     """Outermost first."""
     seeks: tuple[Seek, ...]
@@ -96,7 +96,7 @@ class Arm:
     """Of a long read: the mean over all places."""
     mean_error_bytes_per_s: int
     competitive_depth_bytes: int
-    """What passes the head in a mean seek and half a turn."""
+    """Data transferred in the time of a mean seek and half a rotation."""
     competitive_depth_error_bytes: int
     competitive_depth_pages: int
     """Whole pages of 4 KiB, at least one."""
@@ -104,7 +104,7 @@ class Arm:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a measurement has found."""
+    """The result of a measurement."""
 
     schema: int
     device: str
@@ -115,11 +115,11 @@ class Found:
     seed: int
     latency: Latency
     by_depth: tuple[Point, ...]
-    """Reads of 4 KiB by how many are outstanding."""
+    """Reads of 4 KiB by the number outstanding."""
     saturating_depth: int
     """From this depth on throughput is within 5 % of the best; with an arm, 10 %."""
     arm: Arm | None
-    """`None` where reads take the same time wherever they are."""
+    """`None` if the time of a read does not depend on its place."""
     by_size: tuple[Point, ...]
     """Of a device without an arm: reads one at a time, by size."""
     saturating_bytes: int | None
@@ -157,11 +157,11 @@ def profile(
 ) -> Found:
     """Measure the block device or file `device` for about `time_s`; `seed` is that of the places that are read.
 
-    `name` is written into the profile: the file's if there is none. `progress` is called 10 times a second with the
-    share done, 0 to 1, and what is under way; an exception of it ends the measurement.
+    `name` is written into the profile; the default is the file's name. `progress` is called 10 times a second with the
+    share done, 0 to 1, and the current step; an exception that it raises ends the measurement.
 
     Raises:
-        HeadstartError: The device cannot be read directly, stops answering or is too small; its times say nothing.
+        HeadstartError: The device has no direct I/O, stops responding, is too small, or has inconclusive times.
     """
     if not 1 <= time_s <= LONGEST_S:
         raise _core.HeadstartError(f"time: {time_s:g} s; allowed: from 1 to {LONGEST_S} s")

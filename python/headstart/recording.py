@@ -1,4 +1,4 @@
-"""Recordings of what commands read: made, shown, merged, checked (docs/record.md). Recording needs Linux and root.
+"""Make, show, merge and check recordings of commands' reads (docs/record.md). Recording requires Linux and root.
 
     recording.record(["git", "status"], "git.hints", cold=True)
     recording.show("git.hints")["summary"]["references"]
@@ -29,14 +29,15 @@ def record(
     tracing: Path | None = None,
     on_start: Callable[[int], object] | None = None,
 ) -> Facts:
-    """Run `command`, write what it reads to `target`, and return exit status and summary.
+    """Run `command`, write its reads to `target`, and return exit status and summary.
 
-    `to` is "hints", or "csv" for a trace. `cold` drops the page cache and the caches of names and inodes before.
-    `buffer` is the kernel's buffer for each processor ("4MiB"). `on_start` gets the number of the process. `tracing`
-    is the mount of tracefs, if it is not the usual one.
+    `to` is "hints", or "csv" for a trace. `cold` first drops the page cache and the dentry and inode caches. `buffer`
+    is the kernel's buffer per processor ("4MiB"). `on_start` receives the process id. `tracing` is the mount point of
+    tracefs, if it is not the usual one.
 
     Raises:
-        HeadstartError: Not root, no tracefs, no such command (then nothing has run), or `target` cannot be written.
+        HeadstartError: The caller is not root, there is no tracefs or no such command (then nothing has run), or
+            `target` cannot be written.
     """
     place = None if tracing is None else fspath(tracing)
     done = _core.record(list(command), target, to=to, cold=cold, buffer=buffer, tracing=place, on_start=on_start)
@@ -49,14 +50,14 @@ def show(path: Path) -> Facts:
 
 
 def merge(paths: Sequence[Path], target: Path, *, share: float = 0.5) -> Facts:
-    """Write the pages that are in at least `share` of the recordings to `target`; return its summary.
+    """Write the pages that occur in at least `share` of the recordings to `target`; return its summary.
 
     Raises:
-        HeadstartError: A file is no recording, or no page recurs often enough.
+        HeadstartError: A file is not a recording, or no page occurs often enough.
     """
     return cast("Facts", json.loads(_core.hints_merge(target, list(paths), share)))
 
 
 def check(path: Path) -> Facts:
-    """Return how many files a recording names, and those that are missing, replaced or changed."""
+    """Return the number of recorded files, and those that have since been removed, replaced or changed."""
     return cast("Facts", json.loads(_core.hints_check(path)))

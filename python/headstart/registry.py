@@ -8,7 +8,7 @@ from headstart import _core
 Entry = dict[str, Any]
 """`name`, `summary`, `source`, `keys` (own keys with their defaults). Policies and replacements also say whether they
 are `hinted`, policies whether they leave replacement open (`open_replacement`) and of which `family` they are
-("demand", "hinted", "parallel", "read-ahead", "predictor"), those two what they have to be told (`needs`:
+("demand", "hinted", "parallel", "read-ahead", "predictor"), those two the information that they need (`needs`:
 "nothing", the "drive"'s seeks, the "future"), formats what a trace `carries`."""
 
 

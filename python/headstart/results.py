@@ -3,7 +3,7 @@
     level = result.levels[0]
     level["prefetches_used"] / level["prefetches"]
 
-A type checker knows each key and its type. docs/scenario.md says what each figure means.
+Keys and types are known to type checkers. docs/scenario.md describes each figure.
 """
 
 from typing import TypedDict
@@ -91,7 +91,7 @@ class Level(Counts):
 
 
 class Disk(TypedDict):
-    """What a device has done."""
+    """Statistics of a device."""
 
     requests: int
     writes: int
@@ -111,7 +111,7 @@ class Disk(TypedDict):
 
 
 class Process(TypedDict):
-    """Where a process's time went."""
+    """The parts of a process's time."""
 
     references: int
     hits_ready: int

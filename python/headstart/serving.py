@@ -1,4 +1,4 @@
-"""A block server: storage behind the simulator's levels, for NBD clients (docs/serve.md). Linux.
+"""A block server for NBD clients, with the simulator's levels in front of storage (docs/serve.md). Linux only.
 
     level = {"size": "64MiB", "policy": "linux"}
     ended = headstart.serve("disk.img", level=level, progress=lambda now: now["elapsed_ns"] > 60e9)
@@ -15,12 +15,12 @@ from typing import Any
 from headstart import _core
 
 Report = dict[str, Any]
-"""What `headstart serve --json` writes; docs/serve.md describes each field."""
+"""The report of `headstart serve --json`; docs/serve.md describes each field."""
 
 LISTEN = "127.0.0.1:10809"
-"""Where clients connect to, unless something else is said."""
+"""The default address for clients."""
 LEVEL: Mapping[str, object] = {"size": "64MiB", "policy": "auto"}
-"""The level, unless something else is said. "auto": linux, as far ahead as the backing's latency and rate ask for."""
+"""The default level. "auto": linux, with a depth that the backing's latency and rate require."""
 
 
 def serve(
@@ -46,19 +46,19 @@ def serve(
     log: str | PathLike[str] | None = None,
     progress: Callable[[Report], object] | None = None,
 ) -> Report:
-    """Serve `backing` as the default export, and `exports` by their names, until `progress` returns what is true.
+    """Serve `backing` as the default export, and `exports` by name, until `progress` returns a true value.
 
     `level` has the keys of a scenario's `[[level]]`: size, policy, replacement, coordinator. `progress` is called with
-    the report as soon as clients can connect and 10 times a second; an exception in it ends the serving too. Requests
-    that have come by then are answered. With `direct` reads of files and devices pass the kernel's page cache; `depth`
-    bounds the reads of each backing under way.
+    the report once clients can connect and 10 times a second; an exception that it raises also stops the server.
+    Requests received by then are answered. With `direct`, reads of files and devices bypass the kernel's page cache.
+    `depth` limits the concurrent reads per backing.
 
-    `hints` is a trace of earlier reads of the only export, such as one that `record` wrote: what it names is
-    prefetched by `hint_policy`, "just-in-time" unless something else is said. `spill`, "FILE:SIZE", is a local file
-    that takes the pages that leave the cache; the next server goes on with it, unless the backing has changed.
+    `hints` is a trace of earlier reads of the only export, such as one written by `record`. `hint_policy` prefetches
+    its blocks; the default is "just-in-time". `spill`, "FILE:SIZE", is a local file for pages that are evicted from the
+    cache. The next server reuses it, unless the backing has changed.
 
     Raises:
-        HeadstartError: A mistake of the caller, or the system refuses a file or an address.
+        HeadstartError: An argument is wrong, or the system refuses a file or an address.
     """
     named = [] if backing is None else [("", fspath(backing))]
     named += [(name, fspath(path)) for name, path in (exports or {}).items()]

@@ -21,10 +21,10 @@ Progress = Callable[[float, int], object]
 
 
 class Traces:
-    """Traces that several runs read: each is decoded and hashed once.
+    """Traces shared by several runs: each is decoded and hashed once.
 
-    One object is given to each of the runs, on any thread. It keeps up to two million requests of all its traces, 56
-    bytes each, until it is gone; what is beyond, each run decodes for itself. Results do not depend on it.
+    Pass one object to all runs, on any thread. It holds up to two million requests of all its traces, 56 bytes each,
+    for its lifetime. Each run decodes further requests itself. The object does not affect results.
     """
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class Result:
         return self._text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dictionary of its own."""
+        """Return the result as a new dictionary."""
         return cast("dict[str, Any]", json.loads(self._text))
 
     @property
@@ -224,12 +224,12 @@ def simulate(
 ) -> Result:
     """Run a scenario.
 
-    `policy` takes the place of the scenario's: its name, its [policy] section, or a class or an object of one's own
-    (`headstart.custom`). `overrides` are laid over it in order, each "a.b=value" as after `--set`. Runs that are given
-    the same `traces` read a trace once.
+    `policy` replaces the scenario's policy: a name, a [policy] section, or a user-defined class or object
+    (`headstart.custom`). `overrides` change keys in order, each "a.b=value" as after `--set`. Runs with the same
+    `traces` read a trace once.
 
     Raises:
-        HeadstartError: The scenario, the trace or the device's profile is at fault.
+        HeadstartError: The scenario, the trace or the device's profile is wrong.
     """
     source = source_of(scenario)
     laid_over = [*([] if policy is None else [f"policy={_toml(custom.section_of(policy))}"]), *overrides]
@@ -250,7 +250,7 @@ def _toml(value: Any) -> str:
 
 
 def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
-    """Return the scenario with every default in it, as TOML. The trace is not read."""
+    """Return the scenario with all defaults, as TOML. The trace is not read."""
     return _core.explain(**source_of(scenario), overrides=list(overrides))
 
 
@@ -263,10 +263,10 @@ def lower_bound(
 ) -> results.LowerBound:
     """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
 
-    It is the larger of the processor's time with as few fetches as MIN needs, and, of each disk, the fetches
-    that MIN needs for its own blocks times its least service time. Where requests bring many blocks at once (a
-    read-ahead, `workload.issue = "whole"`) it is lower; of several levels, processes or open arrivals there is none.
-    `progress` can stop it, as that of `simulate`; the share stays 0.
+    It is the larger of the processor time with as few fetches as MIN needs, and, over disks, the fetches that MIN needs
+    for the disk's own blocks times its least service time. It is lower if requests fetch many blocks at once (a
+    read-ahead, `workload.issue = "whole"`). There is no bound for several levels, several processes or open arrivals.
+    `progress` can stop the computation, as in `simulate`; the share stays 0.
     """
     source = source_of(scenario)
     bound = _core.lower_bound(**source, overrides=list(overrides), on_progress=progress, traces=_shared(traces))

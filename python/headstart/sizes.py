@@ -12,7 +12,7 @@ def size_bytes(text: str) -> int:
     """Return the bytes of "128KiB".
 
     Raises:
-        HeadstartError: It is no size.
+        HeadstartError: The text is not a size.
     """
     found = re.fullmatch(rf"\s*([\d.]+)\s*({'|'.join(UNITS)})\s*", text)
     try:
@@ -22,7 +22,7 @@ def size_bytes(text: str) -> int:
 
 
 def size_text(count: int) -> str:
-    """Return a size without a loss, in the largest unit that divides it: "1MiB"."""
+    """Return the exact size in the largest unit that divides it: "1MiB"."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if count and count % UNITS[unit] == 0:
             return f"{count // UNITS[unit]}{unit}"
@@ -30,7 +30,7 @@ def size_text(count: int) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """Return a number of bytes with three digits, in the unit that fits."""
+    """Return a number of bytes with three digits, in a suitable unit."""
     if abs(count) < 1024:
         return f"{count} B" if count else "0"
     size = float(count)

@@ -1,7 +1,7 @@
 """Temporary files and folders, removed when their work ends and when a signal ends the process.
 
-`os._exit` and the default action of a signal run no `finally`: what is open here is removed by `remove_all`, which the
-command calls before either.
+`os._exit` and the default action of a signal do not run `finally` blocks. The command therefore calls `remove_all`
+before either.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from headstart import _core
 
 _open: set[Path] = set()
 _ATTEMPTS = 3
-"""A thread that still writes can add to a folder while it is being removed."""
+"""Attempts to remove a folder, because a thread that still writes can add files to it."""
 
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Make a folder of the user's own for the length of the block."""
+    """Make a private folder for the duration of the block."""
     path = Path(tempfile.mkdtemp(prefix="headstart-"))
     _open.add(path)
     try:
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def file_beside(target: Path) -> Iterator[tuple[int, Path]]:
-    """Make a hidden file beside `target` for the length of the block; one that was moved away by then is not missed."""
+    """Make a hidden file beside `target` for the duration of the block; the file may be moved away before its end."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     path = Path(name)
     _open.add(path)
@@ -45,7 +45,7 @@ def file_beside(target: Path) -> Iterator[tuple[int, Path]]:
 
 
 def remove_all() -> None:
-    """Remove all that is open, those of the core included, because the process ends."""
+    """Remove all temporary files and folders, including those of the core, because the process ends."""
     _core.remove_pending_files()
     for path in list(_open):
         _remove(path)

@@ -1,4 +1,4 @@
-"""What happened in a run, event by event: references, waits, requests of the disks, links, evictions.
+"""The events of a run: references, waits, requests of the disks, links, evictions.
 
     timeline = headstart.timelines.run("scenario.toml")
     timeline.result.elapsed_ns, timeline.events[0]
@@ -6,7 +6,7 @@
     timeline.write_perfetto("run.pftrace")  # the same in Perfetto's own format
     timeline.write_parquet("run.parquet")
 
-The result is that of a run without it. docs/timeline.md says what each event holds.
+A timeline does not change the result of the run. docs/timeline.md describes the events.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Timeline:
-    """A run, and what happened in it, in the order in which it began."""
+    """A run and its events, in order of their start."""
 
     result: Result
     events: list[Event]
@@ -62,10 +62,10 @@ class Timeline:
         return _in_lanes(found, "disk")
 
     def uses(self) -> Iterator[tuple[Event, Event]]:
-        """Return, for each block that was prefetched and used, its request and the reference that used it first.
+        """Return, for each block that was prefetched and used, its request and the first reference that used it.
 
-        A request may bring blocks that are waited for and others with them: prefetched are those that no process waits
-        for when it is issued.
+        A request may fetch demanded and prefetched blocks together. Blocks that no process waits for at its issue count
+        as prefetched.
         """
         wanted: dict[int, list[tuple[int, int, Event]]] = {}
         until: dict[tuple[int, int], int] = {
@@ -77,7 +77,7 @@ class Timeline:
                 for block in event["blocks"]:
                     wanted.setdefault(block, []).append((start, until.get((event["process"], start), start), event))
         waiting: dict[int, Event] = {}
-        # At one instant what is evicted makes room for what is issued, and a reference comes last.
+        # Events at the same time are ordered: evictions make room for issues, and references come last.
         order = {"eviction": 0, "service": 1, "reference": 2}
         found = [event for event in self.events if event["event"] in order]
         for event in sorted(found, key=lambda each: (each.get("issued_ns", each["start_ns"]), order[each["event"]])):
@@ -243,10 +243,10 @@ def run(
     progress: Progress | None = None,
     events_max: int = EVENTS_MAX,
 ) -> Timeline:
-    """Run a scenario as `headstart.simulate` does, and keep what happens: `events_max` events at most.
+    """Run a scenario as `headstart.simulate` does, and record its events, at most `events_max`.
 
     Raises:
-        HeadstartError: As for `simulate`, or that there are more events.
+        HeadstartError: As for `simulate`, or there are more events.
     """
     result, events = _core.timeline(
         **source_of(scenario), overrides=list(overrides), on_progress=progress, events_max=events_max

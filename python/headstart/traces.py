@@ -22,8 +22,8 @@ def trace_info(
 ) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, sizes, popularity, reuse, and parts over time.
 
-    With block size "object" the trace's own units are the blocks. A trace of offsets without sizes needs a request
-    size. `progress` is called as that of `simulate`, with 0 references.
+    With block size "object" the trace's own units are the blocks. A trace that has offsets but no sizes needs a request
+    size. `progress` is called as in `simulate`, with 0 references.
     """
     found = _core.trace_info(
         trace, format=format, block_size=block_size, request_size=request_size, on_progress=progress
@@ -66,9 +66,9 @@ def trace_filter(
     request_size: str | None = None,
     progress: Progress | None = None,
 ) -> Info:
-    """Write what misses in a cache in front of `trace` to `target`; return a summary of the output.
+    """Write the requests of `trace` that miss in a cache to `target`; return a summary of the output.
 
-    `policy` is a replacement that knows no future. Times stay; think times add up until the next request that misses.
+    `policy` is a replacement that does not need the future. Times are kept. Think times add up until the next miss.
     """
     name, *rest = policy.split(":")
     keys = {key: toml_value(value) for key, _, value in (part.partition("=") for part in rest)}

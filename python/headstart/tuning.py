@@ -1,4 +1,4 @@
-"""Read-ahead of real devices: what it is, what it should be, set, taken back, and followed (docs/tune.md). Linux.
+"""Show, set, restore and adapt the read-ahead of real devices (docs/tune.md). Linux only.
 
     report = tuning.show("/dev/sda", profile="my-drive.toml")
     report.now_kb, report.proposed.kb
@@ -21,43 +21,43 @@ from headstart.devices import Keys
 
 Path = str | PathLike[str]
 DEFAULT_STATE = _core.TUNE_STATE
-"""Where what was found is kept, unless the caller names another file."""
+"""The default file for the original values."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
-    """A backing device: what has a read-ahead of its own."""
+    """A backing device, which has its own read-ahead setting."""
 
     path: str
-    """As it was named."""
+    """As given by the caller."""
     number: str
     """The device's number, such as "7:0"."""
     name: str | None
     """The kernel's name; `None` for a file system without a block device."""
     kind: Literal["disk", "loop", "stacked", "file-system"]
     partition: str | None
-    """The partition that was named, or on which what was named lies."""
+    """The partition given, or the partition that holds the path."""
     made_of: list[str]
-    """The devices that a stacked one hands requests on to."""
+    """The devices to which a stacked device passes requests."""
     size_bytes: int | None
     identity: str | None
-    """A serial number or the like; of a loop device its file; of FUSE and NFS what is mounted."""
+    """A serial number or similar; the file of a loop device; the source of a FUSE or NFS mount."""
     rotational: bool | None
-    """What it says of rotation; `None` where it says nothing."""
+    """Whether the device reports that it is rotational; `None` if it does not report this."""
     maker: str | None
-    """Maker and model, as far as it says."""
+    """Maker and model, if the device reports them."""
     part_of: list[str]
-    """The devices that are made of it, or of a partition of it."""
+    """The devices that are built on it or on a partition of it."""
     sequence: int | None
     """Counts media since the boot."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Depth:
-    """What the read-ahead should be, and what that comes from."""
+    """The proposed read-ahead, and how it was computed."""
 
     profile: str | None
-    """`None` where the depth was given, as the times and the rate."""
+    """`None` if the depth was given, as are the times and the rate."""
     bytes: float
     """Not rounded."""
     pages: int
@@ -69,12 +69,12 @@ class Depth:
     bytes_per_second: float | None
     profile_bytes: int | None
     saturating_bytes: int | None
-    """Of a device without an arm: from this size on one read at a time transfers within 5 % of the most."""
+    """Without an arm: the smallest size with which one read at a time reaches within 5 % of the highest rate."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Process:
-    """A process, told from others of its number by when it started."""
+    """A process; its start time distinguishes it from others with the same number."""
 
     pid: int
     start_ticks: int
@@ -82,7 +82,7 @@ class Process:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was found, proposed and written; docs/tune.md describes each field."""
+    """The original, proposed and written values; docs/tune.md describes each field."""
 
     schema: int
     version: str
@@ -115,7 +115,7 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Status:
-    """What a watch has seen and done; docs/tune.md describes each field."""
+    """The statistics of a watch; docs/tune.md describes each field."""
 
     schema: int
     version: str
@@ -166,11 +166,11 @@ def show(
     """Return a device's read-ahead beside the competitive depth of `profile`, or beside `depth` ("400KiB").
 
     `device` is a block device, or a path on the file system whose backing device it is. `profile` is a name of
-    `headstart list devices` or the path of a profile, `keys` are laid over its own. More than 16 MiB is a slip most
-    likely, and takes `force`. Nothing is changed; needs no root.
+    `headstart list devices` or the path of a profile; `keys` override its own. More than 16 MiB is probably a mistake
+    and requires `force`. The function changes nothing and does not require root.
 
     Raises:
-        HeadstartError: A mistake of the caller, or there is no such device.
+        HeadstartError: An argument is wrong, or there is no such device.
     """
     return _tune("dry-run", device, profile=profile, keys=keys, depth=depth, force=force, state=state)
 
@@ -184,19 +184,20 @@ def apply(
     force: bool = False,
     state: Path | None = None,
 ) -> Report:
-    """Write what `show` proposes; `state` keeps what was found before the first time.
+    """Write the depth that `show` proposes; `state` keeps the value from before the first call.
 
     Raises:
-        HeadstartError: As `show`; not root; the device is watched. Then the number is as it was.
+        HeadstartError: As `show`; the caller is not root; the device is watched. The value is then unchanged.
     """
     return _tune("apply", device, profile=profile, keys=keys, depth=depth, force=force, state=state)
 
 
 def restore(device: Path, *, force: bool = False, state: Path | None = None) -> Report:
-    """Write what was found before the first `apply`; with `force` even if another program has changed it since.
+    """Write the value from before the first `apply`; with `force` even if another program has changed it since.
 
     Raises:
-        HeadstartError: Not root; the device is watched, or another program has changed it. It is then left unchanged.
+        HeadstartError: The caller is not root; the device is watched; another program has changed the value. The value
+            is then unchanged.
     """
     return _tune("restore", device, force=force, state=state)
 
@@ -212,14 +213,14 @@ def watch(
     state: Path | None = None,
     progress: Callable[[Status], object] | None = None,
 ) -> Status:
-    """Set a device's read-ahead by what its arm does, until `duration` ("1h") is over; then write what was found.
+    """Adapt a device's read-ahead to its seeks for `duration` ("1h"); then restore the original value.
 
-    `openmetrics` names a file that holds the status, new every second. `progress` is called at once and 10 times a
-    second; returning what is true ends it, and so does an exception. A process that is killed leaves its number behind:
-    the next `watch`, `apply` or `restore` of the device writes what it had found.
+    `openmetrics` names a file for the status, which is replaced every second. `progress` is called at once and 10 times
+    a second; a true return value or an exception ends the watch. A process that is killed leaves its value behind. The
+    next `watch`, `apply` or `restore` of the device restores the original value.
 
     Raises:
-        HeadstartError: As `apply`; the device has no requests that could be followed, or there is no tracefs.
+        HeadstartError: As `apply`; the device has no requests that can be followed, or there is no tracefs.
     """
     tell = None if progress is None else lambda text: progress(Status.from_json(text))
     metrics = None if openmetrics is None else os.fspath(openmetrics)
@@ -229,7 +230,7 @@ def watch(
 
 
 def question(device: Path, *, keys: Keys | None, state: Path | None, **more: Any) -> str:
-    """Return what the core takes: what is `None` is not there."""
+    """Return the arguments for the core, without those that are `None`."""
     asked = {
         "device": os.fspath(device),
         "keys": None if keys is None else dict(keys),

@@ -1,13 +1,13 @@
-"""Advice for a trace: how far to read ahead on a device, what that saves, and how large a cache is enough.
+"""Advice for a trace: the read-ahead on a device, the time that it saves, and a sufficient cache size.
 
-The search, for each device and cache (docs/advise.md says how far to trust it):
+The search, for each device and cache (docs/advise.md discusses its reliability):
 
-0. One run says whether the trace has streams at all. A random trace gets no read-ahead.
-1. Every policy that can be deployed runs on a sample, the beginning of the trace; so do those that know the future.
+0. One run determines whether the trace has streams. A random trace gets no read-ahead.
+1. Every policy that can be deployed, and every policy that knows the future, runs on a sample: the start of the trace.
 2. No prefetching, every depth of Linux and the best of the others run on the whole trace.
-3. Of what can be set on the machine, the simplest within 1 % of the fastest is recommended.
-4. It is held against the others in each third of the trace and, where something is random, with other seeds.
-5. Ever smaller caches show which size is enough.
+3. Of the policies that can be set on the machine, the simplest within 1 % of the fastest is recommended.
+4. It is compared with the others in each third of the trace and, if the run has random parts, with other seeds.
+5. Runs with smaller and smaller caches determine a sufficient size.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ __all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Tim
 
 HDD = "seagate-exos-x20"
 DEVICES = ("hdd", "sata-ssd", "nvme", "object-store")
-"""What is advised on where no device is named; a hard disk is a Seagate Exos X20."""
+"""The default devices; "hdd" is a Seagate Exos X20."""
 BLOCK_SIZE = "4KiB"
 """A page of Linux's cache."""
 CACHE_BYTES_MIN = 64 << 20
@@ -53,24 +53,24 @@ def advise(
     jobs: int | None = None,
     progress: Callable[[float, str], object] | None = None,
 ) -> Advice:
-    """Return what to set on each device for this trace.
+    """Return the recommended settings for this trace on each device.
 
     Args:
         trace: Path of a trace, or a [workload] section such as {"generator": "sequential"}.
         device: Names of devices, or paths of profiles; hdd, sata-ssd, nvme and object-store if `None`.
-        cache: Sizes ("1GiB"), numbers of blocks, or shares of the distinct blocks ("5%"); if `None` a quarter of what
-            the trace touches, and at least 64 MiB or all of it.
-        seconds: How long to search. What is not confirmed by then is named.
-        block_size: Of the cache; "4KiB", a page, by default.
+        cache: Sizes ("1GiB"), numbers of blocks, or shares of the distinct blocks ("5%"); if `None`, a quarter of the
+            distinct blocks, but at least 64 MiB or all of them.
+        seconds: Time for the search. The result names what could not be confirmed in this time.
+        block_size: Block size of the cache; "4KiB", a page, by default.
         workload: Further keys of [workload], such as {"compute": "1ms"}.
-        seed: Seed of everything random.
-        policies: Tried beside those of the registry, such as "mine.py:Mine" or a class of one's own.
-        overrides: "a.b=value", laid over every run.
-        jobs: Runs at a time; one for each processor if `None`. The advice does not depend on it.
+        seed: Random seed.
+        policies: Further policies to try, such as "mine.py:Mine" or a user-defined class.
+        overrides: "a.b=value" settings that override keys in every run.
+        jobs: Parallel runs; one per processor if `None`. The advice does not depend on it.
         progress: Called with the share done and the current step, from the threads that run.
 
     Raises:
-        HeadstartError: A mistake in the arguments or the trace.
+        HeadstartError: An argument or the trace is wrong.
     """
     deadline = time.monotonic() + seconds
     if not seconds > 0:
@@ -134,7 +134,7 @@ def _each(values: Any) -> list[Any]:
 
 
 def _refuse(section: Mapping[str, Any], overrides: Sequence[str]) -> None:
-    """Refuse what parts of a trace cannot have, and what the search sets itself."""
+    """Refuse keys that do not apply to parts of a trace, and keys that the search sets itself."""
     instead = {
         "workload.compute_total": "workload.compute_scale, as parts of the trace are run",
         "workload.limit": "--limit",
@@ -151,7 +151,7 @@ def _refuse(section: Mapping[str, Any], overrides: Sequence[str]) -> None:
 
 
 def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
-    """Return what has to be known of the trace."""
+    """Return the facts about the trace that the search needs."""
 
     def in_time(_share: float, _references: int) -> None:
         if time.monotonic() > deadline:
@@ -175,7 +175,7 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
 
 
 def _default_cache(trace: Trace) -> int:
-    """Return the blocks of the cache where none is given."""
+    """Return the default size of the cache in blocks."""
     least = CACHE_BYTES_MIN // (trace.block_bytes or size_bytes(BLOCK_SIZE))
     return max(1, min(trace.blocks, max(least, trace.blocks // 4)))
 
@@ -189,7 +189,7 @@ def _cache_bytes(cache: str, trace: Trace) -> int:
 
 
 def _notes(trace: Trace, measured: Sequence[Measured], runs: Runs, *, defaulted: bool) -> tuple[str, ...]:
-    """Return what is needed to read the advice."""
+    """Return the notes needed to interpret the advice."""
     notes = []
     if defaulted:
         size = trace.bytes(_default_cache(trace))

@@ -1,4 +1,4 @@
-"""What to type on the real machine."""
+"""The commands that apply the advice on the real machine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from headstart.policies import policy_keys, rows
 from headstart.sizes import size_bytes, size_text
 
 TUNE_MAX = 16 << 20
-"""`headstart tune` asks for --force above."""
+"""`headstart tune` requires --force above this size."""
 MOUNT_POINT = "/mnt/bucket"
 
 
@@ -18,7 +18,7 @@ def is_remote(model: Mapping[str, Any]) -> bool:
 
 
 def commands(policy: str, model: Mapping[str, Any], *, unchanged: bool) -> tuple[str, ...]:
-    """Return what sets `policy` on a device of this model; `unchanged`: it is as the machine comes."""
+    """Return the command that sets `policy` on a device of this model; `unchanged`: it is the machine's default."""
     if unchanged:
         return ()
     depth = linux_depth(policy)
@@ -36,7 +36,7 @@ def commands(policy: str, model: Mapping[str, Any], *, unchanged: bool) -> tuple
 
 
 def _systems(policy: str) -> tuple[str, ...]:
-    """Return what sets a read-ahead that comes with a program of its own."""
+    """Return the setting of a read-ahead that is part of a program."""
     keys = policy_keys(policy)
     if keys["name"] == "mountpoint-s3":
         # An environment variable of Mountpoint for Amazon S3, in bytes (doc/CONFIGURATION.md there).

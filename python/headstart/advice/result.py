@@ -1,4 +1,4 @@
-"""What advice consists of."""
+"""The result types of advice."""
 
 import dataclasses
 from typing import Any
@@ -16,17 +16,17 @@ class Timed:
     policy: str
     elapsed_ns: int
     saved_ns: int
-    """Against no prefetching."""
+    """Relative to no prefetching."""
     speedup: float
     wasted_bytes: int
     depth_bytes: int | None
-    """How far Linux is to read ahead; 0 for not at all, `None` for other policies."""
+    """The read-ahead of Linux; 0 for no read-ahead, `None` for other policies."""
     knows_future: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Confidence:
-    """How far the advice holds."""
+    """The reliability of the advice."""
 
     level: str
     """ "high", "medium" or "low"."""
@@ -37,7 +37,7 @@ class Confidence:
     seeds: tuple[bool, ...]
     """The same with other seeds; empty if nothing is random."""
     unconfirmed: tuple[str, ...]
-    """Policies that the time did not suffice for."""
+    """Policies that could not be run in the available time."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,32 +47,32 @@ class DeviceAdvice:
     device: str
     """As the caller wrote it; "hdd" is a Seagate Exos X20."""
     profile: str
-    """The name of its model."""
+    """Name of the device's model."""
     cache_bytes: int | None
-    """`None` where the size of a block is not known."""
+    """`None` if the size of a block is unknown."""
     cache_blocks: int
     verdict: str
     """ "no benefit", "keep the default" or "change"."""
     recommended: Timed
     demand: Timed
     linux_default: Timed | None
-    """Linux as it is: 128 KiB."""
+    """Linux's default: 128 KiB."""
     linux: Timed
     """The best that Linux can be set to, chosen in the same way."""
     fastest_tried: Timed
-    """The fastest policy that does without the future, whether it can be set or not."""
+    """The fastest policy that does not know the future, even if it cannot be set."""
     hints: Timed | None
     """The fastest policy that knows the future."""
     lower_bound_ns: int | None
     above_bound: float | None
     cache_enough_blocks: int | None
     cache_enough_bytes: int | None
-    """Nothing is gained beyond: a larger cache saves less than 1 %. `None` if there was no time to find out."""
+    """The sufficient size: a larger cache saves less than 1 %. `None` if there was no time to determine it."""
     cache_sweep: tuple[tuple[int, int], ...]
     """Blocks and elapsed time of the recommended policy, largest cache first."""
     confidence: Confidence
     commands: tuple[str, ...]
-    """What to type on the machine."""
+    """The commands for the machine."""
     tried: tuple[Timed, ...]
     """Every policy on the whole trace, fastest first."""
 
@@ -92,7 +92,7 @@ class Advice:
     sample_requests: int | None
     """Requests of the sample; `None` if the whole trace is."""
     stream_share: float
-    """Share of reads that Linux's read-ahead foresees; below 0.05 the trace counts as random."""
+    """Share of reads that Linux's read-ahead predicts; below 0.05 the trace counts as random."""
     notes: tuple[str, ...]
     devices: tuple[DeviceAdvice, ...]
 

@@ -1,8 +1,8 @@
-"""The runs behind advice: which policies are tried, and running them until the time is up.
+"""The runs behind advice: selects the policies to try, and runs them until the time is up.
 
-Candidates come from the registry: every policy that does without the future, Linux's read-ahead at several depths, and
-two further settings of each other read-ahead. A run that has not ended when the time is up is given
-up; no run is started after that. A result is kept, so that each run is made once.
+Candidates come from the registry: every policy that does not know the future, Linux's read-ahead at several depths, and
+two further settings of each other read-ahead. When the time is up, unfinished runs are abandoned and no run is started.
+Results are kept, so that each run is made once.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ from headstart.simulation import Result, explain, simulate
 from headstart.sizes import size_bytes, size_text
 
 LINUX = "linux"
-"""Its depth can be set on any machine that runs Linux."""
+"""The policy whose depth can be set on any Linux machine."""
 DEPTHS = tuple(size_text(128 << (10 + step)) for step in range(1, 10))
 """Depths of Linux's read-ahead that are tried beside its default of 128 KiB: 256 KiB to 64 MiB."""
 DEPTH_KEYS = ("depth", "max_distance", "max", "max_degree", "degree", "block_size", "effective_io_concurrency")
-"""Keys that say how far a read-ahead goes; the first of these that a policy has is varied."""
+"""Keys for the depth of a read-ahead; the first of these that a policy has is varied."""
 VARIED = 4
 """The depth of another read-ahead is tried this many times smaller and larger too."""
 
@@ -45,7 +45,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a run has come to."""
+    """The outcome of a run."""
 
     policy: str
     elapsed_ns: int
@@ -55,7 +55,7 @@ class Measured:
     prefetches_used: int
     prefetches_wasted: int
     coverage: float
-    """Share of would-be misses that prefetching took away."""
+    """Share of would-be misses that prefetching removed."""
     cache_blocks: int
     device: dict[str, Any]
     """The resolved model of the device."""
@@ -90,7 +90,7 @@ class _OutOfTimeError(Exception):
 
 
 class Runs:
-    """Runs cases of a plan, each once, until the time is up. It may be used from several threads."""
+    """Runs the cases of a plan, each once, until the time is up. May be used from several threads."""
 
     def __init__(self, plan: Plan, *, deadline: float, jobs: int | None, told: Told | None) -> None:
         self.plan = plan
@@ -114,13 +114,13 @@ class Runs:
 
     @property
     def time_for_one(self) -> bool:
-        """Whether there is time for what takes as long as the longest run."""
+        """Whether there is time for a run as long as the longest one so far."""
         return time.monotonic() + self.longest_s < self.deadline
 
     def measure(self, runs: Iterable[Run], *, step: str, share: tuple[float, float]) -> dict[Run, Measured]:
-        """Return what each run has come to; policies that do not run and runs given up are absent.
+        """Return the outcome of each run; policies that do not run and abandoned runs are absent.
 
-        `share` is what the step takes of the whole, from where to where.
+        `share` is the part of the whole progress that the step covers, from start to end.
         """
         wanted = list(dict.fromkeys(runs))
         missing = [run for run in wanted if run not in self._done]
@@ -177,7 +177,7 @@ def linux_depth(policy: str) -> int | None:
 
 
 def candidates(cache_bytes: int) -> list[str]:
-    """Return the policies that can be deployed, for a cache of this size: no depth takes more than half of it."""
+    """Return the policies that can be deployed with a cache of this size: no depth exceeds half of it."""
     found = []
     for name, row in rows().items():
         if knows_future(name):
@@ -191,7 +191,7 @@ def candidates(cache_bytes: int) -> list[str]:
 
 
 def _variants(name: str, keys: dict[str, Any]) -> list[str]:
-    """Return a policy with its depth smaller and larger, where the registry's keys allow it."""
+    """Return a policy with a smaller and a larger depth, if the registry's keys allow it."""
     key = next((key for key in DEPTH_KEYS if key in keys), None)
     if key is None:
         return []
@@ -216,6 +216,6 @@ def _allowed(name: str, key: str, value: str) -> bool:
 
 
 def ceiling() -> Sequence[str]:
-    """Return the policies that know the future: what hints could bring."""
+    """Return the policies that know the future: they show the potential of hints."""
     hinted = [name for name, row in rows().items() if knows_future(name) and row["family"] != "parallel"]
     return [*hinted, "demand:min"]

@@ -1,4 +1,4 @@
-"""The search: screen on a sample, confirm on the whole trace, choose, and ask how far the choice holds."""
+"""The search: screen on a sample, confirm on the whole trace, choose, and test the reliability of the choice."""
 
 import dataclasses
 import itertools
@@ -15,31 +15,31 @@ from headstart.policies import knows_future
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
 BENEFIT_MIN = 0.05
-"""A gain below this share of the time is no benefit."""
+"""A gain below this share of the time does not count as a benefit."""
 NEAR = 0.01
-"""Policies this close to the fastest count as as fast."""
+"""Policies within this share of the fastest count as equally fast."""
 OTHERS = 3
 """Policies besides Linux and demand that run on the whole trace."""
 SWEEP_MAX = 12
-"""Cache sizes that are tried, each half of the one before."""
+"""Number of cache sizes to try, each half of the previous one."""
 BLOCKS_MIN = 64
 """The smallest of them."""
 SMALL = 32
-"""Streams are looked for in a cache of this part of the data."""
+"""The search for streams uses a cache of this share of the data."""
 STREAMS_MIN = 0.05
-"""Below this share of foreseen reads a trace counts as random."""
+"""Below this share of predicted reads a trace counts as random."""
 SEEDS = 3
-"""Seeds where the device or the workload is random."""
+"""Number of seeds if the device or the workload is random."""
 THIRDS = 3
 REQUESTS_MIN = 30
 """A shorter trace has no thirds."""
 REMOTE = ("mountpoint-s3", "fsspec-readahead")
-"""Beside Linux, what can be had for an object store."""
+"""Policies other than Linux's that are available for an object store."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """What has to be known of the trace before the search."""
+    """Facts about the trace that the search needs."""
 
     requests: int
     references: int
@@ -63,7 +63,7 @@ class Trace:
 def eligible(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> list[str]:
     """Return the policies that may be recommended: not slower than demand, and wasting no more than they use.
 
-    The caller guarantees that "demand" is measured. Without `streams` these are demand and Linux as it is.
+    The caller guarantees that "demand" is measured. Without `streams` these are demand and Linux's default.
     """
     demand = measured["demand"].elapsed_ns
     plain = ("demand", LINUX)
@@ -79,7 +79,7 @@ def eligible(measured: Mapping[str, Measured], settable: Iterable[str], *, strea
 def choose(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> str:
     """Return the policy to recommend: of those that can be set, the simplest within 1 % of the fastest.
 
-    Where nothing gains 5 % it is Linux as it is, or demand if that is faster.
+    If no policy gains 5 %, it is Linux's default, or demand if that is faster.
     """
     usable = eligible(measured, settable, streams=streams)
     demand = measured["demand"].elapsed_ns
@@ -104,7 +104,7 @@ def ranked(measured: Mapping[str, Measured], policies: Iterable[str]) -> list[st
 
 
 class SettingSearch:
-    """The search for one device and cache: each step asks for runs, the next takes their results."""
+    """The search for one device and cache: each step requests runs, and the next step receives their results."""
 
     def __init__(
         self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int, more: Sequence[str] = ()
@@ -133,7 +133,7 @@ class SettingSearch:
         return self.runs([*self.names, *self.hinted], self.trace.sample() or self.trace.limit)
 
     def to_confirm(self) -> list[Run]:
-        """Return the runs on the whole trace, what matters most first."""
+        """Return the runs on the whole trace, the most important first."""
         of_linux = ranked(self.sampled, (name for name in self.names if linux_depth(name)))
         others = ranked(self.sampled, (name for name in self.names if linux_depth(name) is None))
         fastest = ranked(self.sampled, self.names)[0]
@@ -146,7 +146,7 @@ class SettingSearch:
         return self.runs(self.wanted, self.trace.limit)
 
     def decide(self) -> None:
-        """Choose, among what ran on the whole trace if demand and anything else did, or else on the sample."""
+        """Choose among the runs on the whole trace if these include demand and another policy, else on the sample."""
         self.confirmed = "demand" in self.whole and any(linux_depth(policy) for policy in self.whole)
         self.recommended = choose(self.measured, self.settable, streams=self.streams)
 
@@ -169,7 +169,7 @@ class SettingSearch:
         return found
 
     def finalists(self) -> list[str]:
-        """Return the policies that the recommended one is held against where the question is whether it lasts."""
+        """Return the policies that the recommended one is compared with in the reliability tests."""
         usable = ranked(self.measured, eligible(self.measured, self.settable, streams=self.streams))
         of_linux = [name for name in usable if linux_depth(name)]
         named = (self.recommended, "demand", LINUX, *of_linux[:2], *usable[:1])
@@ -182,13 +182,13 @@ class SettingSearch:
         return [self.trace.requests * part // THIRDS for part in range(1, THIRDS)]
 
     def to_divide(self) -> list[Run]:
-        """Return the runs that tell the thirds of the trace apart."""
+        """Return the runs that separate the thirds of the trace."""
         if not self.confirmed:
             return []
         return [run for part in self.parts() for run in self.runs(self.finalists(), part)]
 
     def divide(self, found: Mapping[Run, Measured]) -> None:
-        """Say in which third of the trace the choice holds: what a third takes is the difference of two beginnings."""
+        """Determine in which thirds of the trace the choice holds. A third's time is the difference of two prefixes."""
         took: list[dict[str, int]] = []
         before = dict.fromkeys(self.finalists(), 0)
         for part in (*self.parts(), None):
@@ -210,7 +210,7 @@ class SettingSearch:
         return [self.runs(self.finalists(), self.trace.limit, self.seed + more) for more in range(1, SEEDS)]
 
     def reseed(self, found: Sequence[Mapping[Run, Measured]]) -> None:
-        """Say with which seeds the choice holds."""
+        """Determine with which seeds the choice holds."""
         times = [{run.policy: each.elapsed_ns for run, each in runs.items()} for runs in found]
         self.seeds = tuple(self._holds(each) for each in times if self.recommended in each and "demand" in each)
 
@@ -220,7 +220,7 @@ class SettingSearch:
         return more <= BENEFIT_MIN * elapsed_ns["demand"]
 
     def to_sweep(self, runs: Runs) -> None:
-        """Try ever smaller caches with the recommended policy, until a larger one saves 1 %."""
+        """Try smaller and smaller caches with the recommended policy, until a larger one saves 1 %."""
         for step in range(SWEEP_MAX):
             blocks = self.trace.blocks >> step
             if step and blocks < BLOCKS_MIN:
@@ -242,7 +242,7 @@ class SettingSearch:
         return min(blocks for blocks, elapsed in self.sweep if elapsed <= (1 + NEAR) * least)
 
     def timed(self, policy: str) -> Timed:
-        """Return what a policy takes, beside demand."""
+        """Return a policy's time and its saving over demand."""
         found, demand = self.measured[policy], self.measured["demand"].elapsed_ns
         return Timed(
             policy=policy,
@@ -255,7 +255,7 @@ class SettingSearch:
         )
 
     def advice(self, given_up: set[Run]) -> DeviceAdvice:
-        """Return what has been found."""
+        """Return the advice."""
         best = self.timed(self.recommended)
         demand = self.timed("demand")
         default = self.timed(LINUX) if LINUX in self.measured else None
@@ -360,10 +360,10 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
 
 
 def _stream_share(each: SettingSearch, runs: Runs) -> float:
-    """Return which share of would-be misses Linux's read-ahead foresees in a cache too small for chance.
+    """Return the share of would-be misses that Linux's read-ahead predicts in a cache too small for chance hits.
 
-    In a cache that holds much of the data, a random read often has its neighbour beside it, and what is read ahead is
-    asked for some day. That fills an empty cache sooner; it is no stream.
+    In a cache that holds much of the data, the neighbour of a random read is often cached, and read-ahead data is
+    requested at some later time. This fills an empty cache sooner but is not a stream.
     """
     small = dataclasses.replace(each.setting, cache=str(max(BLOCKS_MIN, each.trace.blocks // SMALL)))
     share = 0.0

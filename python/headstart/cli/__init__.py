@@ -1,4 +1,4 @@
-"""The `headstart` command: one file per command, mistakes on one line, JSON on stdout and nothing else beside it."""
+"""The `headstart` command: one file per command, one-line errors, and only JSON on stdout with `--json -`."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import sys
 def main() -> None:
     """Run the command with the process's arguments and exit."""
     try:
-        # Here, so that Ctrl-C is as quiet while the libraries load as it is later.
+        # Imported inside the block: Ctrl-C during the import must not print a traceback.
         if sys.argv[1:2] == ["run"] and not _asks_for_help(sys.argv[2:]):
             _run(sys.argv[2:])
         from headstart.cli.app import main as run_and_exit
@@ -17,14 +17,14 @@ def main() -> None:
 
 
 def _asks_for_help(words: list[str]) -> bool:
-    """Return whether `headstart run` is asked for its help: before the command, if no option takes the word."""
+    """Return whether the first argument of `headstart run` asks for its own help."""
     return words[:1] == ["--help"] or words[:1] == ["-h"]
 
 
 def _run(words: list[str]) -> None:
-    """Run a command with its reads prefetched: as `headstart-run` where that is installed, else in this process.
+    """Run a command with its reads prefetched: through `headstart-run` if installed, else in this process.
 
-    Its own start is part of what it shall make shorter: no library is loaded for it.
+    No further library is loaded, because start-up time counts against the time saved.
     """
     for folder in {os.path.dirname(path) for path in (sys.argv[0], sys.executable) if path}:  # noqa: PTH120
         program = os.path.join(folder, "headstart-run")  # noqa: PTH118
@@ -35,7 +35,7 @@ def _run(words: list[str]) -> None:
     try:
         status = run_command(words)
     except HeadstartError as error:
-        # A fault of ours.
+        # An internal error.
         sys.stderr.write(f"headstart: {error}\n")
         status = 70
     sys.exit(status)

@@ -23,7 +23,7 @@ OPTIONS = {
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint", "cache"), "--cache"),
     "device.model": "--device",
 }
-"""The option by which a key of the scenario is set."""
+"""The option that sets each key of the scenario."""
 
 
 def advise(
@@ -39,14 +39,14 @@ def advise(
         str | None,
         typer.Option(
             help="Sizes (1GiB), blocks, or shares of the distinct blocks (5%), separated by commas. Default: a quarter "
-            "of what the trace touches, at least 64 MiB or all of it."
+            "of the distinct blocks, but at least 64 MiB or all of them."
         ),
     ] = None,
     policies: Annotated[
         str | None,
-        typer.Option(help="Tried beside those of the registry: mine.py:Mine, linux:read_ahead=1MiB, with commas."),
+        typer.Option(help="Further policies to try: mine.py:Mine, linux:read_ahead=1MiB, separated by commas."),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="How long to search.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Time for the search.")] = 60.0,
     generator: Generator = None,
     format: Format = None,
     block_size: Annotated[
@@ -56,20 +56,20 @@ def advise(
     request_size: RequestSize = None,
     compute: Compute = None,
     limit: Limit = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=WORKLOAD)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=WORKLOAD)] = 1,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs at a time; by default one for each processor.", rich_help_panel=MACHINE),
+        typer.Option(min=1, help="Parallel runs. Default: one per processor.", rich_help_panel=MACHINE),
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
 ) -> None:
-    """Say how far to read ahead on each device for this trace, what that saves, and how large a cache is enough.
+    """Recommend a read-ahead for a trace on each device, with the time it saves and a sufficient cache size.
 
-    It tries every read-ahead that can be deployed, confirms the best on the whole trace, and holds them against a lower
-    bound and against policies that know the future.
+    The command tries every read-ahead policy that can be deployed and confirms the best on the whole trace. It compares
+    them with a lower bound of the elapsed time and with policies that know the future.
 
     Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
     """

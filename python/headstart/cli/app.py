@@ -1,4 +1,4 @@
-"""The command tree: only what is asked for is loaded, since all commands together take half a second to start."""
+"""The command tree. Only the command in use is imported, because importing all of them takes half a second."""
 
 import functools
 import sys
@@ -16,7 +16,7 @@ __all__ = ["COMMANDS", "DONE", "MISTAKE", "main", "run", "tree"]
 
 
 class Command(NamedTuple):
-    """Where a command is: a function of a module of `headstart.cli`, or a module with commands below it."""
+    """Location of a command: a function in a module of `headstart.cli`, or a module with subcommands."""
 
     module: str
     function: str | None
@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
 
 OF_ANOTHER = {"context_settings": {"allow_interspersed_args": False}}
-"""Options behind the first argument are those of the command that is run."""
+"""Options after the first argument belong to the command to run."""
 
 COMMANDS = {
     "simulate": Command("simulate", "simulate"),
@@ -60,7 +60,7 @@ COMMANDS = {
 
 @functools.cache
 def tree(only: str | None = None) -> typer.Typer:
-    """Return all commands; where `only` is the name of one, no other."""
+    """Return the tree of all commands, or of one command if `only` names one."""
     app = typer.Typer(
         name="headstart",
         invoke_without_command=True,

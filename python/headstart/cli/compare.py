@@ -37,7 +37,7 @@ OPTIONS = {
     "device.scheduler": "--scheduler",
     "host.driver_overhead": "--driver-overhead",
 }
-"""The option by which a key of the scenario is set."""
+"""The option that sets each key of the scenario."""
 
 WORKLOAD = "Workload"
 MACHINE = "Machine"
@@ -45,7 +45,9 @@ CACHE = "Sizes (10MiB), blocks (1280), or shares of the distinct blocks (5%), se
 
 Trace = Annotated[
     str | None,
-    typer.Argument(metavar="TRACE", help="A trace file, or SCENARIO.toml with all that is not given; or --generator."),
+    typer.Argument(
+        metavar="TRACE", help="A trace file, or a SCENARIO.toml that supplies the other settings; or use --generator."
+    ),
 ]
 Generator = Annotated[
     str | None,
@@ -63,11 +65,14 @@ BlockSize = Annotated[
 ]
 RequestSize = Annotated[
     str | None,
+    typer.Option(help="Request size, for a trace that has offsets but no sizes: 4KiB.", rich_help_panel=WORKLOAD),
+]
+Writes = Annotated[
+    str | None,
     typer.Option(
-        help="Size of a request, for a trace that carries offsets without sizes: 4KiB.", rich_help_panel=WORKLOAD
+        help="Treat writes as reads or ignore them: as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD
     ),
 ]
-Writes = Annotated[str | None, typer.Option(help="as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD)]
 Compute = Annotated[
     str | None,
     typer.Option(help='Think time after each reference: trace, "1ms", "exp:1ms".', rich_help_panel=WORKLOAD),
@@ -80,8 +85,8 @@ def compare(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Names, separated by commas; demand:min names a replacement, aggressive:batch_size=8 a key, linux/ra "
-            f"the policies of two levels. Default: {','.join(comparison.DEFAULT_POLICIES)}."
+            help="Names, separated by commas. demand:min selects a replacement, aggressive:batch_size=8 sets a key, "
+            f"linux/ra sets the policies of two levels. Default: {','.join(comparison.DEFAULT_POLICIES)}."
         ),
     ] = None,
     device: Annotated[
@@ -95,10 +100,10 @@ def compare(
         str | None,
         typer.Option(help=f"{CACHE} Default: {comparison.DEFAULT_CACHE}."),
     ] = None,
-    disks: Annotated[str | None, typer.Option(help="Numbers of disks, separated by commas. Default: 1.")] = None,
+    disks: Annotated[str | None, typer.Option(help="Disk counts, separated by commas. Default: 1.")] = None,
     coordinators: Annotated[
         str | None,
-        typer.Option(help="Names, separated by commas, for a SCENARIO.toml of several levels, as in none,du,pfc."),
+        typer.Option(help="Names, separated by commas, for a SCENARIO.toml with several levels: none,du,pfc."),
     ] = None,
     generator: Generator = None,
     format: Format = None,
@@ -106,15 +111,16 @@ def compare(
     request_size: RequestSize = None,
     compute: Compute = None,
     compute_total: Annotated[
-        str | None, typer.Option(help="Scale think times to this sum, as in 99.9s.", rich_help_panel=WORKLOAD)
+        str | None, typer.Option(help="Scale think times to this total: 99.9s.", rich_help_panel=WORKLOAD)
     ] = None,
     placement: Annotated[
-        str | None, typer.Option(help="address, table-order, random-groups or ffs.", rich_help_panel=WORKLOAD)
+        str | None,
+        typer.Option(help="Placement of files: address, table-order, random-groups or ffs.", rich_help_panel=WORKLOAD),
     ] = None,
     addresses: Annotated[
         str | None,
         typer.Option(
-            help="Addresses beyond the device: auto, error, compact or compact-chunks; auto by default.",
+            help="Handling of addresses beyond the device: auto, error, compact or compact-chunks. Default: auto.",
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
@@ -122,40 +128,36 @@ def compare(
     issue: Annotated[
         str | None,
         typer.Option(
-            help="whole or blocks: how requests are issued. Default: whole where a read-ahead is compared.",
+            help="Issue requests whole or block by block: whole or blocks. Default: whole if a read-ahead is compared.",
             rich_help_panel=WORKLOAD,
         ),
     ] = None,
     limit: Limit = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of everything random. Default: 1.", rich_help_panel=WORKLOAD)
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed. Default: 1.", rich_help_panel=WORKLOAD)] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="A name of `headstart list schedulers`.", rich_help_panel=MACHINE)
     ] = None,
     driver_overhead: Annotated[
         str | None,
         typer.Option(
-            help="Processor time of each device request; by default that of the device's class.",
+            help="Processor time per device request. Default: by the device's class.",
             rich_help_panel=MACHINE,
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Cases that run at a time; by default one for each processor.", rich_help_panel=MACHINE
-        ),
+        typer.Option(min=1, help="Parallel runs. Default: one per processor.", rich_help_panel=MACHINE),
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
 ) -> None:
-    """Run policies on one trace, on several devices, caches and numbers of disks, and say where the time goes.
+    """Compare policies on one trace over devices, cache sizes and disk counts, and show where the time goes.
 
-    Time is saved against reading on demand. The fastest is marked *, the fastest that does without the future +;
-    "above bound" is the distance to a lower bound that no policy beats.
-    Recorded think times are those of the machine that recorded: --compute-total scales them.
+    Savings are relative to demand fetching. * marks the fastest policy, + the fastest that does not know the future.
+    "above bound" is the distance to a lower bound of the elapsed time. Recorded think times are those of the recording
+    machine; --compute-total scales them.
 
     Example: headstart compare examples/traces/cscope2.csv.xz --policies demand,linux,forestall --device nvme,sata-ssd
 
@@ -190,7 +192,7 @@ def compare(
             overrides=overrides or [],
         )
         done = watched(f"comparing on {trace or generator}", lambda tell: plan.run(jobs=jobs, progress=tell))
-    # First, so that a file that cannot be written takes no result with it.
+    # Printed first, so that a file that cannot be written does not lose the result.
     if json != "-":
         comparison_shown(output.console(wide=True), done)
     if json is not None:
@@ -203,10 +205,10 @@ def _names(option: str, text: str | None) -> list[str] | None:
 
 
 def source(trace: str | None, generator: str | None) -> str | dict[str, str]:
-    """Return the workload that the arguments name.
+    """Return the workload given by TRACE or --generator.
 
     Raises:
-        HeadstartError: They name none, or two.
+        HeadstartError: Neither or both are given.
     """
     match trace, generator:
         case str(), None:

@@ -1,4 +1,4 @@
-"""`headstart curve`: misses and elapsed time over the size of a cache."""
+"""`headstart curve`: misses and elapsed time by cache size."""
 
 from typing import Annotated
 
@@ -26,31 +26,40 @@ def curve(
     ] = "lru",
     cache: Annotated[
         str | None,
-        typer.Option(help=f"{comparing.CACHE} Default: --points of them."),
+        typer.Option(help=f"{comparing.CACHE} Default: --points sizes."),
     ] = None,
     points: Annotated[
-        int, typer.Option(min=1, help="Number of sizes, from 0.1 % to all of the distinct blocks, in equal ratios.")
+        int,
+        typer.Option(
+            min=1, help="Number of sizes, from 0.1 % to all of the distinct blocks, evenly spaced on a log scale."
+        ),
     ] = curves.DEFAULT_POINTS,
     device: Annotated[
         str | None,
-        typer.Option(help="Run each policy at each size on this device, a name or a profile: elapsed times too."),
+        typer.Option(
+            help="Also report elapsed times: run each policy at each size on this device, a name or a profile."
+        ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(help="Look at this share of the blocks only, as in 0.01. No times.", rich_help_panel=SAMPLE),
+        typer.Option(help="Sample this share of the blocks: 0.01. Misses only, no times.", rich_help_panel=SAMPLE),
     ] = None,
     sample_blocks: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Look at so many blocks at most, in bounded memory. No times.", rich_help_panel=SAMPLE
+            min=1,
+            help="Sample at most this many blocks, in bounded memory. Misses only, no times.",
+            rich_help_panel=SAMPLE,
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Samples, whose spread is shown.", rich_help_panel=SAMPLE)
+        int, typer.Option(min=1, help="Number of samples; their spread is shown.", rich_help_panel=SAMPLE)
     ] = curves.DEFAULT_SEEDS,
     admit: Annotated[
         str | None,
-        typer.Option(help="Objects larger than this, as in 1MiB, pass the cache by; where a trace has their sizes."),
+        typer.Option(
+            help="Largest object that is cached: 1MiB; larger ones bypass the cache. For traces with object sizes."
+        ),
     ] = None,
     generator: comparing.Generator = None,
     format: comparing.Format = None,
@@ -58,17 +67,17 @@ def curve(
     request_size: comparing.RequestSize = None,
     writes: comparing.Writes = None,
     limit: comparing.Limit = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each processor.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Parallel runs. Default: one per processor.")] = None,
     overrides: options.Set = None,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
 ) -> None:
-    """Find the misses of policies over the size of the cache; with --device, their elapsed times.
+    """Compute the misses of policies by cache size; with --device, also their elapsed times.
 
-    LRU takes one pass over the trace for all sizes, other replacements one with all sizes side by side. Policies that
-    prefetch or know the future are run at each size. --rate makes large traces cheap, and shows
-    the spread of the estimate.
+    LRU needs one pass over the trace for all sizes. Other replacements need one pass that simulates all sizes side by
+    side. Policies that prefetch or know the future are run once per size. --rate samples the blocks of a large trace
+    and shows the spread of the estimate.
 
     Example: headstart curve examples/traces/cscope1.csv.xz --policies lru,arc,demand:min
 

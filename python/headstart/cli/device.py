@@ -1,4 +1,4 @@
-"""`headstart device`: what a device is made of, its picture, replays of measured requests, import."""
+"""`headstart device`: show, plot, replay and import device models."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ app = typer.Typer(invoke_without_command=True)
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Show what a device is made of, draw it, replay measured requests on it, import a drive's description.
+    """Show a device's properties, plot it, replay measured requests on it, or import a drive's description.
 
     Example: headstart device show hp97560
     """
@@ -35,13 +35,13 @@ Name = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Lay a key over the device's, as in buffer.size=1MiB. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the device: buffer.size=1MiB. Repeatable."),
 ]
 Png = Annotated[str | None, typer.Option("--png", metavar="FILE", help="Write a picture.")]
 
 
 def keys_of(settings: list[str] | None) -> dict[str, Any]:
-    """Return the keys that "a.b=value" settings stand for, nested."""
+    """Return nested keys from settings of the form "a.b=value"."""
     keys: dict[str, Any] = {}
     for setting in settings or []:
         _input.name(setting, "setting")
@@ -59,7 +59,7 @@ def keys_of(settings: list[str] | None) -> dict[str, Any]:
 
 
 def tell_written(*targets: str | None) -> None:
-    """Say which files there are now."""
+    """Print the names of the written files."""
     for target in targets:
         if target is not None:
             typer.echo(f"wrote {plain(target)}")
@@ -67,7 +67,7 @@ def tell_written(*targets: str | None) -> None:
 
 @app.command("show")
 def show(name: Name, settings: Set = None, json: options.Json = None) -> None:
-    """Say what a device is made of and how it answers: geometry, seeks, overheads, mean times, rates.
+    """Show a device's geometry, seek times, overheads, mean service times and transfer rates.
 
     Example: headstart device show hp97560 --json -
     """
@@ -81,7 +81,7 @@ def show(name: Name, settings: Set = None, json: options.Json = None) -> None:
 
 
 TOLD = {"name", "rpm", "surfaces", "head_switch", "write_settle", "nominal_service", "zones", "seek"}
-"""Keys of a drive with an arm that are shown in words of their own."""
+"""Keys of a drive with an arm that have their own lines in the output."""
 
 
 def print_device(console: Console, found: devices.Device) -> None:
@@ -186,7 +186,7 @@ def _key_text(value: Any) -> str:
 
 @app.command("plot")
 def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html = None) -> None:
-    """Draw a device: seek curve and transfer rate by place; of one without an arm, response and throughput by load.
+    """Plot a drive's seek curve and its transfer rate by position; for other devices, response and throughput by load.
 
     Example: headstart device plot hp97560 --png hp97560.png --html hp97560.html
     """
@@ -213,7 +213,7 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
 def replay(
     name: Name,
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace with addresses; preferably one that was measured.")
+        Path, typer.Argument(metavar="TRACE", help="A trace with addresses, preferably with measured service times.")
     ],
     settings: Set = None,
     format: options.Format = "auto",
@@ -223,10 +223,10 @@ def replay(
     png: Png = None,
     html: options.Html = None,
 ) -> None:
-    """Serve a trace's requests one at a time on a device: service times, their parts, and how far from the measured.
+    """Serve a trace's requests one at a time on a device; show service times, their parts and the error.
 
-    Where the trace holds service times, the RMS demerit is the root mean square of the distance between the two
-    cumulative curves of service times; --png and --html draw both.
+    If the trace has measured service times, the command reports the RMS demerit: the root mean square of the distance
+    between the cumulative distributions of measured and modelled service times. --png and --html plot both.
 
     Example: headstart device replay seagate-cheetah-9lp cheetah9LP.trace.xz --png cheetah9LP.png
     """
@@ -283,9 +283,9 @@ def import_diskspecs(
     ] = None,
     out: Annotated[str, typer.Option("--out", metavar="FILE|-", help="The profile to write; stdout with -.")] = "-",
 ) -> None:
-    """Turn DiskSim's parameters of a drive into a profile. Files that FILE sources are read too.
+    """Convert a drive's DiskSim parameters to a profile. Files that FILE sources are read too.
 
-    What the profile cannot say and changes times is told on stderr, line by line.
+    A line on stderr names each parameter that affects timing and that a profile cannot express.
 
     Example: headstart device import-diskspecs cheetah9LP.parv --out cheetah9LP.toml
     """

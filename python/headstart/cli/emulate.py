@@ -1,4 +1,4 @@
-"""`headstart emulate`: a file that is as slow as a disk."""
+"""`headstart emulate`: a file with the service times of a disk."""
 
 import sys
 from pathlib import Path
@@ -41,17 +41,17 @@ def emulate(
     ] = "fcfs",
     json: options.Json = None,
 ) -> None:
-    """Show IMAGE as MOUNT/disk.img, a file whose reads take the time that the drive PROFILE needs for them.
+    """Provide IMAGE as MOUNT/disk.img, a file whose reads take as long as on the drive PROFILE.
 
-    It can be read and not written. MOUNT/stats (JSON) and MOUNT/stats.openmetrics say what it has done. It stays until
-    it is unmounted, or until Ctrl-C, SIGTERM or SIGHUP, which unmount it: all of them are exit status 0. --json writes
-    the statistics at the end. Linux; needs root, or the program fusermount3. docs/emulate.md puts a file system on it.
+    The file is read-only. MOUNT/stats (JSON) and MOUNT/stats.openmetrics hold its statistics; --json writes them at the
+    end. The file stays until it is unmounted. Ctrl-C, SIGTERM and SIGHUP unmount it; the exit status is 0 in each case.
+    Requires Linux, and root or the program fusermount3. docs/emulate.md shows how to put a file system on the file.
 
     Example: headstart emulate ibm-36gb-10k disk.img /mnt/emulated
     """
     output.check_targets(json)
     check_distinct({"PROFILE": profile, "IMAGE": image, "--json": json})
-    # Unmounting does not wait for any process: a second signal has nothing to speed up.
+    # Unmounting does not wait for other processes, so a second signal has no further effect.
     watch = Following(
         ENDING,
         lambda now: f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}",
@@ -73,7 +73,7 @@ def emulate(
 
 
 def print_statistics(console: Console, done: emulation.Statistics) -> None:
-    """Print statistics for people."""
+    """Print the statistics as text."""
     title = f"{plain(done.profile)} behind {done.scheduler}, {output.seconds(done.elapsed_ns)}"
     console.print(title, markup=False)
     mean = max(done.requests, 1)

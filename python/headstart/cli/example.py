@@ -14,15 +14,15 @@ from headstart.cli.shown import plain, safe
 
 def example(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The example to write, or all; without it they are listed.")
+        str | None, typer.Argument(metavar="[NAME]", help="The example to write, or all. Default: list the examples.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write into FOLDER/examples; by default the working folder.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write into FOLDER/examples. Default: the working folder.")
     ] = None,
 ) -> None:
-    """List the examples, or write one with the traces that it reads.
+    """List the examples, or write one together with its traces.
 
-    The files are written under examples/, where the examples of every --help expect them.
+    The files are written under examples/, where the example commands in every --help expect them.
 
     Example: headstart example two-levels
     """

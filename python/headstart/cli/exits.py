@@ -1,7 +1,7 @@
-"""The one place where an outcome becomes an exit status.
+"""Maps every outcome to an exit status.
 
-0 done; 2 the user's mistake, with one line on stderr; 70 a fault of headstart, the same;
-130 stopped by Ctrl-C; 141 the reader of our output has closed it. Of `headstart run` it is the command's.
+0: success; 2: a user error, with one line on stderr; 70: an internal error, with one line on stderr;
+130: stopped by Ctrl-C; 141: the output pipe was closed. `headstart run` returns the status of its command.
 """
 
 import functools
@@ -35,10 +35,9 @@ def run(arguments: list[str], commands: typer.Typer, name: str = "headstart") ->
         return _mistake(f"headstart: {mistaken.line(arguments) or error}")
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not error.code:
-            # A shell's completion is done.
+            # Shell completion has finished.
             return DONE
-        # typer turns a closed pipe, and nothing else, into SystemExit(1). Python flushes stdout once more at exit:
-        # give it somewhere to go.
+        # typer raises SystemExit(1) for a closed pipe only. Python flushes stdout again at exit, so redirect it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         return PIPE_CLOSED
     except OSError as error:
@@ -56,12 +55,12 @@ def run(arguments: list[str], commands: typer.Typer, name: str = "headstart") ->
 
 @functools.cache
 def _tree(commands: typer.Typer) -> Any:
-    """Return the commands as typer carries them out: built once, where many lines are run."""
+    """Return the typer command object, cached for callers that run many command lines."""
     return typer.main.get_command(commands)
 
 
 def _is_text(argument: str) -> bool:
-    """Return whether an argument is UTF-8: other bytes could neither be printed nor appear in a result."""
+    """Return whether an argument is UTF-8; other bytes can neither be printed nor written to a result."""
     try:
         argument.encode()
     except UnicodeEncodeError:
@@ -78,6 +77,6 @@ def run_and_exit(commands: typer.Typer) -> None:
     """Run `commands` with the process's arguments and exit."""
     status = run(sys.argv[1:], commands)
     if status == STOPPED:
-        # A run under way on another thread must not hold up the end.
+        # Do not wait for a run on another thread.
         os._exit(STOPPED)
     sys.exit(status)

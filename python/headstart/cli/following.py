@@ -1,4 +1,4 @@
-"""What a command needs that goes on until a signal comes: a status line on a terminal, and its end."""
+"""Support for commands that run until a signal arrives: a status line on a terminal, and a clean end."""
 
 import os
 import select
@@ -19,17 +19,17 @@ from headstart.cli.shown import plain
 T = TypeVar("T")
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a command: Ctrl-C, `kill`, and a terminal that is closed."""
+"""Signals that end a command: Ctrl-C, `kill`, and a closed terminal."""
 WINDOW = 10
-"""Number of looks over which rates are taken: one second."""
+"""Number of status updates over which rates are averaged: one second."""
 
 
 class Following(Generic[T]):
-    """Says how it begins with the first look, keeps the status line, and is stopped by any of the signals `ending`.
+    """Prints a first line, keeps the status line up to date, and stops at any of the signals `ending`.
 
-    A signal that is ignored when it begins stays so: SIGHUP under nohup, SIGINT of what a shell has put aside.
+    Signals that are ignored at the start stay ignored: SIGHUP under nohup, SIGINT of a background job.
 
-    `beginning` makes the line of the first look, `status` that of what was done from one look to another.
+    `beginning` formats the first line; `status` formats the activity between two updates.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Following(Generic[T]):
         self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
-        """Take a signal. A second one finds nothing more to do."""
+        """Handle a signal. A second one has no further effect."""
         self.stopped = True
         self.leave_terminals()
 
     def leave_terminals(self) -> None:
-        """Write nothing to a closed terminal: writing there would fail, and the work must end cleanly."""
+        """Stop writing to a closed terminal: a write would fail and prevent a clean end."""
         for stream in self.terminals:
             poll = select.poll()
             poll.register(stream.fileno(), 0)
@@ -60,11 +60,11 @@ class Following(Generic[T]):
                 os.close(nowhere)
 
     def look(self, now: T) -> bool:
-        """Show `now`; return whether that is all."""
+        """Show `now`; return whether the command is to end."""
         try:
             self.show(now)
         except OSError:
-            # The terminal has been closed; the signal that says so follows.
+            # The terminal was closed; SIGHUP follows.
             self.leave_terminals()
             self.stopped = True
         return self.stopped
@@ -81,7 +81,7 @@ class Following(Generic[T]):
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Take the signals, and give them back."""
+        """Install the signal handlers, and restore the previous ones at the end."""
         before = {each: signal.signal(each, self.stop) for each in self.ending}
         try:
             yield
@@ -89,5 +89,5 @@ class Following(Generic[T]):
             if self.live is not None:
                 self.live.stop()
             for each, handler in before.items():
-                # Nothing, if Python had not set it.
+                # `None` if the handler was not set by Python.
                 signal.signal(each, handler or signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""`headstart forecast`: what prefetching a recorded command would save."""
+"""`headstart forecast`: the time that prefetching would save for a recorded command."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ OPTIONS = {
     "budgets": "--budget",
     "read_ahead": "--read-ahead",
 }
-"""The option by which a key of the question is set."""
+"""The option that sets each key of the request."""
 
 
 def forecast(
@@ -33,7 +33,7 @@ def forecast(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Prefetch by this recording: an older one, or another command's. Default: FILE itself.",
+            help="Prefetch from this recording: an older one, or another command's. Default: FILE.",
             readable=False,
         ),
     ] = None,
@@ -52,18 +52,19 @@ def forecast(
         ),
     ] = None,
     policies: Annotated[
-        str | None, typer.Option(help="Hinted policies, separated by commas. Default: all that `headstart run` takes.")
+        str | None,
+        typer.Option(help="Hinted policies, separated by commas. Default: all that `headstart run` supports."),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
             metavar="SIZES",
-            help="Prefetched and not yet used, at most; sizes, separated by commas. Default: from 8MiB up to what the "
-            "hints need.",
+            help="Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the "
+            "amount that the hints need.",
         ),
     ] = None,
     read_ahead: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The kernel's read-ahead. Default: as it is set for the device.")
+        str | None, typer.Option(metavar="SIZE", help="The kernel's read-ahead. Default: the device's current setting.")
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -72,10 +73,10 @@ def forecast(
     trust: Annotated[bool, typer.Option("--trust", help="Forecast `headstart run --trust`.")] = False,
     json: options.Json = None,
 ) -> None:
-    """Say how long a recorded command takes from a cold start, plain and with `headstart run`, by policy and budget.
+    """Predict a recorded command's time from a cold start, plain and with `headstart run`, by policy and budget.
 
-    The command is played on a simulated device, its files where they lie now. Nothing is run, and nothing is read but
-    the recording and the places of the files.
+    The recording is replayed on a simulated device, with the files at their current places. The command is not run.
+    Only the recording and the places of the files are read.
 
     Example: headstart forecast git.hints --device seagate-exos-x20
     """
@@ -107,7 +108,7 @@ def forecast(
 
 
 def _measured(path: Path, folder: Path) -> tuple[str, dict[str, object]]:
-    """Measure the device that holds `path`, or is it; return a profile's name or path, and the keys laid over it."""
+    """Measure the device that holds `path`, or is `path`; return a profile's name or path, and overriding keys."""
     device = _device_of(path)
     if os.geteuid() != 0:
         raise HeadstartError(f"--on: {plain(device)}: only root may measure a device; allowed: root, or --device")
@@ -121,7 +122,7 @@ def _measured(path: Path, folder: Path) -> tuple[str, dict[str, object]]:
 
 
 def _device_of(path: Path) -> str:
-    """Return the block device that holds `path`, or is it."""
+    """Return the block device that holds `path`, or `path` if it is one."""
     try:
         status = path.stat()
     except OSError as error:

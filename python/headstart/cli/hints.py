@@ -1,4 +1,4 @@
-"""`headstart hints`: what recordings hold, merging them, whether they are still valid."""
+"""`headstart hints`: show, merge and check recordings."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -24,7 +24,7 @@ Recording = Annotated[Path, typer.Argument(metavar="FILE", help="A recording of 
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Look into recordings of what commands read, merge them, and check whether they are still valid.
+    """Show recordings of the pages that commands read, merge them, and check whether they are still valid.
 
     Example: headstart hints show git.hints
     """
@@ -36,9 +36,9 @@ def root(context: typer.Context) -> None:
 def show(
     file: Recording, json: options.Json = None, html: options.Html = None, figures: options.Figures = None
 ) -> None:
-    """Show what a recording holds: how much of which files, and when.
+    """Show the contents of a recording: how much of each file was read, and when.
 
-    The picture has a row for each file and a column for each part of the time; the darker, the more pages.
+    The chart has a row per file and a column per time interval. Darker cells have more pages.
 
     Example: headstart hints show git.hints
     """
@@ -74,13 +74,13 @@ def merge(
         Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)
     ],
     share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Keep pages that are in at least this share of the recordings.")
+        float, typer.Option(metavar="SHARE", help="Keep pages that occur in at least this share of the recordings.")
     ] = 0.5,
     json: options.Json = None,
 ) -> None:
-    """Merge recordings: keep the pages that are in at least half of them.
+    """Merge recordings: keep the pages that occur in at least half of them.
 
-    The order is that of the recording that has most of them; docs/record.md gives the rule.
+    The pages keep the order of the recording that has the most of them; docs/record.md gives the rule.
 
     Example: headstart hints merge -o git.hints monday.hints tuesday.hints
     """
@@ -95,7 +95,7 @@ def merge(
 
 @app.command("check")
 def check(file: Recording, json: options.Json = None) -> None:
-    """List the files of a recording that are missing, replaced or changed since; exit status 1 if there are any.
+    """List recorded files that have since been removed, replaced or changed. The exit status is 1 if any have.
 
     Example: headstart hints check git.hints
     """
@@ -123,7 +123,7 @@ CHANGES = {
 
 
 def _picture(found: dict[str, Any]) -> Table:
-    """Return a row for each of the files with most pages, and a column for each part of the time."""
+    """Return a row for each of the files with the most pages, and a column for each time interval."""
     of_file: dict[int, int] = defaultdict(int)
     when: dict[int, list[int]] = defaultdict(lambda: [0] * COLUMNS)
     elapsed = max(found["about"]["elapsed_ns"], 1)
@@ -138,7 +138,7 @@ def _picture(found: dict[str, Any]) -> Table:
     table.add_column("file", overflow="fold")
     largest = sorted(of_file, key=lambda file: -of_file[file])
     most = max((max(row) for row in when.values()), default=1)
-    # In order of first read, which is that of the table of files.
+    # In order of first read, as in the table of files.
     for file in sorted(largest[:FILES_SHOWN]):
         row = "".join(_shade(each, most) for each in when[file])
         table.add_row(_megabytes(of_file[file], found), row, safe(file_name(found["files"][file])))

@@ -1,4 +1,4 @@
-"""`headstart list`: policies, devices, formats and other choices, read from the registries of the core."""
+"""`headstart list`: policies, devices, formats and other choices from the core's registries."""
 
 import enum
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from headstart import registry
 from headstart.cli import options, output
 
 SHOWN_MAX = 4
-"""Values of a list that are shown; of a longer one the first stands for all."""
+"""Longest list that is shown in full; of a longer one only the first value is shown."""
 
 
 class Registry(enum.StrEnum):
@@ -62,7 +62,7 @@ def list_registry(
 
 
 def keys_text(keys: dict[str, Any]) -> str:
-    """Return keys with their defaults, short."""
+    """Return keys with their defaults in short form."""
     if "zones" in keys:
         return "a drive's profile"
     return ", ".join(f"{key}={_value_text(value)}" for key, value in keys.items())

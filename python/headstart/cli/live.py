@@ -1,4 +1,4 @@
-"""Live runs beside simulated ones, for people: how far the simulator is from real threads."""
+"""Tables of live and simulated runs side by side: the simulator's error against real threads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
-"""A file given to the wrong command: what the file is, and the command that takes it.
+"""Errors for a file given to the wrong command: they name the kind of the file and the right command.
 
-Looked at only once a command has failed; what a file is not, it is never refused for.
+Files are examined only after a command has failed. No file is refused because of this check.
 """
 
 import tomllib
@@ -39,7 +39,7 @@ TAKES = {
     "hints show": (RECORDING,),
     "hints check": (RECORDING,),
 }
-"""What a command takes as its first argument."""
+"""The kinds of file that each command takes as its first argument."""
 PROFILE_OPTIONS = ("--device", "--profile")
 GOES_TO = {
     GRID: "`headstart sweep {} --out DIR`",
@@ -53,7 +53,7 @@ TOML_BYTES_MAX = 1 << 20
 
 
 def line(words: Sequence[str]) -> str | None:
-    """Return what is wrong with the first file of the command line that its command does not take; `None`: nothing."""
+    """Return an error for the first file that the command does not take; `None` if there is no such file."""
     for name, takes in _files(words):
         kind = _kind(Path(name))
         if kind is not None and kind not in takes:
@@ -63,7 +63,7 @@ def line(words: Sequence[str]) -> str | None:
 
 
 def _files(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Return each file whose kind the command line tells, and the kinds that may stand there."""
+    """Return each file whose kind the command line fixes, with the allowed kinds."""
     length = 2 if " ".join(words[:2]) in TAKES else 1
     takes = TAKES.get(" ".join(words[:length]))
     for before, word in zip(words[length - 1 :], words[length:], strict=False):
@@ -75,9 +75,9 @@ def _files(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _kind(path: Path) -> str | None:
-    """Return what a file is; `None` where that is not certain, or there is none."""
+    """Return the kind of a file; `None` if that is uncertain or the file does not exist."""
     try:
-        # To open a pipe would be to wait for whoever writes into it.
+        # Opening a pipe would block until another process writes to it.
         if not path.is_file():
             return None
         with path.open("rb") as file:
@@ -94,5 +94,5 @@ def _kind(path: Path) -> str | None:
             return SCENARIO if keys & SECTIONS else PROFILE if "name" in keys or "model" in keys else None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError):
             pass
-    # What is called a scenario is none by its content.
+    # A file named *.toml that got this far has no recognised scenario keys, so it is not a trace either.
     return TRACE if start and path.suffix != ".toml" and is_trace(path) else None

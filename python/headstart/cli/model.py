@@ -1,4 +1,4 @@
-"""`headstart model`: models in closed form. One file for each command, one line here."""
+"""`headstart model`: closed-form models. Each command has its own file and one line here."""
 
 import typer
 
@@ -12,7 +12,7 @@ app.command("competitive")(model_competitive.competitive)
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Ask a model in closed form: an answer without a simulation.
+    """Evaluate closed-form models, without a simulation.
 
     Example: headstart model fs examples/file-system.toml --advise
     """

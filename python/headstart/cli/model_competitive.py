@@ -1,4 +1,4 @@
-"""`headstart model competitive`: how deep to prefetch on a drive, and what that guarantees."""
+"""`headstart model competitive`: the competitive prefetch depth of a drive, and its guarantee."""
 
 from typing import Annotated
 
@@ -16,31 +16,40 @@ def competitive(
     drive: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DEVICE]", help="A name of `headstart list devices`, or a profile's path; with an arm."
+            metavar="[DEVICE]", help="A drive with an arm: a name of `headstart list devices`, or a profile's path."
         ),
     ] = None,
     seek: Annotated[str | None, typer.Option(metavar="TIME", help="Average seek time, without DEVICE.")] = None,
-    rotation: Annotated[str | None, typer.Option(metavar="TIME", help="Half a turn, without DEVICE.")] = None,
-    rate: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of a long read, without DEVICE.")] = None,
-    concurrency: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="Requests from which the scheduler may choose. [1,2,4 to 64]")
+    rotation: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time of half a rotation, without DEVICE.")
     ] = None,
-    page: Annotated[str, typer.Option("--pages", "--page", metavar="SIZE", help="Size of a page.")] = "4KiB",
+    rate: Annotated[str | None, typer.Option(metavar="RATE", help="Sequential transfer rate, without DEVICE.")] = None,
+    concurrency: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...", help="Numbers of queued requests that the scheduler chooses from. [1,2,4 to 64]"
+        ),
+    ] = None,
+    page: Annotated[str, typer.Option("--pages", "--page", metavar="SIZE", help="Page size.")] = "4KiB",
     slow_start: Annotated[
-        str, typer.Option(metavar="SIZE", help="First prefetch of a stream, doubled up to the depth; 0B for none.")
+        str,
+        typer.Option(
+            metavar="SIZE", help="Size of a stream's first prefetch, which doubles up to the depth; 0B: no slow start."
+        ),
     ] = "64KiB",
     dataset: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The data occupy this much of DEVICE, from its start.")
+        str | None, typer.Option(metavar="SIZE", help="Size of the data on DEVICE, counted from its start.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Lay a key over the device's, as in rpm=7200. Repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the device: rpm=7200. Repeatable."),
     ] = None,
     json: options.Json = None,
 ) -> None:
-    """Say how deep to prefetch: what passes the head in a switch, seek and rotation (Li, Shen, Papathanasiou 2007).
+    """Compute the competitive prefetch depth of a drive (Li, Shen, Papathanasiou 2007).
 
-    Whatever the streams' lengths, the disk then works less than twice as long as one that knows them.
+    The depth is the amount of data that the drive transfers in the time of a switch: a seek plus half a rotation. With
+    it, the disk is busy less than twice as long as with prefetching that knows the lengths of the streams.
 
     Example: headstart model competitive ibm-36gb-10k --concurrency 2,4,8
     """
@@ -63,7 +72,7 @@ def competitive(
 
 
 def print_competitive(console: Console, found: model.Competitive) -> None:
-    """Print the answer for people."""
+    """Print the result as text."""
     average = found.average
     console.print(
         f"competitive prefetching on {plain(found.drive or 'a drive of these numbers')}", style="bold", markup=False

@@ -1,4 +1,4 @@
-"""`headstart model fs` and `model check`: a file system in equations, and how far these are from the simulation."""
+"""`headstart model fs` and `model check`: an analytic file-system model, and its error against the simulation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,10 +38,10 @@ CHECKED = {
 def file_system(
     scenario: Scenario,
     overrides: options.Set = None,
-    advise: Annotated[bool, typer.Option("--advise", help="Say which keys to change, best first.")] = False,
+    advise: Annotated[bool, typer.Option("--advise", help="List the keys to change, best first.")] = False,
     json: options.Json = None,
 ) -> None:
-    """Say how long a file system's reads take, term by term, from the equations of Shriver, Small and Smith (1999).
+    """Compute a file system's read times, term by term, with the model of Shriver, Small and Smith (1999).
 
     Example: headstart model fs examples/file-system.toml --advise --set workload.files=8
     """
@@ -56,10 +56,12 @@ def file_system(
 def check(
     scenario: Scenario,
     overrides: options.Set = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Simulations, each with a seed of its own.")] = 20,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Number of simulations, each with its own seed.")
+    ] = 20,
     json: options.Json = None,
 ) -> None:
-    """Run the simulation beside the model, and say how far they are apart.
+    """Run the simulation and the model, and show the model's error.
 
     Example: headstart model check examples/file-system.toml --runs 50 --json -
     """

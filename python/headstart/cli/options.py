@@ -11,7 +11,7 @@ from headstart._core import HeadstartError, InternalError
 
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Lay a key over the scenario, as in device.count=4. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario: device.count=4. Repeatable."),
 ]
 Json = Annotated[
     str | None,
@@ -19,15 +19,15 @@ Json = Annotated[
 ]
 Html = Annotated[
     str | None,
-    typer.Option("--html", metavar="FILE", help="Write a page that needs nothing but a browser."),
+    typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
 ]
 RequestSize = Annotated[
     str | None,
-    typer.Option("--request-size", help="Size of a request, for a trace that carries offsets without sizes: 4KiB."),
+    typer.Option("--request-size", help="Request size, for a trace that has offsets but no sizes: 4KiB."),
 ]
 Figures = Annotated[
     str | None,
-    typer.Option("--figures", metavar="FOLDER", help="Write each figure of the page as PNG and SVG into a folder."),
+    typer.Option("--figures", metavar="FOLDER", help="Write each figure of the page to a folder, as PNG and SVG."),
 ]
 Format = Annotated[str, typer.Option("--format", help="The trace's format: a name of `headstart list formats`.")]
 BlockSize = Annotated[
@@ -53,7 +53,7 @@ def numbers(option: str, text: str) -> list[int]:
 
 @contextmanager
 def named(by_key: Mapping[str, str]) -> Iterator[None]:
-    """Name the option beside each key of a scenario that an error names; `by_key` holds the options."""
+    """Add the option to each scenario key that an error names; `by_key` maps keys to options."""
     try:
         yield
     except InternalError:

@@ -1,4 +1,4 @@
-"""Where results go: a console, JSON on stdout, or a file that appears whole or not at all."""
+"""Output of results: to a console, as JSON to stdout, or to a file that is written atomically."""
 
 import contextlib
 import json
@@ -16,26 +16,26 @@ from headstart._core import HeadstartError
 from headstart.cli.shown import SafeConsole, json_text, plain
 
 WIDE = 110
-"""Columns of a table that is not shown on a terminal."""
+"""Columns of a table if stdout is not a terminal."""
 UNBOUNDED = 100_000
-"""Columns where a table is as wide as its content."""
+"""Columns for a table that is as wide as its content."""
 
 
 def console(*, wide: bool = False) -> Console:
-    """Return the console for readable output on stdout; `wide`: where it is no terminal, as wide as its content."""
+    """Return the console for text on stdout; with `wide`, as wide as its content if stdout is not a terminal."""
     columns = UNBOUNDED if wide else WIDE
     return SafeConsole(width=None if sys.stdout.isatty() else columns, highlight=False, soft_wrap=False)
 
 
 def check_targets(*targets: str | None) -> None:
-    """Refuse files that cannot be written, before the work is done and not after. "-" is stdout."""
+    """Refuse files that cannot be written, before the work starts. "-" is stdout."""
     for target in targets:
         if target is not None and target != "-":
             check_file(target, stream=True)
 
 
 def check_file(target: str, *, stream: bool = False) -> None:
-    """Refuse a file that cannot be written, and say why. A `stream` may also be a pipe or a device."""
+    """Refuse a file that cannot be written, and give the reason. With `stream`, pipes and devices are allowed."""
     path = Path(target)
     if path.is_dir():
         why = "is a folder"
@@ -52,16 +52,16 @@ def check_file(target: str, *, stream: bool = False) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a result to a file at once: a reader sees the old content or the new, never a part.
+    """Write a result to a file atomically: a reader sees the old content or the new, never a part.
 
     Raises:
-        HeadstartError: It cannot be written. The error says where the result is kept instead.
+        HeadstartError: The file cannot be written. The error names the file that has the result instead.
     """
     write_bytes(target, text.encode())
 
 
 def write_bytes(target: Path, content: bytes) -> None:
-    """Write a file at once, as `write_text` does."""
+    """Write a file atomically, as `write_text` does."""
     try:
         _replace(target, content)
     except OSError as error:
@@ -75,10 +75,10 @@ def write_bytes(target: Path, content: bytes) -> None:
 def _replace(target: Path, content: bytes) -> None:
     """Replace `target` by a file with `content`, keeping mode and owner."""
     if target.exists() and not target.is_file():
-        # A pipe or a device: there is nothing to put in its place.
+        # A pipe or a device cannot be replaced.
         target.write_bytes(content)
         return
-    # What a link names is replaced, not the link.
+    # Replace the target of a link, not the link.
     target = Path(os.path.realpath(target))
     with temporary.file_beside(target) as (descriptor, path):
         _take_mode(descriptor, target)
@@ -99,13 +99,13 @@ def _take_mode(descriptor: int, target: Path) -> None:
         os.fchmod(descriptor, 0o666 & ~mask)
         return
     with contextlib.suppress(OSError):
-        # Only root may give a file away; and the mode comes last, because a new owner clears bits of it.
+        # Only root may change the owner. The mode is set last, because chown clears bits of it.
         os.fchown(descriptor, there.st_uid, there.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
 
 
 def _keep(name: str, content: bytes) -> Path | None:
-    """Save a result that cannot be written to its target elsewhere; return where, or `None` if that fails too."""
+    """Save a result that cannot be written to its target in another place; return its path, or `None` on failure."""
     kept = None
     try:
         descriptor, path = tempfile.mkstemp(prefix="headstart-", suffix=f"-{name}")
@@ -134,7 +134,7 @@ def as_json(value: Any) -> str:
 
 
 def seconds(nanoseconds: int) -> str:
-    """Return a time for people: seconds with three digits, or milliseconds below 0.1 s."""
+    """Return a time as text: seconds with three digits, or milliseconds below 0.1 s."""
     if nanoseconds == 0:
         return "0 s"
     if nanoseconds < 100_000_000:
@@ -143,7 +143,7 @@ def seconds(nanoseconds: int) -> str:
 
 
 def duration(nanoseconds: int) -> str:
-    """Return a time for people, as `seconds`, in microseconds or nanoseconds if it is short."""
+    """Return a time as text, like `seconds`, but short times in microseconds or nanoseconds."""
     if 0 < nanoseconds < 1_000:
         return f"{nanoseconds} ns"
     if 0 < nanoseconds < 100_000:

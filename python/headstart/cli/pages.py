@@ -12,7 +12,7 @@ from headstart.report.figures import Figure
 
 
 def check(command: str, html: str | None, figures: str | None) -> None:
-    """Refuse, before the work is done, what cannot be drawn or written.
+    """Refuse pages and figures that cannot be drawn or written, before the work starts.
 
     Raises:
         HeadstartError: `headstart[report]` is not installed; a file or a folder cannot be written.

@@ -1,6 +1,6 @@
-"""`headstart parallel`: one program without and with idle-time prefetching, and which process waits for which.
+"""`headstart parallel`: one parallel program without and with idle-time prefetching, and its waits by process.
 
-The two runs come from `simulated`; whatever gives two results of the same shape can be shown in their place.
+`simulated` makes the two runs. Live runs have results of the same shape and are shown the same way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,20 +58,22 @@ def parallel(
     scenario: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SCENARIO.toml]", help="With a section \\[process]; the setting of kotz-ellis if none."
+            metavar="[SCENARIO.toml]", help="A scenario with a section \\[process]. Default: the setting of kotz-ellis."
         ),
     ] = None,
     overrides: options.Set = None,
     json: options.Json = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Play it: a thread for each process and each in-memory disk, in real time.")
+        bool, typer.Option("--live", help="Run it in real time, with a thread per process and per in-memory disk.")
     ] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="With --live: also simulate it, and show both.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="With --live: also simulate the run, and show both.")
+    ] = False,
     speed: Annotated[
-        float | None, typer.Option("--speed", metavar="X", help="With --live: X times as fast as the scenario says.")
+        float | None, typer.Option("--speed", metavar="X", help="With --live: run X times as fast as the scenario.")
     ] = None,
 ) -> None:
-    """Run a parallel program without and with prefetching in its idle time, and show which process waited for which.
+    """Run a parallel program without and with prefetching in its idle time, and show the waits between processes.
 
     Example: headstart parallel --set process.pattern=lw --set process.barrier=none --set workload.compute=0ms
 
@@ -94,7 +96,7 @@ def parallel(
 def _live(
     scenario: simulation.Scenario, overrides: Sequence[str], json: str | None, *, compare: bool, speed: float
 ) -> None:
-    """Play both runs and show them, or with `compare` each beside the simulated one."""
+    """Run both live and show them; with `compare`, show each beside its simulation."""
     playing = partial(play, speed=speed)
     both = watched("playing", lambda tell: simulated(scenario, overrides, tell, playing), tidy_s=LIVE_TIDY_S)
     found = dict(zip(("without", "prefetching"), both, strict=True))
@@ -123,10 +125,10 @@ def simulated(
     tell: Tell,
     run: Callable[..., Result] = simulation.simulate,
 ) -> tuple[Result, Result]:
-    """Return the run without prefetching and that of the scenario; `run` runs each of them.
+    """Return the run without prefetching and the scenario's run; `run` performs each of them.
 
     Raises:
-        HeadstartError: The scenario is at fault, has no parallel program, or a policy that does not prefetch.
+        HeadstartError: The scenario is wrong, has no parallel program, or has a policy that does not prefetch.
     """
     prefetching = run(scenario, overrides=overrides, progress=lambda share, _: tell(0.5 * share, "with prefetching"))
     policy = prefetching.scenario.get("policy", {})
@@ -145,7 +147,7 @@ def simulated(
 
 
 def show(console: Console, without: Result, prefetching: Result) -> None:
-    """Print both runs for people: the whole, each process, each interval."""
+    """Print both runs as text: totals, processes, intervals."""
     process = prefetching.scenario["process"]
     device = prefetching.scenario["device"]
     pattern, barrier = process["pattern"]["name"], process["barrier"]
@@ -193,7 +195,7 @@ def _disk_response(result: Result) -> int:
 
 
 def _mean(result: Result, key: str, over: str | None = None) -> int:
-    """Return a sum over the processes, by their number or by another sum."""
+    """Return a sum over the processes, divided by their number or by another sum."""
     processes: Sequence[Mapping[str, Any]] = result.processes
     count = sum(each[over] for each in processes) if over else len(processes)
     return _quotient(sum(each[key] for each in processes), count)
@@ -217,7 +219,7 @@ TIMES: dict[str, Callable[[Result], int]] = {
 
 
 def _processes(without: Result, prefetching: Result) -> Table:
-    """Return a line for each process: its waits without and with prefetching, and its actions."""
+    """Return a row per process: its waits without and with prefetching, and its actions."""
     table = Table(box=None, pad_edge=False, title="processes: without > prefetching", title_justify="left")
     for name in ("process", "reads", "own I/O", "others' I/O", "barriers", "actions", "overrun", "done at"):
         table.add_column(name, justify="right")
@@ -238,7 +240,7 @@ def _processes(without: Result, prefetching: Result) -> Table:
 
 
 def _intervals(without: Result, prefetching: Result) -> Table:
-    """Return a line for each interval between barriers: which process arrived last, and by how much."""
+    """Return a row per interval between barriers: the last process to arrive, and how much later it arrived."""
     table = Table(box=None, pad_edge=False, title="intervals between barriers", title_justify="left")
     for name in ("interval", "without", "critical", "slack", "prefetching", "critical", "slack"):
         table.add_column(name, justify="right")

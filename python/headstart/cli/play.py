@@ -35,43 +35,50 @@ def play(
     to: Annotated[
         str,
         typer.Option(
-            metavar="URI", help="The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH; nbds: over TLS."
+            metavar="URI", help="The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH; nbds: uses TLS."
         ),
     ],
     arrival: Annotated[
         Literal["closed", "open"],
-        typer.Option(help="closed: after the last reply and a think time; open: at the trace's times."),
+        typer.Option(
+            help="Issue of requests. closed: after the last reply and a think time; open: at the trace's times."
+        ),
     ] = "closed",
     compute: Annotated[
-        str, typer.Option(metavar="TIME", help='Think times, if closed: "trace", "gaps", 1ms or exp:1ms.')
+        str, typer.Option(metavar="TIME", help='Think times with closed arrival: "trace", "gaps", 1ms or exp:1ms.')
     ] = "trace",
-    speed: Annotated[float, typer.Option(metavar="X", help="Divide times of arrivals and thinking by X.")] = 1.0,
+    speed: Annotated[float, typer.Option(metavar="X", help="Divide arrival and think times by X.")] = 1.0,
     depth: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Requests in flight: of each process if closed (1), of all if open (1024)."),
+        typer.Option(
+            metavar="N",
+            help="Maximum requests in flight: per process if closed (default 1), in total if open (default 1024).",
+        ),
     ] = None,
     processes: Annotated[
-        Literal["merged", "per-pid"], typer.Option(help="per-pid: the trace's processes run side by side.")
+        Literal["merged", "per-pid"], typer.Option(help="per-pid: run the trace's processes concurrently.")
     ] = "merged",
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Play the first N requests only.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="Play only the first N requests.")] = None,
     writable: Annotated[
-        bool, typer.Option("--writable", help="Write what the trace writes: the export's content is lost.")
+        bool, typer.Option("--writable", help="Perform the trace's writes. They overwrite the export's data.")
     ] = False,
     skip_writes: Annotated[
-        bool, typer.Option("--skip-writes", help="Leave writes out; without either option they are read.")
+        bool,
+        typer.Option("--skip-writes", help="Skip writes. Without this and --writable, writes are played as reads."),
     ] = False,
     addresses: Annotated[
-        Literal["error", "wrap"], typer.Option(help="Addresses beyond the export's end: an error, or wrapped around.")
+        Literal["error", "wrap"],
+        typer.Option(help="Addresses beyond the export's end: report an error, or wrap around."),
     ] = "error",
     connections: Annotated[int, typer.Option(metavar="N", help="Connections to the server.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of think times that are drawn.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of think times.")] = 1,
     trace_format: options.Format = "auto",
     request_size: options.RequestSize = None,
     json: options.Json = None,
 ) -> None:
-    """Replay TRACE against a live NBD server and show how long its requests took.
+    """Replay TRACE against a live NBD server and show the response times.
 
-    The response of a request is measured from its issue, or with open arrivals from the time at which it was due.
+    The response time of a request starts when it is issued; with open arrival, when it is due.
 
     Example: headstart play examples/traces/cscope2.csv.xz --to nbd://localhost:10809 --limit 10000
     """
@@ -108,7 +115,7 @@ def play(
 
 
 def show(console: Console, played: playing.Played) -> None:
-    """Print a result for people."""
+    """Print a result as text."""
     rate = played.throughput_bytes_per_s / 1e6
     console.print(
         f"{played.requests:,} requests ({played.writes:,} writes, {played.errors:,} failed) in "

@@ -1,4 +1,4 @@
-"""`headstart profile`: what a device is, found by reading it."""
+"""`headstart profile`: a device's parameters, measured with reads."""
 
 import signal
 import tempfile
@@ -24,32 +24,34 @@ from headstart.report import device as report
 
 
 def profile(
-    device: Annotated[str, typer.Argument(metavar="PATH|DEVICE", help="A block device, or a file; it is only read.")],
+    device: Annotated[
+        str, typer.Argument(metavar="PATH|DEVICE", help="A block device or a file. It is only read, never written.")
+    ],
     out: Annotated[
         str | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE|-",
-            help="The profile to write; DEVICE's name with .toml in the current folder by default.",
+            help="The profile to write. Default: DEVICE's name with .toml, in the current folder.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing profile.")] = False,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw the profile on a page that needs only a browser.")
+        str | None, typer.Option("--plot", metavar="FILE", help="Plot the profile on a self-contained HTML page.")
     ] = None,
     time: Annotated[
-        float, typer.Option("--time", metavar="S", help="About how many seconds to measure.")
+        float, typer.Option("--time", metavar="S", help="Approximate measuring time in seconds.")
     ] = profiling.TIME_S,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random places that are read.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the places that are read.")] = 1,
     json: options.Json = None,
 ) -> None:
-    """Measure a device through direct reads: seeks, rotation, rates, latency, parallelism; say how deep to prefetch.
+    """Measure a device with direct reads: seeks, rotation, rates, latency, parallelism, and a prefetch depth.
 
-    Nothing is ever written to it, and nothing else should use it meanwhile. Of a drive with an arm the profile is
-    written that `simulate`, `emulate`, `tune` and `device show` load. Of a device without one the profile has the size
-    and the number of reads that saturate it: for `tune` alone. Linux; a device needs root. docs/profile.md says what is
-    measured, and how well.
+    The command never writes to the device. Nothing else should use the device during the measurement. The profile of a
+    drive with an arm can be loaded by `simulate`, `emulate`, `tune` and `device show`. The profile of a device without
+    an arm holds the read size and the number of reads that saturate it, and only `tune` can load it. Requires Linux;
+    block devices require root. docs/profile.md describes the measurements and their accuracy.
 
     Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
     """
@@ -78,7 +80,7 @@ def profile(
 
 
 def check(target: str, *, force: bool) -> None:
-    """Refuse a profile that cannot be written, before anything is measured."""
+    """Refuse a profile that cannot be written, before the measurement starts."""
     if target == "-":
         return
     output.check_targets(target)
@@ -88,7 +90,7 @@ def check(target: str, *, force: bool) -> None:
 
 @contextmanager
 def terminated() -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C."""
+    """Handle SIGTERM like Ctrl-C."""
 
     def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -107,7 +109,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
     if target == "-":
         typer.echo(found.profile, nl=False)
         return None
-    # Another process may have written it meanwhile.
+    # Another process may have created the file in the meantime.
     check(target, force=force)
     output.write_text(Path(target), found.profile)
     return target
@@ -160,7 +162,7 @@ def latency(found: profiling.Found) -> dict[str, str]:
 
 
 def with_error(ns: int, error_ns: int) -> str:
-    """Return a time and how far off it may be."""
+    """Return a time and its error."""
     return f"{output.duration(ns)} +- {output.duration(error_ns)}"
 
 
@@ -195,7 +197,7 @@ def flat(found: profiling.Found) -> dict[str, str]:
 
 
 def together(found: profiling.Found) -> dict[str, str]:
-    """Return what parallel reads bring."""
+    """Return the throughput of parallel reads."""
     best = max(point.requests_per_s for point in found.by_depth)
     reads = "1 outstanding" if found.saturating_depth == 1 else f"{found.saturating_depth} outstanding"
     near = 5 if found.arm is None else 10

@@ -1,6 +1,6 @@
-"""Long runs: work on a thread of its own, a progress bar on stderr, Ctrl-C at once.
+"""Long runs: work on a separate thread, a progress bar on stderr, immediate response to Ctrl-C.
 
-The bar appears after a second, and only where stderr is a terminal.
+The bar appears after a second, and only if stderr is a terminal.
 """
 
 import concurrent.futures
@@ -25,15 +25,15 @@ ENDING = [
     for name in ("SIGHUP", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGXCPU")
     if hasattr(signal, name)
 ]
-"""Signals that end a process by default and can be caught, beside Ctrl-C: temporary files are removed first."""
+"""Signals besides Ctrl-C that end a process by default. They are caught, to remove temporary files first."""
 PATIENCE_S = 1.0
 """Shorter runs show no bar."""
 REFRESH_S = 0.1
 TIDY_S = 0.05
-"""What the work gets to end after Ctrl-C, which it hears of fifty times a second. Work that is in one long step is left
-alone: its temporary files are removed in its place."""
+"""Time that the work has to end after Ctrl-C, which it checks fifty times a second. Work in one long step is
+abandoned, and its temporary files are removed."""
 LIVE_TIDY_S = 1.0
-"""The same for work on a real device or server, which it has to leave as it was."""
+"""The same for work on a real device or server, which must be restored."""
 
 T = TypeVar("T")
 Tell = Callable[..., None]
@@ -57,7 +57,7 @@ class _State:
 
 
 def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False, tidy_s: float = TIDY_S) -> T:
-    """Return what `work(tell)` returns, showing how far it is, and with `time_left` how long it still takes."""
+    """Return the result of `work(tell)` and show its progress; with `time_left`, also the remaining time."""
     state = _State(text)
     future: Future[T] = Future()
 
@@ -70,17 +70,17 @@ def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False, ti
     # A daemon, so that the process can end while the core is between two of its reports.
     with _ending_signals() as ended_by:
         try:
-            # A signal may come while the thread starts: it works already.
+            # A signal may arrive during the thread's start, when the work is already running.
             threading.Thread(target=run, daemon=True).start()
             return _wait(state, future, time_left)
         except KeyboardInterrupt:
-            # A second Ctrl-C must not break off the tidying.
+            # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             state.stop = True
             concurrent.futures.wait([future], tidy_s)
             temporary.remove_all()
             if ended_by:
-                # The parent is to see which signal it was.
+                # The parent process must see the original signal.
                 signal.signal(ended_by[0], signal.SIG_DFL)
                 os.kill(os.getpid(), ended_by[0])
             raise
@@ -88,9 +88,9 @@ def watched(text: str, work: Callable[[Tell], T], *, time_left: bool = False, ti
 
 @contextmanager
 def _ending_signals() -> Iterator[list[int]]:
-    """Take the signals that would end the process as Ctrl-C, once; yield the list of those that came.
+    """Handle signals that would end the process like Ctrl-C, once; yield the list of signals received.
 
-    Those that are ignored, and those for which the command has a handler of its own, stay as they are.
+    Ignored signals, and signals for which the command has its own handler, are left unchanged.
     """
     came: list[int] = []
 
@@ -114,7 +114,7 @@ def _ending_signals() -> Iterator[list[int]]:
 def _wait(state: _State, future: Future[T], time_left: bool) -> T:
     """Wait for the work; show the progress on a terminal."""
     if not sys.stderr.isatty():
-        # Not without a limit: Ctrl-C may reach another thread, and this one must wake up to see it.
+        # With a timeout: Ctrl-C may reach another thread, and this one must wake up to see it.
         while not concurrent.futures.wait([future], REFRESH_S).done:
             pass
         return future.result()
@@ -138,6 +138,6 @@ def _show(state: _State, future: Future[T], time_left: bool) -> T:
             except TimeoutError:
                 if future.done():
                     raise
-            # Nothing told yet: the trace is being read, and the bar only moves.
+            # No progress reported yet: the trace is being read, and the bar only moves.
             total = 1.0 if state.share > 0 else None
             bar.update(task, description=plain(state.text), completed=state.share, total=total)

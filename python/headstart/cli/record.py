@@ -1,4 +1,4 @@
-"""`headstart record`: what a command reads."""
+"""`headstart record`: records the pages that a command reads."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,15 @@ from headstart.cli.shown import plain
 
 Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)]
 Cold = Annotated[
-    bool, typer.Option("--cold", help="Drop the page cache and the caches of names and inodes first, for all programs.")
+    bool,
+    typer.Option(
+        "--cold", help="First drop the page cache and the dentry and inode caches. This affects all programs."
+    ),
 ]
 Buffer = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="The kernel's buffer for each processor, 4MiB by default; more if events are lost."
+        metavar="SIZE", help="The kernel's buffer per processor. Default: 4MiB; increase it if events are lost."
     ),
 ]
 Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command and its arguments.")]
@@ -26,8 +29,9 @@ Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The com
 def record(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
     """Run CMD and record every page that it and its children read, cached or not.
 
-    Reads, faults of mapped files, programs, directories and the file system's metadata, in order, with the waits for
-    the device. Streams, signals and exit status are CMD's. Needs root and Linux 6.12; docs/record.md.
+    The recording covers read calls, page faults on mapped files, programs, directories and file-system metadata, in
+    order, with the waits for the device. CMD keeps its streams, signals and exit status. Requires root and Linux 6.12;
+    see docs/record.md.
 
     Example: headstart record -o git.hints --cold -- git status
     """
@@ -35,9 +39,9 @@ def record(output_file: Target, command: Command, cold: Cold = False, buffer: Bu
 
 
 def record_trace(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
-    """Run CMD and write every page that it and its children read as a trace in CSV.
+    """Run CMD and write every page that it and its children read to a CSV trace.
 
-    As `headstart record`, in a format that other programs read; the paths are in a table beside it, NAME.files.csv.
+    Like `headstart record`, but in a format that other programs read. NAME.files.csv maps file numbers to paths.
 
     Example: headstart trace record -o git.csv --cold -- git status
     """
@@ -65,7 +69,7 @@ def described(summary: dict[str, Any]) -> str:
 
 
 def notes(summary: dict[str, Any]) -> list[str]:
-    """Return what a user of the recording must know."""
+    """Return warnings about the recording."""
     said = []
     if summary["lost_events"]:
         said.append(f"{summary['lost_events']:,} events were lost: reads may be missing; try --buffer 64MiB")

@@ -1,4 +1,4 @@
-"""`headstart reproduce`: every published number of a paper beside ours."""
+"""`headstart reproduce`: the published numbers of a paper beside the reproduced ones."""
 
 import functools
 import itertools
@@ -28,23 +28,24 @@ COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A study, such as kimbrel96, or li07-live.")],
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Figures, tables, findings; all if none is named.")
+        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Figures, tables or findings. Default: all.")
     ] = None,
     list_items: Annotated[bool, typer.Option("--list", help="List the items and exit.")] = False,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="li07-live: shorter files, fewer reads, each run once.")
+        bool, typer.Option("--quick", help="li07-live: use shorter files and fewer reads, and run each row once.")
     ] = False,
-    repeats: Annotated[int | None, typer.Option(min=1, max=100, help="li07-live: runs of each row; 3.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=100, help="li07-live: runs per row. Default: 3.")] = None,
     docs: Annotated[
-        str | None, typer.Option(metavar="FILE", help="li07-live: put the tables between the marks of a Markdown file.")
+        str | None,
+        typer.Option(metavar="FILE", help="li07-live: write the tables between the marks of a Markdown file."),
     ] = None,
 ) -> None:
     """Compute a paper's figures and print them beside the published ones, with a verdict.
 
-    li07-live measures a stock Linux kernel on an emulated disk instead, and takes minutes: it needs root.
+    li07-live instead measures a stock Linux kernel on an emulated disk. It requires root and takes minutes.
 
     Example: headstart reproduce kimbrel96 figure1 --json -
     """
@@ -85,7 +86,7 @@ def reproduce(
 
 
 def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]) -> None:
-    """Print the rows for people, item by item with their notes below, and how many agree; `items` says what each is."""
+    """Print the rows as text, by item with the notes below, and the number that agree; `items` has the titles."""
     console.print(title, markup=False, style="bold")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         table, notes = _item(f"{item}: {items.get(item, '')}", list(group))
@@ -99,7 +100,7 @@ def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]
 
 
 def _item(title: str, rows: list[Row]) -> tuple[Table, list[str]]:
-    """Return the table of one item, and its notes, each once."""
+    """Return the table of one item, and its notes without duplicates."""
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", ""):

@@ -1,4 +1,4 @@
-"""`headstart reproduce li07-live`: li07's depths on a stock kernel, beside the simulator's prediction."""
+"""`headstart reproduce li07-live`: the read-ahead depths of li07 on a stock kernel, beside the simulation."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ MARKED = re.compile(r"(<!-- live-study: begin -->\n).*(<!-- live-study: end -->)
 
 
 def compute(quick: bool, repeats: int, json: str | None, html: str | None, docs: str | None) -> Study:
-    """Measure and predict; write the tables into the Markdown file `docs`, if one is named.
+    """Measure and predict; write the tables into the Markdown file `docs`, if given.
 
     Raises:
         HeadstartError: This machine cannot run it, a file cannot be written, or `docs` has no marks.

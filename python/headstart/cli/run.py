@@ -1,4 +1,4 @@
-"""`headstart run`: help and completion of a command that is in the core, `crates/live/src/hints/command`."""
+"""`headstart run`: help and completion. The command itself is in the core, `crates/live/src/hints/command`."""
 
 import inspect
 import json
@@ -10,11 +10,11 @@ from headstart import _core
 
 
 def run(**given: Any) -> None:
-    """Run CMD while what it is going to read is prefetched into the page cache.
+    """Run CMD and prefetch the data that it will read into the page cache.
 
-    Without --hints the first run is recorded and later ones are helped. Exit status, signals, streams and environment
-    are CMD's: 127 if there is no such program, 126 if it cannot be run. Needs root to see the reads of CMD: without,
-    prefetching goes by the hints alone, and nothing is recorded.
+    Without --hints, the first run is recorded and later runs prefetch from the recording. CMD keeps its exit status,
+    signals, streams and environment. The exit status is 127 if the program does not exist and 126 if it cannot be run.
+    Root is required to observe CMD's reads; without root, prefetching uses the hints alone and nothing is recorded.
 
     Example: headstart run -v -- git status
     """
@@ -44,7 +44,7 @@ def _signature() -> inspect.Signature:
     kinds: dict[str, tuple[Any, Any]] = {"flag": (bool, False), "value": (str | None, None)}
     kinds["repeated"] = (list[str] | None, None)
     table = _table()
-    about = typer.Argument(metavar=table["command"], help="The command and its arguments, behind --.")
+    about = typer.Argument(metavar=table["command"], help="The command and its arguments, after --.")
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("command", keyword, annotation=Annotated[list[str], about])]
     for option in table["options"]:
@@ -56,6 +56,6 @@ def _signature() -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-# Options behind the command's name are the command's.
+# Options after the command's name belong to the command.
 run.__signature__ = _signature()  # type: ignore[attr-defined]
 run.__annotations__ = {each.name: each.annotation for each in run.__signature__.parameters.values()}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`headstart schema`: the JSON Schema of a scenario, for editors that complete and check."""
+"""`headstart schema`: the JSON Schema of a scenario, for completion and checks in editors."""
 
 import typer
 
@@ -7,7 +7,7 @@ from headstart.cli import options, output
 
 
 def schema(json: options.Json = None) -> None:
-    """Print the JSON Schema of a scenario, so that an editor completes and checks scenario files.
+    """Print the JSON Schema of a scenario. Editors use it to complete and check scenario files.
 
     Example: headstart schema --json scenario.schema.json
     """

@@ -17,11 +17,11 @@ from headstart.cli.targets import check_distinct
 from headstart.sizes import bytes_text
 
 LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator", "separate_prefetch", "link")
-"""What a scenario's level says that a server takes."""
+"""The keys of a scenario's level that a server uses."""
 
 
 def beginning(now: serving.Report) -> str:
-    """Return the lines for the first look: what clients can connect to."""
+    """Return the first lines: the addresses that clients can connect to."""
     return "\n".join(f"ready: {uri}" for uri in now["uris"])
 
 
@@ -62,7 +62,7 @@ def named_exports(texts: list[str]) -> dict[str, str]:
 
 
 def level_of_scenario(path: Path, name: str | None) -> dict[str, Any]:
-    """Return the keys of a level of a scenario by its name, or of the lowest one: that is the one that a server is."""
+    """Return the keys of a scenario's level by its name; without a name, of the lowest level, which a server models."""
     try:
         scenario = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -89,23 +89,27 @@ def serve(
         str | None,
         typer.Argument(
             metavar="BACKING",
-            help="A file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az): the default export.",
+            help="The default export: a file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az).",
         ),
     ] = None,
     backing_option: Annotated[str | None, typer.Option("--backing", hidden=True)] = None,
     export: Annotated[
         list[str] | None,
-        typer.Option("--export", metavar="NAME=BACKING", help="An export with a name. Repeatable."),
+        typer.Option("--export", metavar="NAME=BACKING", help="A named export. Repeatable."),
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help=f"Where clients connect to, or unix:PATH; {serving.LISTEN} if absent."),
+        typer.Option(
+            metavar="HOST:PORT", help=f"The address that clients connect to, or unix:PATH. Default: {serving.LISTEN}."
+        ),
     ] = None,
     socket: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A Unix socket instead: the same as --listen unix:PATH.")
+        Path | None, typer.Option(metavar="PATH", help="Listen on a Unix socket; the same as --listen unix:PATH.")
     ] = None,
-    cache: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for pages of each export; 64MiB.")] = None,
-    page: Annotated[str, typer.Option(metavar="SIZE", help="A page: a power of two from 4KiB to 4MiB.")] = "4KiB",
+    cache: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Size of each export's page cache. Default: 64MiB.")
+    ] = None,
+    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size: a power of two from 4KiB to 4MiB.")] = "4KiB",
     readahead: Annotated[
         str | None,
         typer.Option(
@@ -116,43 +120,50 @@ def serve(
         ),
     ] = None,
     replacement: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of `headstart list replacements`; lru.")
+        str | None, typer.Option(metavar="NAME", help="A name of `headstart list replacements`. Default: lru.")
     ] = None,
     coordinator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of `headstart list coordinators`; none.")
+        str | None, typer.Option(metavar="NAME", help="A name of `headstart list coordinators`. Default: none.")
     ] = None,
     scenario: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Take the lowest level's size, policy, coordinator and link, with their keys."
+            metavar="FILE",
+            help="Use the size, policy, coordinator and link of the scenario's lowest level, with their keys.",
         ),
     ] = None,
     level_name: Annotated[
-        str | None, typer.Option("--level", metavar="NAME", help="With --scenario: this level instead of the lowest.")
+        str | None,
+        typer.Option("--level", metavar="NAME", help="With --scenario: use this level instead of the lowest."),
     ] = None,
     direct: Annotated[
-        bool, typer.Option("--direct", help="Read files and devices past the kernel's page cache.")
+        bool,
+        typer.Option("--direct", help="Read files and devices with direct I/O, bypassing the kernel's page cache."),
     ] = False,
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Reads of each backing under way at most; 32, of mem: 2.")
+        int | None, typer.Option(metavar="N", help="Maximum concurrent reads per backing. Default: 32; for mem: 2.")
     ] = None,
     writable: Annotated[
-        bool, typer.Option("--writable", help="Let clients write: to the backing, before they are answered.")
+        bool, typer.Option("--writable", help="Allow writes. They reach the backing before the client gets its reply.")
     ] = False,
     record: Annotated[
-        Path | None, typer.Option(metavar="TRACE.csv", help="Write what clients read and write as a trace.")
+        Path | None, typer.Option(metavar="TRACE.csv", help="Record the clients' reads and writes as a trace.")
     ] = None,
     hints: Annotated[
         Path | None,
-        typer.Option(metavar="TRACE", help="Prefetch what this trace reads: of --record, or any trace of one device."),
+        typer.Option(
+            metavar="TRACE", help="Prefetch the reads of this trace: one from --record, or any trace of one device."
+        ),
     ] = None,
     hint_policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --hints: a hinted policy of `headstart list policies`; just-in-time."),
+        typer.Option(
+            metavar="NAME", help="With --hints: a hinted policy of `headstart list policies`. Default: just-in-time."
+        ),
     ] = None,
     spill: Annotated[
         str | None,
-        typer.Option(metavar="FILE:SIZE", help="Keep pages that leave the cache in this file, for later runs too."),
+        typer.Option(metavar="FILE:SIZE", help="Keep pages evicted from the cache in this file, also for later runs."),
     ] = None,
     openmetrics: Annotated[
         str | None,
@@ -160,32 +171,38 @@ def serve(
             "--openmetrics",
             "--metrics",
             metavar="FILE|HOST:PORT",
-            help="Keep metrics in a file, or give them to collectors at an address of this machine.",
+            help="Write metrics to a file, or serve them to collectors at a local address.",
         ),
     ] = None,
-    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Add what happens as lines of JSON.")] = None,
+    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Append events to a file, as lines of JSON.")] = None,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Allow addresses that other machines reach; with TLS, or --insecure.")
+        bool,
+        typer.Option(
+            "--allow-remote", help="Allow addresses that other machines can reach. Requires TLS or --insecure."
+        ),
     ] = False,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="With --allow-remote: serve other machines without encryption.")
     ] = False,
     tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The server's certificate (PEM): clients have to use TLS.")
+        Path | None, typer.Option(metavar="FILE", help="The server's certificate (PEM). Clients must then use TLS.")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's private key (PEM).")] = None,
     tls_clients: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Certificates of authorities (PEM): clients need one of theirs too."),
+        typer.Option(
+            metavar="FILE",
+            help="CA certificates (PEM). Clients must then present a certificate issued by one of these CAs.",
+        ),
     ] = None,
     json: options.Json = None,
 ) -> None:
-    """Serve BACKING to NBD clients (QEMU, nbdcopy, fio, the kernel) with a cache and a read-ahead in front of it.
+    """Serve BACKING to NBD clients (QEMU, nbdcopy, fio, the kernel) through a cache with read-ahead.
 
-    The caches and read-aheads of the simulator work on real requests here. Clients connect to the URL that is printed
-    on stderr behind "ready:". Ctrl-C, SIGTERM and SIGHUP end it: what clients have asked for is answered first, and
-    the exit status is 0. --json writes the counts at the end, named as those of `simulate`. Sockets that systemd hands
-    over take the place of --listen.
+    The server applies the simulator's caches and read-ahead policies to real requests. Clients connect to the URL that
+    is printed on stderr after "ready:". Ctrl-C, SIGTERM and SIGHUP stop the server after it has answered all pending
+    requests; the exit status is 0. At the end, --json writes the counts under the names used by `simulate`. Sockets
+    passed by systemd replace --listen.
 
     Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
     """
@@ -248,7 +265,7 @@ def serve(
 
 
 def print_report(console: Console, report: serving.Report) -> None:
-    """Print what has been done for people."""
+    """Print the counts as text."""
     clients = report["connections_total"]
     counted = "1 client" if clients == 1 else f"{clients:,} clients"
     console.print(f"{counted} in {output.seconds(report['elapsed_ns'])}", markup=False)

@@ -13,9 +13,9 @@ from headstart.cli.simulate import policy_words
 from headstart.report.drawing import check, drawing
 
 WIDTH = 80
-"""Columns where stdout is no terminal."""
+"""Columns if stdout is not a terminal."""
 EVENTS_MAX = 20_000
-"""A run with more is not small."""
+"""Limit of a run that can be drawn."""
 
 
 def show(
@@ -23,11 +23,11 @@ def show(
     overrides: options.Set = None,
     json: options.Json = None,
 ) -> None:
-    """Draw a small run: what each process does and what each disk fetches, over time.
+    """Draw a small run: the activity of each process and each disk over time.
 
-    A process runs, stalls or waits at a barrier; a name is the block that it references there. A disk's row has the
-    requests that it serves, each with its block. Runs of up to 200 references, 16 processes and 16 disks are drawn;
-    simulate --timeline writes longer ones to a file.
+    A process runs, stalls or waits at a barrier; its row names the blocks that it references. A disk's row shows the
+    requests that it serves, each with its block. The limit is 200 references, 16 processes and 16 disks; for longer
+    runs, use simulate --timeline, which writes a file.
 
     Example: headstart show examples/figure1.toml
     """

@@ -1,6 +1,6 @@
-"""Text from outside, such as names of files and keys, made safe to show: one place for all commands.
+"""Escapes external text, such as names of files and keys, before it is shown. All commands use this module.
 
-A name may hold anything: rich's markup, and control characters, which a terminal obeys.
+A name may contain rich's markup, or control characters that a terminal would act on.
 """
 
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ __all__ = ["SafeConsole", "json_text", "plain", "safe"]
 
 
 def safe(text: object) -> str:
-    """Return the same for a place where rich reads markup: the cells of a table, and what `Console.print` takes."""
+    """Return the same with markup escaped, for table cells and arguments of `Console.print`."""
     return escape(plain(text))
 
 
 def json_text(text: str) -> str:
-    """Return the same JSON without raw control characters: they stand in strings only."""
+    """Return the same JSON without raw control characters, which occur only inside strings."""
     return INSIDE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class SafeConsole(Console):
-    """A console that lets no control characters through but its own, whatever it is given to print."""
+    """A console that escapes all control characters except its own."""
 
     def render(self, renderable: RenderableType, options: Options | None = None) -> Iterable[Segment]:
         """Render, and escape control characters of the text."""

@@ -20,9 +20,9 @@ from headstart.results import Disk, Level
 from headstart.sweeps.folder import pyarrow
 
 OPTIONS = {"workload.request_size": "--request-size"}
-"""The option of each key that has one."""
+"""The option of each key, if there is one."""
 DISKS_SHOWN = 64
-"""Rows of the table of disks: more fill screens, and 100,000 take a minute to lay out."""
+"""Maximum rows of the disk table. More rows fill screens, and laying out 100,000 takes a minute."""
 
 
 def simulate(
@@ -37,7 +37,7 @@ def simulate(
         typer.Option(
             "--timeline",
             metavar="FILE",
-            help="Write what happens over time, for ui.perfetto.dev: JSON, or FILE.pftrace.",
+            help="Write a timeline for ui.perfetto.dev: JSON, or FILE.pftrace.",
         ),
     ] = None,
     events: Annotated[
@@ -45,10 +45,10 @@ def simulate(
         typer.Option("--events", metavar="FILE.parquet", help="Write every event as a row of a Parquet file."),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the scenario with every default; run nothing.")
+        bool, typer.Option("--explain", help="Print the scenario with all defaults, without running it.")
     ] = False,
 ) -> None:
-    """Run one scenario and show where its time went.
+    """Simulate one scenario and show where the time goes.
 
     Example: headstart simulate examples/figure1.toml --set policy.name=forestall --json -
     """
@@ -94,7 +94,7 @@ def _run(
 
 
 def show(console: Console, result: simulation.Result) -> None:
-    """Print a result for people."""
+    """Print a result as text."""
     device = result.scenario["device"]
     machine = safe(f"{device['count']} x {device['model']['name']}")
     levels = result.scenario.get("level", [])
@@ -172,7 +172,7 @@ def _counts(result: simulation.Result) -> Table:
 
 
 def _levels(levels: Sequence[Level], keys: list[dict[str, Any]]) -> Table:
-    """Return a table of the levels, those of a tier one after another."""
+    """Return a table of the levels, grouped by tier."""
     table = Table(box=None, pad_edge=False)
     table.add_column("level", style="bold", overflow="fold")
     table.add_column("policy", overflow="fold")
@@ -195,7 +195,7 @@ def _levels(levels: Sequence[Level], keys: list[dict[str, Any]]) -> Table:
 
 
 def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the keys of each level of the result: each level is below as many of the tier above as are its clients."""
+    """Return the keys of each level of the result, whose clients are the levels of the tier above."""
     tiers: list[dict[str, Any]] = []
     count = 1
     for each in reversed(keys):
@@ -205,7 +205,7 @@ def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _worth(level: Level) -> str:
-    """Return what the prefetches of a level were worth, in a line."""
+    """Return the accuracy and coverage of a level's prefetches as one line."""
     lead = output.duration(level["lead_ns_mean"])
     return (
         f"prefetches: accuracy {level['accuracy']:.1%}, coverage {level['coverage']:.1%}, "

@@ -19,24 +19,22 @@ def sweep(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.parquet; a sweep that was broken off in it goes on."),
+        typer.Option(metavar="DIR", help="Folder for results.parquet. An interrupted sweep in this folder is resumed."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each processor.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes. Default: one per processor.")] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Run on the workers of this scheduler of dask.distributed: tcp://HOST:8786."
-        ),
+        typer.Option(metavar="ADDRESS", help="Run on the workers of this dask.distributed scheduler: tcp://HOST:8786."),
     ] = None,
     overrides: options.Set = None,
     html: options.Html = None,
     figures: options.Figures = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the number of runs; run nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the number of runs, without running them.")] = False,
 ) -> None:
-    """Run every combination of a grid's values; one row for each in DIR/results.parquet.
+    """Run every combination of a grid's values and write one row per run to DIR/results.parquet.
 
-    A run that fails is a row with its error. The file is the same, byte for byte, however many workers there are, and
-    after a sweep was killed and started again: what has finished is not run twice.
+    A failed run has a row with its error. The file does not depend on the number of workers, byte for byte. A sweep
+    that was killed can be restarted: it does not repeat finished runs, and its file is the same.
 
     Example: headstart sweep examples/sweep.toml --out sweep
     """
@@ -65,7 +63,7 @@ def sweep(
 
 
 def show(done: sweeps.Sweep) -> None:
-    """Say in a few lines what was run and where it is."""
+    """Print a summary of the runs and the path of the results."""
     tally = done.tally
     failed = done.failed()
     typer.echo(f"{plain(done.path)}: {tally.runs:,} runs" + (f", {len(failed):,} failed" if failed else ""))

@@ -1,4 +1,4 @@
-"""Files that one command reads and writes: none of them may be another."""
+"""Checks that the files that one command reads and writes are distinct."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,13 @@ from headstart.cli.shown import plain
 
 
 def check_distinct(named: dict[str, str | Path | None]) -> None:
-    """Refuse two names, by option, of one file: by path, through a link or a hard link. "-" and `None` are no files."""
+    """Refuse two options that name one file, by path, link or hard link. "-" and `None` are not files."""
     files = {option: os.fspath(path) for option, path in named.items() if path is not None and str(path) != "-"}
     options = list(files)
     for index, option in enumerate(options):
         for before in options[:index]:
             if _same(files[before], files[option]):
-                # The later of the two is what would replace the other.
+                # The later option would replace the earlier one's file.
                 problem = f"{option}: {plain(files[option])} is the same file as {before}"
                 raise HeadstartError(f"{problem}; allowed: a file of its own")
 

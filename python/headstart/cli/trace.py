@@ -1,4 +1,4 @@
-"""`headstart trace`: what a trace holds, conversion, generation."""
+"""`headstart trace`: summarize, convert, filter and generate traces."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ app = typer.Typer(invoke_without_command=True)
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Look into a trace, convert it, or generate one.
+    """Summarize, record, convert, filter or generate a trace.
 
     Example: headstart trace info examples/traces/cscope1.csv.xz
     """
@@ -31,7 +31,7 @@ def root(context: typer.Context) -> None:
 app.command("record", context_settings={"allow_interspersed_args": False})(record.record_trace)
 
 Trace = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace; .gz, .bz2, .xz and .zst are decompressed while reading.")
+    Path, typer.Argument(metavar="TRACE", help="A trace. Files in .gz, .bz2, .xz and .zst are decompressed on the fly.")
 ]
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write.")]
 To = Annotated[str, typer.Option("--to", help="csv or oracleGeneral.")]
@@ -98,9 +98,12 @@ def convert(
 def filter_trace(
     trace: Trace,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="TARGET", help="The file to write.")],
-    cache: Annotated[str, typer.Option(help="Size of the cache in front: 10MiB, or blocks.")],
+    cache: Annotated[str, typer.Option(help="Size of the cache: 10MiB, or a number of blocks.")],
     policy: Annotated[
-        str, typer.Option(help="Its replacement: a name of `headstart list replacements` that knows no future.")
+        str,
+        typer.Option(
+            help="The cache's replacement: a name of `headstart list replacements` that does not need the future."
+        ),
     ] = "lru",
     to: To = "csv",
     format: options.Format = "auto",
@@ -108,7 +111,7 @@ def filter_trace(
     request_size: options.RequestSize = None,
     json: options.Json = None,
 ) -> None:
-    """Write what passes a cache in front of the storage: the requests that miss in it, with their times.
+    """Write the requests that miss in a cache in front of the storage, with their times.
 
     Example: headstart trace filter examples/traces/cscope1.csv.xz --cache 4MiB -o below.csv
     """
@@ -138,13 +141,13 @@ def generate(
     to: To = "csv",
     keys: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A key of the generator, as in blocks=5000. Repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the generator: blocks=5000. Repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 1,
     block_size: options.BlockSize = "8KiB",
     json: options.Json = None,
 ) -> None:
-    """Write what a workload generator makes.
+    """Generate a trace with a workload generator.
 
     Example: headstart trace generate zipf zipf.csv --set requests=50000 --set alpha=0.9 --seed 7
     """
@@ -174,7 +177,7 @@ def _give(facts: dict[str, Any], json: str | None, words: Mapping[str, str] | No
 
 
 def _facts(facts: dict[str, Any]) -> dict[str, str]:
-    """Return the plain facts in words."""
+    """Return the facts as text."""
     shown = {name: value for name, value in facts.items() if value is not None and name not in ANALYSIS}
     return {name.replace("_ns", "").replace("_", " "): plain(_readable(name, value)) for name, value in shown.items()}
 

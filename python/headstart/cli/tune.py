@@ -1,4 +1,4 @@
-"""`headstart tune`: the read-ahead of a real device."""
+"""`headstart tune`: sets the read-ahead of a real device."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headsta
 
 
 class Watcher(Following[tuning.Status]):
-    """What happens during a watch."""
+    """Prints the status and the notes of a watch."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class Watcher(Following[tuning.Status]):
         self.said = 0
 
     def look(self, now: tuning.Status) -> bool:
-        """Say and show `now`; return whether that is all."""
+        """Print the notes and the status of `now`; return whether the watch is to end."""
         self.say(now)
         return super().look(now)
 
@@ -69,22 +69,24 @@ def tune(
         bool, typer.Option("--dry-run", help="Show the current and the proposed depth. The default; needs no root.")
     ] = False,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write it; it stays until --restore, or the next boot.")
+        bool, typer.Option("--apply", help="Write the depth. It lasts until --restore or the next boot.")
     ] = False,
-    restore: Annotated[bool, typer.Option("--restore", help="Write what was found before the first --apply.")] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Write the value from before the first --apply.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Follow the arm's seeks and adjust the depth; restore at the end.")
+        bool, typer.Option("--watch", help="Follow the drive's seeks and adjust the depth; restore at the end.")
     ] = False,
     duration: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help='With --watch: end after so long, as in "10min".')
+        str | None,
+        typer.Option("--for", metavar="DURATION", help='With --watch: stop after this time, such as "10min".'),
     ] = None,
     openmetrics: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --watch: keep the status there as OpenMetrics.")
+        Path | None, typer.Option(metavar="FILE", help="With --watch: keep the status in this file, as OpenMetrics.")
     ] = None,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Allow more than 16 MiB; with --restore: even if another program has changed it since."
+            "--force",
+            help="Allow more than 16 MiB; with --restore: restore even if another program has changed the value.",
         ),
     ] = False,
     state: Annotated[
@@ -92,16 +94,16 @@ def tune(
         typer.Option(
             metavar="FILE",
             readable=False,
-            help="File for the numbers found before; /var/lib/headstart/tune.json by default.",
+            help="File for the original values. Default: /var/lib/headstart/tune.json.",
         ),
     ] = None,
     json: options.Json = None,
 ) -> None:
-    """Set how far Linux reads ahead on DEVICE: what the drive transfers in the time of a switch.
+    """Set the read-ahead of Linux on DEVICE to the drive's competitive depth (Li, Shen, Papathanasiou 2007).
 
-    That is the competitive depth (Li, Shen, Papathanasiou 2007): whatever the streams' lengths, the disk works less
-    than twice as long as one that knows them, but for the kernel's slow start. The one number that is written is
-    read_ahead_kb of the backing device.
+    The competitive depth is the amount of data that the drive transfers in the time of a switch: a seek plus half a
+    rotation. With it, the disk is busy less than twice as long as with prefetching that knows the lengths of the
+    streams, if the kernel's slow start is left aside. The only value written is read_ahead_kb of the backing device.
 
     Example: headstart tune /dev/sda --profile my-drive.toml --apply
     """
@@ -183,7 +185,7 @@ def one_of(chosen: dict[str, bool]) -> str:
 
 
 def refuse(action: str, without: dict[str, object]) -> None:
-    """Refuse options that mean nothing with an action."""
+    """Refuse options that do not apply to an action."""
     for name, value in without.items():
         if value is not None:
             raise HeadstartError(f"{name}: cannot be combined with {action}; allowed: {action} without it")
@@ -196,7 +198,7 @@ def say(notes: list[str]) -> None:
 
 
 def print_report(console: Console, report: tuning.Report) -> None:
-    """Print a report for people."""
+    """Print a report as text."""
     print_table(console, rows(report))
     for note in report.notes:
         console.print(plain(note), markup=False)
@@ -240,7 +242,7 @@ def status_rows(status: tuning.Status) -> dict[str, str]:
 
 
 def read_arounds(status: tuning.Status) -> str:
-    """Return what the kernel read around faults, and the used part."""
+    """Return the amount that the kernel read around faults, and the share that was used."""
     used = status.around_used_bytes / status.around_bytes if status.around_bytes else 0.0
     lost = f", {status.lost_faults:,} events lost" if status.lost_faults else ""
     paused = f", {status.fault_pauses:,} times too many to be followed" if status.fault_pauses else ""
@@ -269,7 +271,7 @@ def rows(report: tuning.Report) -> dict[str, str]:
 
 
 def described(device: tuning.Device) -> str:
-    """Return which device it is, and how it was found."""
+    """Return the device's name and number, and how it was found."""
     name = device.name or "a file system without a block device"
     parts = [f"{name} ({device.number})"]
     if device.partition is not None:
@@ -282,7 +284,7 @@ def described(device: tuning.Device) -> str:
 
 
 def why(depth: tuning.Depth) -> str:
-    """Return what a depth comes from."""
+    """Return how a depth was computed."""
     pages = f"{depth.pages:,} page{'s' * (depth.pages != 1)} of {depth.page_bytes:,} B"
     if depth.saturating_bytes is not None and depth.bytes_per_second is not None:
         return (

@@ -1,7 +1,7 @@
-"""Usage errors in one line: what is wrong, and what is allowed.
+"""Formats a usage error on one line: the problem, and the allowed values.
 
-typer's own errors print usage, a box and a hint on several lines. Its error classes are private, so that errors
-are told apart by what they offer.
+typer prints usage, a box and a hint on several lines. Its error classes are private, so errors are distinguished by
+their attributes.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ def usage_line(error: Exception) -> str | None:
     context: Any = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "headstart"
     message = " ".join(str(message_of()).split()).rstrip(".")
-    # An error of one parameter says itself what it takes.
+    # An error about one parameter already lists the allowed values.
     allowed = None if getattr(error, "param", None) is not None else _allowed(context, hasattr(error, "option_name"))
     return "; ".join(part for part in (f"{command}: {message}", allowed, f"see {command} --help") if part)
 
 
 def _allowed(context: Any, option: bool) -> str | None:
-    """Return the options where one was wrong, or where there are no commands."""
+    """Return the allowed options for a wrong option, or the allowed commands; options if there are no commands."""
     if context is None:
         return None
     commands = {} if option else getattr(context.command, "commands", {})

@@ -1,4 +1,4 @@
-"""Models in closed form: answers without a simulation, a million of them a second.
+"""Closed-form models: a million results a second, without a simulation.
 
 from headstart import model
 

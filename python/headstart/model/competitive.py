@@ -1,8 +1,8 @@
-"""How deep to prefetch when the length of a stream is unknown: Li, Shen and Papathanasiou (EuroSys 2007).
+"""The prefetch depth for streams of unknown length: Li, Shen and Papathanasiou (EuroSys 2007).
 
-The depth is what passes the head in the time of one switch, seek and rotation; then the disk works less than twice as
-long as one that knows each stream's length. docs/competitive.md says what that rests on. The core computes; here are
-names and types.
+The depth is the amount of data that the drive transfers in the time of one switch: a seek plus half a rotation. With
+it, the disk is busy less than twice as long as with prefetching that knows each stream's length. docs/competitive.md
+states the assumptions. The core computes the depth; this module has names and types.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Depth:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Switch:
-    """What a switch takes on average, and the depths that balance it."""
+    """The average time of a switch, and the depths that balance it."""
 
     requests: int
     """From which the scheduler may choose the nearest; two are two random places."""
@@ -60,7 +60,7 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """How many times the optimum a stream can cost, where each switch takes the average and the rate is the mean."""
+    """The cost of a stream relative to the optimum, if each switch takes the average and the rate is the mean."""
 
     whole_pages: bool
     """The depth is rounded to pages."""
@@ -146,20 +146,21 @@ def competitive(
     Sizes are bytes, times nanoseconds, rates bytes a second, or text with a unit: "64KiB", "7.53ms", "37.3MB/s".
 
     Args:
-        drive: A name of `headstart list devices` or a profile's path, with `keys` laid over its own; or none, with
-            `seek`, `rotation` and `rate` in its place.
+        drive: A name of `headstart list devices` or a profile's path, whose keys `keys` overrides; or none, with
+            `seek`, `rotation` and `rate` instead.
         seek: Average seek time, without a drive.
         rotation: Average rotational delay, half a turn, without a drive.
         rate: Rate of a long read, without a drive.
-        concurrency: Requests from which the scheduler may choose; 1, 2, 4, ... 64 if `None`. Needs a drive.
-        page: Depths in pages are of this size.
+        concurrency: Numbers of queued requests that the scheduler chooses from; 1, 2, 4, ... 64 if `None`. Needs a
+            drive.
+        page: Page size for depths in pages.
         slow_start: The first prefetch of a slow start, which doubles up to the depth; 0 for none.
-        dataset: The data lie on so much of the drive, from its start on; on all of it if `None`.
-        keys: Keys laid over the drive's.
+        dataset: Size of the data on the drive, counted from its start; the whole drive if `None`.
+        keys: Keys that override the drive's own.
 
     Raises:
-        HeadstartError: The drive is unknown or nothing in it moves; a number is missing, of no use beside the others or
-            out of range.
+        HeadstartError: The drive is unknown or has no arm; a number is missing, cannot be combined with the others or
+            is out of range.
     """
     required = {"page": page, "slow_start": slow_start}
     optional = {"seek": seek, "rotation": rotation, "rate": rate, "dataset": dataset}

@@ -1,7 +1,7 @@
-"""How long a 4.4BSD file system takes to read files: the equations of Shriver, Small and Smith (USENIX 1999).
+"""The time that a 4.4BSD file system takes to read files: the equations of Shriver, Small and Smith (USENIX 1999).
 
-What the paper leaves open was settled by fitting its tables, and thinking, flash and costs by request are ours:
-docs/model.md says what is whose. The core evaluates; here are names and types.
+Parameters that the paper leaves open were fitted to its tables. Think time, flash and costs per request are additions;
+docs/model.md lists them. The core evaluates the equations; this module has names and types.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Response:
     file_system_ns: Value
     """System calls and copying."""
     hidden_ns: Value
-    """What passes while the application computes; never positive."""
+    """Time hidden behind the application's computing; never positive."""
     total_ns: Value
     """Sum of the response times of a file's requests. TotalFSRT in the paper."""
     elapsed_ns: Value
@@ -130,36 +130,37 @@ def file_system(
     arrays of that shape. Sizes are bytes, times nanoseconds, rates bytes a second, or text with a unit.
 
     Args:
-        drive: A name of `headstart list devices` or a profile's path, with `keys` laid over its own; or a `Drive`.
+        drive: A name of `headstart list devices` or a profile's path, whose keys `keys` overrides; or a `Drive`.
         file_size: Bytes of each file.
-        request: Bytes that the application asks for at a time.
+        request: Bytes per request of the application.
         streams: Files that are read at the same time.
-        think: What the application computes after each request.
+        think: Think time of the application after each request.
         lone_seek: With one stream: the share of files before which the arm is elsewhere, 0 to 1.
         block_size: Of the file system.
-        direct_blocks: Blocks whose addresses stand in the inode; the rest needs indirect blocks.
+        direct_blocks: Blocks whose addresses are in the inode; further blocks need indirect blocks.
         cluster: Bytes of a file that lie contiguously.
-        fragment: What the last block of a small file is rounded up to; an eighth of a block if `None`.
+        fragment: Unit to which the last block of a small file is rounded up; an eighth of a block if `None`.
         prefetch_first: The first disk request of a file; a block if `None`. Requests double from there.
         prefetch_limit: The largest disk request; the cluster if `None`, and 0 turns prefetching off.
         first_alone: With `form="tables"`: the first block after an indirect block is a disk request alone, as Table 3
             needs it.
         system_call: Time of one.
         copy_per_kib: Time to copy 1024 bytes to the application.
-        form: "tables": the equations as the paper's tables turn out, fitted; two calls for each disk request, one
-            block's copy for the file. "4.4bsd": 4.4BSD's code and the order of the queue followed request by request,
-            as a simulation does; a call for each request, a copy of every byte. Slower: it goes through the file.
+        form: "tables": the equations fitted to the paper's tables, with two calls for each disk request and the copy of
+            one block per file. "4.4bsd": follows 4.4BSD's code and the order of the queue request by request, as a
+            simulation does, with a call for each request and a copy of every byte. Slower: it goes through the file.
         scheduler: Order of the driver's queue.
         cache_segments: Streams that the drive's cache can read ahead for; the drive's own if `None`, as all below.
         read_ahead: The drive reads ahead.
-        read_during_overhead: It does so while its controller takes in the next request; `form="4.4bsd"` alone asks.
-        overhead: Fixed time of a disk request that goes to the surface, and of one that does not where
-            `hit_overhead` is `None`.
+        read_during_overhead: It also reads ahead while its controller receives the next request; only for
+            `form="4.4bsd"`.
+        overhead: Fixed time of a disk request that goes to the surface, and of one that does not if `hit_overhead` is
+            `None`.
         hit_overhead: The same if the drive's cache serves it.
-        rpm: Turns a minute.
+        rpm: Rotations per minute.
         disk_rate: Off the surface.
         bus_rate: From the drive's cache to the host.
-        keys: Keys laid over those of the named device.
+        keys: Keys that override those of the named device.
 
     Raises:
         HeadstartError: The drive is unknown or has random times, a number is out of range, arrays do not broadcast, or

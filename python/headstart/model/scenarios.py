@@ -1,4 +1,4 @@
-"""The file-system model of a scenario, its advice, and the simulation beside it."""
+"""The file-system model of a scenario, its advice, and a comparison with the simulation."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ from headstart.model.file_system import Response
 from headstart.simulation import Scenario
 
 RUNS = 20
-"""Runs of `check`, each with a seed of its own."""
+"""Number of runs of `check`, each with its own seed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,11 +19,11 @@ class Advice:
     """A change to a scenario and its gain according to the model."""
 
     set: tuple[str, ...]
-    """What to lay over the scenario: each as after `--set`."""
+    """Settings that override keys of the scenario, in the form used by `--set`."""
     total_ns: float
-    """Sum of the response times of a file's requests afterwards."""
+    """Sum of the response times of a file's requests after the change."""
     gain: float
-    """By how much that is less than before, as a share of it."""
+    """Relative reduction of this sum."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class ScenarioModel:
     disk: dict[str, float]
     """Cost of one file for the disk, hidden or not: `overhead_ns`, `seek_ns`, `rotation_ns`, `transfer_ns`."""
     parameters: dict[str, Any]
-    """What the equations got: arguments of `file_system`, sizes in bytes, times in nanoseconds."""
+    """The input of the equations: arguments of `file_system`, sizes in bytes, times in nanoseconds."""
     advice: tuple[Advice, ...]
-    """Best first; the last may be several changes together."""
+    """Best first; the last may combine several changes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `headstart model fs --json` prints it."""
@@ -57,7 +57,7 @@ class Check:
     standard_error: dict[str, float]
     """Of the simulated means; 0 of one run."""
     relative_error: dict[str, float | None]
-    """Model over simulation, less 1; `None` where the simulation has nothing."""
+    """Model divided by simulation, minus 1; `None` if the simulated value is 0."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `headstart model check --json` prints it."""
@@ -71,7 +71,7 @@ def of_scenario(scenario: Scenario, *, overrides: Sequence[str] = (), advise: bo
     it also tries other values of the keys that the equations know.
 
     Raises:
-        HeadstartError: A key of the scenario is at fault, or one that the equations know nothing of.
+        HeadstartError: A key of the scenario is wrong, or not covered by the equations.
     """
     text = _core.model_scenario(**simulation.source_of(scenario), overrides=list(overrides), advice=advise)
     found = json.loads(text)
@@ -88,7 +88,7 @@ def check(
 ) -> Check:
     """Return the model of a scenario beside `runs` simulations of it, whose seeds follow the scenario's.
 
-    `progress` is called now and then with the share done; what it raises stops the runs.
+    `progress` is called from time to time with the share done; an exception that it raises stops the runs.
 
     Raises:
         HeadstartError: As for `of_scenario`, or `runs` is not positive.

@@ -1,1 +1,1 @@
-"""Pages of HTML that need nothing but a browser: no network, the plotting library within the page."""
+"""Self-contained HTML pages: the plotting library is embedded, and no network is used."""

@@ -1,4 +1,4 @@
-"""Advice on the console: a table of the devices side by side, then a paragraph for each."""
+"""Advice on the console: a table of the devices, then a paragraph for each."""
 
 import re
 
@@ -26,14 +26,14 @@ def time_text(nanoseconds: int) -> str:
 
 
 def policy_text(timed: Timed) -> str:
-    """Return a policy in words that name what is set."""
+    """Return a policy as text with its settings."""
     if timed.depth_bytes is None:
         return timed.policy
     return f"read ahead {depth_text(timed.depth_bytes)}" if timed.depth_bytes else "no read-ahead"
 
 
 def depth_text(depth: int) -> str:
-    """Return a depth as people say it: 1 MiB."""
+    """Return a depth as text: 1 MiB."""
     return re.sub(r"(\d)([A-Z])", r"\1 \2", size_text(depth))
 
 
@@ -49,7 +49,7 @@ def headline(each: DeviceAdvice) -> str:
 
 
 def advice_shown(console: Console, done: Advice) -> None:
-    """Print advice for people."""
+    """Print advice as text."""
     size = "" if done.footprint_bytes is None else f" ({bytes_text(done.footprint_bytes)})"
     touched = f"{done.requests:,} requests, touching {done.footprint_blocks:,} blocks{size}"
     console.print(plain(f"{done.workload}: {touched}"), markup=False)
@@ -70,7 +70,7 @@ def advice_shown(console: Console, done: Advice) -> None:
 
 
 def device_text(each: DeviceAdvice, done: Advice) -> str:
-    """Return a device's name, with its model's and the cache where that tells it from others."""
+    """Return a device's name, with its model and cache if these distinguish it from others."""
     name = each.device if each.device == each.profile else f"{each.device} ({each.profile})"
     if len({(other.cache_blocks) for other in done.devices}) == 1:
         return name

@@ -1,4 +1,4 @@
-"""The page of advice: the answer for each device in words, figures over depths and caches, and what to type."""
+"""The page of advice: the answer for each device as text, figures over depths and caches, and commands."""
 
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,7 @@
 """Charts as pictures: altair describes them, vl-convert draws them without a browser or a network.
 
-Both belong to the extra `headstart[report]`. Colours are those of Okabe and Ito, which all kinds of eyes tell apart;
-series differ in their dashes too, so that they survive a printer without colours.
+Both belong to the extra `headstart[report]`. Colours are those of Okabe and Ito, which are distinguishable with colour
+blindness. Series also differ in their dashes, for printing without colours.
 """
 
 import json
@@ -28,10 +28,10 @@ SCALE = 2.0
 
 
 def altair(needed_for: str) -> Any:
-    """Return altair, where all that draws is installed.
+    """Return altair, if all drawing packages are installed.
 
     Raises:
-        HeadstartError: It is not.
+        HeadstartError: One of them is not installed.
     """
     try:
         import altair as alt
@@ -44,7 +44,7 @@ def altair(needed_for: str) -> Any:
 
 
 def styled(chart: "Chart") -> "Chart":
-    """Return the chart in the house's style."""
+    """Return the chart in the common style."""
     font = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
     styled: Chart = (
         chart.configure(font=font, background="white", padding=12)
@@ -92,7 +92,7 @@ def png(chart: "Chart") -> bytes:
 
 
 def svg(chart: "Chart") -> str:
-    """Return the chart as SVG that stands in a page of its own."""
+    """Return the chart as a standalone SVG."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(_specification(chart))

@@ -1,4 +1,4 @@
-"""The page of a comparison: what was run, the answer in words, figures, and every number of them in tables."""
+"""The page of a comparison: the runs, the answer as text, figures, and all their numbers in tables."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ def _labelled(row: Row) -> dict[str, Any]:
 
 
 def headline(groups: Mapping[str, Sequence[tuple[Row, Mapping[str, Any]]]]) -> str:
-    """Return the answer in a sentence or two: what is fastest, and how much that saves."""
+    """Return the answer in a sentence or two: the fastest policy, and the time that it saves."""
     if len(groups) > 1:
         parts = [f"Fastest: {_winners(groups, lambda values: True)}."]
         if any(values.get("knows_future") for group in groups.values() for _, values in group):

@@ -1,7 +1,7 @@
-"""A comparison on the console: a table for each setting, and what differs between the runs.
+"""A comparison on the console: a table for each setting, and the differences between the runs.
 
-A table is as wide as the terminal allows and never cuts a figure: columns that do not fit are left out, least
-important first, and named below. Where the output is no terminal, nothing is left out.
+A table is as wide as the terminal allows and never cuts a figure. Columns that do not fit are omitted, the least
+important first, and named below the table. If the output is not a terminal, no column is omitted.
 """
 
 import dataclasses

@@ -201,7 +201,7 @@ def replay_chart(replay: Replay) -> "Chart":
 
 
 def replay_picture(replay: Replay, chart: "Chart") -> "Chart":
-    """Return the chart with a title of its own, as it stands alone."""
+    """Return the chart with its own title, for use on its own."""
     title = altair("replay").TitleParams(
         replay_title(replay), subtitle=replay_subtitle(replay), fontSize=14, frame="group"
     )

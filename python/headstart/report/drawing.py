@@ -1,7 +1,8 @@
-"""A small run as rows of text, as in Figure 1 of kimbrel96: what each process does, what each disk fetches, over time.
+"""A small run as rows of text, as in Figure 1 of kimbrel96: the activity of each process and each disk over time.
 
-A row is cut into bands where it is wider than the terminal. Where all times are multiples of one, a column is a whole
-part of it and the drawing is exact; else a column is a part of the run, and what is shorter is not seen.
+A row that is wider than the terminal is cut into bands. If all times are multiples of one unit, a column is a whole
+fraction of the unit and the drawing is exact. Otherwise a column is a fraction of the run, and shorter events are not
+visible.
 """
 
 import itertools

@@ -1,7 +1,7 @@
-"""Figures of a page: drawn in the reader's browser by vega, which is in the page once; as PNG and SVG beside it.
+"""Figures of a page: drawn in the browser by vega, which the page embeds once; also written as PNG and SVG.
 
-A figure takes the width of its place and the colours of the reader's scheme, light or dark; hints appear under the
-pointer. Charts side by side become figures of their own, which stand below one another where there is no room.
+A figure adapts to the available width and to the light or dark colour scheme, and shows tooltips. Charts side by side
+become separate figures, which are placed below one another if the page is narrow.
 """
 
 import dataclasses

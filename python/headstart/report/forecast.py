@@ -1,4 +1,4 @@
-"""Forecasts on the console: times by policy and budget, and what to run."""
+"""Forecasts on the console: times by policy and budget, and the command to run."""
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +10,7 @@ from headstart.sizes import bytes_text, size_text
 
 
 def forecast_shown(console: Console, found: Forecast) -> None:
-    """Print a forecast for people."""
+    """Print a forecast as text."""
     console.print(plain(" ".join(found.command)), style="bold", markup=False)
     devices = ", ".join(disk.profile for disk in found.devices)
     hints = f"{bytes_text(found.hinted_bytes)} hinted, empty page cache, on {devices}"

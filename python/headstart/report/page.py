@@ -1,4 +1,4 @@
-"""The frame of every page, and tables, which a click on a header sorts."""
+"""The frame of every page, and tables that can be sorted by a click on a header."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,7 +81,7 @@ def page(title: str, body: Iterable[str], figures: Sequence["Figure"] = ()) -> s
 
 
 def facts(named: Mapping[str, object]) -> str:
-    """Return what was run: names and values in a line."""
+    """Return the parameters of the run: names and values in a line."""
     each = "".join(f"<li><b>{escape(name)}</b> {escape(str(value))}</li>" for name, value in named.items())
     return f'<ul class="facts">{each}</ul>'
 

@@ -1,4 +1,4 @@
-"""Panels that several pages have: the prefetches of levels, and what the devices did."""
+"""Panels shared by several pages: the prefetches of levels, and the activity of devices."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

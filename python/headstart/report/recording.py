@@ -1,4 +1,4 @@
-"""The page of a recording: which pages a command read when, how long it waited for them, and its files."""
+"""The page of a recording: the reads of a command over time, its waits for them, and its files."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,19 @@ from headstart.report.text import time_text
 
 KINDS = {"cached": COLOURS[5], "from a device": COLOURS[1], "metadata": COLOURS[3]}
 MARKS_MAX = 6_000
-"""Reads that are drawn: a browser draws more of them slowly, and nobody tells them apart."""
+"""Maximum number of reads that are drawn: more are slow in a browser and cannot be distinguished."""
 ROWS_MAX = 500
 
 
 def file_name(file: Mapping[str, Any]) -> str:
-    """Return how a file of a recording is called."""
+    """Return the name of a file of a recording."""
     if file["kind"] == "device":
         return f"metadata on {file['path']}"
     return file["path"] or f"inode {file['inode']} of device {file['device']}"
 
 
 def recording_page(found: Mapping[str, Any]) -> str:
-    """Return the page of what `headstart.recording.show` found."""
+    """Return the page for a result of `headstart.recording.show`."""
     about, summary = found["about"], found["summary"]
     elapsed = f"{about['elapsed_ns'] / 1e9:,.3f} s"
     headline = (

@@ -1,4 +1,4 @@
-"""The page of one run: where the time went, what prefetching did at each level, and what the devices did."""
+"""The page of one run: the parts of its time, the prefetches of each level, and the activity of the devices."""
 
 from html import escape
 from typing import Any
@@ -71,7 +71,7 @@ FIELDS = ("elapsed_ns", *(f"{part}_ns" for part in PARTS))
 
 
 def headline(result: Result) -> str:
-    """Return where the time goes in a sentence, and what prefetching did in another."""
+    """Return one sentence on the parts of the time and one on the prefetches."""
     whole = result.elapsed_ns or 1
     parts = sorted(result.parts_ns().items(), key=lambda each: -each[1])
     name, most = parts[0]

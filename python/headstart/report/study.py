@@ -1,4 +1,4 @@
-"""The page of a study: every published figure beside ours."""
+"""The page of a study: the published figures beside the reproduced ones."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ CLASSES = {"agrees": "good", "differs": "bad", "not published": "quiet"}
 def study_page(
     title: str, items: Mapping[str, str], rows: Sequence[Row], pictures: Mapping[str, "Chart"] | None = None
 ) -> str:
-    """Return the page; `items` says what each item is, `pictures` has those of some, which stand above its table."""
+    """Return the page; `items` has the title of each item, `pictures` the figures that are shown above some tables."""
     body = [f'<p class="headline">{", ".join(counts_text(rows).values())}; {predicted_text(rows)}</p>']
     figures = study_figures(items, pictures or {})
     header = ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note")

@@ -1,4 +1,4 @@
-"""How figures are written, on the console and in a page."""
+"""The formats of figures on the console and in pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def time_text(nanoseconds: float) -> str:
-    """Return a time in ms, with as many digits as it takes to tell it from others."""
+    """Return a time in ms, with enough digits to distinguish it from others."""
     ms = nanoseconds / 1e6
     return f"{ms:,.3f}" if ms >= 0.1 or not ms else f"{ms:,.5f}"
 

@@ -1,4 +1,4 @@
-"""What a trace holds: lines for the terminal, and a page with its pictures."""
+"""The summary of a trace: lines for the terminal, and a page with charts."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +19,13 @@ COLUMNS = 48
 """Of a line over time."""
 
 FIT_MIN = 0.8
-"""Coefficient of determination from which a distribution is named. Our choice."""
+"""Minimum coefficient of determination for naming a distribution; chosen here, not taken from a source."""
 
 Info = Mapping[str, Any]
 
 
 def duration_text(nanoseconds: float) -> str:
-    """Return a time with two digits, in the unit that fits."""
+    """Return a time with two digits, in a suitable unit."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if nanoseconds >= size:
             return (

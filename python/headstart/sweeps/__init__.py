@@ -1,7 +1,7 @@
 """Sweeps: every combination of a grid's values is one run, on all cores or on a cluster, and one row of a table.
 
-`grid` reads the grid, `folder` keeps what has finished, `pool` and `cluster` run, `remote` fetches traces. Every worker
-imports this package when it starts: what only the sweep itself needs is imported where it is used.
+`grid` reads the grid, `folder` stores finished runs, `pool` and `cluster` perform runs, `remote` fetches traces. Every
+worker imports this package at its start. Modules that only the sweep itself needs are therefore imported on use.
 """
 
 import contextlib
@@ -67,20 +67,19 @@ def sweep(
     overrides: Sequence[str] = (),
     progress: Callable[[float], object] | None = None,
 ) -> "pd.DataFrame":
-    """Run every combination of a grid; return one row for each, in the grid's order, times in nanoseconds.
+    """Run every combination of a grid; return one row per run, in the grid's order, times in nanoseconds.
 
     Args:
         grid: The path of a TOML file, or a mapping of the same shape: a scenario with a table "grid" of key paths and
             lists, such as {"cache.blocks": [320, 640], "policy": ["demand", "forestall"]}.
-        out: A folder for `results.parquet`; a sweep that was broken off goes on where it was. If `None`, nothing is
-            kept.
-        workers: Processes; one for each processor if `None`.
-        cluster: The address of a scheduler of dask.distributed, in place of processes on this machine.
-        overrides: Laid over the scenario before the grid, each "a.b=value".
+        out: A folder for `results.parquet`; an interrupted sweep in this folder is resumed. If `None`, nothing is kept.
+        workers: Worker processes; one per processor if `None`.
+        cluster: The address of a dask.distributed scheduler, instead of processes on this machine.
+        overrides: "a.b=value" settings that override keys of the scenario before the grid is applied.
         progress: Called with the share done, 0 to 1; if it raises, the sweep stops.
 
     Raises:
-        HeadstartError: A mistake in the grid; a run that fails is a row with its `error`.
+        HeadstartError: The grid is wrong. A run that fails is a row with its `error`.
     """
     try:
         import pandas  # noqa: F401
@@ -106,12 +105,12 @@ def run(
     cluster: str | None = None,
     tell: Callable[[Tally], object] = lambda tally: None,
 ) -> Sweep:
-    """Run what is not in the folder `out` yet, and write `results.parquet` there.
+    """Perform the runs that are not yet in the folder `out`, and write `results.parquet` there.
 
-    `tell` is called twenty times a second; if it raises, the sweep stops, and what has finished is kept.
+    `tell` is called twenty times a second; if it raises, the sweep stops and finished runs are kept.
 
     Raises:
-        HeadstartError: A mistake in the grid, a folder of another grid, a cluster that does not answer.
+        HeadstartError: The grid is wrong, the folder belongs to another grid, or the cluster does not respond.
     """
     if importlib.util.find_spec("pyarrow") is None:
         # With an error that says so.
@@ -190,7 +189,7 @@ def _located(trace: str, grid: Grid, *, fetch: bool) -> str:
 
 
 def _mark(path: str) -> str | None:
-    """Return what changes when a file does; `None` of what is fetched elsewhere or does not exist."""
+    """Return a value that changes with the file; `None` if it is fetched elsewhere or does not exist."""
     try:
         found = Path(path).stat()
     except OSError:

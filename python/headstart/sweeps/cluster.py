@@ -1,6 +1,6 @@
-"""Sweeps on a cluster: the runs are tasks of dask.distributed, whose scheduler gives them to workers on any machine.
+"""Sweeps on a cluster: the runs are tasks of dask.distributed, whose scheduler assigns them to workers on any machine.
 
-A run whose worker dies is run by another one. The rows come back here and are written before they count as done.
+If a worker dies, another worker repeats its run. Rows are returned here and written before they count as done.
 """
 
 import contextlib

@@ -1,11 +1,11 @@
 """The folder of a sweep: a manifest, part files while it runs, `results.parquet` at the end.
 
-    manifest.json      the digest of the grid, the version, the number of runs, what the traces were
+    manifest.json      the digest of the grid, the version, the number of runs, the versions of the traces
     parts/*.jsonl      finished runs, a line each: its index and its row; a torn last line does not count
-    results.parquet    all rows, in the order of the grid; it appears whole, and then the parts are gone
+    results.parquet    all rows, in the order of the grid; written atomically, after which the parts are removed
     lock               held by the sweep and its workers
 
-A part is written by one process and only grows. The file of results is the same bytes whatever the parts were.
+A part is written by one process and only grows. The results file does not depend on the parts, byte for byte.
 """
 
 import contextlib
@@ -252,7 +252,7 @@ def _write_parquet(path: Path, grid: Grid, row: Any) -> None:
 
 
 def _table(lines: Sequence[Mapping[str, Any]], schema: Any) -> Any:
-    """Return rows as an Arrow table, by way of JSON: `pyarrow.array` would load pandas first, a third of a second."""
+    """Return rows as an Arrow table. It is read from JSON: `pyarrow.array` would load pandas, a third of a second."""
     from pyarrow import json as reader
 
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines).encode()
@@ -274,7 +274,7 @@ def _kind(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Return a value of the grid as its column has it: text as it is, tables and lists as TOML."""
+    """Return a value of the grid in the form of its column: text unchanged, tables and lists as TOML."""
     if kind != "text" or isinstance(value, str):
         return float(value) if kind == "number" else value
     return toml_text(value)

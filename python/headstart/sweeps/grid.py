@@ -4,7 +4,7 @@
     "cache.blocks" = [320, 640]
     "policy" = ["demand", {name = "forestall"}]
 
-A key is a path as after `--set`; the values are laid over the scenario in the order of the keys, so that the last key
+A key is a path in the form used by `--set`. Values override the scenario in the order of the keys, so the last key
 varies fastest. Runs are numbered from 0 in that order.
 """
 
@@ -33,7 +33,7 @@ ALLOWED = 'a table [grid] of key paths and lists, such as "cache.blocks" = [320,
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """One run of a grid: what is laid over the scenario, and where the trace is."""
+    """One run of a grid: the settings that override the scenario, and the place of the trace."""
 
     index: int
     overrides: tuple[str, ...]
@@ -50,7 +50,7 @@ class Grid:
     overrides: tuple[str, ...] = ()
     """Laid over the scenario before the values of the grid."""
     folder: Path = dataclasses.field(default_factory=Path)
-    """Files that are not in the working folder are looked for here."""
+    """Folder in which files that are not in the working folder are looked up."""
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -69,7 +69,7 @@ class Grid:
 
     @functools.cached_property
     def base(self) -> dict[str, Any]:
-        """The scenario that each run is laid over, with the paths of files that lie beside the grid."""
+        """The scenario that the settings of each run override, with the paths of files in the grid's folder."""
         return {key: self._located(key, value) for key, value in self.scenario.items()}
 
     def _located(self, key: str, value: Any) -> Any:
@@ -96,7 +96,7 @@ class Grid:
         return found
 
     def digest(self) -> str:
-        """Return the SHA-256 of what the rows depend on: the scenario, what is laid over it, and the lists."""
+        """Return the SHA-256 of the input of the rows: the scenario, the overriding settings, and the lists."""
         parts = [self.scenario, list(self.overrides), list(self.axes.items())]
         return hashlib.sha256(json.dumps(parts, sort_keys=False, ensure_ascii=False).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The most memory that a process has had."""
+"""The peak memory of a process."""
 
 import re
 import resource
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def peak_bytes() -> int:
-    """Return it of this process, in bytes.
+    """Return the peak memory of this process, in bytes.
 
-    What `getrusage` says begins with the memory of the process that started this one, so that Linux is asked for
-    the peak of this program.
+    `getrusage` includes the memory of the parent process at the start, so on Linux the peak is read from the kernel's
+    statistics of this program.
     """
     try:
         found = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)

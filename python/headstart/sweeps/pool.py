@@ -1,7 +1,7 @@
 """Sweeps on this machine: worker processes, each with the traces that it has decoded.
 
-A worker whose runs are short gets the next one before it is done, so that it never waits for it. It stays with a trace
-while there are runs of it. It is in a process group of its own, and ends when its input does.
+A worker with short runs receives its next run in advance, so that it never waits. It keeps a trace as long as there are
+runs of it. It is in its own process group, and ends when its input ends.
 """
 
 import collections
@@ -20,7 +20,7 @@ from headstart.sweeps.grid import Case
 from headstart.sweeps.tally import Tally
 
 SHORT_S = 0.1
-"""A run that takes less is short."""
+"""A run below this time is short."""
 LOOK_EVERY_S = 0.05
 DEATHS_MAX = 2
 """Workers that may die over one run before it counts as failed."""
@@ -56,7 +56,7 @@ class Worker:
             pass
 
     def received(self) -> list[dict[str, Any]] | None:
-        """Return what it has said; `None` if it is gone."""
+        """Return the worker's message; `None` if the worker has ended."""
         assert self.process.stdout is not None
         found = os.read(self.process.stdout.fileno(), 1 << 16)
         if not found:
@@ -101,7 +101,7 @@ def run(
     tally: Tally,
     tell: Callable[[], object],
 ) -> None:
-    """Run the cases in `workers` processes; `tell` is called twenty times a second, and ends all if it raises."""
+    """Run the cases in `workers` processes; `tell` is called twenty times a second, and stops all if it raises."""
     queue = Queue(cases)
     deaths: collections.Counter[int] = collections.Counter()
     own: Part | None = None

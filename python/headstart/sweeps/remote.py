@@ -1,7 +1,7 @@
 """Traces by URL: anything that fsspec opens (s3://, gs://, https://, file://), fetched once into the user's cache.
 
-The copy is named by a digest of the URL and of what its store says of the object (size, date, tag): one that has
-changed is fetched anew.
+The copy is named by a digest of the URL and of the store's metadata of the object (size, date, tag). A changed object
+is therefore fetched again.
 """
 
 import contextlib

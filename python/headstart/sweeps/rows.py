@@ -1,6 +1,6 @@
-"""One run as one row: the figures of its result that are single numbers, or its error.
+"""One run as one row: the scalar figures of its result, or its error.
 
-A row travels as a dictionary of plain values: between processes, to a cluster, and as a line of a part file.
+A row is a dictionary of plain values, which is passed between processes, to a cluster, and to a line of a part file.
 """
 
 import json

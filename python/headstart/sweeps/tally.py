@@ -1,4 +1,4 @@
-"""How far a sweep is: counted here, shown by the command."""
+"""The progress of a sweep: counted here, shown by the command."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ class Tally:
         self.failed += failed
 
     def peak(self, process: int, peak_bytes: int) -> None:
-        """Note the most memory that a process has had."""
+        """Record the peak memory of a process."""
         self._peaks[process] = peak_bytes
 
     @property

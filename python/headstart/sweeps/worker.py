@@ -1,8 +1,8 @@
 """A worker of a sweep on this machine: `python -P -m headstart.sweeps.worker`, started by `headstart.sweeps.pool`.
 
-It reads a line of JSON with the scenario, then one for each run, and writes each row to a part file of its own before
-it says on stdout that the run is done: if the sweep is killed, what has finished is on disk. When its input ends, also
-because the sweep was killed, it ends at once.
+It reads a line of JSON with the scenario, then one line per run. It writes each row to its own part file before it
+reports on stdout that the run is done, so finished runs are on disk if the sweep is killed. It ends at once when its
+input ends, also if the sweep was killed.
 """
 
 import json
