@@ -9,7 +9,6 @@ use headstart_device::{
 };
 use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
 use headstart_layout::Places;
-use headstart_policy::Space;
 use headstart_scenario::DeviceKeys;
 use headstart_types::{stream_seed, Block, Disk, Earliest, Nanos};
 
