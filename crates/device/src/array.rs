@@ -221,6 +221,18 @@ impl Layout {
         }
     }
 
+    /// How many blocks from `block` on, it included, follow one another on its disk as far as the rule goes; at least 1.
+    #[must_use]
+    pub fn follow(&self, block: u64) -> u64 {
+        match self {
+            Layout::Stripe(Stripe { disks: 1, .. }) => u64::MAX,
+            Layout::Stripe(stripe) => stripe.unit_blocks - block % stripe.unit_blocks,
+            Layout::Concat(concat) if block / concat.blocks_per_disk >= concat.disks - 1 => u64::MAX,
+            Layout::Concat(concat) => concat.blocks_per_disk - block % concat.blocks_per_disk,
+            Layout::Explicit(_) => 1,
+        }
+    }
+
     /// Disks over which a long run of blocks is spread, unit by unit.
     #[must_use]
     pub fn disks_abreast(&self) -> u64 {

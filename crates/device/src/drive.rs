@@ -349,6 +349,13 @@ impl Drive {
         self.serving > 0
     }
 
+    /// When the first request in service ends.
+    #[inline]
+    #[must_use]
+    pub fn next_end(&self) -> Option<Nanos> {
+        self.is_busy().then_some(self.first.service.end)
+    }
+
     /// What has been done up to `now`, which is not before the last event.
     #[must_use]
     pub fn statistics(&self, now: Nanos) -> Statistics {

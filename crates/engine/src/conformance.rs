@@ -318,11 +318,11 @@ impl Disks {
         self.queues.iter().filter_map(|queue| queue.front()).map(|(_, _, end)| *end).min()
     }
 
-    /// A fetch that has ended: its block, its disk, its service time.
-    pub fn pop(&mut self, now: u64) -> Option<(Block, Disk, u64)> {
+    /// A fetch that has ended: its block, its service time.
+    pub fn pop(&mut self, now: u64) -> Option<(Block, u64)> {
         let disk = self.queues.iter().position(|queue| queue.front().is_some_and(|(_, _, end)| *end <= now))?;
         let (block, service, _) = self.queues[disk].pop_front()?;
-        Some((block, Disk(disk as u32), service))
+        Some((block, service))
     }
 }
 
@@ -345,8 +345,8 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
         let next = [due, disks.next(), wake].into_iter().flatten().min();
         now = next.unwrap_or_else(|| panic!("nothing will bring {block:?}, reference {at}"));
         let instant = Nanos(now);
-        while let Some((arrived, disk, service)) = disks.pop(now) {
-            level.arrived(instant, arrived, disk, Some(Nanos(service)), &NoSpace);
+        while let Some((arrived, service)) = disks.pop(now) {
+            level.arrived(instant, arrived, Some(Nanos(service)), &NoSpace);
             if waiting && arrived == block {
                 due = Some(now);
             }

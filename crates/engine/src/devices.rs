@@ -1,6 +1,6 @@
 //! The devices below the lowest levels, as a [`System`](crate::System) sees them.
 
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Nanos};
 
 use crate::backend::Order;
 
@@ -13,29 +13,25 @@ pub struct From {
     pub process: Option<u32>,
 }
 
-/// What has become of a block of an order.
+/// What has become of the blocks of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// The block has been fetched; the disk worked on it for that long: of an order of several blocks, its share.
+    /// They have been fetched; the disk worked on each for that long: of an order of several blocks, its share.
     Fetched(Nanos),
-    /// The block needed no fetch.
+    /// They needed no fetch.
     Allocated,
-    /// The block was to be prefetched, and was there already: not by the level's doing, so that it is no prefetch.
+    /// They were to be prefetched, and were there already: not by the level's doing, so that they are no prefetches.
     Unneeded,
-    /// The block has been written.
+    /// They have been written.
     Written,
 }
 
-/// One block of an order that has been carried out.
+/// An order, or a part of one, that has been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// The level that gave the order.
     pub level: u32,
-    /// The block.
-    pub block: Block,
-    /// Where it is.
-    pub disk: Disk,
-    /// What has become of it.
+    /// What has become of its blocks.
     pub what: What,
 }
 
@@ -51,6 +47,6 @@ pub trait Devices<S>: Send {
     /// When the next order ends, or a device wants to be asked again, as far as that is known.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// The next block whose order has ended by `now`.
-    fn ended(&mut self, now: Nanos, space: &S) -> Option<Ended>;
+    /// The next order that has ended by `now`. Its blocks go to `into`, which is empty.
+    fn ended(&mut self, now: Nanos, space: &S, into: &mut Vec<Block>) -> Option<Ended>;
 }

@@ -1,8 +1,6 @@
 //! Orders of several blocks, cut into pieces that lie in one place each: the order has ended when its last piece has.
 
-use std::collections::VecDeque;
-
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Nanos};
 
 use crate::devices::{Ended, What};
 
@@ -42,26 +40,22 @@ impl Pieces {
         self.open[slot].pieces += 1;
     }
 
-    /// A piece of the order in `slot` has ended after `service`: if it is the last, all of the order's blocks have, each
-    /// with its share of the time, on the disks that `disk_of` tells.
-    pub fn ended(
-        &mut self,
-        slot: usize,
-        service: Nanos,
-        written: bool,
-        disk_of: impl Fn(Block) -> Disk,
-        into: &mut VecDeque<Ended>,
-    ) {
+    /// A piece of the order in `slot` has ended after `service`: if it is the last, the order has, and each of its blocks has
+    /// its share of the time. [`Pieces::take`] gives them.
+    pub fn ended(&mut self, slot: usize, service: Nanos, written: bool) -> Option<Ended> {
         let open = &mut self.open[slot];
         open.pieces -= 1;
         open.service += service;
         if open.pieces > 0 {
-            return;
+            return None;
         }
         let share = Nanos(open.service.0 / open.blocks.len() as u64);
-        let what = if written { What::Written } else { What::Fetched(share) };
-        let level = open.level;
-        into.extend(open.blocks.iter().map(|block| Ended { level, block: *block, disk: disk_of(*block), what }));
+        Some(Ended { level: open.level, what: if written { What::Written } else { What::Fetched(share) } })
+    }
+
+    /// Moves the blocks of the order in `slot`, which has ended, to `into`, which is empty.
+    pub fn take(&mut self, slot: usize, into: &mut Vec<Block>) {
+        std::mem::swap(&mut self.open[slot].blocks, into);
         self.free.push(slot);
     }
 }

@@ -123,7 +123,7 @@ impl Host {
     fn arrive(&mut self, blocks: &[u32]) -> (Vec<u64>, Vec<String>) {
         self.now += 1;
         for block in blocks {
-            self.level.arrived(Nanos(self.now), Block(*block), Disk(0), Some(Nanos(1)), &Line);
+            self.level.arrived(Nanos(self.now), Block(*block), Some(Nanos(1)), &Line);
         }
         self.level.decide(Nanos(self.now), None, &Line, &mut self.orders);
         self.level.take_done(&mut self.done);

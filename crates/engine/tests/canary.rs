@@ -86,7 +86,7 @@ fn a_victim_that_is_waited_for() {
     let asked = Asked { file: 0, first: 2, count: 1, client: 0 };
     let ask = Ask { id: 0, asked, blocks: &[Block(2)], write: false, quiet: false, position: 0, compute: Nanos::ZERO };
     assert!(level.request(Nanos(1), &ask, &NoSpace, &mut Nowhere).waits());
-    level.arrived(Nanos(2), Block(2), Disk(0), Some(Nanos(2)), &NoSpace);
+    level.arrived(Nanos(2), Block(2), Some(Nanos(2)), &NoSpace);
     assert!(level.state(Block(2)).is_resident() && level.state(Block(2)).is_pinned());
     level.decide(Nanos(2), None, &NoSpace, &mut Nowhere);
 }

@@ -8,7 +8,7 @@ use prefetch_index::prefetch_index;
 use rustc_hash::FxBuildHasher;
 
 use super::pages::Pages;
-use super::placing::Placing;
+use super::placing::{Extent, Placing};
 
 /// The blocks seen so far, numbered in order of first appearance, and where each lies.
 ///
@@ -30,6 +30,8 @@ pub struct Universe {
     short: HashMap<Block, u32, FxBuildHasher>,
     /// Blocks whose places have been handed over: those above begin with the next one.
     handed_over: usize,
+    /// The extent in which a block was placed last, and its first block: file and place in it.
+    placed: (u32, u64, Extent),
 }
 
 /// Places of blocks that have been numbered one after another.
@@ -172,13 +174,32 @@ impl Universe {
         Ok(Block(number))
     }
 
-    #[cold]
+    /// As [`Universe::number`]; `None` where the block has no place.
+    #[must_use]
+    pub fn name(&mut self, file: u32, at: u64, placing: &Placing) -> Option<Block> {
+        self.find(file, at).or_else(|| {
+            self.lies(file, at, placing).ok()?;
+            self.number(file, at, placing).ok()
+        })
+    }
+
+    /// Disk and first sector of block `at` of `file`: by a rule, or a neighbour of the last block that was placed.
+    #[inline]
+    fn lies(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(Disk, u64), KeyError> {
+        let (of, first, extent) = self.placed;
+        if of != file || at.wrapping_sub(first) >= extent.blocks {
+            self.placed = (file, at, placing.extent(file, at)?);
+        }
+        let (_, first, Extent { disk, sector, .. }) = self.placed;
+        Ok((disk, sector + (at - first) * placing.block_sectors()))
+    }
+
     fn place(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(), KeyError> {
         if self.len() >= BLOCKS_MAX {
             let problem = format!("more than {BLOCKS_MAX} distinct blocks");
             return Err(KeyError::new("workload.block_size", problem, "larger blocks, or a limit"));
         }
-        let (disk, sector) = placing.place(file, at)?;
+        let (disk, sector) = self.lies(file, at, placing)?;
         let block = self.push(disk, sector);
         if let Some(sectors) = placing.short(file, at) {
             self.short.insert(block, sectors);

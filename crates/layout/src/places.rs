@@ -111,7 +111,7 @@ impl Space for Places {
         let placing = self.placing.as_ref()?;
         let within = self.sizes.get(&file).is_none_or(|blocks| index < *blocks);
         // A place beyond the device is an end like that of a file.
-        (within && placing.holds(file, index)).then(|| self.universe.borrow_mut().number(file, index, placing).ok())?
+        within.then(|| self.universe.borrow_mut().name(file, index, placing))?
     }
 
     fn known(&self, file: u32, index: u64) -> Option<Block> {

@@ -53,6 +53,17 @@ pub struct Placing {
     room: Room,
 }
 
+/// Blocks of a file that lie one after another on a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The disk.
+    pub disk: Disk,
+    /// First sector of the first of them.
+    pub sector: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
 /// The chunks of the volume that take room.
 #[derive(Debug)]
 struct Chunks {
@@ -64,11 +75,18 @@ struct Chunks {
 
 impl Chunks {
     /// Those of the blocks at `addresses`.
-    fn new(blocks: u64, addresses: impl Iterator<Item = u64>) -> Self {
-        let mut order: Vec<u64> = addresses.map(|address| address / blocks).collect();
+    fn new(blocks: u64, addresses: impl Iterator<Item = Result<u64, KeyError>>) -> Result<Self, KeyError> {
+        let mut order = Vec::new();
+        for address in addresses {
+            let chunk = address? / blocks;
+            // Neighbours mostly come one after another.
+            if order.last() != Some(&chunk) {
+                order.push(chunk);
+            }
+        }
         order.sort_unstable();
         order.dedup();
-        Self { blocks, order }
+        Ok(Self { blocks, order })
     }
 
     /// Where the block at `address` comes to lie; `None` if its chunk takes no room.
@@ -116,9 +134,8 @@ impl Placing {
             placing.ffs = Some(Ffs::try_new(&keys, &volume, &contents.file_bytes, seed)?);
         }
         if let Addresses::Compact { chunk_blocks } = addresses {
-            let addresses: Result<Vec<u64>, KeyError> =
-                contents.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at)).collect();
-            placing.compact = Some(Chunks::new(chunk_blocks, addresses?.into_iter()));
+            let addresses = contents.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at));
+            placing.compact = Some(Chunks::new(chunk_blocks, addresses)?);
         }
         Ok(placing)
     }
@@ -171,14 +188,6 @@ impl Placing {
         })
     }
 
-    /// Whether block `at` of `file` has a place of its own.
-    #[must_use]
-    pub fn holds(&self, file: u32, at: u64) -> bool {
-        let Ok((address, _)) = self.spot(file, at) else { return false };
-        let own = self.compact.as_ref().is_none_or(|chunks| chunks.place(address).is_some());
-        own && self.place(file, at).is_ok()
-    }
-
     /// Blocks of the volume; `None` where the device has no limit, or where only some blocks have places.
     #[must_use]
     pub fn volume_blocks(&self) -> Option<u64> {
@@ -196,6 +205,31 @@ impl Placing {
             Layout::Concat(concat) => concat.capacity_blocks(),
             _ => return None,
         })
+    }
+
+    /// Where block `at` of `file` lies, and how many blocks of the file follow one another from there on. There may be more.
+    ///
+    /// # Errors
+    /// As for [`Placing::place`].
+    pub fn extent(&self, file: u32, at: u64) -> Result<Extent, KeyError> {
+        let (disk, sector) = self.place(file, at)?;
+        let alone = Extent { disk, sector, blocks: 1 };
+        if self.ffs.is_some() {
+            return Ok(alone);
+        }
+        let address = self.volume_block(file, at)?;
+        let of_volume = u64::MAX - address;
+        let (address, of_chunk) = match &self.compact {
+            None => (address, of_volume),
+            Some(chunks) => {
+                (chunks.place(address).unwrap_or(address), of_volume.min(chunks.blocks - address % chunks.blocks))
+            }
+        };
+        // Where sectors do not fit in 64 bits, blocks have no neighbours.
+        let Some(of_numbers) = (u64::MAX / self.block_sectors).checked_sub(address) else { return Ok(alone) };
+        let of_disk = (self.capacity.unwrap_or(u64::MAX / 2) - sector) / self.block_sectors;
+        let blocks = of_chunk.min(of_numbers).min(of_disk).min(self.layout.follow(address)).max(1);
+        Ok(Extent { blocks, ..alone })
     }
 
     /// Disk and first sector of block `at` of `file`.
@@ -303,14 +337,14 @@ mod tests {
     #[test]
     fn chunks_keep_their_blocks_together() {
         // Chunks of four: 5 and 6 lie in the second, 40 in the eleventh, 3 in the first; nothing else takes room.
-        let chunks = Chunks::new(4, [40, 5, 3, 6].into_iter());
+        let chunks = Chunks::new(4, [40, 5, 3, 6].into_iter().map(Ok)).expect("addresses");
         assert_eq!(chunks.order, [0, 1, 10]);
         let places: Vec<Option<u64>> = [0, 3, 4, 7, 8, 39, 40, 43, 44].map(|at| chunks.place(at)).to_vec();
         let expected = [Some(0), Some(3), Some(4), Some(7), None, None, Some(8), Some(11), None];
         assert_eq!(places, expected);
-        let single = Chunks::new(1, [40, 5, 3, 6].into_iter());
+        let single = Chunks::new(1, [40, 5, 3, 6].into_iter().map(Ok)).expect("addresses");
         assert_eq!([3, 4, 5, 6, 7, 40].map(|at| single.place(at)), [Some(0), None, Some(1), Some(2), None, Some(3)]);
-        let huge = Chunks::new(1 << 31, [u64::MAX].into_iter());
+        let huge = Chunks::new(1 << 31, [u64::MAX].into_iter().map(Ok)).expect("an address");
         assert_eq!(huge.place(u64::MAX), Some((1 << 31) - 1));
     }
 

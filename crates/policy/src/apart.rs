@@ -6,9 +6,9 @@ use crate::readahead::{Asked, Cached, Found, Integrated, Run};
 use crate::{ReadAhead, Replacement, Space, View};
 
 /// A replacement and a read-ahead that know nothing of each other; the second may be missing.
-pub struct Apart(pub Box<dyn Replacement>, pub Option<Box<dyn ReadAhead>>);
+pub struct Apart<R: ?Sized>(pub Box<R>, pub Option<Box<dyn ReadAhead>>);
 
-impl Replacement for Apart {
+impl<R: Replacement + ?Sized> Replacement for Apart<R> {
     fn grow(&mut self, blocks: usize) {
         self.0.grow(blocks);
     }
@@ -42,7 +42,7 @@ impl Replacement for Apart {
     }
 }
 
-impl ReadAhead for Apart {
+impl<R: Replacement + ?Sized> ReadAhead for Apart<R> {
     fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         if let Some(read_ahead) = &mut self.1 {
             read_ahead.asked(now, asked, found, cached, prefetch);
@@ -78,7 +78,7 @@ impl ReadAhead for Apart {
     }
 }
 
-impl Integrated for Apart {
+impl<R: Replacement + ?Sized> Integrated for Apart<R> {
     fn placed(&mut self, block: Block, _file: u32, _index: u64) {
         // It may have been numbered this very moment.
         self.0.grow(block.index() + 1);

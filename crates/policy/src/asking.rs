@@ -16,8 +16,8 @@ use crate::readahead::{Asked, Cached, Found, Integrated, Run, NOBODY};
 use crate::{Event, Fetch, Policy, View};
 
 /// A replacement and a read-ahead as a [`Policy`].
-pub struct Asking {
-    parts: Box<dyn Integrated>,
+pub struct Asking<P: Integrated + ?Sized = dyn Integrated> {
+    parts: Box<P>,
     frames: u32,
     /// See [`ReadAhead::one_by_one`].
     one_by_one: bool,
@@ -39,10 +39,10 @@ struct Round<'a> {
     fetches: &'a mut Vec<Fetch>,
 }
 
-impl Asking {
+impl<P: Integrated + ?Sized> Asking<P> {
     /// In a cache of `frames` frames.
     #[must_use]
-    pub fn new(parts: Box<dyn Integrated>, frames: u32) -> Self {
+    pub fn new(parts: Box<P>, frames: u32) -> Self {
         Self {
             one_by_one: parts.one_by_one(),
             spared: Vec::new(),
@@ -235,7 +235,7 @@ impl Cached for CachedIn<'_> {
     }
 }
 
-impl Policy for Asking {
+impl<P: Integrated + ?Sized> Policy for Asking<P> {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         // Fetches of the decision before may be gone without a look in between.
         self.named.restart(fetches);

@@ -2,7 +2,7 @@
 
 use headstart_types::{read_keys, KeyTable, NoKeys};
 
-use crate::row::{Family, PolicyRow};
+use crate::row::{Beside, Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -13,7 +13,7 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: Some("lru"),
     family: Family::Demand(&|keys, context| {
         read_keys::<NoKeys>(keys)?;
-        (context.replacement.on_demand)(context.replacement_keys.clone(), context)
+        (context.replacement.join)(context.replacement_keys.clone(), context, Beside::Blocks)
             .map_err(|error| error.within("replacement"))
     }),
 };

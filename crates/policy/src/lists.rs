@@ -11,6 +11,9 @@ use crate::View;
 
 const NONE: u32 = u32::MAX;
 
+/// Blocks for which room is made at a time.
+pub(crate) const GROWTH: usize = 256;
+
 #[derive(Debug, Clone, Copy)]
 struct Node {
     previous: u32,
@@ -51,10 +54,11 @@ impl<const LISTS: usize> Lists<LISTS> {
         }
     }
 
-    /// Makes room for block numbers below `blocks`.
+    /// Makes room for block numbers below `blocks`, and some more: blocks are often named one by one.
+    #[inline]
     pub fn grow(&mut self, blocks: usize) {
         if blocks > self.node_of.len() {
-            self.node_of.resize(blocks, NONE);
+            self.node_of.resize(blocks.next_multiple_of(GROWTH), NONE);
         }
     }
 

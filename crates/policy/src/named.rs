@@ -2,6 +2,7 @@
 
 use headstart_types::Block;
 
+use crate::lists::GROWTH;
 use crate::Fetch;
 
 /// The blocks that the fetches of a decision name, so that a look at one takes the same time however many there are.
@@ -38,7 +39,7 @@ impl Named {
             self.step();
             let at = fetch.block.index();
             if at >= self.decision_of.len() {
-                self.decision_of.resize(at + 1, 0);
+                self.decision_of.resize((at + 1).next_multiple_of(GROWTH), 0);
             }
             self.decision_of[at] = self.decision;
         }

@@ -7,7 +7,7 @@ use crate::readahead::ReadsAhead;
 use crate::replacement::{arc, clock, fifo, lfu, lirs, lru, min, mru, ru_set, s3_fifo, sieve, two_q};
 use crate::{demand, hinted, parallel, predictor, readahead};
 
-pub use crate::row::{Build, BuildReplacement, Context, Family, PolicyRow, ReplacementRow};
+pub use crate::row::{Beside, Build, BuildReplacement, Context, Family, Join, PolicyRow, ReplacementRow};
 
 /// The policies.
 pub static POLICIES: &[&PolicyRow] = &[

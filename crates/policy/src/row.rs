@@ -9,7 +9,7 @@ use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Position, Program}
 
 use crate::hinted::{Hinted, Knowledge, Strategy};
 use crate::readahead::{Needs, ReadsAhead};
-use crate::{Hints, Policy, Replacement};
+use crate::{Apart, Asking, Hints, OnLine, Policy, ReadAhead, Replacement};
 
 /// How a row makes its replacement: a reference, so that a row that a host brings can know more than a function does.
 pub type BuildReplacement = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
@@ -31,11 +31,34 @@ pub struct ReplacementRow {
     /// # Errors
     /// An unknown key or a value out of range.
     pub build: BuildReplacement,
-    /// Joins it to demand fetching. One row, one monomorphic policy: its calls are inlined.
+    /// Joins it to what decides about fetches. One row, one monomorphic policy: its calls are inlined.
     ///
     /// # Errors
     /// As `build`.
-    pub on_demand: Build,
+    pub join: Join,
+}
+
+/// How a row joins its replacement to what decides about fetches.
+pub type Join = &'static (dyn Fn(Table, &Context, Beside) -> Result<Box<dyn Policy>, KeyError> + Sync);
+
+/// What decides about fetches beside a replacement.
+pub enum Beside {
+    /// Demand, block by block.
+    Blocks,
+    /// Requests as wholes, and a read-ahead if there is one.
+    Requests(Option<Box<dyn ReadAhead>>),
+}
+
+impl Beside {
+    /// The policy of both, for a cache of `frames` frames.
+    pub fn join<R: Replacement + 'static>(self, replacement: R, frames: u32) -> Box<dyn Policy> {
+        match self {
+            Beside::Blocks => Box::new(OnLine::new(replacement)),
+            Beside::Requests(read_ahead) => {
+                Box::new(Asking::new(Box::new(Apart(Box::new(replacement), read_ahead)), frames))
+            }
+        }
+    }
 }
 
 /// What a host tells about the level that a policy is built for.

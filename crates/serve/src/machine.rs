@@ -6,7 +6,7 @@ use headstart_engine::{Counts, Devices, Ended, From, Kind, Level, Manner, NoSupp
 use headstart_policy::coordinator::SentUp;
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Nanos};
 
 use crate::pages::Pages;
 
@@ -14,7 +14,7 @@ use crate::pages::Pages;
 #[derive(Debug, Default)]
 struct Mailbox {
     orders: Vec<(Kind, Vec<Block>)>,
-    ended: VecDeque<Ended>,
+    ended: VecDeque<(Ended, Block)>,
 }
 
 impl Devices<Pages> for Mailbox {
@@ -29,8 +29,10 @@ impl Devices<Pages> for Mailbox {
         None
     }
 
-    fn ended(&mut self, _now: Nanos, _space: &Pages) -> Option<Ended> {
-        self.ended.pop_front()
+    fn ended(&mut self, _now: Nanos, _space: &Pages, into: &mut Vec<Block>) -> Option<Ended> {
+        let (ended, block) = self.ended.pop_front()?;
+        into.push(block);
+        Some(ended)
     }
 }
 
@@ -80,7 +82,7 @@ impl Machine {
     /// `block` has been fetched, after `service`: at the next turn.
     pub fn fetched(&mut self, block: Block, service: Nanos) {
         let what = What::Fetched(service);
-        self.system.stack.devices.ended.push_back(Ended { level: 0, block, disk: Disk(0), what });
+        self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));
     }
 
     /// Begins the instant `now`: what has ended arrives, and the policy decides.

@@ -6,8 +6,8 @@ use headstart_layout::Places;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
-use headstart_policy::registry::Context;
-use headstart_policy::{Apart, Asking, Policy};
+use headstart_policy::registry::{Beside, Context};
+use headstart_policy::{Asking, Policy};
 use headstart_scenario::{
     share_of, ActionIssues, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes,
     Scenario,
@@ -34,20 +34,16 @@ pub fn policy(
     if !keys.asks() && by_blocks {
         return keys.row().build(keys.keys.clone(), context);
     }
-    let replacement = || {
-        (keys.replacement.build)(keys.replacement_keys.clone(), context).map_err(|error| error.within("replacement"))
+    let with_replacement = |read_ahead| {
+        let joined = (keys.replacement.join)(keys.replacement_keys.clone(), context, Beside::Requests(read_ahead));
+        joined.map_err(|error| error.within("replacement"))
     };
     let frames = context.frames;
-    let Some(reads_ahead) = keys.row().reads_ahead() else {
-        return Ok(Box::new(Asking::new(Box::new(Apart(replacement()?, None)), frames)));
-    };
+    let Some(reads_ahead) = keys.row().reads_ahead() else { return with_replacement(None) };
     let Surroundings { block_bytes, drive, future, initial_places } = surroundings.clone();
     let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
-    let parts: Box<dyn headstart_policy::readahead::Integrated> = match reads_ahead.build {
-        BuildReadAhead::Apart(make) => {
-            let read_ahead = make(keys.keys.clone(), &read_ahead_context)?;
-            Box::new(Apart(replacement()?, Some(read_ahead)))
-        }
+    match reads_ahead.build {
+        BuildReadAhead::Apart(make) => with_replacement(Some(make(keys.keys.clone(), &read_ahead_context)?)),
         BuildReadAhead::WithReplacement(make) => {
             let mut parts = make(keys.keys.clone(), &read_ahead_context)?;
             // A replacement of a row of its own has learnt of them from the context.
@@ -55,10 +51,9 @@ pub fn policy(
                 parts.placed(*block, *file, *index);
                 parts.inserted(*block);
             }
-            parts
+            Ok(Box::new(Asking::new(parts, frames)))
         }
-    };
-    Ok(Box::new(Asking::new(parts, frames)))
+    }
 }
 
 /// What a machine is made of, beside the first level's policy context.

@@ -9,9 +9,8 @@ use headstart_device::{
 };
 use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
 use headstart_layout::Places;
-use headstart_policy::Space;
 use headstart_scenario::DeviceKeys;
-use headstart_types::{stream_seed, Block, Disk, Nanos};
+use headstart_types::{stream_seed, Block, Disk, Earliest, Nanos};
 
 use crate::journal::DiskJournal;
 use crate::Error;
@@ -22,24 +21,22 @@ const GROUP: u64 = 1 << 63;
 /// The slot of the group.
 const GROUP_SLOT: u64 = GROUP - 1;
 
-/// Marks a disk in the calendar whose scheduler wants to be asked again: after all completions of that instant.
-const WAKE: u32 = 1 << 31;
-
 /// The disks of a run.
 pub struct Storage {
     drives: Vec<Drive>,
     sectors: u32,
     /// Orders of several blocks, or of another level than the first.
     pieces: Pieces,
-    /// Completion times of requests in service with their disks, and instants at which a scheduler wants to be asked
-    /// again, marked [`WAKE`].
-    calendar: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// By disk: when the first of its requests in service ends.
+    ends: Earliest,
+    /// Instants at which a disk's scheduler wants to be asked again: after all completions of that instant.
+    wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// By disk: the last instant at which its scheduler has asked to be asked again.
     wakes_at: Vec<Nanos>,
-    /// Blocks that needed no fetch and have not been handed over.
-    allocated: VecDeque<Ended>,
-    /// Blocks of orders that have ended and have not been handed over.
-    ended: VecDeque<Ended>,
+    /// Orders that needed no fetch and have not been handed over, with their tags.
+    allocated: VecDeque<(Ended, u64)>,
+    /// Orders that have ended and have not been handed over, with their tags.
+    ended: VecDeque<(Ended, u64)>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
     /// What the disks do, for who draws it.
@@ -82,10 +79,11 @@ impl Storage {
         let sectors = headstart_device::sectors_of(block_bytes).max(1) as u32;
         Ok(Self {
             wakes_at: vec![Nanos::ZERO; drives.len()],
+            ends: Earliest::new(drives.len()),
             drives,
             sectors,
             pieces: Pieces::default(),
-            calendar: BinaryHeap::new(),
+            wakes: BinaryHeap::new(),
             allocated: VecDeque::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),
@@ -123,37 +121,55 @@ impl Storage {
     /// Completes what ends next at `now`, if anything does, and starts the next request of its disk. Returns whether there
     /// was anything.
     #[inline]
-    fn complete(&mut self, now: Nanos, space: &Places) -> bool {
-        let Some(Reverse((_, code))) = self.calendar.peek().filter(|next| next.0 .0 <= now).copied() else {
+    fn complete(&mut self, now: Nanos) -> bool {
+        let (end, wake) = (self.ends.time(), self.next_wake());
+        if end.min(wake) > now {
             return false;
+        }
+        let disk = if end <= wake {
+            self.ends.first_by(end).expect("a disk has that end")
+        } else {
+            let Some(Reverse((_, disk))) = self.wakes.pop() else { return false };
+            disk
         };
-        self.calendar.pop();
-        let disk = code & !WAKE;
-        if code & WAKE == 0 {
+        if end <= wake {
             let Self { drives, pieces, ended, journal, .. } = self;
             drives[disk as usize].finish(now, |piece| {
                 let Finished { request, service_time, arrived, .. } = piece;
                 if let Some(journal) = journal {
                     journal.finished(now, disk, &request, arrived, service_time);
                 }
-                if request.tag & GROUP != 0 {
-                    let slot = (request.tag & GROUP_SLOT) as usize;
-                    return pieces.ended(slot, service_time, request.write, |block| space.disk(block), ended);
-                }
-                let what = if request.write { What::Written } else { What::Fetched(service_time) };
-                ended.push_back(Ended { level: 0, block: Block(request.tag as u32), disk: Disk(disk), what });
+                let over = if request.tag & GROUP != 0 {
+                    pieces.ended((request.tag & GROUP_SLOT) as usize, service_time, request.write)
+                } else {
+                    let what = if request.write { What::Written } else { What::Fetched(service_time) };
+                    Some(Ended { level: 0, what })
+                };
+                ended.extend(over.map(|over| (over, request.tag)));
             });
         }
         self.start_disk(now, disk);
         true
     }
 
+    /// When the first scheduler wants to be asked again.
+    #[inline]
+    fn next_wake(&self) -> Nanos {
+        self.wakes.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
+    }
+
+    /// Starts what the disk can begin; its next end has changed, or may.
     #[inline]
     fn start_disk(&mut self, now: Nanos, disk: u32) {
+        self.start_requests(now, disk);
+        self.ends.set(disk, self.drives[disk as usize].next_end().unwrap_or(Nanos::MAX));
+    }
+
+    #[inline]
+    fn start_requests(&mut self, now: Nanos, disk: u32) {
         loop {
             match self.drives[disk as usize].start(now) {
                 Started::Ends(end) => {
-                    self.calendar.push(Reverse((end, disk)));
                     if let Some(journal) = &mut self.journal {
                         journal.started(disk, now, end);
                     }
@@ -161,7 +177,7 @@ impl Storage {
                 Started::Wakes(at) => {
                     if self.wakes_at[disk as usize] != at {
                         self.wakes_at[disk as usize] = at;
-                        self.calendar.push(Reverse((at, disk | WAKE)));
+                        self.wakes.push(Reverse((at, disk)));
                     }
                     return;
                 }
@@ -197,9 +213,8 @@ impl Storage {
     /// Nothing but an arrival: handed over when this instant comes round again.
     #[cold]
     fn allocate(&mut self, now: Nanos, level: u32, order: &Order<'_>) {
-        let (block, disk) = (order.blocks[0], order.disk);
-        self.allocated.push_back(Ended { level, block, disk, what: What::Allocated });
-        self.calendar.push(Reverse((now, disk.0 | WAKE)));
+        self.allocated.push_back((Ended { level, what: What::Allocated }, u64::from(order.blocks[0].0)));
+        self.wakes.push(Reverse((now, order.disk.0)));
     }
 
     /// An order of several blocks: one request for each run of sectors on a disk. Returns how many.
@@ -276,16 +291,21 @@ impl Devices<Places> for Storage {
 
     #[inline]
     fn next_event(&self) -> Option<Nanos> {
-        self.calendar.peek().map(|Reverse((at, _))| *at)
+        Some(self.ends.time().min(self.next_wake())).filter(|at| *at != Nanos::MAX)
     }
 
     #[inline]
-    fn ended(&mut self, now: Nanos, space: &Places) -> Option<Ended> {
+    fn ended(&mut self, now: Nanos, _space: &Places, into: &mut Vec<Block>) -> Option<Ended> {
         loop {
-            if let Some(ended) = self.ended.pop_front().or_else(|| self.allocated.pop_front()) {
+            if let Some((ended, tag)) = self.ended.pop_front().or_else(|| self.allocated.pop_front()) {
+                if tag & GROUP == 0 {
+                    into.push(Block(tag as u32));
+                } else {
+                    self.pieces.take((tag & GROUP_SLOT) as usize, into);
+                }
                 return Some(ended);
             }
-            if !self.complete(now, space) {
+            if !self.complete(now) {
                 return None;
             }
         }

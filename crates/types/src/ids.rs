@@ -26,7 +26,7 @@ impl Block {
 }
 
 /// One of the independent disks of a device, numbered from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Disk(pub u32);
 
 impl Disk {

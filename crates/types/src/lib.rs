@@ -4,6 +4,7 @@
 //! and `device` can depend on it and on nothing else of the project.
 
 mod drive;
+mod earliest;
 mod error;
 mod files;
 mod ids;
@@ -19,6 +20,7 @@ mod time;
 mod units;
 
 pub use drive::{DriveFacts, RateBand, SECTOR_BYTES};
+pub use earliest::Earliest;
 pub use error::{system_says, KeyError};
 pub use files::{check_regular, read_bytes, read_text, TEXT_BYTES_MAX};
 pub use ids::{Block, Disk, Position, NEVER};

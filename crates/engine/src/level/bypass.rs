@@ -64,11 +64,14 @@ impl Level {
     /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
     pub(super) fn passed(&mut self, now: Nanos, block: Block) {
         self.blocks[block.index()] = BlockState::ABSENT;
-        let Some(waiters) = self.requests.waiting.take(block) else { return };
-        let (silent, seen): (Vec<Waiter>, Vec<Waiter>) = waiters.into_iter().partition(|waiter| waiter.silent);
-        seen.into_iter().for_each(|waiter| self.requests.waiting.push(block, waiter));
-        for waiter in silent {
-            self.waited(now, &waiter);
+        let mut seen = Vec::new();
+        while let Some(waiter) = self.requests.waiting.pop(block) {
+            if waiter.silent {
+                self.waited(now, &waiter);
+            } else {
+                seen.push(waiter);
+            }
         }
+        seen.into_iter().for_each(|waiter| self.requests.waiting.push(block, waiter));
     }
 }

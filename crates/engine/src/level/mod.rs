@@ -175,7 +175,7 @@ impl Level {
     /// Whether nothing is kept about `block` but what policies remember of it: it is not cached, and not waited for.
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
-        !self.has_to_do_with(block) && self.requests.waiting.of(block).is_empty()
+        !self.has_to_do_with(block) && self.requests.waiting.of(block).next().is_none()
     }
 
     /// State of a block; one that has not been met is absent.
@@ -254,9 +254,10 @@ impl Level {
         self.policy.warm(blocks);
     }
 
-    /// Step (1): the fetch of `block` has ended after `service` on `disk`; `None` where it was only allocated.
+    /// Step (1): the fetch of `block` has ended after `service` on its disk; `None` where it was only allocated.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, disk: Disk, service: Option<Nanos>, space: &dyn Space) {
+    pub fn arrived(&mut self, now: Nanos, block: Block, service: Option<Nanos>, space: &dyn Space) {
+        let disk = self.disk_of[block.index()];
         self.outstanding[disk.index()] -= 1;
         self.changed = true;
         if self.blocks[block.index()].is_passing() {
@@ -274,10 +275,10 @@ impl Level {
         }
     }
 
-    /// Step (1): a write has ended on `disk`.
+    /// Step (1): a write of `block` has ended.
     #[inline]
-    pub fn written(&mut self, disk: Disk) {
-        self.outstanding[disk.index()] -= 1;
+    pub fn written(&mut self, block: Block) {
+        self.outstanding[self.disk_of[block.index()].index()] -= 1;
         self.changed = true;
     }
 

@@ -126,13 +126,13 @@ impl Requests {
     /// Whether a request that the policy has seen waits for `block`.
     #[inline]
     pub fn is_waited_for(&self, block: Block) -> bool {
-        self.waiting.of(block).iter().any(|waiter| !waiter.silent)
+        self.waiting.of(block).any(|waiter| !waiter.silent)
     }
 
     /// Whether `block`, which is on its way, is waited for by a process of this level, but not by `process`.
     fn is_fetched_for_another(&self, block: Block, process: u32) -> bool {
-        let waiters = self.waiting.of(block);
-        !waiters.is_empty() && waiters.iter().all(|waiter| waiter.process != process && waiter.position != NEVER)
+        let mut waiters = self.waiting.of(block).peekable();
+        waiters.peek().is_some() && waiters.all(|waiter| waiter.process != process && waiter.position != NEVER)
     }
 
     #[inline]
@@ -347,8 +347,7 @@ impl Level {
 
     /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
     pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
-        let Some(mut waiters) = self.requests.waiting.take(block) else { return };
-        for waiter in waiters.drain(..) {
+        while let Some(waiter) = self.requests.waiting.pop(block) {
             self.waited(now, &waiter);
             let state = self.blocks[block.index()];
             if waiter.silent {
@@ -359,7 +358,6 @@ impl Level {
             self.cursor = self.cursor.max(waiter.position.saturating_add(1));
             self.tell(now, served(waiter.position, block, waiter.outcome, waiter.process, waiter.compute), space);
         }
-        self.requests.waiting.give_back(waiters);
     }
 
     pub(super) fn waited(&mut self, now: Nanos, waiter: &Waiter) {

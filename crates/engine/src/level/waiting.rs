@@ -1,6 +1,7 @@
 //! Who waits for which block: a list for each block that is waited for, found by the block's number.
 //!
-//! Cost: constant per waiter. Memory: four bytes a block of the level's universe once anybody waits, and the lists.
+//! Cost: constant per waiter, and for each that waits for the same block already. Memory: four bytes a block of the level's
+//! universe once anybody waits, and a node for each of the most waiters that there have been.
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
@@ -18,13 +19,17 @@ pub(super) struct Waiter {
     pub silent: bool,
 }
 
+/// Stands where there is no node.
+const NONE: u32 = u32::MAX;
+
 /// Lists of waiters by block.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// By block: the number of its list plus one, or zero.
-    list_of: Vec<u32>,
-    lists: Vec<Vec<Waiter>>,
-    /// Lists that are nobody's.
+    /// By block: the node of the one that asked first plus one, or zero.
+    first_of: Vec<u32>,
+    /// Waiters, each with the node of the one that asked after it.
+    nodes: Vec<(Waiter, u32)>,
+    /// Nodes that are nobody's.
     free: Vec<u32>,
 }
 
@@ -32,46 +37,55 @@ impl Waiting {
     /// Whether nobody waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.free.len() == self.lists.len()
+        self.free.len() == self.nodes.len()
+    }
+
+    /// The node of the one that asked first for `block`.
+    #[inline]
+    fn first(&self, block: Block) -> u32 {
+        self.first_of.get(block.index()).map_or(NONE, |first| first.wrapping_sub(1))
     }
 
     /// Who waits for `block`, in the order in which they asked.
     #[inline]
-    pub fn of(&self, block: Block) -> &[Waiter] {
-        match self.list_of.get(block.index()) {
-            None | Some(0) => &[],
-            Some(list) => &self.lists[*list as usize - 1],
-        }
+    pub fn of(&self, block: Block) -> impl Iterator<Item = &Waiter> {
+        let mut at = self.first(block);
+        std::iter::from_fn(move || {
+            let (waiter, next) = self.nodes.get(at as usize)?;
+            at = *next;
+            Some(waiter)
+        })
     }
 
     /// One more waits for `block`.
-    pub fn push(&mut self, block: Block, waiter: Waiter) {
-        if block.index() >= self.list_of.len() {
-            self.list_of.resize((block.index() + 1).next_power_of_two(), 0);
-        }
-        let list = &mut self.list_of[block.index()];
-        if *list == 0 {
-            *list = 1 + self.free.pop().unwrap_or_else(|| {
-                self.lists.push(Vec::new());
-                self.lists.len() as u32 - 1
-            });
-        }
-        self.lists[*list as usize - 1].push(waiter);
-    }
-
-    /// Takes those who wait for `block`, if anybody does.
     #[inline]
-    pub fn take(&mut self, block: Block) -> Option<Vec<Waiter>> {
-        let list = std::mem::take(self.list_of.get_mut(block.index()).filter(|list| **list > 0)?) - 1;
-        self.free.push(list);
-        Some(std::mem::take(&mut self.lists[list as usize]))
+    pub fn push(&mut self, block: Block, waiter: Waiter) {
+        let node = self.free.pop().unwrap_or(self.nodes.len() as u32);
+        match self.nodes.get_mut(node as usize) {
+            Some(free) => *free = (waiter, NONE),
+            None => self.nodes.push((waiter, NONE)),
+        }
+        if block.index() >= self.first_of.len() {
+            self.first_of.resize((block.index() + 1).next_power_of_two(), 0);
+        }
+        let mut last = self.first(block);
+        if last == NONE {
+            self.first_of[block.index()] = node + 1;
+            return;
+        }
+        while self.nodes[last as usize].1 != NONE {
+            last = self.nodes[last as usize].1;
+        }
+        self.nodes[last as usize].1 = node;
     }
 
-    /// The room of a list that has been taken, for the next one.
-    pub fn give_back(&mut self, mut room: Vec<Waiter>) {
-        room.clear();
-        if let Some(list) = self.free.last() {
-            self.lists[*list as usize] = room;
-        }
+    /// Takes the one that asked first for `block`, if anybody waits.
+    #[inline]
+    pub fn pop(&mut self, block: Block) -> Option<Waiter> {
+        let node = self.first(block);
+        let (waiter, next) = *self.nodes.get(node as usize)?;
+        self.first_of[block.index()] = next.wrapping_add(1);
+        self.free.push(node);
+        Some(waiter)
     }
 }

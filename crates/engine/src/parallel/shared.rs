@@ -65,15 +65,17 @@ pub enum IdleOrder {
 }
 
 impl IdleOrder {
-    /// Where a processor stands that became free at `at` and whose process has `left` reads before it meets others; those that
-    /// stand alike go by their numbers.
-    fn key(self, (at, left): (Nanos, u32)) -> (u32, u64) {
-        match self {
+    /// Where the processor of `process` stands that became free at `at`, and whose process has `left` reads before it meets others;
+    /// those that stand alike go by their numbers, the lowest bits.
+    #[inline]
+    fn key(self, (at, left): (Nanos, u32), process: u32) -> u128 {
+        let (first, second) = match self {
             IdleOrder::Longest => (0, at.0),
             IdleOrder::Shortest => (0, u64::MAX - at.0),
             IdleOrder::Number => (0, 0),
             IdleOrder::Slack => (left, at.0),
-        }
+        };
+        u128::from(first) << 96 | u128::from(second) << 32 | u128::from(process)
     }
 }
 
@@ -84,7 +86,8 @@ impl IdleOrder {
 #[derive(Debug, Clone, Default)]
 pub struct Free {
     rule: IdleOrder,
-    order: BTreeSet<((u32, u64), u32)>,
+    /// See [`IdleOrder::key`].
+    order: BTreeSet<u128>,
     /// By process: when it became free, if it is, and what its process had left to read then.
     since: Vec<Option<(Nanos, u32)>>,
 }
@@ -108,14 +111,14 @@ impl Free {
     pub fn add(&mut self, at: Nanos, process: u32, left: u32) {
         self.remove(process);
         self.since[process as usize] = Some((at, left));
-        self.order.insert((self.rule.key((at, left)), process));
+        self.order.insert(self.rule.key((at, left), process));
     }
 
     /// The processor of `process` is busy.
     #[inline]
     pub fn remove(&mut self, process: u32) {
         if let Some(state) = self.since[process as usize].take() {
-            self.order.remove(&(self.rule.key(state), process));
+            self.order.remove(&self.rule.key(state, process));
         }
     }
 
@@ -123,10 +126,10 @@ impl Free {
     #[inline]
     #[must_use]
     pub fn next(&self, now: Nanos, after: Option<u32>) -> Option<u32> {
-        let key = |process: u32| self.since[process as usize].map_or((0, 0), |state| self.rule.key(state));
-        let from = after.map_or(((0, 0), 0), |process| (key(process), process + 1));
+        let behind = |process: u32| self.since[process as usize].map(|state| self.rule.key(state, process) + 1);
+        let from = after.and_then(behind).unwrap_or(0);
         let is_free = |process: &u32| self.since(*process).is_some_and(|at| at <= now);
-        let mut others = self.order.range(from..).map(|(_, process)| *process);
+        let mut others = self.order.range(from..).map(|key| *key as u32);
         match self.rule {
             // Behind one that becomes free later all do.
             IdleOrder::Longest => others.next().filter(is_free),

@@ -48,10 +48,9 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
         let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
         self.free_messages.push(message);
-        for block in blocks {
-            let disk = self.space.disk(block);
-            self.arrived(now, upper, block, disk, service);
-        }
+        self.touch(upper);
+        let level = &mut self.tiers[upper].level;
+        blocks.into_iter().for_each(|block| level.arrived(now, block, service, &self.space));
     }
 
     /// One of the requests that a message consists of is done at level `index`.

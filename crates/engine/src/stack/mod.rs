@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_policy::coordinator::{Coordinator, SentUp, Uncoordinated};
 use headstart_policy::Space;
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Nanos};
 
 pub use link::Link;
 
@@ -80,6 +80,13 @@ pub(crate) enum Told {
     Replied(u64),
 }
 
+/// An order that has been carried out, and how many of its blocks have arrived.
+struct Coming {
+    ended: Ended,
+    blocks: Vec<Block>,
+    at: usize,
+}
+
 /// All levels, and the devices below them.
 pub struct Stack<D, S> {
     /// Those that processes ask first, then those below them.
@@ -102,6 +109,7 @@ pub struct Stack<D, S> {
     /// What the device worked on the block that has just come from it.
     service: Option<Nanos>,
     told: VecDeque<Told>,
+    coming: Coming,
     /// Which levels have something to do.
     wishes: Wishes,
     done: Vec<u64>,
@@ -132,6 +140,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             sequence: 0,
             service: None,
             told: VecDeque::new(),
+            coming: Coming { ended: Ended { level: 0, what: What::Allocated }, blocks: Vec::new(), at: 0 },
             done: Vec::new(),
             evicted: Vec::new(),
             left: None,
@@ -226,8 +235,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             if let Some(told) = self.told.pop_front() {
                 return Some(told);
             }
-            if let Some(ended) = self.devices.ended(now, &self.space) {
-                self.ended(now, &ended);
+            if self.takes_order(now) {
+                self.order_arrives(now);
             } else if self.deliveries.peek().is_some_and(|Reverse((at, _, _))| *at <= now) {
                 let Some(Reverse((_, _, delivery))) = self.deliveries.pop() else { continue };
                 self.delivered(now, delivery);
@@ -238,33 +247,60 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    fn ended(&mut self, now: Nanos, ended: &Ended) {
-        let tier = ended.level as usize;
-        match ended.what {
-            What::Fetched(service) => {
-                self.service = Some(service);
-                self.arrived(now, tier, ended.block, ended.disk, Some(service));
+    /// Whether blocks of an order that has been carried out are to arrive: of the one under way, or of the next.
+    #[inline]
+    fn takes_order(&mut self, now: Nanos) -> bool {
+        let Coming { ended, blocks, at } = &mut self.coming;
+        if *at < blocks.len() {
+            return true;
+        }
+        blocks.clear();
+        *at = 0;
+        let next = self.devices.ended(now, &self.space, blocks);
+        *ended = next.unwrap_or(*ended);
+        next.is_some()
+    }
+
+    /// Blocks of an order that has been carried out arrive, up to the first that ends a request: who hears of that may act
+    /// before the next.
+    #[inline]
+    fn order_arrives(&mut self, now: Nanos) {
+        let Ended { level, what } = self.coming.ended;
+        let tier = level as usize;
+        if what != What::Written {
+            self.touch(tier);
+        }
+        let service = if let What::Fetched(service) = what { Some(service) } else { None };
+        while let Some(block) = self.coming.blocks.get(self.coming.at).copied() {
+            self.coming.at += 1;
+            if what == What::Written {
+                self.written(now, tier, block);
+                continue;
+            }
+            let level = &mut self.tiers[tier].level;
+            if what == What::Unneeded {
+                level.take_back(block);
+            }
+            level.arrived(now, block, service, &self.space);
+            if level.has_done() {
+                self.service = service;
                 self.finish_requests(now);
                 self.service = None;
-            }
-            What::Allocated => self.arrived(now, tier, ended.block, ended.disk, None),
-            What::Unneeded => {
-                self.tiers[tier].level.take_back(ended.block);
-                self.arrived(now, tier, ended.block, ended.disk, None);
-                self.finish_requests(now);
-            }
-            What::Written => {
-                let mut cost = Nanos::ZERO;
-                let mut below = self.tiers[tier].below;
-                while let Some(index) = below {
-                    let own = self.cross(index, 1);
-                    self.note_crossing(now + cost, index, own, 1);
-                    cost += own;
-                    below = self.tiers[index].below;
-                }
-                self.schedule(now + cost, Delivery::Written(tier, ended.block));
+                return;
             }
         }
+    }
+
+    fn written(&mut self, now: Nanos, tier: usize, block: Block) {
+        let mut cost = Nanos::ZERO;
+        let mut below = self.tiers[tier].below;
+        while let Some(index) = below {
+            let own = self.cross(index, 1);
+            self.note_crossing(now + cost, index, own, 1);
+            cost += own;
+            below = self.tiers[index].below;
+        }
+        self.schedule(now + cost, Delivery::Written(tier, block));
     }
 
     /// The cost of sending `blocks` blocks up from level `index`.
@@ -288,22 +324,16 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.sequence += 1;
     }
 
-    #[inline]
-    fn arrived(&mut self, now: Nanos, tier: usize, block: Block, disk: Disk, service: Option<Nanos>) {
-        self.touch(tier);
-        self.tiers[tier].level.arrived(now, block, disk, service, &self.space);
-    }
-
     fn delivered(&mut self, now: Nanos, delivery: Delivery) {
         match delivery {
             Delivery::Reply(message) => self.reply(now, message, None),
             Delivery::Allocated(tier, block) => {
-                let disk = self.space.disk(block);
-                self.arrived(now, tier, block, disk, None);
+                self.touch(tier);
+                self.tiers[tier].level.arrived(now, block, None, &self.space);
             }
             Delivery::Written(tier, block) => {
                 self.touch(tier);
-                self.tiers[tier].level.written(self.space.disk(block));
+                self.tiers[tier].level.written(block);
                 if tier < self.first {
                     self.told.push_back(Told::Written(tier, block));
                 }

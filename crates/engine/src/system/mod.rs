@@ -16,7 +16,6 @@
 mod actions;
 mod arrivals;
 mod asking;
-mod calendar;
 mod clients;
 mod deciding;
 mod process;
@@ -26,7 +25,7 @@ mod writers;
 
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos, Position};
+use headstart_types::{Block, Earliest, Nanos, Position};
 
 pub use actions::Actions;
 pub use clients::{Client, Found, Reads};
@@ -40,7 +39,6 @@ use crate::level::{Ask, Looked};
 use crate::responses::Responses;
 use crate::stack::{Stack, Told};
 use arrivals::Arrivals;
-use calendar::Calendar;
 use writers::Writers;
 
 /// Instants of a process that is alone, at most, between two looks of the host.
@@ -73,7 +71,8 @@ pub struct System<D, S, R> {
     /// By level: the first process that asks it, and the only one that its decisions can be for.
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
-    calendar: Calendar,
+    /// By process: when it acts next of its own accord.
+    calendar: Earliest,
     /// One process on one level, which waits for each request and is no program: see [`System::step_alone`].
     alone: bool,
     /// Processes that act at this instant: scratch.
@@ -117,7 +116,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             only_client.fill(Some(0));
         }
         let mut system = Self {
-            calendar: Calendar::new(clients.len()),
+            calendar: Earliest::new(clients.len()),
             alone: clients.len() == 1 && stack.tiers.len() == 1 && !manner.open && parallel.is_none(),
             running: clients.len(),
             stack,
@@ -209,7 +208,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             moved.push(index as u32);
         } else if !self.alone {
             let due = self.due(index);
-            self.calendar.set(index as u32, due);
+            self.calendar.set(index as u32, due.unwrap_or(Nanos::MAX));
         }
     }
 
@@ -281,7 +280,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// The first of the devices' next `event`, what a process does and what a level wishes; [`Nanos::MAX`] where there is none.
     #[inline(always)]
     fn next_after(&mut self, event: Option<Nanos>) -> Nanos {
-        let due = if self.alone { self.clients[0].process.due() } else { self.calendar.next() };
+        let due = if self.alone { self.clients[0].process.due() } else { Some(self.calendar.time()) };
         let wish = self.stack.next_wish(self.now);
         event.unwrap_or(Nanos::MAX).min(due.unwrap_or(Nanos::MAX)).min(wish.unwrap_or(Nanos::MAX))
     }
@@ -296,7 +295,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
         let mut due = std::mem::take(&mut self.due);
         self.complete(now);
-        self.calendar.take_due(now, &mut due);
+        due.clear();
+        while let Some(process) = self.calendar.first_by(now) {
+            self.calendar.set(process, Nanos::MAX);
+            due.push(process);
+        }
         let acted = self.act_all::<false>(now, &due);
         self.due = due;
         acted

@@ -159,8 +159,8 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
     while served < u64::from(references) {
         let acts = due.iter().flatten().min().copied();
         now = [acts, disks.next()].into_iter().flatten().min().expect("somebody goes on");
-        while let Some((arrived, disk, service)) = disks.pop(now) {
-            level.arrived(Nanos(now), arrived, disk, Some(Nanos(service)), &space);
+        while let Some((arrived, service)) = disks.pop(now) {
+            level.arrived(Nanos(now), arrived, Some(Nanos(service)), &space);
         }
         if level.wants_to_decide() {
             level.decide(Nanos(now), None, &space, &mut disks);

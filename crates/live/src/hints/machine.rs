@@ -58,18 +58,17 @@ pub struct Setting {
 #[derive(Debug, Default)]
 struct Mailbox {
     orders: Vec<Block>,
-    ended: VecDeque<Ended>,
+    ended: VecDeque<(Ended, Block)>,
 }
 
 impl Devices<Universe> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &Universe) -> u32 {
+    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, _space: &Universe) -> u32 {
         if order.kind == Kind::Prefetch {
             self.orders.extend_from_slice(order.blocks);
             return 1;
         }
-        let ended =
-            |block: &Block| Ended { level: from.level, block: *block, disk: space.disk(*block), what: What::Allocated };
-        self.ended.extend(order.blocks.iter().map(ended));
+        let ended = Ended { level: from.level, what: What::Allocated };
+        self.ended.extend(order.blocks.iter().map(|block| (ended, *block)));
         1
     }
 
@@ -79,8 +78,10 @@ impl Devices<Universe> for Mailbox {
         None
     }
 
-    fn ended(&mut self, _now: Nanos, _space: &Universe) -> Option<Ended> {
-        self.ended.pop_front()
+    fn ended(&mut self, _now: Nanos, _space: &Universe, into: &mut Vec<Block>) -> Option<Ended> {
+        let (ended, block) = self.ended.pop_front()?;
+        into.push(block);
+        Some(ended)
     }
 }
 
@@ -305,8 +306,7 @@ impl Machine {
             self.passed_unused += u64::from(late && !again);
         }
         let what = service.map_or(What::Unneeded, What::Fetched);
-        let disk = self.universe().disk(block);
-        self.system.stack.devices.ended.push_back(Ended { level: 0, block, disk, what });
+        self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));
     }
 
     /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`.

@@ -60,7 +60,7 @@ pub(super) struct Mailbox {
     pub orders: Vec<(Disk, Request)>,
     block_sectors: u64,
     pieces: Pieces,
-    ended: VecDeque<Ended>,
+    ended: VecDeque<(Ended, Block)>,
 }
 
 impl Mailbox {
@@ -69,8 +69,12 @@ impl Mailbox {
     }
 
     /// A disk has done a request, which took `service`.
-    pub fn done(&mut self, request: &Request, service: Nanos, space: &impl Space) {
-        self.pieces.ended(request.slot, service, request.write, |block| space.disk(block), &mut self.ended);
+    pub fn done(&mut self, request: &Request, service: Nanos) {
+        if let Some(ended) = self.pieces.ended(request.slot, service, request.write) {
+            let mut blocks = Vec::new();
+            self.pieces.take(request.slot, &mut blocks);
+            self.ended.extend(blocks.into_iter().map(|block| (ended, block)));
+        }
     }
 
     /// Whether the machine has something to look at.
@@ -83,8 +87,8 @@ impl<S: Space> Devices<S> for Mailbox {
     fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &S) -> u32 {
         let level = from.level;
         if order.kind == Kind::Allocate {
-            let ended = |block: &Block| Ended { level, block: *block, disk: space.disk(*block), what: What::Allocated };
-            self.ended.extend(order.blocks.iter().map(ended));
+            let ended = Ended { level, what: What::Allocated };
+            self.ended.extend(order.blocks.iter().map(|block| (ended, *block)));
             return 0;
         }
         let slot = self.pieces.open(level, order.blocks);
@@ -111,7 +115,9 @@ impl<S: Space> Devices<S> for Mailbox {
         None
     }
 
-    fn ended(&mut self, _now: Nanos, _space: &S) -> Option<Ended> {
-        self.ended.pop_front()
+    fn ended(&mut self, _now: Nanos, _space: &S, into: &mut Vec<Block>) -> Option<Ended> {
+        let (ended, block) = self.ended.pop_front()?;
+        into.push(block);
+        Some(ended)
     }
 }

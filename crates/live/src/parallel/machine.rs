@@ -109,7 +109,7 @@ impl<S: Space + Send> Machine<S> {
             self.bytes[block.index()] = Some(data);
         }
         let stack = &mut self.system.stack;
-        stack.devices.done(request, service, &stack.space);
+        stack.devices.done(request, service);
     }
 
     /// Whether something has ended that the machine has not looked at: what needs no disk ends at once.

@@ -29,8 +29,8 @@
 //! PFC's own look into the cache counts what is on its way, past the cache or into it. What `readmore` adds belongs to
 //! the request that the level's policy sees, and is a prefetch: it is used when a request from above asks for it.
 //!
-//! Cost: constant per block of the request and of its window, no more than the queues hold for each queue. About 60
-//! bytes for each name in a queue, 2 queues a context.
+//! Cost: constant per block of the request and of its window that is looked up in the cache, logarithmic in the runs of names that a
+//! request meets in a queue. About 80 bytes for each run of names in a queue, 2 queues a context.
 //! Not where requests begin with small ones and stay large: none above twice the first average is ever taken in, so
 //! that all count as large for good. Not for a level that shall keep what many clients read: long runs of random
 //! requests raise `bypass_length` without limit, and then nothing new is cached.

@@ -6,12 +6,12 @@
 //! left to fetch are closed, and looked at again only once something has come back to their course, or once a new
 //! portion has begun where portions are irregular.
 //! Cost: amortised constant per event, a few words for a search. Memory: a few words a string, 1 bit a reference, 4
-//! bytes a passed position of the blocks that are there.
+//! bytes a block.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use headstart_types::{Block, IndexSet, Position, Program};
+use headstart_types::{Block, IndexSet, Position, Program, NEVER};
 use rustc_hash::FxBuildHasher;
 
 /// One string.
@@ -52,8 +52,10 @@ pub(super) struct Ahead {
     courses: Vec<Course>,
     /// Strings that may have something to fetch.
     open: IndexSet,
-    /// By block that is there: the positions passed over.
-    passed: HashMap<Block, Vec<Position>, FxBuildHasher>,
+    /// By block: a position passed over while it is there, or [`NEVER`].
+    passed: Vec<Position>,
+    /// The others, of blocks that are read more than once meanwhile.
+    others_passed: HashMap<Block, Vec<Position>, FxBuildHasher>,
     /// Positions that have been looked at and whose blocks were absent then, or have left since.
     back: IndexSet,
 }
@@ -82,7 +84,9 @@ impl Ahead {
         }
         drop(known);
         let back = IndexSet::new(program.blocks.len());
-        Self { program, min_lead, strands, courses, open, passed: HashMap::default(), back }
+        let blocks = program.blocks.iter().map(|block| block.index() + 1).max();
+        let (passed, others_passed) = (vec![NEVER; blocks.unwrap_or(0)], HashMap::default());
+        Self { program, min_lead, strands, courses, open, passed, others_passed, back }
     }
 
     /// Processes of the program.
@@ -122,8 +126,10 @@ impl Ahead {
 
     /// `block` has been evicted.
     pub fn evicted(&mut self, block: Block) {
-        let Some(passed) = self.passed.remove(&block) else { return };
-        for position in passed {
+        let Some(first) = self.passed.get_mut(block.index()).filter(|first| **first != NEVER) else { return };
+        let first = std::mem::replace(first, NEVER);
+        let others = if self.others_passed.is_empty() { None } else { self.others_passed.remove(&block) };
+        for position in others.into_iter().flatten().chain([first]) {
             let strand = &self.strands[self.program.string_at(position) as usize];
             let course = &mut self.courses[strand.course as usize];
             if course.strings == 1 && position < strand.cursor {
@@ -193,13 +199,13 @@ impl Ahead {
                 return Some((position - course.begin + strand.begin, block));
             }
             self.back.remove(position);
-            self.passed.entry(block).or_default().push(position);
+            pass(&mut self.passed, &mut self.others_passed, block, position);
             at = position + 1;
         }
         while course.next < limit {
             let (position, block) = (course.next, self.program.blocks[course.next as usize]);
             if !absent(block) {
-                self.passed.entry(block).or_default().push(position);
+                pass(&mut self.passed, &mut self.others_passed, block, position);
             } else if position >= first {
                 return Some((position - course.begin + strand.begin, block));
             } else {
@@ -213,5 +219,20 @@ impl Ahead {
             course.closed.push(string);
         }
         None
+    }
+}
+
+/// Notes that `position`, of the block that is there, is passed over.
+fn pass(
+    passed: &mut [Position],
+    others: &mut HashMap<Block, Vec<Position>, FxBuildHasher>,
+    block: Block,
+    position: Position,
+) {
+    let first = &mut passed[block.index()];
+    if *first == NEVER {
+        *first = position;
+    } else {
+        others.entry(block).or_default().push(position);
     }
 }

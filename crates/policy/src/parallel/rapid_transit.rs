@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ahead, Predicted};
 use crate::readahead::{BuildReadAhead, ReadAheadContext};
 use crate::row::{Context, Family, PolicyRow};
-use crate::{Apart, Asking, Event, Fetch, Policy, ReadAhead, Space, View};
+use crate::{Apart, Asking, Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -198,7 +198,7 @@ pub struct Setting {
 /// Prefetching in idle time.
 pub struct RapidTransit {
     /// Fetches on demand.
-    asking: Asking,
+    asking: Asking<Apart<dyn Replacement>>,
     knowledge: Knowledge,
     setting: Setting,
     /// By block: prefetched, and not asked for since.
@@ -216,7 +216,7 @@ pub struct RapidTransit {
 }
 
 impl RapidTransit {
-    pub(super) fn new(asking: Asking, knowledge: Knowledge, setting: Setting) -> Self {
+    pub(super) fn new(asking: Asking<Apart<dyn Replacement>>, knowledge: Knowledge, setting: Setting) -> Self {
         let (unused, prefetched) = (Vec::new(), VecDeque::new());
         let (starved, crowded) = (false, false);
         Self { asking, knowledge, setting, unused, unused_count: 0, starved, crowded, prefetched, requests: 0 }

@@ -39,40 +39,76 @@ pub struct Folio {
     pub pages: u64,
 }
 
-/// Marked folios, found by file and any of their blocks.
+/// Marked folios, found by file and any of their blocks. Few blocks are marked: those of most stretches need no look-up.
 #[derive(Debug)]
-pub struct Marks(Recent<(u32, u64), Folio>);
+pub struct Marks {
+    capacity: usize,
+    marks: Recent<(u32, u64), Folio>,
+    /// Marked blocks by stretch of a file; several stretches share a number.
+    near: Vec<u32>,
+}
+
+/// Numbers of marked blocks: for some hundred streams most stretches have one of their own.
+const STRETCHES: u64 = 1024;
+/// Blocks of a stretch: those of a window.
+const STRETCH_BLOCKS: u64 = 32;
+
+fn stretch(file: u32, index: u64) -> usize {
+    // An odd factor, so that the same stretches of different files differ.
+    (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) as usize % STRETCHES as usize
+}
 
 impl Marks {
     /// For so many blocks at most; the marks that were set longest ago make way.
     pub fn new(blocks: usize) -> Self {
-        Self(Recent::new(blocks))
+        Self { capacity: blocks.max(1), marks: Recent::new(blocks), near: vec![0; STRETCHES as usize] }
     }
 
     /// Marks a folio of `file`.
     pub fn set(&mut self, file: u32, folio: Folio) {
         for index in folio.first..folio.first.saturating_add(folio.pages) {
-            *self.0.get_or_default((file, index)) = folio;
+            if self.marks.peek((file, index)).is_none() {
+                if self.marks.len() == self.capacity {
+                    if let Some(((file, index), _)) = self.marks.pop_oldest() {
+                        self.near[stretch(file, index)] -= 1;
+                    }
+                }
+                self.near[stretch(file, index)] += 1;
+            }
+            *self.marks.get_or_default((file, index)) = folio;
         }
     }
 
     /// Takes the mark off the folio that holds the block, if it has one.
+    #[inline]
     pub fn take(&mut self, file: u32, index: u64) -> Option<Folio> {
-        let folio = self.0.remove((file, index))?;
+        let folio = self.forget(file, index)?;
         for other in folio.first..folio.first.saturating_add(folio.pages) {
-            self.0.remove((file, other));
+            self.forget(file, other);
         }
         Some(folio)
     }
 
     /// The block has left the cache.
+    #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
-        self.0.remove((file, index));
+        self.forget(file, index);
+    }
+
+    #[inline]
+    fn forget(&mut self, file: u32, index: u64) -> Option<Folio> {
+        let near = &mut self.near[stretch(file, index)];
+        if *near == 0 {
+            return None;
+        }
+        let folio = self.marks.remove((file, index))?;
+        *near -= 1;
+        Some(folio)
     }
 
     /// Marked blocks.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.marks.len()
     }
 }
 
@@ -102,6 +138,19 @@ mod tests {
         assert_eq!(first_folio(4, 32, 44), 8);
         assert_eq!(first_folio(9, 0, 3), 2);
         assert_eq!(first_folio(0, 32, 64), 1);
+    }
+
+    #[test]
+    fn the_marks_that_were_set_longest_ago_make_way() {
+        let mut marks = Marks::new(3);
+        marks.set(1, Folio { first: 8, pages: 2 });
+        // Set again, 8 is younger than 9.
+        marks.set(1, Folio { first: 8, pages: 1 });
+        marks.set(2, Folio { first: 70, pages: 2 });
+        assert_eq!((marks.len(), marks.take(1, 9).is_some(), marks.take(1, 8).is_some()), (3, false, true));
+        marks.evicted(2, 70);
+        assert_eq!((marks.take(2, 70).is_some(), marks.take(2, 71).is_some(), marks.len()), (false, true, 0));
+        assert!(marks.near.iter().all(|near| *near == 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use toml::Table;
 
 use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
 
-use super::{boxed, on_demand};
+use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -20,7 +20,7 @@ pub static ROW: ReplacementRow = ReplacementRow {
     hinted: false,
     keys: KeyTable::NONE,
     build: &|keys, context| boxed(make(keys, context)),
-    on_demand: &|keys, context| on_demand(make(keys, context)),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Fifo, KeyError> {

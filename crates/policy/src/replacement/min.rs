@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
 
-use super::{boxed, on_demand};
+use super::boxed;
 use crate::hinted::Residents;
 use crate::row::{Context, ReplacementRow};
 use crate::{Hints, Replacement, View};
@@ -25,7 +25,7 @@ pub static ROW: ReplacementRow = ReplacementRow {
     hinted: true,
     keys: KeyTable::NONE,
     build: &|keys, context| boxed(make(keys, context)),
-    on_demand: &|keys, context| on_demand(make(keys, context)),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
 };
 
 fn make(keys: Table, context: &Context) -> Result<Min, KeyError> {

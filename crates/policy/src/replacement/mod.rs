@@ -23,7 +23,7 @@ pub(crate) mod two_q;
 use headstart_types::{Block, Outcome, Position};
 
 pub use arc::Arc;
-use building::{boxed, on_demand, GHOSTS_MAX};
+use building::{boxed, GHOSTS_MAX};
 pub use clock::Clock;
 pub use fifo::Fifo;
 pub use lfu::Lfu;

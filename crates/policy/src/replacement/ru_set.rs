@@ -20,11 +20,9 @@
 
 use toml::Table;
 
-use std::collections::VecDeque;
-
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
 
-use super::{boxed, on_demand};
+use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -37,7 +35,7 @@ pub static ROW: ReplacementRow = ReplacementRow {
     hinted: false,
     keys: KeyTable::of::<RuSetKeys>(),
     build: &|keys, context| boxed(make(keys, context)),
-    on_demand: &|keys, context| on_demand(make(keys, context)),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
 };
 
 keys! {
@@ -54,6 +52,9 @@ fn make(keys: Table, context: &Context) -> Result<RuSet, KeyError> {
     Ok(RuSet::new(size as usize, &context.initial, context.disk_of.len()))
 }
 
+/// Stands where a list has no block.
+const NONE: Block = Block(u32::MAX);
+
 const TOSSED: usize = 0;
 const UNUSED: usize = 1;
 const HELD: usize = 2;
@@ -63,8 +64,9 @@ const HELD: usize = 2;
 pub struct RuSet {
     /// Length of a process's list, at least 1.
     size: usize,
-    /// By process: the blocks that it used last, the latest at the back. Some may have been evicted.
-    recent: Vec<VecDeque<Block>>,
+    /// For each process `size` blocks, those that it used last, the latest at the end and [`NONE`] before the first. Some may have been
+    /// evicted.
+    recent: Vec<Block>,
     /// By block: how many lists it is in.
     holders: Vec<u32>,
     /// Resident blocks: in nobody's list, never used, in somebody's list; each by when it came to that.
@@ -83,21 +85,19 @@ impl RuSet {
 
     /// Makes `block` the latest of the list of `process`.
     fn take(&mut self, process: u32, block: Block) {
-        let process = process as usize;
-        if process >= self.recent.len() {
-            self.recent.resize_with(process + 1, VecDeque::new);
+        let (begin, end) = (process as usize * self.size, (process as usize + 1) * self.size);
+        if end > self.recent.len() {
+            self.recent.resize(end, NONE);
         }
-        let list = &mut self.recent[process];
-        if let Some(at) = list.iter().position(|other| *other == block) {
-            list.remove(at);
-            list.push_back(block);
-            return;
-        }
-        list.push_back(block);
-        let dropped = if list.len() > self.size { list.pop_front() } else { None };
-        self.holders[block.index()] += 1;
-        if let Some(dropped) = dropped {
-            self.drop_out(dropped);
+        let list = &mut self.recent[begin..end];
+        let listed = list.iter().position(|other| *other == block);
+        let dropped = std::mem::replace(&mut list[listed.unwrap_or(0)], block);
+        list[listed.unwrap_or(0)..].rotate_left(1);
+        if listed.is_none() {
+            self.holders[block.index()] += 1;
+            if dropped != NONE {
+                self.drop_out(dropped);
+            }
         }
     }
 
@@ -151,7 +151,12 @@ impl Replacement for RuSet {
         self.residents.remove(block);
         // Rare, and rarer still while somebody has just used it: worth a look through all lists.
         if std::mem::take(&mut self.holders[block.index()]) > 0 {
-            self.recent.iter_mut().for_each(|list| list.retain(|other| *other != block));
+            for list in self.recent.chunks_mut(self.size) {
+                if let Some(at) = list.iter().position(|other| *other == block) {
+                    list[at] = NONE;
+                    list[..=at].rotate_right(1);
+                }
+            }
         }
     }
 }

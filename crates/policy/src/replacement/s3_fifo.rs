@@ -27,7 +27,7 @@ use toml::Table;
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
 
-use super::{boxed, on_demand, second_chance, GHOSTS_MAX};
+use super::{boxed, second_chance, GHOSTS_MAX};
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -40,7 +40,7 @@ pub static ROW: ReplacementRow = ReplacementRow {
     hinted: false,
     keys: KeyTable::of::<S3FifoKeys>(),
     build: &|keys, context| boxed(make(keys, context)),
-    on_demand: &|keys, context| on_demand(make(keys, context)),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
 };
 
 keys! {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use headstart_policy::readahead::{BuildReadAhead, Integrated, Needs, ReadAheadContext, ReadsAhead};
-use headstart_policy::registry::{Context, Family, PolicyRow, ReplacementRow, Rows};
-use headstart_policy::{OnLine, Policy, ReadAhead, Replacement};
+use headstart_policy::registry::{Beside, Context, Family, PolicyRow, ReplacementRow, Rows};
+use headstart_policy::{Policy, ReadAhead, Replacement};
 use headstart_types::{KeyError, KeyTable};
 use pyo3::prelude::*;
 use toml::Table;
@@ -179,8 +179,8 @@ impl Class {
                 let build = move |keys: Table, context: &Context| {
                     self.replacement(&keys, context).map(|made| Box::new(made) as Box<dyn Replacement>)
                 };
-                let on_demand = move |keys: Table, context: &Context| {
-                    self.replacement(&keys, context).map(|made| Box::new(OnLine::new(made)) as Box<dyn Policy>)
+                let join = move |keys: Table, context: &Context, beside: Beside| {
+                    self.replacement(&keys, context).map(|made| beside.join(made, context.frames))
                 };
                 Found::Replacement(Box::leak(Box::new(ReplacementRow {
                     name: self.name,
@@ -189,7 +189,7 @@ impl Class {
                     hinted: false,
                     keys,
                     build: Box::leak(Box::new(build)),
-                    on_demand: Box::leak(Box::new(on_demand)),
+                    join: Box::leak(Box::new(join)),
                 })))
             }
         }

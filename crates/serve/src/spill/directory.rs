@@ -4,7 +4,7 @@ use headstart_engine::{Ask, Backend, Level, Order};
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
 use headstart_sim::served;
-use headstart_types::{Block, Disk, Nanos, NEVER};
+use headstart_types::{Block, Nanos, NEVER};
 use rustc_hash::{FxHashMap, FxHashSet};
 use toml::Table;
 
@@ -105,7 +105,7 @@ impl Directory {
 
     pub(super) fn arrived(&mut self, block: Block) {
         let now = self.tick();
-        self.level.arrived(now, block, Disk(0), None, &self.pages);
+        self.level.arrived(now, block, None, &self.pages);
     }
 
     pub(super) fn begin(&mut self, page: u64) -> Option<Place> {
