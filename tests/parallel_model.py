@@ -47,6 +47,10 @@ class System:
     """Reads by which a process must be ahead of the one furthest behind for its processor to act."""
     critical: bool = False
     """Blocks of the process furthest behind come first."""
+    io_processors: int = 0
+    """Processors beside those of the processes; they prefetch for the processes in turn, and no other does."""
+    buffer_place: Literal["shared", "requester", "disk"] = "shared"
+    remote_ns: int = 0
     prefetches: bool = True
 
 
@@ -62,6 +66,9 @@ class Process:
     action_ns: int = 0
     overruns: int = 0
     overrun_ns: int = 0
+    remote: bool = False
+    """The buffer of its block is at another node."""
+    remote_reads: int = 0
     structures_ns: int = 0
     """Waiting for and holding the shared structures to look blocks up."""
     recent: list[int] = dataclasses.field(default_factory=list)
@@ -101,6 +108,7 @@ class Machine:
         self.system = system
         self.now = 0
         self.processes = [Process() for _ in range(system.processes)]
+        self.processes += [Process(done=True, due=None) for _ in range(system.io_processors)]
         self.counts = Counts()
         self.cursors = [0] * len(system.strings)
         """By string: references taken."""
@@ -117,8 +125,12 @@ class Machine:
         self.frames = system.processes * system.size + system.buffers
         self.acting: dict[int, int] = {}
         """By process: the block whose action is under way."""
-        self.free: set[tuple[int, int]] = set()
+        self.free: set[tuple[int, int]] = {(0, system.processes + at) for at in range(system.io_processors)}
         """Idle processors: since when, and which."""
+        self.turn = 0
+        """The process for which the next I/O processor looks first."""
+        self.node_of: dict[int, int] = {}
+        self.buffers_taken = 0
         self.waiting: list[int] = []
         self.started = 0
         self.closed = False
@@ -171,7 +183,18 @@ class Machine:
 
     # The cache.
 
-    def _take_frame(self, block: int) -> None:
+    def _take_frame(self, block: int, index: int) -> None:
+        system = self.system
+        match system.buffer_place:
+            case "shared":
+                self.node_of[block] = self.buffers_taken % (system.processes + system.io_processors)
+            case "requester":
+                self.node_of[block] = index
+            case "disk" if system.io_processors:
+                self.node_of[block] = system.processes + block % system.disks % system.io_processors
+            case "disk":
+                self.node_of[block] = block % system.disks % system.processes
+        self.buffers_taken += 1
         if len(self.resident) + len(self.in_flight) >= self.frames:
             self.resident.remove(self.tossed.pop(0))
         self.in_flight.add(block)
@@ -193,7 +216,8 @@ class Machine:
     def _rest(self, index: int, kind: Kind) -> None:
         process = self.processes[index]
         process.idle, process.since, process.over_at, process.due = kind, self.now, None, None
-        self.free.add((self.now, index))
+        if not self.system.io_processors:
+            self.free.add((self.now, index))
 
     def _over(self, index: int) -> None:
         process = self.processes[index]
@@ -224,13 +248,17 @@ class Machine:
         if not self.system.prefetches:
             return
         for since, index in self._in_order():
-            if not self._long_enough(self.processes[index]) or not self._ahead_enough(index):
+            may = self._is_io(index) or (self._long_enough(self.processes[index]) and self._ahead_enough(index))
+            if not may:
                 self.free.remove((since, index))
                 continue
             block = self._candidate(index)
             if block is not None:
                 self.free.remove((since, index))
                 self._begin_action(index, block)
+
+    def _is_io(self, index: int) -> bool:
+        return index >= self.system.processes
 
     def _in_order(self) -> list[tuple[int, int]]:
         if self.system.idle_order == "slack":
@@ -241,6 +269,8 @@ class Machine:
     def _left(self, index: int) -> int:
         """Return the reads of a process before it meets others, the one under way included."""
         process, scope = self.processes[index], self.system.scope
+        if self._is_io(index):
+            return 1
         if process.idle == "barrier" and process.over_at is None:
             return 0
         cursor, string = self.cursors[self._string(index)], self._string(index)
@@ -265,7 +295,9 @@ class Machine:
 
     def _begin_action(self, index: int, block: int) -> None:
         process = self.processes[index]
-        self._take_frame(block)
+        if self._is_io(index):
+            self.turn = (self.turn + 1) % self.system.processes
+        self._take_frame(block, index)
         self.unused.add(block)
         self.counts.prefetches += 1
         held = self._structures() - self.now if self.system.actions_contend else 0
@@ -281,7 +313,7 @@ class Machine:
         if len(self.unused) >= self.system.buffers:
             return None
         count = len(self.system.strings)
-        own = 0 if self.system.shared else index
+        own = 0 if self.system.shared else self.turn if self._is_io(index) else index
         others = range(1, count) if self.system.for_others else range(0)
         found = [
             (string, *next_one)
@@ -392,24 +424,30 @@ class Machine:
         self.unused.discard(block)
         string = self._string(index)
         self.known[string] = max(self.known[string], process.at + 1)
-        if block in self.resident:
-            self.counts.hits_ready += 1
-            self._served(process)
-        elif block in self.in_flight:
-            self.counts.hits_unready += 1
-            self.waiters[block].append(index)
-            self._rest(index, "other")
-        else:
+        if block not in self.resident and block not in self.in_flight:
+            self._take_frame(block, index)
+            process.remote = self.node_of[block] != index
             self.counts.misses += 1
             self.counts.demand_fetches += 1
-            self._take_frame(block)
             self.waiters[block].append(index)
             self._enqueue(block)
             self._rest(index, "own")
+            return
+        process.remote = self.node_of[block] != index
+        if block in self.resident:
+            self.counts.hits_ready += 1
+            self._served(process)
+        else:
+            self.counts.hits_unready += 1
+            self.waiters[block].append(index)
+            self._rest(index, "other")
 
     def _served(self, process: Process) -> None:
         process.references += 1
-        process.finish_ns = process.due = self.now + self.system.compute_ns
+        remote = process.remote and self.system.remote_ns > 0
+        process.remote_reads += remote
+        cost = self.system.remote_ns if remote else 0
+        process.finish_ns = process.due = self.now + cost + self.system.compute_ns
 
     def _meet(self, index: int) -> None:
         """Note who has come, or is done; when all have, the interval ends and those who wait go on."""

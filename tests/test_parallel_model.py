@@ -113,6 +113,13 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
     )
     # Nothing is prefetched for others where processors prefetch for their own processes only.
     system = dataclasses.replace(system, critical=system.for_others and draw.random() < 0.5)
+    # Drawn last, so that the systems of a seed are what they were before.
+    system = dataclasses.replace(
+        system,
+        io_processors=draw.choice((0, 0, 0, draw.randint(1, 3))) if system.prefetches and system.for_others else 0,
+        buffer_place=draw.choice(("shared", "requester", "disk")),
+        remote_ns=draw.choice((0, draw.randint(1, 5_000_000))),
+    )
     return system, scenario(system, name, keys, seed)
 
 
@@ -127,6 +134,8 @@ def scenario(system: System, name: str, keys: Keys, seed: int) -> Keys:
         "pattern": {"name": name, **keys},
         "barrier": barrier,
         "contention": f"{system.contention_ns}ns",
+        "buffer_place": system.buffer_place,
+        "remote_cost": f"{system.remote_ns}ns",
     }
     if system.prefetches:
         process |= {
@@ -139,6 +148,7 @@ def scenario(system: System, name: str, keys: Keys, seed: int) -> Keys:
             "idle_order": system.idle_order,
             "min_slack": system.min_slack,
             "prefetch_for": "critical" if system.critical else "own",
+            "io_processors": system.io_processors,
             "contention_scope": "all" if system.actions_contend else "look-ups",
         }
     return {
@@ -179,7 +189,8 @@ def told_by_model(system: System) -> Keys:
                 "action_ns": each.action_ns,
                 "overrun_ns": each.overrun_ns,
                 "overruns": each.overruns,
-                "overhead_ns": each.overrun_ns + each.structures_ns,
+                "remote_reads": each.remote_reads,
+                "overhead_ns": each.overrun_ns + each.structures_ns + each.remote_reads * system.remote_ns,
             }
             for each in machine.processes
         ],
@@ -194,7 +205,11 @@ def told_by_simulator(scenario: Keys) -> Keys:
     told |= {name: result[name] for name in ("demand_fetches", "prefetches")}
     names = ("references", "own_io_ns", "other_io_ns", "barrier_ns", "actions", "action_ns", "overrun_ns", "overruns")
     told["processes"] = [
-        {**{name: each[name] for name in (*names, "overhead_ns")}, "done_ns": each["elapsed_ns"] - each["idle_ns"]}
+        {
+            **{name: each[name] for name in (*names, "overhead_ns")},
+            "remote_reads": each.get("remote_reads", 0),
+            "done_ns": each["elapsed_ns"] - each["idle_ns"],
+        }
         for each in result["processes"]
     ]
     told["intervals"] = [

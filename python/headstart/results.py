@@ -6,7 +6,7 @@
 Keys and types are known to type checkers. docs/scenario.md describes each figure.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Response(TypedDict):
@@ -132,6 +132,8 @@ class Process(TypedDict):
     action_ns: int
     overrun_ns: int
     overruns: int
+    remote_reads: NotRequired[int]
+    """Absent where no buffer is remote."""
     own_io_periods: int
     own_io_necessary_ns: int
     own_io_actual_ns: int

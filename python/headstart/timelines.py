@@ -1,4 +1,4 @@
-"""The events of a run: references, waits, requests of the disks, links, evictions.
+"""The events of a run: references, waits, prefetch actions, requests of the disks, links, evictions.
 
     timeline = headstart.timelines.run("scenario.toml")
     timeline.result.elapsed_ns, timeline.events[0]
@@ -24,11 +24,11 @@ Event = dict[str, Any]
 EVENTS_MAX = 1_000_000
 LANES_MAX = 1 << 16
 """Requests that a disk serves, or messages on a link, at a time, at most."""
-PROCESSES, DISKS, LINKS, CACHE = 1, 2, 3, 4
+PROCESSES, DISKS, LINKS, CACHE, PROCESSORS = 1, 2, 3, 4, 5
 """Numbers of the groups of tracks."""
-GROUPS = {PROCESSES: "processes", DISKS: "disks", LINKS: "links", CACHE: "cache"}
+GROUPS = {PROCESSES: "processes", DISKS: "disks", LINKS: "links", CACHE: "cache", PROCESSORS: "processors"}
 COLUMNS = (
-    *("event", "start_ns", "end_ns", "time_ns", "issued_ns", "process", "disk", "level"),
+    *("event", "start_ns", "end_ns", "time_ns", "ready_ns", "issued_ns", "process", "disk", "level"),
     *("outcome", "kind", "blocks", "sector", "sectors", "count"),
 )
 """Columns of the event log."""
@@ -126,6 +126,13 @@ class Timeline:
                     kind = "barrier" if event["outcome"] == "barrier" else "stall"
                     args = {"since_ns": start, "outcome": event["outcome"]}
                     yield {**_slice(PROCESSES, process, since, end), "name": kind, "args": args}
+                case "action":
+                    ends = min(end, self.result.elapsed_ns)
+                    args = {"blocks": event["blocks"], "end_ns": end}
+                    name = f"prefetch {shown(event['blocks'])}"
+                    yield {**_slice(PROCESSORS, event["process"], start, ends), "name": name, "args": args}
+                case "hold":
+                    yield {**_slice(PROCESSORS, event["process"], start, end), "name": "shared structures"}
                 case "eviction":
                     args = {"blocks": event["blocks"]}
                     yield {
@@ -177,6 +184,9 @@ class Timeline:
         for group, index, name, lane in itertools.chain(disks, links):
             tracks[group, index * LANES_MAX + lane] = name + (f", lane {lane}" if lane else "")
         tracks[CACHE, 0] = "evictions"
+        for event in self.events:
+            if event["event"] in ("action", "hold"):
+                tracks[PROCESSORS, event["process"]] = f"processor {event['process']}"
         for group in dict.fromkeys(group for group, _ in tracks):
             yield {"ph": "M", "pid": group, "tid": 0, "name": "process_name", "args": {"name": GROUPS[group]}}
             yield {"ph": "M", "pid": group, "tid": 0, "name": "process_sort_index", "args": {"sort_index": group}}

@@ -25,12 +25,34 @@ pub enum Happening {
         process: u32,
         /// When the wait began.
         since: Nanos,
+        /// When what it waited for was there: from then on only work of its processor held it up.
+        over: Nanos,
         /// When the process went on.
         until: Nanos,
         /// The part of that time which is stall or barrier: without driver work done meanwhile, and without overrun.
         waited: Nanos,
         /// What for.
         what: Awaited,
+    },
+    /// A processor has taken on a prefetch action.
+    Acted {
+        /// The process whose processor it is.
+        process: u32,
+        /// When it began.
+        since: Nanos,
+        /// When it ends.
+        until: Nanos,
+        /// What it prefetches.
+        block: Block,
+    },
+    /// A process has waited for the structures that look-ups share, and held them.
+    Held {
+        /// The process.
+        process: u32,
+        /// When it came.
+        since: Nanos,
+        /// When its look-up was done.
+        until: Nanos,
     },
     /// Blocks go up a link.
     Crossed {

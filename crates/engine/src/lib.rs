@@ -33,7 +33,7 @@ pub use level::Sabotage;
 pub use level::{Ask, Level, Looked};
 pub use pieces::Pieces;
 pub use responses::{Responses, Summary};
-pub use stack::{Link, Stack, Tier};
+pub use stack::{Link, Share, Stack, Tier};
 pub use system::{
     Actions, Awaited, Client, Costs, Cursor, Found, Manner, NoSupply, Parallel, Phase, Process, Reads, Supply, System,
     TIME_MAX,

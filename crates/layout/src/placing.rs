@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use headstart_device::{build_layout, Device, Layout, Stripe};
-use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos};
+use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos, Spread};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -39,13 +39,18 @@ pub struct Contents {
 /// Where blocks lie.
 #[derive(Debug)]
 pub struct Placing {
-    /// First block of the volume of each file; `None`: files are not told apart.
-    bases: Option<BTreeMap<u32, u64>>,
-    /// A file system instead.
+    /// By server: first block of its volume of each file; `None`: files are not told apart.
+    bases: Option<Vec<BTreeMap<u32, u64>>>,
+    /// A file system instead, on one server.
     ffs: Option<Ffs>,
-    /// `None`: no compaction.
-    compact: Option<Chunks>,
+    /// By server; `None`: no compaction.
+    compact: Option<Vec<Chunks>>,
+    /// Of each server's volume.
     layout: Layout,
+    /// How blocks are dealt out to servers; `None`: there is one.
+    spread: Option<Spread>,
+    /// Disks of a server.
+    disks: u32,
     block_sectors: u64,
     /// Sectors of each disk.
     capacity: Option<u64>,
@@ -118,13 +123,19 @@ impl Placing {
         let layout = layout.map_err(|error| error.within("device"))?;
         let bases = match placement {
             Placement::Address => None,
-            Placement::TableOrder => Some(table_order(&contents.files)),
-            Placement::RandomGroups => Some(random_groups(&contents.files, seed)),
+            Placement::TableOrder => Some(each_server(disks.spread, &contents.files, |_, files| table_order(files))),
+            Placement::RandomGroups => {
+                Some(each_server(disks.spread, &contents.files, |server, files| random_groups(files, seed, server)))
+            }
             Placement::Ffs(_) => None,
         };
         let block_sectors = headstart_device::sectors_of(block.0).max(1);
         let room = Room::new(disks, block);
-        let mut placing = Self { bases, ffs: None, compact: None, layout, block_sectors, capacity, room };
+        let spread = disks.spread;
+        let disk_count = if disks.array.is_independent() { disks.count } else { 1 };
+        let (ffs, compact) = (None, None);
+        let mut placing =
+            Self { bases, ffs, compact, layout, spread, disks: disk_count, block_sectors, capacity, room };
         if let Placement::Ffs(keys) = placement {
             let volume = Volume {
                 block_bytes: block.0,
@@ -134,8 +145,14 @@ impl Placing {
             placing.ffs = Some(Ffs::try_new(&keys, &volume, &contents.file_bytes, seed)?);
         }
         if let Addresses::Compact { chunk_blocks } = addresses {
-            let addresses = contents.blocks.iter().map(|(file, at)| placing.volume_block(*file, *at));
-            placing.compact = Some(Chunks::new(chunk_blocks, addresses)?);
+            let mut chunks = Vec::new();
+            for server in 0..spread.map_or(1, |spread| spread.servers) {
+                let own = contents.blocks.iter().map(|(file, at)| (placing.local(*file, *at), *file));
+                let own = own.filter(|((of, _), _)| *of == server);
+                let addresses = own.map(|((_, local), file)| placing.volume_block(server, file, local));
+                chunks.push(Chunks::new(chunk_blocks, addresses)?);
+            }
+            placing.compact = Some(chunks);
         }
         Ok(placing)
     }
@@ -169,9 +186,15 @@ impl Placing {
         self.block_sectors
     }
 
-    /// The block of the volume, and the sectors of it before this one begins.
-    fn spot(&self, file: u32, at: u64) -> Result<(u64, u64), KeyError> {
-        let Some(ffs) = &self.ffs else { return Ok((self.volume_block(file, at)?, 0)) };
+    /// The server that holds a block, and which block of the file it is there.
+    #[inline]
+    fn local(&self, file: u32, at: u64) -> (u32, u64) {
+        self.spread.map_or((0, at), |spread| spread.local(file, at))
+    }
+
+    /// The block of the server's volume, and the sectors of it before this one begins.
+    fn spot(&self, server: u32, file: u32, at: u64) -> Result<(u64, u64), KeyError> {
+        let Some(ffs) = &self.ffs else { return Ok((self.volume_block(server, file, at)?, 0)) };
         let beyond = || {
             let problem = format!("block {at} of file {file} lies beyond the file's end");
             KeyError::new("workload.placement", problem, "a trace whose file table has the files' sizes")
@@ -180,8 +203,8 @@ impl Placing {
         Ok((block, skip))
     }
 
-    fn volume_block(&self, file: u32, at: u64) -> Result<u64, KeyError> {
-        let base = self.bases.as_ref().map_or(Some(0), |bases| bases.get(&file).copied());
+    fn volume_block(&self, server: u32, file: u32, at: u64) -> Result<u64, KeyError> {
+        let base = self.bases.as_ref().map_or(Some(0), |bases| bases[server as usize].get(&file).copied());
         base.and_then(|base| base.checked_add(at)).ok_or_else(|| {
             let problem = format!("block {at} of file {file} has no address below 2^64");
             KeyError::new("workload.addresses", problem, "larger blocks")
@@ -194,10 +217,11 @@ impl Placing {
         if self.bases.is_some() || self.compact.is_some() || self.ffs.is_some() {
             return None;
         }
-        self.device_blocks()
+        let blocks = self.device_blocks()?;
+        Some(self.spread.map_or(blocks, |spread| spread.room(blocks)))
     }
 
-    /// Blocks that the device holds; `None` where it has no limit.
+    /// Blocks that the device of a server holds; `None` where it has no limit.
     fn device_blocks(&self) -> Option<u64> {
         let capacity = self.capacity?;
         Some(match &self.layout {
@@ -214,14 +238,15 @@ impl Placing {
     pub fn extent(&self, file: u32, at: u64) -> Result<Extent, KeyError> {
         let (disk, sector) = self.place(file, at)?;
         let alone = Extent { disk, sector, blocks: 1 };
-        if self.ffs.is_some() {
+        if self.ffs.is_some() || self.spread.is_some() {
             return Ok(alone);
         }
-        let address = self.volume_block(file, at)?;
+        let address = self.volume_block(0, file, at)?;
         let of_volume = u64::MAX - address;
         let (address, of_chunk) = match &self.compact {
             None => (address, of_volume),
             Some(chunks) => {
+                let chunks = &chunks[0];
                 (chunks.place(address).unwrap_or(address), of_volume.min(chunks.blocks - address % chunks.blocks))
             }
         };
@@ -237,8 +262,10 @@ impl Placing {
     /// # Errors
     /// It lies beyond the device, or in a chunk that takes no room.
     pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), KeyError> {
-        let (address, skip) = self.spot(file, at)?;
-        let address = match &self.compact {
+        let (server, local) = self.local(file, at);
+        let (address, skip) = self.spot(server, file, local)?;
+        let compact = self.compact.as_ref().map(|chunks| &chunks[server as usize]);
+        let address = match compact {
             None => address,
             Some(chunks) => chunks.place(address).ok_or_else(|| {
                 let problem = format!("block {at} of file {file} is never referenced, nor a neighbour of one that is");
@@ -246,7 +273,7 @@ impl Placing {
             })?,
         };
         let beyond = |limit: u64| {
-            if let (Some(chunks), Some(held)) = (&self.compact, self.device_blocks()) {
+            if let (Some(chunks), Some(held)) = (compact, self.device_blocks()) {
                 return self.room.too_small(chunks.order.len() as u64, chunks.blocks, held);
             }
             let problem = format!("block {address} lies beyond the device, whose disks hold {limit} sectors each");
@@ -258,7 +285,10 @@ impl Placing {
         if address / u64::from(u32::MAX) > limit {
             return Err(beyond(limit));
         }
-        let placed = |address| self.layout.place(address).expect("a rule places every block");
+        let placed = |address| {
+            let (disk, sector) = self.layout.place(address).expect("a rule places every block");
+            (Disk(disk.0 + server * self.disks), sector)
+        };
         if address.checked_mul(self.block_sectors).is_none() {
             // An unlimited device has no geometry: any place will do, as long as it is this block's own.
             return match self.capacity {
@@ -293,6 +323,19 @@ fn gap_blocks(keys: &FfsKeys, block_bytes: u64, disk: &dyn Device) -> Result<u64
     Ok((sectors / block_sectors).ceil() as u64)
 }
 
+/// What `of` makes of the files of each server, with its number.
+fn each_server(
+    spread: Option<Spread>,
+    files: &[(u32, u64)],
+    of: impl Fn(u32, &[(u32, u64)]) -> BTreeMap<u32, u64>,
+) -> Vec<BTreeMap<u32, u64>> {
+    let Some(spread) = spread else { return vec![of(0, files)] };
+    let parts = |server| -> Vec<(u32, u64)> {
+        files.iter().map(|(file, blocks)| (*file, spread.blocks_of(*file, server, *blocks))).collect()
+    };
+    (0..spread.servers).map(|server| of(server, &parts(server))).collect()
+}
+
 /// Files one after another.
 fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
     let mut next = 0u64;
@@ -307,8 +350,8 @@ fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
 }
 
 /// Files at random starts within groups.
-fn random_groups(files: &[(u32, u64)], seed: u64) -> BTreeMap<u32, u64> {
-    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "groups", 0));
+fn random_groups(files: &[(u32, u64)], seed: u64, server: u32) -> BTreeMap<u32, u64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "groups", server.into()));
     let (mut group, mut filled) = (0u64, 0u64);
     files
         .iter()
@@ -351,12 +394,12 @@ mod tests {
     #[test]
     fn random_starts_stay_within_their_groups() {
         let files: Vec<(u32, u64)> = (0..40).map(|file| (file, 1000)).collect();
-        let bases = random_groups(&files, 7);
+        let bases = random_groups(&files, 7, 0);
         // Eight files of 1000 blocks fill a group of 8550.
         for (file, base) in &bases {
             assert_eq!(base / GROUP_BLOCKS, u64::from(file / 8), "file {file}");
         }
-        assert_eq!(bases, random_groups(&files, 7));
-        assert_ne!(bases, random_groups(&files, 8));
+        assert_eq!(bases, random_groups(&files, 7, 0));
+        assert_ne!(bases, random_groups(&files, 8, 0));
     }
 }

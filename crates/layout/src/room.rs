@@ -1,7 +1,7 @@
 //! What to do about a trace that touches more than the device holds: how large both are, and what to type.
 
 use headstart_device::{build_device, sectors_of, ArrayRow, Device, MODELS};
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{Bytes, KeyError, Spread};
 use toml::Table;
 
 /// The devices of a run.
@@ -11,8 +11,10 @@ pub struct Disks<'a> {
     pub model: &'a str,
     /// One of them.
     pub device: &'a dyn Device,
-    /// How many.
+    /// How many, of each server.
     pub count: u32,
+    /// How blocks are dealt out to servers, each of which has such disks; `None`: there is one.
+    pub spread: Option<Spread>,
     /// How they make up a volume.
     pub array: &'static ArrayRow,
     /// Bytes that lie together on one of them.

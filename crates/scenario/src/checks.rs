@@ -1,10 +1,11 @@
 //! What sections of a scenario say together: contradictions are refused.
 
 use headstart_policy::readahead::Needs;
-use headstart_types::KeyError;
+use headstart_types::{KeyError, Nanos};
 
 use headstart_layout::{Addresses, Placement};
 
+use super::device::DISKS_MAX;
 use super::{Arrival, BlockSize, HintsKeys, HostKeys, Input, Issue, Meets, Processes, Scenario, Shown};
 
 impl Scenario {
@@ -57,6 +58,35 @@ impl Scenario {
         if shared > 100_000 {
             let problem = format!("{shared} first levels");
             return Err(KeyError::new("level.clients", problem, "at most 100000 in all"));
+        }
+        self.servers_fit()
+    }
+
+    /// What stands above, below and beside a level of several servers.
+    fn servers_fit(&self) -> Result<(), KeyError> {
+        let mut spread = self.lower.iter().zip(1..).filter(|(level, _)| level.spread.is_some());
+        let Some((_, at)) = spread.next() else { return Ok(()) };
+        let refused = |at: usize, key: &str, problem: &str, allowed: &str| {
+            Err(KeyError::new(format!("level[{at}].{key}"), problem, allowed))
+        };
+        if let Some((_, second)) = spread.next() {
+            let problem = "another level has servers already, and each of those has what stands below it alone";
+            return refused(second, "servers", problem, "servers on one level");
+        }
+        if let Some(below) = (at..self.lower.len()).find(|below| self.lower[*below].clients > 1) {
+            let problem = "a server shares nothing with others";
+            return refused(below + 1, "clients", problem, "clients = 1 below a level with servers");
+        }
+        if matches!(self.workload.placement, Some(Placement::Ffs(_))) {
+            return refused(at, "servers", "a file system lies on one server", "1, or another placement");
+        }
+        if self.device.layout.is_some() {
+            return refused(at, "servers", "device.layout says where blocks lie", "1, or no layout");
+        }
+        let disks = u64::from(self.device.servers) * u64::from(self.device.disks_of_server());
+        if disks > u64::from(DISKS_MAX) {
+            let problem = format!("{disks} disks of all servers");
+            return refused(at, "servers", &problem, &format!("at most {DISKS_MAX} disks in all"));
         }
         Ok(())
     }
@@ -128,6 +158,9 @@ impl Scenario {
         }
         if self.has_actions() && self.lower.iter().any(|level| level.clients > 1) {
             return refused("level.clients", "prefetch actions are for one first level", "clients = 1");
+        }
+        if process.remote_cost > Nanos::ZERO && self.lower.iter().any(|level| level.clients > 1) {
+            return refused("level.clients", "the buffers of a program are of one first level", "clients = 1");
         }
         if process.pattern.is_none() && process.meets == Meets::Portion {
             let allowed = "a pattern, or scope = \"process\", \"all\" or \"none\"";

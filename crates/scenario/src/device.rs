@@ -20,8 +20,10 @@ pub struct DeviceKeys {
     pub model: String,
     /// The model's own keys.
     pub model_keys: Table,
-    /// Disks, at least 1.
+    /// Disks of each server, at least 1.
     pub count: u32,
+    /// Servers that have such disks each, at least 1: those of the `[[level]]` that says so.
+    pub servers: u32,
     /// How they are one volume.
     pub array: &'static ArrayRow,
     /// The array's own keys.
@@ -43,9 +45,15 @@ pub struct DeviceKeys {
 }
 
 impl DeviceKeys {
-    /// Disks with a queue of their own: those of an array behind one controller are one.
+    /// Disks with a queue of their own, of all servers.
     #[must_use]
     pub fn disks(&self) -> u32 {
+        self.servers * self.disks_of_server()
+    }
+
+    /// Disks with a queue of their own, of one server: those of an array behind one controller are one.
+    #[must_use]
+    pub fn disks_of_server(&self) -> u32 {
         if self.array.is_independent() {
             self.count
         } else {
@@ -134,7 +142,7 @@ impl JsonSchema for CacheSegments {
 const QUEUE_DEPTH_MAX: u32 = 65_536;
 
 /// More disks than anybody has; keeps a slip of the finger from filling the memory.
-const DISKS_MAX: u32 = 100_000;
+pub(super) const DISKS_MAX: u32 = 100_000;
 
 keys! {
     /// The disks.
@@ -142,7 +150,7 @@ keys! {
         /// A name of `headstart list devices`, or the path of a profile; with keys: `{name = "uniform", fetch_time = "2ms"}`.
         /// They may also stand in `[device]` itself.
         model: Named = Named::bare("hp97560"),
-        /// Disks.
+        /// Disks; where a level has `servers`, of each server.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = DISKS_MAX), extend("x-absent" = "1, or as many as layout has lists"))]
         count: Option<u32> = None,
@@ -214,6 +222,7 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
     let drive_scheduler = raw.drive_scheduler.unwrap_or_else(|| Named::bare("sptf"));
     let keys = DeviceKeys {
         count,
+        servers: 1,
         array,
         stripe_unit: raw.stripe_unit.unwrap_or(Bytes(workload.block_bytes())),
         commands: raw.queue_depth.map(|depth| CommandKeys {

@@ -6,7 +6,7 @@ use std::fmt;
 use headstart_policy::coordinator::registry as coordinators;
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::Rows;
-use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, Nanos};
+use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, Nanos, Spread};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
@@ -31,6 +31,8 @@ pub struct LowerKeys {
     pub name: String,
     /// How many levels of the tier above share one of it.
     pub clients: u32,
+    /// How the blocks of all above are dealt out to several of it; `None`: a level above stands on one.
+    pub spread: Option<Spread>,
     /// How large one of it is; none at all passes everything on.
     pub size: LowerSize,
     /// Its policy.
@@ -55,6 +57,12 @@ pub enum LowerSize {
 /// Levels of one tier at most.
 const CLIENTS_MAX: u32 = 10_000;
 
+/// Servers of one tier at most.
+const SERVERS_MAX: u32 = 10_000;
+
+/// Unit of striping over servers: our choice, that of PVFS2's simple stripe.
+const UNIT: Bytes = Bytes(64 << 10);
+
 keys! {
     /// A level below the first. One of blocks, size and footprint says how large it is.
     pub struct LevelSection {
@@ -65,6 +73,16 @@ keys! {
         /// How many levels of the tier above share one; more than one needs `workload.processes = "per-pid"` or `"dealt"`.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         clients: u32 = 1,
+        /// How many of it all levels above share out their blocks to: each block belongs to one server, and each server has
+        /// devices of its own, all that `[device]` says. One level of a scenario may be of servers.
+        #[serde(skip_serializing)]
+        #[schemars(range(min = 1, max = SERVERS_MAX), extend("x-absent" = "1: the levels above stand on one"))]
+        servers: Option<u32> = None,
+        /// How servers share files: a size such as `"64KiB"`, of which each in turn gets so much of a file, or `"file"`, each
+        /// in turn gets a file.
+        #[serde(skip_serializing)]
+        #[schemars(extend("x-absent" = "\"64KiB\" beside servers"))]
+        unit: Option<UnitKey> = None,
         /// Its size in blocks; 0: the level passes everything on. One of blocks, size and footprint is needed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(max = BLOCKS_MAX))]
@@ -159,6 +177,39 @@ impl<'de> Deserialize<'de> for SizeKey {
     }
 }
 
+/// The key `unit` of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitKey {
+    /// A stripe in bytes.
+    Stripe(Bytes),
+    /// A whole file.
+    File,
+}
+
+impl<'de> Deserialize<'de> for UnitKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "file" => Ok(UnitKey::File),
+            _ => text
+                .parse()
+                .map(UnitKey::Stripe)
+                .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a size such as \"64KiB\", or \"file\"")),
+        }
+    }
+}
+
+impl JsonSchema for UnitKey {
+    fn schema_name() -> Cow<'static, str> {
+        "UnitKey".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let stripe = generator.subschema_for::<Bytes>();
+        json_schema!({"anyOf": [{"const": "file"}, stripe]})
+    }
+}
+
 impl JsonSchema for SizeKey {
     fn schema_name() -> Cow<'static, str> {
         "SizeKey".into()
@@ -204,6 +255,7 @@ pub fn read_one(
     if above.contains(&name) {
         return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a name of its own"));
     }
+    let spread = raw.spread(block_bytes)?;
     let (size, (size_key, size_value)) = raw.size(above, block_bytes)?;
     let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
     let (policy, policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
@@ -216,6 +268,11 @@ pub fn read_one(
     let coordinator: Table = row.keys.defaults().into_iter().chain(given).collect();
     let mut resolved = Table::from_iter([("name".to_owned(), Value::from(name.clone()))]);
     resolved.insert("clients".into(), i64::from(raw.clients).into());
+    if let Some(spread) = &spread {
+        let unit = spread.unit.map_or("file".to_owned(), |blocks| Bytes(blocks * block_bytes).to_string());
+        resolved.insert("servers".into(), i64::from(spread.servers).into());
+        resolved.insert("unit".into(), unit.into());
+    }
     resolved.insert(size_key.into(), size_value);
     resolved.insert("policy".into(), policy_table.into());
     resolved.insert("separate_prefetch".into(), raw.separate_prefetch.into());
@@ -225,6 +282,7 @@ pub fn read_one(
     let keys = LowerKeys {
         name,
         clients: raw.clients,
+        spread,
         size,
         policy,
         separate_prefetch: raw.separate_prefetch,
@@ -251,6 +309,29 @@ pub fn policy_of(policy: Option<Value>, replacement: Option<Value>) -> Result<Ta
 }
 
 impl LevelSection {
+    /// How blocks are dealt out to servers, if there are several.
+    fn spread(&self, block_bytes: u64) -> Result<Option<Spread>, KeyError> {
+        let servers = self.servers.unwrap_or(1);
+        if servers == 1 {
+            return match self.unit {
+                None => Ok(None),
+                Some(_) => {
+                    Err(KeyError::new("unit", "there are no servers to share files", "servers beside it, from 2"))
+                }
+            };
+        }
+        let unit = match self.unit {
+            Some(UnitKey::File) => None,
+            Some(UnitKey::Stripe(unit)) if unit.0 == 0 || unit.0 % block_bytes != 0 => {
+                let allowed = format!("a multiple of the block size, {}, or \"file\"", Bytes(block_bytes));
+                return Err(KeyError::new("unit", format!("{unit} is no number of blocks"), allowed));
+            }
+            Some(UnitKey::Stripe(unit)) => Some(unit.0 / block_bytes),
+            None => Some((UNIT.0 / block_bytes).max(1)),
+        };
+        Ok(Some(Spread { servers, unit }))
+    }
+
     /// How large the level is, and the key that says so with its defaults.
     fn size(&self, above: &[String], block_bytes: u64) -> Result<(LowerSize, (&'static str, Value)), KeyError> {
         let blocks = |blocks: u64| match u32::try_from(blocks) {

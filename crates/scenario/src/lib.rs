@@ -29,7 +29,7 @@ use std::path::Path;
 
 use headstart_layout::Placement;
 use headstart_policy::registry::{BuiltIn, Rows};
-use headstart_types::KeyError;
+use headstart_types::{KeyError, Spread};
 use toml::{Table, Value};
 
 pub use action::{ActionDraws, ActionIssues, ActionTime};
@@ -144,7 +144,8 @@ impl Scenario {
         }
         let lower = level::read(lower, &cache.name, &workload, rows)?;
         let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
-        let (device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
+        let (mut device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
+        device.servers = lower.iter().filter_map(|level| level.spread).map(|spread| spread.servers).max().unwrap_or(1);
         let host = host::read(host, &workload, &device).map_err(|error| error.within("host"))?;
         let mut resolved = Table::new();
         resolved.insert("seed".into(), Value::Integer(seed as i64));
@@ -186,6 +187,12 @@ impl Scenario {
             || self.workload.issue == Issue::Whole
             || self.policy.asks()
             || matches!(self.workload.placement, Some(Placement::Ffs(_)))
+    }
+
+    /// How blocks are dealt out to servers, where a level has several.
+    #[must_use]
+    pub fn spread(&self) -> Option<Spread> {
+        self.lower.iter().find_map(|level| level.spread)
     }
 
     /// Whether the policy gives idle processors prefetch actions.
@@ -275,7 +282,7 @@ fn has_read_ahead(level: &Value, rows: &dyn Rows) -> bool {
 const POLICY_KEYS: [&str; 5] = ["min_lead", "buffers", "for_others", "prefetch_for", "predictor"];
 
 /// Keys of `[process]` that say how prefetch actions go.
-const ACTION_KEYS: [&str; 11] = [
+const ACTION_KEYS: [&str; 12] = [
     "prefetch_action",
     "action_issues",
     "min_time",
@@ -286,5 +293,6 @@ const ACTION_KEYS: [&str; 11] = [
     "predictor",
     "idle_order",
     "min_slack",
+    "io_processors",
     "contention_scope",
 ];

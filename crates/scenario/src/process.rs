@@ -1,6 +1,6 @@
 //! Section `[process]`: processes as one parallel program.
 
-use headstart_engine::parallel::{Contention, IdleOrder};
+use headstart_engine::parallel::{BufferPlace, Buffers, Contention, IdleOrder};
 use headstart_policy::parallel::{predictor, PrefetchFor};
 use headstart_policy::registry;
 use headstart_trace::patterns;
@@ -66,6 +66,12 @@ pub struct ProcessKeys {
     pub order: IdleOrder,
     /// No action begins on a processor whose process has not so many reads less to its next meeting than the one that has most.
     pub min_slack: u32,
+    /// Processors beside those of the processes that do nothing but prefetch actions; then no other does.
+    pub io_processors: u32,
+    /// At which node a block's buffer is.
+    pub buffer_place: BufferPlace,
+    /// What reading a block costs whose buffer is at another node.
+    pub remote_cost: Nanos,
     /// Time for which a look-up holds the shared structures.
     pub contention: Nanos,
     /// So does a prefetch action, beside the time that it takes.
@@ -77,6 +83,12 @@ impl ProcessKeys {
     #[must_use]
     pub fn contends(&self) -> Contention {
         Contention::new(self.contention, self.actions_contend)
+    }
+
+    /// Where the buffers of `processes` processes are; `None` where that costs nothing.
+    #[must_use]
+    pub fn buffers_of(&self, processes: usize) -> Option<Buffers> {
+        Buffers::new(self.buffer_place, self.remote_cost, (processes as u32, self.io_processors))
     }
 
     /// The keys that are its policy's; a block has `block_bytes` bytes.
@@ -120,6 +132,16 @@ keys! {
         /// No action begins on a processor whose process has not at least so many reads less to its next meeting than the one that has
         /// most. 0: on any.
         min_slack: u32 = 0,
+        /// Processors beside those of the processes, which do nothing but prefetch actions; where there are any, no other processor
+        /// does. They take the processes in turn.
+        #[schemars(range(max = 100_000))]
+        io_processors: u32 = 0,
+        /// At which processor's node the buffer of a block is.
+        buffer_place: Place = Place::Shared,
+        /// What reading a block takes beside `host.hit_time` if its buffer is at another processor's node.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-max" = "1h"))]
+        remote_cost: Nanos = Nanos::ZERO,
         /// Time for which a look-up holds the shared structures.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
@@ -187,6 +209,18 @@ enum Order {
     Slack,
 }
 
+/// At which processor's node the buffer of a block is.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Place {
+    /// Any: one after the other.
+    Shared,
+    /// That of the processor that fetches it, for its process or ahead.
+    Requester,
+    /// That of the processor that its disk is attached to: disk d to number d mod processors, of the I/O processors if there are any.
+    Disk,
+}
+
 /// What contends.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -235,6 +269,13 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
             Order::Slack => IdleOrder::Slack,
         },
         min_slack: raw.min_slack,
+        io_processors: raw.io_processors,
+        buffer_place: match raw.buffer_place {
+            Place::Shared => BufferPlace::Shared,
+            Place::Requester => BufferPlace::Requester,
+            Place::Disk => BufferPlace::Disk,
+        },
+        remote_cost: raw.remote_cost,
         prefetch_for: raw.prefetch_for,
         predictor,
         contention: raw.contention,
@@ -243,6 +284,10 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
     if keys.prefetch_for == PrefetchFor::Critical && !keys.for_others {
         let problem = "\"critical\" prefetches for other processes, which for_others = false rules out";
         return Err(KeyError::new("prefetch_for", problem, "\"own\", or for_others = true"));
+    }
+    if keys.io_processors > 0 && !keys.for_others {
+        let problem = "I/O processors have no process of their own, and for_others = false rules out the others";
+        return Err(KeyError::new("io_processors", problem, "0, or for_others = true"));
     }
     if keys.predictor.is_some() && keys.prefetch_for == PrefetchFor::Critical {
         let problem = "what processes will read is not known with a predictor, nor who is behind";

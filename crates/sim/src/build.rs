@@ -1,7 +1,9 @@
 //! From a scenario's sections to a machine: policies, levels and processes.
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
-use headstart_engine::{Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Stack, System, Tier};
+use headstart_engine::{
+    Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Share, Stack, System, Tier,
+};
 use headstart_layout::Places;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
@@ -108,15 +110,19 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     let shared = context.program.as_ref().is_some_and(|program| shares(program));
     let (hinted, program) = (context.hints.is_some(), context.program.clone());
     let mut clients = clients(scenario, references, chunks, first)?;
+    let processes = clients.len();
+    let io_processors =
+        scenario.process.as_ref().filter(|_| scenario.has_actions()).map_or(0, |keys| keys.io_processors);
+    clients.extend((0..io_processors).map(|_| idle_client(scenario)));
     for (client, positions) in clients.iter_mut().zip(positions) {
         client.positions = Some(positions);
     }
     let parallel = scenario.process.as_ref().map(|keys| {
-        let barrier = barrier(keys, shared).map(|scope| Barrier::new(scope, clients.len() as u32));
-        let actions =
-            scenario.has_actions().then(|| Actions::new(actions(scenario, keys, clients.len(), context.frames)));
+        let barrier = barrier(keys, shared).map(|scope| Barrier::new(scope, processes as u32));
+        let actions = scenario.has_actions().then(|| Actions::new(actions(scenario, keys, processes, context.frames)));
         let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
-        Parallel::new(clients.len(), strings, barrier, actions, keys.contends())
+        let buffers = keys.buffers_of(processes);
+        Parallel::new(clients.len(), strings, barrier, actions, keys.contends(), buffers)
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
@@ -151,7 +157,8 @@ pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames
         Box::new(move || draws.next_action())
     };
     ActionSetup {
-        lengths: (0..processes as u32).map(length).collect(),
+        lengths: (0..processes as u32 + keys.io_processors).map(length).collect(),
+        io_processors: keys.io_processors,
         issues_at_start: keys.issues == ActionIssues::Start,
         idle_min: keys.min_time,
         slack_min: keys.min_slack,
@@ -195,6 +202,11 @@ fn clients(
         Ok(Client::new(process(), index % first, Reads::Own(Cursor::reading(supply))))
     };
     references.pids.iter().enumerate().map(each).collect()
+}
+
+/// A processor that runs no process: it has nothing to ask for.
+fn idle_client(scenario: &Scenario) -> Client<Supplied> {
+    Client::new(Process::new(costs(scenario)), 0, Reads::Own(Cursor::known(Chunk::empty())))
 }
 
 /// Where processes meet.
@@ -252,7 +264,7 @@ pub fn tiers(
     let mut tiers = Vec::new();
     let mut frames_of = Vec::new();
     let mut sizes = vec![(scenario.cache.name.as_str(), context.frames)];
-    let (mut begin, mut count) = (0, first);
+    let (mut begin, mut count, mut spread) = (0, first, None);
     for _ in 0..count {
         let policy = policy(&scenario.policy, context, surroundings, asking).map_err(|error| error.within("policy"))?;
         let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
@@ -267,12 +279,18 @@ pub fn tiers(
         begin += count;
         count /= lower.clients as usize;
         for upper in 0..count * lower.clients as usize {
-            tiers[above + upper].below = Some(begin + upper / lower.clients as usize);
+            let tier = &mut tiers[above + upper];
+            (tier.below, tier.spread) = (Some(begin + upper / lower.clients as usize), lower.spread);
+        }
+        if let Some(of_level) = lower.spread {
+            (count, spread) = (of_level.servers as usize, Some(of_level));
         }
         let context =
             Context { frames: frames.max(1), initial: Vec::new(), hints: None, program: None, ..context.clone() };
-        for _ in 0..count {
-            tiers.push(lower_tier(lower, frames, &context, surroundings, disks).map_err(within)?);
+        for server in 0..count as u32 {
+            let mut tier = lower_tier(lower, frames, &context, surroundings, disks).map_err(within)?;
+            tier.share = spread.map(|spread| Share { spread, server });
+            tiers.push(tier);
             frames_of.push(frames);
         }
     }

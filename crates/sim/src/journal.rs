@@ -14,8 +14,12 @@ use serde::Serialize;
 pub enum Event {
     /// A process has referenced blocks, found as `outcome` says.
     Reference { start_ns: u64, process: u32, blocks: Vec<u32>, outcome: &'static str },
-    /// A process has waited, `time_ns` of it without doing work for the driver.
-    Wait { start_ns: u64, end_ns: u64, time_ns: u64, process: u32, outcome: &'static str },
+    /// A process has waited, `time_ns` of it without doing work for the driver. What it waited for was there at `ready_ns`.
+    Wait { start_ns: u64, ready_ns: u64, end_ns: u64, time_ns: u64, process: u32, outcome: &'static str },
+    /// A processor has been at a prefetch action, which may end after the run.
+    Action { start_ns: u64, end_ns: u64, process: u32, blocks: Vec<u32> },
+    /// A process has waited for the structures that look-ups share, and held them.
+    Hold { start_ns: u64, end_ns: u64, process: u32 },
     /// A disk has served a request, which was issued at `issued_ns`.
     Service {
         start_ns: u64,
@@ -44,6 +48,8 @@ impl Event {
         match self {
             Self::Reference { start_ns, .. }
             | Self::Wait { start_ns, .. }
+            | Self::Action { start_ns, .. }
+            | Self::Hold { start_ns, .. }
             | Self::Service { start_ns, .. }
             | Self::Unfinished { start_ns, .. }
             | Self::Link { start_ns, .. }

@@ -101,6 +101,15 @@ fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
         let problem = format!("\"{}\" is not played", device.array.name);
         return Err(refused("device.array", problem, "\"stripe\" or \"concat\""));
     }
+    if keys.io_processors > 0 {
+        return Err(refused("process.io_processors", "I/O processors are not played", "0"));
+    }
+    if keys.remote_cost > Nanos::ZERO {
+        return Err(refused("process.remote_cost", "all memory is alike", "0s"));
+    }
+    if scenario.spread().is_some() {
+        return Err(refused("level.servers", "servers are not played", "1"));
+    }
     if scenario.host.driver_overhead > Nanos::ZERO {
         let problem = "there is no driver whose work could be played";
         return Err(refused("host.driver_overhead", problem, "0s"));

@@ -109,7 +109,7 @@ pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
     };
     tier(&scenario.cache.name, count);
     for lower in &scenario.lower {
-        count /= lower.clients as usize;
+        count = lower.spread.map_or(count / lower.clients as usize, |spread| spread.servers as usize);
         tier(&lower.name, count);
     }
     names
@@ -173,6 +173,9 @@ fn found(counts: &Counts) -> ProcessReport {
 /// One of several processes.
 fn of_client(machine: &Machine, index: usize, client: &Client<Supplied>, elapsed: Nanos) -> ProcessReport {
     let node = machine.parallel.as_ref().map(|parallel| &parallel.nodes[index]);
+    if let (true, Some(node)) = (machine.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index)), node) {
+        return of_io_processor(&client.process, node, elapsed);
+    }
     of_member(&client.process, client.references, &client.found, node, elapsed)
 }
 
@@ -202,6 +205,19 @@ pub fn of_member(
     report
 }
 
+/// A processor that runs no process. It is idle but for the driver's work, of which what lies beyond the end is left out.
+fn of_io_processor(process: &Process, node: &Node, elapsed: Nanos) -> ProcessReport {
+    let driver = process.driver - process.free_at.saturating_sub(elapsed);
+    ProcessReport {
+        elapsed_ns: elapsed.0,
+        driver_ns: driver.0,
+        idle_ns: (elapsed - driver).0,
+        actions: node.actions,
+        action_ns: node.action_time.0,
+        ..ProcessReport::default()
+    }
+}
+
 /// A process that was done `after` before the end, and has `found` what it referenced.
 fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Nanos) -> ProcessReport {
     let idle = process.idle + after;
@@ -219,6 +235,7 @@ fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Na
         idle_ns: idle.0,
         own_io_ns: process.stall.0,
         overrun_ns: process.overrun.0,
+        remote_reads: process.remote_reads,
         ..found
     }
 }

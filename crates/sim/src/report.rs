@@ -133,10 +133,18 @@ pub struct ProcessReport {
     pub overrun_ns: u64,
     /// How often that was so.
     pub overruns: u64,
+    /// Blocks read from buffers at other processors' nodes; absent where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub remote_reads: u64,
     /// Idle periods by kind: how many, until what was waited for was there (necessary), and until the process went on
     /// (actual).
     #[serde(flatten)]
     pub periods: PeriodsReport,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Idle periods of a process that is part of a parallel program.

@@ -39,6 +39,9 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
     if section.contains_key("clients") {
         return Err(refused("clients", "the clients are real", "no such key"));
     }
+    if section.contains_key("servers") || section.contains_key("unit") {
+        return Err(refused("servers", "the backing is one", "no such key"));
+    }
     let (lower, mut keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
     keys.remove("clients");
     let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {

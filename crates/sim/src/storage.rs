@@ -61,8 +61,8 @@ impl Storage {
         let own = device.clone();
         for disk in 0..keys.disks() {
             if let Some(bus) = &keys.shared_bus {
-                // The next disks share a new one.
-                if disk % bus.disks.unwrap_or(u32::MAX) == 0 {
+                // The next disks share a new one, as do those of each server.
+                if (disk % keys.disks_of_server()) % bus.disks.unwrap_or(u32::MAX) == 0 {
                     device = on_shared_bus(own.clone(), bus);
                 }
             }

@@ -28,14 +28,19 @@ fn event(happening: Happening) -> Event {
         Happening::Referenced { process, at, blocks, outcome } => {
             Event::Reference { start_ns: at.0, process, blocks: numbers(&blocks), outcome: word(outcome) }
         }
-        Happening::Waited { process, since, until, waited, what } => {
+        Happening::Waited { process, since, over, until, waited, what } => {
             let outcome = match what {
                 Awaited::Read(outcome) => word(outcome),
                 Awaited::Write => "write",
                 Awaited::Others => "barrier",
             };
-            Event::Wait { start_ns: since.0, end_ns: until.0, time_ns: waited.0, process, outcome }
+            let (start_ns, ready_ns, end_ns) = (since.0, over.0, until.0);
+            Event::Wait { start_ns, ready_ns, end_ns, time_ns: waited.0, process, outcome }
         }
+        Happening::Acted { process, since, until, block } => {
+            Event::Action { start_ns: since.0, end_ns: until.0, process, blocks: vec![block.0] }
+        }
+        Happening::Held { process, since, until } => Event::Hold { start_ns: since.0, end_ns: until.0, process },
         Happening::Crossed { level, since, until, blocks } => {
             Event::Link { start_ns: since.0, end_ns: until.0, level, count: blocks }
         }

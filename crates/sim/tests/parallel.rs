@@ -163,6 +163,52 @@ fn shared_structures_are_held_by_one_at_a_time() {
 }
 
 #[test]
+fn buffers_of_other_nodes_cost_more() {
+    // Process 0 reads block 0: 0-10. Process 1 reads block 6: 0-10, thinks until 12, and finds block 0.
+    let run = |place: &str| {
+        let keys = format!("buffer_place = \"{place}\", remote_cost = \"1ms\"");
+        let report = run_processes(&format!("nodes-{place}"), &[&[0], &[6, 0]], &keys);
+        let of = |process: usize| (report.processes[process].remote_reads, ms(report.processes[process].overhead_ns));
+        (ms(report.elapsed_ns), of(0), of(1))
+    };
+    // Block 0 is process 0's; its reading costs process 1 another ms: 13, and 15 after thinking.
+    assert_eq!(run("requester"), (15, (0, 0), (1, 1)));
+    // In turn it is the same: block 0 comes first, block 6 second.
+    assert_eq!(run("shared"), (15, (0, 0), (1, 1)));
+    // Disks 0 and 6 are both at process 0's node: 11 and 13 for block 6, 14 and 16 for block 0.
+    assert_eq!(run("disk"), (16, (0, 0), (2, 2)));
+}
+
+/// A process that reads four blocks on four disks of 10 ms and thinks 2 ms after each; actions of 4 ms, two buffers.
+fn four_blocks(process: &str) -> Report {
+    let trace = of_processes("four-blocks", &[&[0, 1, 2, 3]]);
+    common::run(&format!(
+        "workload = {{trace = \"{}\", processes = \"per-pid\", compute = \"2ms\", placement = \"address\"}}\n\
+         cache = {{blocks = 64}}\npolicy = \"rapid-transit\"\nprocess = {{prefetch_action = \"4ms\", buffers = 2{process}}}\n\
+         device = {{model = \"uniform\", fetch_time = \"10ms\", count = 24}}\n",
+        trace.path()
+    ))
+}
+
+#[test]
+fn io_processors_do_the_actions() {
+    // The process reads 0 until 10. Meanwhile the other processor acts for 1 until 4, for 2 until 8; they come at 14 and 18, and no
+    // buffer is left. At 12 block 1 is asked for: an action for 3, until 16, which comes at 26. 1: 14-16, 2: 18-20, 3: 26-28.
+    let apart = four_blocks(", io_processors = 1");
+    let [process, io] = &apart.processes[..] else { panic!("a process and a processor") };
+    assert_eq!((ms(apart.elapsed_ns), process.actions, process.overruns), (28, 0, 0));
+    assert_eq!((io.actions, ms(io.action_ns), ms(io.idle_ns), io.references), (3, 12, 28, 0));
+    // The process's own processor begins the last action at 12 too, and overruns from 14 to 16.
+    let alone = four_blocks("");
+    assert_eq!((ms(alone.elapsed_ns), alone.processes[0].actions, ms(alone.processes[0].overrun_ns)), (28, 3, 2));
+    // Of buffers at the I/O processor all but the first block are remote; the disks are attached to it too.
+    for (place, remote) in [("requester", 3), ("disk", 4)] {
+        let report = four_blocks(&format!(", io_processors = 1, buffer_place = \"{place}\", remote_cost = \"1us\""));
+        assert_eq!(report.processes[0].remote_reads, remote, "{place}");
+    }
+}
+
+#[test]
 fn a_trace_s_processes_can_be_prefetched_for() {
     let trace = of_processes("told", &[&[0, 1, 2, 3], &[6, 7, 8, 9]]);
     let run = |policy: &str, actions: &str| {
@@ -256,15 +302,21 @@ fn random_program(rng: &mut ChaCha8Rng, seed: u64) -> String {
     };
     // A frame for each process and each buffer suffices.
     let frames = count + buffers + rng.random_range(0..20);
+    let (disks, blocks) = (rng.random_range(1..6), rng.random_range(9..150));
+    let io_processors = match actions.contains("for_others = true") && rng.random_bool(0.3) {
+        true => format!(", io_processors = {}", rng.random_range(1..5)),
+        false => String::new(),
+    };
+    let place = ["shared", "requester", "disk"][rng.random_range(0..3)];
+    let remote = ["0s", "0s", "800us"][rng.random_range(0..3)];
+    let nodes = format!(", buffer_place = \"{place}\", remote_cost = \"{remote}\"{io_processors}");
     format!(
         "seed = {seed}\nworkload = {{compute = \"{compute}\"}}\ncache = {{blocks = {frames}}}\n\
          policy = {{name = \"{policy}\", replacement = \"ru-set\"}}\n\
-         device = {{model = \"uniform\", fetch_time = \"9ms\", count = {}}}\n\
+         device = {{model = \"uniform\", fetch_time = \"9ms\", count = {disks}}}\n\
          host = {{driver_overhead = \"{driver}\", hit_time = \"40us\"}}\n\
-         process = {{count = {count}, pattern = {{name = \"{pattern}\", blocks = {}, reads = {reads}}}, barrier = {barrier}, \
-         contention = \"{contention}\"{actions}}}\n",
-        rng.random_range(1..6),
-        rng.random_range(9..150),
+         process = {{count = {count}, pattern = {{name = \"{pattern}\", blocks = {blocks}, reads = {reads}}}, \
+         barrier = {barrier}, contention = \"{contention}\"{actions}{nodes}}}\n",
     )
 }
 
@@ -471,6 +523,10 @@ fn contradictions_are_refused() {
     refused(&predicted("predictor = {name = \"leap\", speed = 1}"), "process.predictor.speed: unknown key");
     refused(&predicted("predictor = \"leap\", min_lead = 1"), "process.min_lead");
     refused(&predicted("predictor = \"leap\", prefetch_for = \"critical\""), "process.prefetch_for");
+    refused(&predicted("io_processors = 1, for_others = false"), "process.io_processors");
+    refused(&process("pattern = \"gw\", io_processors = 1"), "process.io_processors: demand gives processors no");
+    refused(&process("pattern = \"gw\", buffer_place = \"near\""), "process.buffer_place");
+    refused(&process("pattern = \"gw\", remote_cost = \"2h\""), "process.remote_cost");
     refused(&process("pattern = \"gw\", predictor = \"leap\""), "process.predictor: demand gives processors no");
     refused(&process("pattern = \"gw\", speed = 3"), "process.speed: unknown key");
     let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");

@@ -16,6 +16,7 @@ mod program;
 mod reference;
 mod seed;
 mod size;
+mod spread;
 mod time;
 mod units;
 
@@ -35,5 +36,6 @@ pub use program::{Meetings, Program};
 pub use reference::{Chunk, Outcome, Think};
 pub use seed::stream_seed;
 pub use size::Bytes;
+pub use spread::Spread;
 pub use time::Nanos;
 pub use units::from_text;

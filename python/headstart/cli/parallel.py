@@ -46,6 +46,7 @@ ACTIONS = (
     "predictor",
     "idle_order",
     "min_slack",
+    "io_processors",
     "contention_scope",
 )
 """Keys of [process] that are only valid with prefetching."""
@@ -153,8 +154,8 @@ def show(console: Console, without: Result, prefetching: Result) -> None:
     pattern, barrier = process["pattern"]["name"], process["barrier"]
     every = f" after {barrier['every']} reads" if barrier["scope"] in ("process", "all") else ""
     console.print(
-        f"{len(prefetching.processes)} processes, {pattern}, barrier: {barrier['scope']}{every}, "
-        f"{device['count']} x {plain(device['model']['name'])}",
+        f"{len(without.processes)} processes, {_io_processors(prefetching)}{pattern}, "
+        f"barrier: {barrier['scope']}{every}, {device['count']} x {plain(device['model']['name'])}",
         markup=False,
     )
     console.print()
@@ -168,6 +169,17 @@ def show(console: Console, without: Result, prefetching: Result) -> None:
             console.print(f"and {more} more; --json has all")
     for note in dict.fromkeys((*without.notes, *prefetching.notes)):
         console.print(f"note: {plain(note)}", markup=False)
+
+
+def _io_processors(result: Result) -> str:
+    count = result.scenario["process"].get("io_processors", 0)
+    return f"{count} I/O processors, " if count else ""
+
+
+def _of_program(result: Result) -> Sequence[Mapping[str, Any]]:
+    """Return what the processes did; processors that run none come after them."""
+    count: int = len(result.processes) - result.scenario["process"].get("io_processors", 0)
+    return result.processes[:count]
 
 
 def _whole(without: Result, prefetching: Result) -> Table:
@@ -197,7 +209,7 @@ def _disk_response(result: Result) -> int:
 def _mean(result: Result, key: str, over: str | None = None) -> int:
     """Return a sum over the processes, divided by their number or by another sum."""
     processes: Sequence[Mapping[str, Any]] = result.processes
-    count = sum(each[over] for each in processes) if over else len(processes)
+    count = sum(each[over] for each in processes) if over else len(_of_program(result))
     return _quotient(sum(each[key] for each in processes), count)
 
 
@@ -223,7 +235,7 @@ def _processes(without: Result, prefetching: Result) -> Table:
     table = Table(box=None, pad_edge=False, title="processes: without > prefetching", title_justify="left")
     for name in ("process", "reads", "own I/O", "others' I/O", "barriers", "actions", "overrun", "done at"):
         table.add_column(name, justify="right")
-    for index, (before, after) in enumerate(zip(without.processes, prefetching.processes, strict=True)):
+    for index, (before, after) in enumerate(zip(without.processes, _of_program(prefetching), strict=True)):
         waits = (f"{_ms(before[key])} > {_ms(after[key])}" for key in ("own_io_ns", "other_io_ns", "barrier_ns"))
         done = (each["elapsed_ns"] - each["idle_ns"] for each in (before, after))
         table.add_row(
@@ -234,6 +246,8 @@ def _processes(without: Result, prefetching: Result) -> Table:
             _ms(after["overrun_ns"]),
             " > ".join(_ms(each) for each in done),
         )
+    for index, each in enumerate(prefetching.processes[len(without.processes) :], start=len(without.processes)):
+        table.add_row(str(index), "I/O", "", "", "", f"{each['actions']}", "", "")
     table.caption = "times in ms"
     table.caption_justify = "left"
     return table

@@ -11,6 +11,7 @@
 //! (synchronization styles) and 5.3 (necessary and actual idle periods, overrun).
 
 mod barrier;
+mod buffers;
 mod intervals;
 mod node;
 mod played;
@@ -18,6 +19,7 @@ mod shared;
 mod strings;
 
 pub use barrier::{Barrier, Interval, Meeting, Scope};
+pub use buffers::{BufferPlace, Buffers};
 pub use intervals::{Ended, Intervals, Parts, Sums};
 pub use node::{Idle, Node, Periods};
 pub use played::{ActionSetup, DiskTimes, Draws, Member, Outcome, Setup};

@@ -64,6 +64,7 @@ impl Setup {
             self.barrier.map(|scope| Barrier::new(scope, processes as u32)),
             self.actions.map(Actions::new),
             Contention::new(self.contention, self.actions_contend),
+            None,
         );
         let stack = Stack::new(self.tiers, self.first, devices, space, self.block_bytes as u64);
         let manner = Manner { whole: false, open: false, write_delay: None };
@@ -74,8 +75,10 @@ impl Setup {
 
 /// How processors prefetch.
 pub struct ActionSetup {
-    /// By process: what its actions take.
+    /// By process, then by I/O processor: what its actions take.
     pub lengths: Vec<Draws>,
+    /// Processors that run no process and do nothing but actions; where there are any, no other does.
+    pub io_processors: u32,
     /// An action's request enters the disk's queue when the action begins, not when it ends.
     pub issues_at_start: bool,
     /// No action is begun that is not expected to have this much idle time before it.

@@ -6,6 +6,7 @@ use headstart_policy::readahead::{Asked, Cached};
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos, NEVER};
 
+use super::spread::Seen;
 use super::{Stack, Told};
 use crate::backend::{Kind, Order};
 use crate::devices::{Devices, From};
@@ -39,6 +40,7 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(super) upper: usize,
+    pub(super) below: usize,
     pub(super) blocks: Vec<Block>,
     pub(super) kind: Kind,
 }
@@ -95,7 +97,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 
     /// An order reaches the level below.
     pub(super) fn deliver(&mut self, now: Nanos, sent: Sent) {
-        let Sent { upper, blocks, kind } = sent;
+        let Sent { upper, below, blocks, kind } = sent;
         match kind {
             Kind::Allocate => self.schedule(now, Delivery::Allocated(upper, blocks[0])),
             Kind::Write => {
@@ -104,13 +106,12 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 let from = From { level: upper as u32, process: self.process };
                 self.devices.submit(now, from, Order { blocks: &blocks, disk, kind }, &self.space);
             }
-            Kind::Demand | Kind::Prefetch => self.ask_below(now, upper, blocks, kind),
+            Kind::Demand | Kind::Prefetch => self.ask_below(now, (upper, below), blocks, kind),
         }
     }
 
-    fn ask_below(&mut self, now: Nanos, upper: usize, blocks: Vec<Block>, kind: Kind) {
-        let below = self.tiers[upper].below.expect("it has sent something down");
-        let (file, first) = self.space.place(blocks[0]);
+    fn ask_below(&mut self, now: Nanos, (upper, below): (usize, usize), blocks: Vec<Block>, kind: Kind) {
+        let (file, first) = Seen::new(&self.space, self.tiers[below].share).as_space().place(blocks[0]);
         let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
         let plan = self.plan(now, below, &asked);
         let message = Message { upper, blocks, asked: Some((now, asked)), ..Message::default() };
@@ -144,7 +145,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         if bypass > 0 {
             let (client, passing) = ((id, asked.client), &blocks[..bypass]);
             let (level, space, mut down) = self.at(below);
-            let looked = level.bypass(now, client, passing, kind, space, &mut down);
+            let looked = level.bypass(now, client, passing, kind, space.as_space(), &mut down);
             served += u32::from(!looked.waits());
         }
         if native_asks {
@@ -159,7 +160,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 compute: Nanos::ZERO,
             };
             let (level, space, mut down) = self.at(below);
-            let looked = level.request(now, &ask, space, &mut down);
+            let looked = level.request(now, &ask, space.as_space(), &mut down);
             served += u32::from(!looked.waits());
         }
         self.messages[slot].blocks = blocks;
@@ -182,23 +183,25 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             return Plan { bypass: asked.count, ..Plan::default() };
         }
         let full = tier.level.free_frames() == 0;
-        let cached = CachedAt { level: &tier.level, space: &self.space };
+        let seen = Seen::new(&self.space, tier.share);
+        let space = seen.as_space();
+        let cached = CachedAt { level: &tier.level, space };
         let mut plan = tier.coordinator.plan(now, asked, &cached, full);
         plan.bypass = plan.bypass.min(asked.count);
         let end = asked.end();
-        let exists = |more: &u64| self.space.block(asked.file, end + more).is_some();
+        let exists = |more: &u64| space.block(asked.file, end + more).is_some();
         plan.readmore = (0..u64::from(plan.readmore)).take_while(exists).count() as u32;
         plan
     }
 }
 
 /// What a coordinator may see of the lower level.
-struct CachedAt<'a, S> {
+struct CachedAt<'a> {
     level: &'a Level,
-    space: &'a S,
+    space: &'a dyn Space,
 }
 
-impl<S: Space> Cached for CachedAt<'_, S> {
+impl Cached for CachedAt<'_> {
     fn is_cached(&self, file: u32, index: u64) -> bool {
         self.space.known(file, index).is_some_and(|block| self.level.is_cached(block))
     }

@@ -3,8 +3,10 @@
 //!
 //! Cost: constant for a single level; logarithmic in the levels and in what is under way for several.
 
+mod down;
 mod link;
 mod messages;
+mod spread;
 mod wishes;
 
 use std::cmp::Reverse;
@@ -12,23 +14,29 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_policy::coordinator::{Coordinator, SentUp, Uncoordinated};
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Nanos, Spread};
 
 pub use link::Link;
+pub use spread::Share;
 
-use crate::backend::{Backend, Kind, Order};
 use crate::devices::{Devices, Ended, From, What};
 use crate::journal::Happening;
 use crate::level::Level;
+use down::{Down, Upper};
 use messages::{Delivery, Message, Sent};
+use spread::Seen;
 use wishes::Wishes;
 
 /// A level and what it stands on.
 pub struct Tier {
     /// The level.
     pub level: Level,
-    /// The level below; `None`: the devices.
+    /// The level below, or the first of several; `None`: the devices.
     pub below: Option<usize>,
+    /// How blocks are dealt out to the levels below, where there are several: this one sees them all.
+    pub spread: Option<Spread>,
+    /// What it sees of the blocks; `None`: all of them.
+    pub share: Option<Share>,
     /// Whether it has frames. One that has none passes everything on.
     pub stores: bool,
     /// What decides about requests from above.
@@ -44,28 +52,16 @@ impl Tier {
     #[must_use]
     pub fn new(level: Level, stores: bool) -> Self {
         let (coordinator, link) = (Box::new(Uncoordinated), Link::default());
-        Self { level, below: None, stores, coordinator, link, link_time: Nanos::ZERO }
+        let (below, spread, share) = (None, None, None);
+        Self { level, below, spread, share, stores, coordinator, link, link_time: Nanos::ZERO }
     }
-}
 
-/// Where a level's orders go.
-pub(crate) enum Down<'a, D, S> {
-    /// To the devices.
-    Devices(&'a mut D, From, &'a S),
-    /// To the level below.
-    Level(&'a mut VecDeque<Sent>, usize),
-}
-
-impl<D: Devices<S>, S: Space> Backend for Down<'_, D, S> {
-    #[inline]
-    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
-        match self {
-            Down::Devices(devices, from, space) => devices.submit(now, *from, order, *space),
-            Down::Level(outbox, upper) => {
-                outbox.push_back(Sent { upper: *upper, blocks: order.blocks.to_vec(), kind: order.kind });
-                u32::from(order.kind != Kind::Allocate)
-            }
-        }
+    /// The level below that `block` comes from.
+    fn below_of<S: Space>(&self, block: Block, space: &S) -> Option<usize> {
+        let first = self.below?;
+        let Some(spread) = &self.spread else { return Some(first) };
+        let (file, index) = space.place(block);
+        Some(first + spread.local(file, index).0 as usize)
     }
 }
 
@@ -277,11 +273,11 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 self.written(now, tier, block);
                 continue;
             }
-            let level = &mut self.tiers[tier].level;
+            let Tier { level, share, .. } = &mut self.tiers[tier];
             if what == What::Unneeded {
                 level.take_back(block);
             }
-            level.arrived(now, block, service, &self.space);
+            level.arrived(now, block, service, Seen::new(&self.space, *share).as_space());
             if level.has_done() {
                 self.service = service;
                 self.finish_requests(now);
@@ -293,12 +289,13 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 
     fn written(&mut self, now: Nanos, tier: usize, block: Block) {
         let mut cost = Nanos::ZERO;
-        let mut below = self.tiers[tier].below;
+        let below_of = |stack: &Self, index: usize| stack.tiers[index].below_of(block, &stack.space);
+        let mut below = below_of(self, tier);
         while let Some(index) = below {
             let own = self.cross(index, 1);
             self.note_crossing(now + cost, index, own, 1);
             cost += own;
-            below = self.tiers[index].below;
+            below = below_of(self, index);
         }
         self.schedule(now + cost, Delivery::Written(tier, block));
     }
@@ -329,7 +326,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             Delivery::Reply(message) => self.reply(now, message, None),
             Delivery::Allocated(tier, block) => {
                 self.touch(tier);
-                self.tiers[tier].level.arrived(now, block, None, &self.space);
+                let Tier { level, share, .. } = &mut self.tiers[tier];
+                level.arrived(now, block, None, Seen::new(&self.space, *share).as_space());
             }
             Delivery::Written(tier, block) => {
                 self.touch(tier);
@@ -360,15 +358,16 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 
     /// A level that is going to act, and what it needs for that.
     #[inline(always)]
-    pub(crate) fn at(&mut self, index: usize) -> (&mut Level, &S, Down<'_, D, S>) {
+    pub(crate) fn at(&mut self, index: usize) -> (&mut Level, Seen<'_, S>, Down<'_, D, S>) {
         self.touch(index);
         let Self { tiers, devices, outbox, space, process, .. } = self;
+        let space = &*space;
         let tier = &mut tiers[index];
         let down = match tier.below {
             None => Down::Devices(devices, From { level: index as u32, process: *process }, space),
-            Some(_) => Down::Level(outbox, index),
+            Some(below) => Down::Level(outbox, Upper { number: index, below, spread: tier.spread, space }),
         };
-        (&mut tier.level, space, down)
+        (&mut tier.level, Seen::new(space, tier.share), down)
     }
 
     /// Carries what the levels have said to each other at this instant as far as it goes.
@@ -427,14 +426,17 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let mut from = 0;
         while let Some(index) = self.wishes.take_unemptied(from) {
             from = index + 1;
-            let Some(below) = self.tiers[index].below else { continue };
+            if self.tiers[index].below.is_none() {
+                continue;
+            }
             let mut evicted = std::mem::take(&mut self.evicted);
             self.tiers[index].level.take_evicted(&mut evicted);
             let given = self.gives_down(index);
             for block in evicted.drain(..) {
-                if given {
+                let below = self.tiers[index].below_of(block, &self.space);
+                if let (true, Some(below)) = (given, below) {
                     let (level, space, mut down) = self.at(below);
-                    level.put(now, block, space, &mut down);
+                    level.put(now, block, space.as_space(), &mut down);
                 }
                 if let Some(left) = &mut self.left {
                     left.push(block);

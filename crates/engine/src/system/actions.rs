@@ -6,6 +6,9 @@
 //! on meanwhile or not. The request enters the disk's queue when the action ends, or when it begins (the paper does not
 //! say); the driver's work for it is done when the action ends.
 //!
+//! I/O processors run no process (section 3 has file system software "run on dedicated I/O processors" as the other way). They are idle
+//! from the start, and where there are any no other processor takes on actions. In the machine each is a client that is done.
+//!
 //! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
 //! prefetch for their own processes only, one for each idle processor.
 
@@ -15,6 +18,7 @@ use headstart_types::{Block, Disk, Nanos};
 use super::{Awaited, Phase, Supply, System};
 use crate::backend::{Backend, Kind, Order};
 use crate::devices::Devices;
+use crate::journal::Happening;
 use crate::parallel::{ActionSetup, Draws, Free};
 
 /// An order that waits for the end of its action.
@@ -29,6 +33,8 @@ pub struct Actions {
     slack_min: u32,
     /// What one processor finds nothing to prefetch for, no other does.
     alike: bool,
+    /// The first processor that runs no process, if there are such.
+    io_from: Option<u32>,
     /// Blocks prefetched and not used at most, where none of them is ever evicted.
     unused_max: Option<u64>,
     /// By process: what its actions take.
@@ -43,10 +49,28 @@ impl Actions {
     /// Of a program at time zero.
     #[must_use]
     pub fn new(setup: ActionSetup) -> Self {
-        let ActionSetup { lengths, issues_at_start, idle_min, slack_min, order, alike, unused_max } = setup;
-        let processes = lengths.len();
-        let (held, free) = (vec![None; processes], Free::new(processes, order));
-        Self { issues_at_start, idle_min, slack_min, alike, unused_max, lengths, held, free }
+        let ActionSetup { lengths, io_processors, issues_at_start, idle_min, slack_min, order, alike, unused_max } =
+            setup;
+        let processors = lengths.len();
+        let (held, mut free) = (vec![None; processors], Free::new(processors, order));
+        let io_from = (io_processors > 0).then(|| processors as u32 - io_processors);
+        if let Some(first) = io_from {
+            (first..processors as u32).for_each(|index| free.add(Nanos::ZERO, index, 0));
+        }
+        Self { issues_at_start, idle_min, slack_min, alike, io_from, unused_max, lengths, held, free }
+    }
+
+    /// Whether a processor runs no process.
+    #[inline]
+    #[must_use]
+    pub fn is_io(&self, index: usize) -> bool {
+        self.io_from.is_some_and(|first| index >= first as usize)
+    }
+
+    /// Whether a processor takes on actions while it is idle.
+    #[inline]
+    fn acts(&self, index: usize) -> bool {
+        self.io_from.is_none() || self.is_io(index)
     }
 
     /// When a processor that waits to be asked becomes free.
@@ -80,7 +104,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
         let free_at = self.clients[index].process.free_at.max(now);
         let left = self.left(index);
-        if let Some(actions) = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut()) {
+        let actions = self.parallel.as_mut().and_then(|parallel| parallel.actions.as_mut());
+        if let Some(actions) = actions.filter(|actions| actions.acts(index)) {
             actions.free.add(free_at, index as u32, left);
         }
     }
@@ -135,7 +160,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Whether an action may begin. A processor that has too little idle time left will not have more in this period.
     fn may_act(&mut self, now: Nanos, index: usize, (idle_min, slack_min): (Nanos, u32)) -> bool {
-        let has_slack = slack_min == 0 || self.has_slack(index, slack_min);
+        let is_io = self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index));
+        let has_slack = slack_min == 0 || is_io || self.has_slack(index, slack_min);
         let Some(parallel) = &mut self.parallel else { return false };
         let may = has_slack && parallel.nodes[index].may_act(now, idle_min);
         if let (false, Some(actions)) = (may, &mut parallel.actions) {
@@ -151,8 +177,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.stack.acts_for(Some(index as u32));
         let mut hold = Hold::default();
         let (level, space, _) = self.stack.at(tier);
-        if !level.idle(now, index as u32, space, &mut hold) {
+        if !level.idle(now, index as u32, space.as_space(), &mut hold) {
             return false;
+        }
+        if let Some((block, ..)) = hold.0 {
+            self.take_buffer(index, block);
         }
         let counts = self.stack.tiers[tier].level.counts();
         let unused = counts.prefetches - counts.prefetches_used;
@@ -164,10 +193,19 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let length = held + actions.lengths[index]();
         parallel.nodes[index].begins(now, length);
         parallel.intervals.sums.action_time += length;
+        let acted = hold.0.map(|(block, ..)| Happening::Acted {
+            process: index as u32,
+            since: now,
+            until: now + length,
+            block,
+        });
         if actions.issues_at_start {
             self.issue_held(now, tier, hold.0);
         } else {
             actions.held[index] = hold.0;
+        }
+        if let Some(acted) = acted {
+            self.note(acted);
         }
         self.reschedule(index);
         true

@@ -36,7 +36,7 @@ impl<R> Client<R> {
         let (blocks, write, position) = (self.blocks(asked.count), self.writes(), self.position());
         let ask = Ask { id, asked, blocks, write, quiet: false, position, compute };
         let (level, space, mut down) = stack.at(self.tier);
-        level.request(now, &ask, space, &mut down)
+        level.request(now, &ask, space.as_space(), &mut down)
     }
 }
 
@@ -72,7 +72,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             if !ALONE && self.journals {
                 let waited = wait.waited(now, client.charged_before);
                 let (process, since, what) = (index as u32, wait.since, wait.what);
-                self.note(Happening::Waited { process, since, until: now, waited, what });
+                let over = wait.over_at();
+                self.note(Happening::Waited { process, since, over, until: now, waited, what });
             }
             if in_program {
                 self.resumes(now, index);
@@ -124,6 +125,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             Asked { file: 0, first: 0, count: 1, client: index as u32 }
         };
         client.count = asked.count;
+        if !ALONE && self.parallel.is_some() {
+            self.find_buffers(index, asked.count);
+        }
+        let client = &mut self.clients[index];
         let looked = client.request(now, &mut self.stack, (index as u64, asked, client.process.last_think));
         client.found.add(&looked);
         self.follow::<ALONE>(now, tier, looked.issued);
@@ -150,7 +155,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let Client { tier, asks, .. } = self.clients[index];
         if !asks {
             let (level, space, mut down) = self.stack.at(tier);
-            let issued = level.take(now, space, &mut down);
+            let issued = level.take(now, space.as_space(), &mut down);
             self.follow::<ALONE>(now, tier, issued);
         }
     }

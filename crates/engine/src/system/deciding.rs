@@ -38,7 +38,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let (level, space, mut down) = self.stack.at(index);
         let mut issued = if due { level.flush(now, &mut down) } else { 0 };
         if woken || wants {
-            issued += level.decide(now, at_hand, space, &mut down);
+            issued += level.decide(now, at_hand, space.as_space(), &mut down);
         }
         self.charge(now, index, issued);
         if !ALONE {

@@ -16,6 +16,7 @@
 mod actions;
 mod arrivals;
 mod asking;
+mod buffers;
 mod clients;
 mod deciding;
 mod process;
@@ -156,8 +157,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// When everybody was done, of those that are done by now.
     #[must_use]
     pub fn end(&self) -> Nanos {
-        let processes = self.clients.iter().map(|client| client.process.free_at).max();
-        processes.unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
+        let is_io = |index: usize| self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index));
+        let processes = self.clients.iter().enumerate().filter(|(index, _)| !is_io(*index));
+        let last = processes.map(|(_, client)| client.process.free_at).max();
+        last.unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
     }
 
     /// How far it is: (done, total) in units of the input.
@@ -188,7 +191,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     fn is_done(&mut self, now: Nanos, index: usize) {
         self.clients[index].process.phase = Phase::Done;
         self.running -= 1;
-        self.leaves(now, index);
+        if !self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index)) {
+            self.leaves(now, index);
+        }
     }
 
     /// When a process acts next of its own accord, or its processor has something to do; `None` while it waits.
@@ -338,7 +343,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// [`System::turn`] has begun. Without a fetch of its own: the host ends orders of kind [`Kind::Demand`](crate::Kind) at once.
     pub fn observe(&mut self, now: Nanos, tier: usize, ask: &Ask<'_>) -> Looked {
         let (level, space, mut down) = self.stack.at(tier);
-        let looked = level.request(now, ask, space, &mut down);
+        let looked = level.request(now, ask, space.as_space(), &mut down);
         self.follow::<false>(now, tier, looked.issued);
         looked
     }
@@ -356,7 +361,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// are frames. At an instant that [`System::turn`] has begun.
     pub fn expect(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let (level, space, mut down) = self.stack.at(tier);
-        let issued = level.expect(now, blocks, space, &mut down);
+        let issued = level.expect(now, blocks, space.as_space(), &mut down);
         self.follow::<false>(now, tier, issued);
     }
 
@@ -368,7 +373,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// The process will not reference `block` at `position`, as level `tier` expects.
     pub fn skip(&mut self, now: Nanos, tier: usize, position: Position, block: Block) {
         let (level, space, _) = self.stack.at(tier);
-        level.skip(now, position, block, space);
+        level.skip(now, position, block, space.as_space());
     }
 
     /// Step (1).
@@ -404,7 +409,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if !ALONE {
             self.hear_all(now);
         }
-        if !ALONE && self.parallel.is_some() {
+        if !ALONE && self.parallel.is_some() && self.running > 0 {
             self.offer_actions(now);
             self.hear_all(now);
         }

@@ -48,6 +48,12 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// When what is waited for was there, once it is.
+    #[must_use]
+    pub fn over_at(&self) -> Nanos {
+        self.over_at
+    }
+
     /// What of the wait until `now` is stall or barrier; `charged_before` is what [`Process::charged`] was before this instant.
     #[inline]
     #[must_use]
@@ -84,6 +90,9 @@ pub struct Process {
     pub barrier: Nanos,
     /// Sum of the times from asking for a block to having it.
     pub read_time: Nanos,
+    /// Blocks read from buffers of other nodes, and what that adds to the reference under way.
+    pub remote_reads: u64,
+    remote: Nanos,
     /// Sum of the waits for blocks that were on their way already, until they were there.
     pub hit_wait: Nanos,
     /// Time before its first request.
@@ -147,6 +156,8 @@ impl Process {
             other_io: Nanos::ZERO,
             barrier: Nanos::ZERO,
             read_time: Nanos::ZERO,
+            remote_reads: 0,
+            remote: Nanos::ZERO,
             hit_wait: Nanos::ZERO,
             idle: Nanos::ZERO,
             last_think: Nanos::ZERO,
@@ -255,6 +266,12 @@ impl Process {
         self.read_time += cost;
     }
 
+    /// Of the blocks that it looks up `blocks` are at other nodes: handing them over will take `cost` more.
+    pub fn reads_remotely(&mut self, blocks: u64, cost: Nanos) {
+        self.remote_reads += blocks;
+        self.remote = cost;
+    }
+
     /// The wait ends at `now`; `charged_before` as above.
     #[inline]
     pub fn end_wait(&mut self, now: Nanos, wait: &Wait, charged_before: Nanos) {
@@ -281,6 +298,7 @@ impl Process {
     pub fn served(&mut self, now: Nanos, think: Nanos, ends_request: bool, bytes: Option<u32>) -> Option<Nanos> {
         let mut since = self.request_since.take();
         let mut cost = if bytes.is_none() { self.reference } else { self.costs.of_reference(bytes) };
+        cost += std::mem::take(&mut self.remote);
         if !ends_request {
             self.request_since = since;
         } else if bytes == Some(0) {

@@ -10,8 +10,9 @@ use headstart_types::{Nanos, Outcome};
 
 use super::{Actions, Awaited, Phase, Process, Reads, Supply, System};
 use crate::devices::Devices;
+use crate::journal::Happening;
 use crate::level::Looked;
-use crate::parallel::{Barrier, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
+use crate::parallel::{Barrier, Buffers, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
 
 /// Where a process's time has gone so far.
 fn parts(process: &Process) -> Parts {
@@ -30,6 +31,8 @@ pub struct Parallel {
     pub(super) actions: Option<Actions>,
     /// Structures that look-ups hold.
     pub(super) contention: Contention,
+    /// Where buffers are; `None` where that makes no difference.
+    pub(super) buffers: Option<Buffers>,
     /// What has happened from meeting to meeting.
     pub intervals: Intervals,
     /// By process: read time that has been added to an interval's.
@@ -37,7 +40,7 @@ pub struct Parallel {
 }
 
 impl Parallel {
-    /// A program of `processes` processes.
+    /// A program of `processes` processes, I/O processors included.
     #[must_use]
     pub fn new(
         processes: usize,
@@ -45,16 +48,29 @@ impl Parallel {
         barrier: Option<Barrier>,
         actions: Option<Actions>,
         contention: Contention,
+        buffers: Option<Buffers>,
     ) -> Self {
+        let mut nodes = vec![Node::default(); processes];
+        let is_io = |index: &usize| actions.as_ref().is_some_and(|actions| actions.is_io(*index));
+        // Nothing ends the time in which there is no process.
+        (0..processes).filter(is_io).for_each(|index| nodes[index].rests(Nanos::ZERO, Idle::OwnIo));
         Self {
             strings,
             barrier,
-            nodes: vec![Node::default(); processes],
+            nodes,
             actions,
             contention,
+            buffers,
             intervals: Intervals::new(processes),
             read_time: vec![Nanos::ZERO; processes],
         }
+    }
+
+    /// Whether a processor runs no process.
+    #[inline]
+    #[must_use]
+    pub fn is_io(&self, index: usize) -> bool {
+        self.actions.as_ref().is_some_and(|actions| actions.is_io(index))
     }
 
     /// References taken from strings, and references of all strings.
@@ -75,6 +91,9 @@ impl Parallel {
     /// Reads that a process has not started and that come before it meets the others, or is done: 0 where that is not for it alone to say,
     /// or not known.
     pub(super) fn left(&self, index: usize) -> u32 {
+        if self.is_io(index) {
+            return 0;
+        }
         let process = index as u32;
         let strings = |of_portion| self.strings.as_ref().map_or(0, |strings| strings.left(process, of_portion));
         let Some(barrier) = &self.barrier else { return strings(false) };
@@ -143,6 +162,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             client.process.request_since.get_or_insert(now);
             client.process.pays(now, held);
             client.has_begun = true;
+            self.note(Happening::Held { process: index as u32, since: now, until: now + held });
         }
         Ok(held == Nanos::ZERO)
     }

@@ -87,6 +87,7 @@ pub fn setup_in(
         actions_contend: false,
         actions: prefetch.map(|time| ActionSetup {
             lengths: always(time),
+            io_processors: 0,
             issues_at_start: false,
             idle_min: Nanos::ZERO,
             slack_min: 0,

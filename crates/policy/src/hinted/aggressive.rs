@@ -27,14 +27,15 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
         let keys: AggressiveKeys = read_keys(keys)?;
-        Ok(context.hinted(Aggressive::new(keys.batch_size.on(context.disks))))
+        Ok(context.hinted(Aggressive::new(keys.batch_size.on(context))))
     }),
 };
 
 keys! {
     /// Keys of `aggressive`.
     pub struct AggressiveKeys {
-        /// Requests to a disk at a time: a number, or by the number of disks as in the paper's Table 6.
+        /// Requests to a disk at a time: a number, by the number of disks as in the paper's Table 6, or `"device"`: 1 where every
+        /// fetch takes the same time, twice what the disk serves at once, and else what the cache can spare, a 16th over the disks.
         pub batch_size: BatchSize = BatchSize::Table6,
     }
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use headstart_types::{Position, NEVER};
 
-use super::Round;
+use super::{from_device, Round};
+use crate::row::Context;
 
 /// Fetches in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +21,23 @@ pub enum BatchSize {
     Table6,
     /// So many, at least one.
     Fixed(u32),
+    /// As many as the device makes use of and the cache can spare.
+    Device,
 }
 
 impl BatchSize {
     /// What a user may write.
-    pub const ALLOWED: &'static str = "a whole number from 1, or \"table6\"";
+    pub const ALLOWED: &'static str = "a whole number from 1, \"table6\" or \"device\"";
 
-    /// The size for `disks` disks.
+    /// The size for the disks of `context`.
     #[must_use]
-    pub fn on(self, disks: usize) -> u32 {
+    pub fn on(self, context: &Context) -> u32 {
         const TABLE_6: [u32; 7] = [80, 40, 40, 16, 16, 8, 8];
         const BEYOND: u32 = 4;
         match self {
             BatchSize::Fixed(size) => size,
-            BatchSize::Table6 => TABLE_6.get(disks.saturating_sub(1)).copied().unwrap_or(BEYOND),
+            BatchSize::Table6 => TABLE_6.get(context.disks.saturating_sub(1)).copied().unwrap_or(BEYOND),
+            BatchSize::Device => from_device::batch(context),
         }
     }
 }
@@ -43,6 +47,7 @@ impl Serialize for BatchSize {
         match self {
             BatchSize::Table6 => serializer.serialize_str("table6"),
             BatchSize::Fixed(size) => serializer.serialize_u32(*size),
+            BatchSize::Device => serializer.serialize_str("device"),
         }
     }
 }
@@ -66,6 +71,7 @@ impl<'de> Deserialize<'de> for BatchSize {
                 let problem = format!("\"{text}\" is no batch size");
                 match text {
                     "table6" => Ok(BatchSize::Table6),
+                    "device" => Ok(BatchSize::Device),
                     _ => Err(E::invalid_value(Unexpected::Other(&problem), &self)),
                 }
             }
@@ -80,7 +86,7 @@ impl JsonSchema for BatchSize {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "integer", "minimum": 1, "maximum": u32::MAX}, {"const": "table6"}]})
+        json_schema!({"anyOf": [{"type": "integer", "minimum": 1, "maximum": u32::MAX}, {"enum": ["table6", "device"]}]})
     }
 }
 
@@ -128,8 +134,10 @@ mod tests {
 
     #[test]
     fn table_6_by_number_of_disks() {
-        let sizes: Vec<u32> = [1, 2, 3, 4, 5, 6, 7, 8, 16].map(|disks| BatchSize::Table6.on(disks)).into();
+        let row = crate::registry::replacement("lru").expect("there");
+        let context = |disks| Context { disks, ..Context::plain(row, 1, Vec::new(), 0) };
+        let sizes: Vec<u32> = [1, 2, 3, 4, 5, 6, 7, 8, 16].map(|disks| BatchSize::Table6.on(&context(disks))).into();
         assert_eq!(sizes, [80, 40, 40, 16, 16, 8, 8, 4, 4]);
-        assert_eq!(BatchSize::Fixed(5).on(1), 5);
+        assert_eq!(BatchSize::Fixed(5).on(&context(1)), 5);
     }
 }

@@ -15,7 +15,7 @@
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
 
-use super::{Knowledge, Round, Strategy};
+use super::{from_device, Knowledge, References, Round, Strategy};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -27,15 +27,17 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
         let keys: FixedHorizonKeys = read_keys(keys)?;
-        Ok(context.hinted(FixedHorizon { horizon: keys.horizon }))
+        let horizon = keys.horizon.or_else(|| from_device::horizon(context));
+        Ok(context.hinted(FixedHorizon { horizon }))
     }),
 };
 
 keys! {
     /// Keys of `fixed-horizon`.
     pub struct FixedHorizonKeys {
-        /// H: fetch what is at most so many references ahead.
-        pub horizon: Position = HORIZON,
+        /// H: fetch what is at most so many references ahead; `"device"`: a block's typical service time over driver_overhead
+        /// and hit_time, at most the blocks of the cache.
+        pub horizon: References = References::Fixed(HORIZON),
     }
 }
 

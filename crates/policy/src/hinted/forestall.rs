@@ -28,7 +28,7 @@ use super::batch::Batches;
 use super::fixed_horizon::{fetch_within, misses_within};
 use super::recent::Recent;
 use super::trigger::Trigger;
-use super::{BatchSize, Knowledge, Round, Strategy, HORIZON};
+use super::{from_device, BatchSize, Knowledge, References, Round, Strategy, HORIZON};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -40,9 +40,15 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
         let keys: ForestallKeys = read_keys(keys)?;
-        let lookahead = keys.lookahead.unwrap_or(context.frames.saturating_mul(2));
-        let batch_size = keys.batch_size.on(context.disks);
-        let strategy = Forestall::new(keys.fetch_ratio, batch_size, lookahead, keys.horizon, context.disks);
+        let lookahead = match keys.lookahead {
+            None => context.frames.saturating_mul(2),
+            Some(lookahead) => {
+                lookahead.or_else(|| from_device::lookahead(context, cautious_ns(context.nominal_service.0 as f64)))
+            }
+        };
+        let batch_size = keys.batch_size.on(context);
+        let horizon = keys.horizon.or_else(|| from_device::horizon(context));
+        let strategy = Forestall::new(keys.fetch_ratio, batch_size, lookahead, horizon, context.disks);
         Ok(context.hinted(strategy))
     }),
 };
@@ -54,12 +60,12 @@ keys! {
         pub fetch_ratio: FetchRatio = FetchRatio::Dynamic,
         /// Requests to a disk at a time, as in `aggressive`.
         pub batch_size: BatchSize = BatchSize::Table6,
-        /// References to look ahead for a stall.
+        /// References to look ahead for a stall; `"device"`: the blocks of the cache times F', for a block's typical service time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "twice the blocks of the cache"))]
-        pub lookahead: Option<Position> = None,
-        /// Fixed horizon's rule on top; 0 turns it off.
-        pub horizon: Position = HORIZON,
+        pub lookahead: Option<References> = None,
+        /// Fixed horizon's rule on top; 0 turns it off, `"device"` is as in `fixed-horizon`.
+        pub horizon: References = References::Fixed(HORIZON),
     }
 }
 
@@ -69,6 +75,12 @@ const ASSUMED_SERVICE: Nanos = Nanos::from_millis(15);
 const SEQUENTIAL_SERVICE: Nanos = Nanos::from_millis(5);
 /// Overestimate for other disks (section 5).
 const CAUTION: f64 = 4.0;
+
+/// A mean service time, overestimated as the paper has it.
+fn cautious_ns(mean_ns: f64) -> f64 {
+    let caution = if mean_ns < SEQUENTIAL_SERVICE.0 as f64 { 1.0 } else { CAUTION };
+    mean_ns * caution
+}
 
 /// Forestall's F'.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -169,8 +181,7 @@ impl Forestall {
 
     fn estimate(&mut self, disk: usize) {
         let mean = self.services[disk].mean_ns().unwrap_or(ASSUMED_SERVICE.0 as f64);
-        let caution = if mean < SEQUENTIAL_SERVICE.0 as f64 { 1.0 } else { CAUTION };
-        self.cautious_service_ns[disk] = mean * caution;
+        self.cautious_service_ns[disk] = cautious_ns(mean);
     }
 
     /// F' of `disk` now.

@@ -83,8 +83,8 @@ fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
         disks: context.disks,
         compute,
         fetch: fetch.max(Nanos(1)),
-        batch_size: batch.on(context.disks),
-        forward_batch_size: keys.forward_batch_size.unwrap_or(batch).on(context.disks),
+        batch_size: batch.on(context),
+        forward_batch_size: keys.forward_batch_size.unwrap_or(batch).on(context),
         replay,
     };
     Ok(context.hinted(ReverseAggressive::new(setting)))

@@ -20,7 +20,8 @@
 //! Without one it never makes a mistake: a block is fetched only if it will be read, and not while it is there or on its way. What
 //! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
 //! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
-//! processor is idle, how long an action takes it and what that delays is the host's business.
+//! processor is idle, how long an action takes it and what that delays is the host's business. A processor that runs no process (its
+//! number is beyond theirs) takes the processes in turn.
 //!
 //! `critical` is ours; section 7 leaves it open how "to spread benefits more globally over all the threads". A block of the process
 //! that is furthest behind makes the interval shorter, one of another process only its wait at the barrier longer (section 4, Figure
@@ -209,6 +210,8 @@ pub struct RapidTransit {
     /// A prefetch has taken the frame of an unused one, and nothing has been asked for since. Another one could take its
     /// frame in turn, and so on without end where actions and fetches take no time.
     crowded: bool,
+    /// The process that the next action of a processor without one begins with.
+    turn: u32,
     /// Of a predictor: what has been prefetched, and at which request.
     prefetched: VecDeque<(Block, u64)>,
     /// Requests of all processes.
@@ -219,7 +222,7 @@ impl RapidTransit {
     pub(super) fn new(asking: Asking<Apart<dyn Replacement>>, knowledge: Knowledge, setting: Setting) -> Self {
         let (unused, prefetched) = (Vec::new(), VecDeque::new());
         let (starved, crowded) = (false, false);
-        Self { asking, knowledge, setting, unused, unused_count: 0, starved, crowded, prefetched, requests: 0 }
+        Self { asking, knowledge, setting, unused, unused_count: 0, starved, crowded, turn: 0, prefetched, requests: 0 }
     }
 
     fn used(&mut self, block: Block) {
@@ -266,9 +269,12 @@ impl RapidTransit {
 
     /// An action of the processor of `process`: at most one fetch.
     fn prefetch(&mut self, process: u32, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        if !self.could_prefetch(None) || process as usize >= self.knowledge.processes() {
+        let processes = self.knowledge.processes() as u32;
+        if !self.could_prefetch(None) || processes == 0 {
             return;
         }
+        let has_none = process >= processes;
+        let process = if has_none { self.turn } else { process };
         let Some(block) = self.knowledge.next(process, self.setting, view) else { return };
         if self.asking.prefetch(block, view, fetches) {
             if block.index() >= self.unused.len() {
@@ -276,6 +282,9 @@ impl RapidTransit {
             }
             self.unused[block.index()] = true;
             self.unused_count += 1;
+            if has_none {
+                self.turn = (self.turn + 1) % processes;
+            }
             if let Knowledge::Predicted(predicted) = &mut self.knowledge {
                 predicted.forget(block);
                 self.prefetched.push_back((block, self.requests));

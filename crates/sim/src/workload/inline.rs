@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headstart_device::{Explicit, Layout, Stripe};
 use headstart_layout::Universe;
 use headstart_scenario::{DeviceKeys, Input, Scenario};
-use headstart_types::{Block, Bytes, KeyError};
+use headstart_types::{Block, Bytes, Disk, KeyError};
 
 use crate::Error;
 
@@ -52,12 +52,15 @@ impl Inline {
         let block = Bytes(scenario.workload.block_bytes());
         let layout = layout(&scenario.device, block, capacity, &numbers).map_err(|error| error.within("device"))?;
         let sectors = headstart_device::sectors_of(block.0).max(1);
+        let spread = scenario.spread();
         let mut universe = Universe::default();
         universe.keep_places();
         for (at, name) in order.iter().enumerate() {
-            let (disk, sector) = layout.place(at as u64).ok_or_else(|| {
+            let (server, local) = spread.map_or((0, at as u64), |spread| spread.local(0, at as u64));
+            let (disk, sector) = layout.place(local).ok_or_else(|| {
                 KeyError::new("device.layout", format!("block \"{name}\" is nowhere"), "every block once")
             })?;
+            let disk = Disk(disk.0 + server * scenario.device.disks_of_server());
             if capacity.is_some_and(|capacity| sector + sectors > capacity) {
                 let problem = format!("block \"{name}\" lies beyond the device");
                 return Err(KeyError::new("workload.references", problem, "fewer or smaller blocks").into());

@@ -39,7 +39,8 @@ fn placing(
 ) -> Result<Placing, KeyError> {
     let keys = &scenario.device;
     let (array, stripe_unit) = (keys.array, keys.stripe_unit);
-    let disks = Disks { model: &keys.model, device, count: keys.count, array, stripe_unit };
+    let spread = scenario.spread();
+    let disks = Disks { model: &keys.model, device, count: keys.count, spread, array, stripe_unit };
     let block = Bytes(scenario.workload.block_bytes());
     Placing::try_new(block, placement, addresses, &disks, &found.contents, scenario.seed)
 }

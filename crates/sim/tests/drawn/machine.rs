@@ -111,8 +111,21 @@ pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
     }
     first.insert("policy".into(), policy.clone().into());
     let mut all = vec![Value::from(first)];
-    for _ in 0..draw.count(2) {
-        all.push(lower(draw, plan).into());
+    let (mut sole, servers_at) = (false, draw.upto(3));
+    for at in 0..draw.count(2) {
+        let mut level = lower(draw, plan);
+        if sole {
+            level.remove("clients");
+        } else if at == servers_at && draw.chance(50) {
+            sole = true;
+            level.insert("servers".into(), draw.count(3).into());
+            if level["servers"].as_integer() != Some(1) {
+                let unit =
+                    if draw.chance(30) { "file".to_owned() } else { format!("{}B", plan.block as i64 * draw.count(6)) };
+                level.insert("unit".into(), unit.into());
+            }
+        }
+        all.push(level.into());
     }
     root.insert("level".into(), all.into());
 }
@@ -179,6 +192,10 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
     if draw.chance(30) {
         keys.insert("contention".into(), draw.time().into());
     }
+    if draw.chance(20) {
+        keys.insert("remote_cost".into(), draw.time().into());
+        keys.insert("buffer_place".into(), draw.one_of(&["shared", "requester", "disk"]).into());
+    }
     if policy["name"].as_str() == Some("rapid-transit") {
         let mut set = |draw: &mut Draw, key: &str, value: Value| {
             if draw.chance(40) {
@@ -197,12 +214,15 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
         set(draw, "buffers", buffers.into());
         let slack = draw.upto(3);
         set(draw, "min_slack", slack.into());
+        if draw.chance(20) {
+            keys.insert("io_processors".to_owned(), draw.count(3).into());
+        }
         let order = draw.one_of(&["longest", "shortest", "number", "slack"]);
         set(draw, "idle_order", order.into());
         let scope = draw.one_of(&["look-ups", "all"]);
         set(draw, "contention_scope", scope.into());
         let (others, first) = draw.one_of(&[(true, "critical"), (true, "own"), (false, "own")]);
-        if draw.chance(60) {
+        if draw.chance(60) && (others || !keys.contains_key("io_processors")) {
             keys.insert("for_others".to_owned(), others.into());
             keys.insert("prefetch_for".to_owned(), first.into());
         }

@@ -26,6 +26,8 @@
 
 use headstart_types::{Nanos, Position};
 
+use super::super::from_device::horizon_of;
+
 /// The times of the model, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worth {
@@ -42,8 +44,7 @@ impl Worth {
     /// P is rounded up, and at most `frames`: no more can be under way.
     pub fn new(hit: Nanos, driver: Nanos, disk: Nanos, frames: u32) -> Self {
         let each = hit.0 + driver.0;
-        let horizon = if each == 0 { u64::from(frames) } else { disk.0.div_ceil(each) };
-        let horizon = horizon.clamp(1, u64::from(frames.max(1))) as Position;
+        let horizon = horizon_of(hit, driver, disk, frames);
         Self { hit: hit.0 as f64, driver: driver.0 as f64, disk: disk.0 as f64, least: each as f64, horizon }
     }
 

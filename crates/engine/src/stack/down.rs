@@ -1,0 +1,64 @@
+//! The way down from a level: to the devices, to the level below, or to those of several levels below that the blocks belong to.
+
+use std::collections::VecDeque;
+
+use headstart_policy::Space;
+use headstart_types::{Nanos, Spread};
+
+use super::messages::Sent;
+use crate::backend::{Backend, Kind, Order};
+use crate::devices::{Devices, From};
+
+/// Where a level's orders go.
+pub(crate) enum Down<'a, D, S> {
+    /// To the devices.
+    Devices(&'a mut D, From, &'a S),
+    /// To the level below.
+    Level(&'a mut VecDeque<Sent>, Upper<'a, S>),
+}
+
+/// A level that stands on others.
+pub(crate) struct Upper<'a, S> {
+    pub number: usize,
+    /// The level below, or the first of several.
+    pub below: usize,
+    /// How blocks are dealt out to several.
+    pub spread: Option<Spread>,
+    pub space: &'a S,
+}
+
+impl<S: Space> Upper<'_, S> {
+    /// Sends an order down: one to each of the levels below that its blocks belong to. Returns to how many.
+    fn send(&self, outbox: &mut VecDeque<Sent>, order: &Order<'_>) -> u32 {
+        let (upper, kind) = (self.number, order.kind);
+        let Some(spread) = &self.spread else {
+            outbox.push_back(Sent { upper, below: self.below, blocks: order.blocks.to_vec(), kind });
+            return 1;
+        };
+        let mut parts: Vec<Sent> = Vec::new();
+        for block in order.blocks {
+            let (file, index) = self.space.place(*block);
+            let below = self.below + spread.local(file, index).0 as usize;
+            match parts.iter_mut().find(|part| part.below == below) {
+                Some(part) => part.blocks.push(*block),
+                None => parts.push(Sent { upper, below, blocks: vec![*block], kind }),
+            }
+        }
+        let count = parts.len() as u32;
+        outbox.extend(parts);
+        count
+    }
+}
+
+impl<D: Devices<S>, S: Space> Backend for Down<'_, D, S> {
+    #[inline]
+    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
+        match self {
+            Down::Devices(devices, from, space) => devices.submit(now, *from, order, *space),
+            Down::Level(outbox, upper) => match (upper.send(outbox, &order), order.kind) {
+                (_, Kind::Allocate) => 0,
+                (requests, _) => requests,
+            },
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Levels of one tier that share its blocks: servers. Each block belongs to one of them, which holds its parts of a file one
+//! behind the other, and knows no other blocks.
+
+use headstart_policy::Space;
+use headstart_types::{Block, Disk, Spread};
+
+/// The level is one of several servers, or stands below one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// How blocks are dealt out.
+    pub spread: Spread,
+    /// Which server it is, from 0.
+    pub server: u32,
+}
+
+/// Blocks as a level sees them.
+#[derive(Clone, Copy)]
+pub enum Seen<'a, S> {
+    /// All of them, in their files.
+    All(&'a S),
+    /// Those of a server, in its parts of the files.
+    Part(Part<'a, S>),
+}
+
+impl<'a, S: Space> Seen<'a, S> {
+    /// What a level with that share sees of `space`.
+    #[inline(always)]
+    pub fn new(space: &'a S, share: Option<Share>) -> Self {
+        match share {
+            None => Seen::All(space),
+            Some(share) => Seen::Part(Part { space, share }),
+        }
+    }
+
+    /// For a policy.
+    #[inline(always)]
+    pub fn as_space(&self) -> &dyn Space {
+        match self {
+            Seen::All(space) => *space,
+            Seen::Part(part) => part,
+        }
+    }
+}
+
+/// The blocks of a server.
+#[derive(Clone, Copy)]
+pub struct Part<'a, S> {
+    space: &'a S,
+    share: Share,
+}
+
+impl<S> Part<'_, S> {
+    fn global(&self, file: u32, local: u64) -> Option<u64> {
+        self.share.spread.global(file, (self.share.server, local))
+    }
+}
+
+impl<S: Space> Space for Part<'_, S> {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        self.space.block(file, self.global(file, index)?)
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.space.known(file, self.global(file, index)?)
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        let (file, index) = self.space.place(block);
+        let (server, local) = self.share.spread.local(file, index);
+        debug_assert_eq!(server, self.share.server, "{block:?} is on another server");
+        (file, local)
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        self.space.file_blocks(file).map(|blocks| self.share.spread.blocks_of(file, self.share.server, blocks))
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        self.space.disk(block)
+    }
+
+    fn blocks(&self) -> usize {
+        self.space.blocks()
+    }
+
+    fn sector(&self, block: Block) -> Option<u64> {
+        self.space.sector(block)
+    }
+
+    fn adjoins(&self, block: Block, next: Block) -> bool {
+        self.space.adjoins(block, next)
+    }
+
+    fn prefetch(&self, block: Block) {
+        self.space.prefetch(block);
+    }
+}

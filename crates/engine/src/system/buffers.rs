@@ -1,0 +1,33 @@
+//! What it costs a process to read blocks whose buffers are at other nodes.
+
+use headstart_policy::Space;
+use headstart_types::{Block, Nanos};
+
+use super::{Supply, System};
+use crate::devices::Devices;
+
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+    /// A process is about to look up `count` blocks: what is absent gets a buffer, and what is remote will cost it more.
+    #[inline]
+    pub(super) fn find_buffers(&mut self, index: usize, count: u32) {
+        let Some(buffers) = self.parallel.as_mut().and_then(|parallel| parallel.buffers.as_mut()) else { return };
+        let client = &mut self.clients[index];
+        let level = &self.stack.tiers[client.tier].level;
+        let (mut cost, mut remote) = (Nanos::ZERO, 0);
+        for block in client.blocks(count) {
+            if !level.is_cached(*block) || !buffers.has(*block) {
+                buffers.fetched(*block, self.stack.space.disk(*block), index as u32);
+            }
+            let of_block = buffers.cost(*block, index as u32);
+            remote += u64::from(of_block > Nanos::ZERO);
+            cost += of_block;
+        }
+        client.process.reads_remotely(remote, cost);
+    }
+
+    /// A processor has taken on the prefetch of a block.
+    pub(super) fn take_buffer(&mut self, index: usize, block: Block) {
+        let Some(buffers) = self.parallel.as_mut().and_then(|parallel| parallel.buffers.as_mut()) else { return };
+        buffers.fetched(block, self.stack.space.disk(block), index as u32);
+    }
+}
