@@ -214,13 +214,13 @@ pub fn process(draw: &mut Draw, plan: &Plan, policy: &Table) -> Table {
         set(draw, "buffers", buffers.into());
         let slack = draw.upto(3);
         set(draw, "min_slack", slack.into());
-        if draw.chance(20) {
-            keys.insert("io_processors".to_owned(), draw.count(3).into());
-        }
         let order = draw.one_of(&["longest", "shortest", "number", "slack"]);
         set(draw, "idle_order", order.into());
         let scope = draw.one_of(&["look-ups", "all"]);
         set(draw, "contention_scope", scope.into());
+        if draw.chance(20) {
+            keys.insert("io_processors".to_owned(), draw.count(3).into());
+        }
         let (others, first) = draw.one_of(&[(true, "critical"), (true, "own"), (false, "own")]);
         if draw.chance(60) && (others || !keys.contains_key("io_processors")) {
             keys.insert("for_others".to_owned(), others.into());
