@@ -15,6 +15,8 @@ from typing import Final
 from headstart.studies._lab import Steps
 from headstart.studies._rows import Row, finding, unpublished
 from headstart.studies.li07 import _published as paper
+from headstart.studies.li07 import _reasons as why
+from headstart.studies.li07._claims import noted
 from headstart.studies.li07._latency import Latency, case
 from headstart.studies.li07._system import POLICIES, Case, Keys, Lab, Runs, server
 
@@ -150,7 +152,7 @@ def _admission(memory: list[Contended]) -> Row:
         holds=holds,
         tolerance=f"the best limit: at most {100 * paper.EQUAL:.0f} % below enough memory, more than "
         f"{100 * paper.BETTER:.0f} % above no limit",
-        note=", ".join(f"{each.clients}: {each.rate():.2f}" for each in memory),
+        note=noted(", ".join(f"{each.clients}: {each.rate():.2f}" for each in memory), why.ADMISSION, holds),
     )
 
 
@@ -162,5 +164,5 @@ def _gives_way(many: Contended) -> Row:
         ours=f"{100 * gain:+.1f} % of throughput",
         holds=gain > paper.BETTER,
         tolerance=f"more than {100 * paper.BETTER:.0f} % above CP that does not",
-        note=many.scarce.case.name,
+        note=noted(many.scarce.case.name, why.SHRINKING, gain > paper.BETTER),
     )
