@@ -247,6 +247,22 @@ def test_every_figure_runs_and_is_drawn() -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_what_may_help_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_drives, "PLACES", 2)
+    rows = STUDY.run(["remedies", "raid5"], quiet)
+    for row in rows:
+        json.dumps(row.to_dict(), allow_nan=False)
+        assert row.verdict in VERDICTS
+    judged = {row.quantity: row for row in rows if row.published is not None}
+    assert [row.item for row in judged.values()] == 4 * ["remedies"] + 3 * ["raid5"]
+    # Five drives whose parity costs nothing are faster than two.
+    assert judged["rate of RAID5 of five drives beside RAID0 of two"].verdict == "differs"
+    assert judged["depth of the RAID5, from its rate (KB)"].verdict == "agrees"
+    # Two clients in 64 MiB: nothing is short.
+    assert judged["memory contention: CP with 2 clients"].verdict == "differs"
+
+
+@pytest.mark.usefixtures("few")
 def test_programs_run_together_and_absent_ones_are_told() -> None:
     together, absent, least = STUDY.run(["programs"], quiet)
     assert together.quantity == "glimpse + pg_select: Linux, CP, AP, OPT (s)"

@@ -48,10 +48,11 @@ def profile(
 ) -> None:
     """Measure a device with direct reads: seeks, rotation, rates, latency, parallelism, and a prefetch depth.
 
-    The command never writes to the device. Nothing else should use the device during the measurement. The profile of a
-    drive with an arm can be loaded by `simulate`, `emulate`, `tune` and `device show`. The profile of a device without
-    an arm holds the read size and the number of reads that saturate it, and only `tune` can load it. Requires Linux;
-    block devices require root. docs/profile.md describes the measurements and their accuracy.
+    The command never writes to the device. Nothing else should use the device during the measurement. The profile holds
+    a model of the device: a drive with an arm, a solid-state drive, or storage behind a network. `simulate`, `compare`,
+    `emulate`, `tune` and `device show` load it. Each number has an error estimate, and a set of reads that no parameter
+    was fitted to gives the error of the whole model. Requires Linux; block devices require root. docs/profile.md
+    describes the measurements and their accuracy.
 
     Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
     """
@@ -74,7 +75,7 @@ def profile(
     written = [write(found, target, force=force), draw(found, plot)]
     if json is not None:
         output.write_json(json, output.as_json(found.to_dict()))
-    if "-" not in (target if found.profile else None, json):
+    if "-" not in (target, json):
         print_found(output.console(), found)
         tell_written(*written)
 
@@ -103,9 +104,7 @@ def terminated() -> Iterator[None]:
 
 
 def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
-    """Write the profile if there is one; return the file written, if any."""
-    if found.profile is None:
-        return None
+    """Write the profile; return the file written, if any."""
     if target == "-":
         typer.echo(found.profile, nl=False)
         return None
@@ -117,7 +116,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
 
 def draw(found: profiling.Found, target: str | None) -> str | None:
     """Draw the profile as `device plot` does; return the file written, if any."""
-    if target is None or found.profile is None or found.arm is None:
+    if target is None or found.arm is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{Path(found.device).stem}.toml"
@@ -142,6 +141,7 @@ def print_found(console: Console, found: profiling.Found) -> None:
         table.add_row(name, safe(value))
     console.print(table)
     console.print()
+    print_model(console, found.model)
     for note in found.notes:
         console.print(f"note: {plain(note)}", markup=False)
     if found.arm is not None:
@@ -150,7 +150,51 @@ def print_found(console: Console, found: profiling.Found) -> None:
         error = found.arm.competitive_depth_error_bytes / 1e3
         console.print(f"competitive depth: {depth:,.1f} +- {error:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
     else:
-        console.print("no seeks: the profile is one for headstart tune alone", style="bold")
+        console.print(f"no seeks: the model is {found.model.name}", style="bold")
+
+
+def print_model(console: Console, model: profiling.Model) -> None:
+    """Print the numbers of a model without an arm, and how far the model is off."""
+    check = model.check
+    if model.name != "mechanical":
+        numbers = Table(box=None, show_header=False, pad_edge=False)
+        numbers.add_column(style="dim", no_wrap=True)
+        numbers.add_column()
+        for each in model.parameters:
+            numbers.add_row(each.name, shown(each))
+        console.print(numbers)
+        console.print()
+    console.print(
+        f"held out: the model is off by {check.mean_error:.1%} on average, {check.largest_error:.1%} at most; "
+        f"demerit {check.demerit:.1%}",
+        markup=False,
+    )
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in ("reads", "outstanding", "measured", "simulated", "off", "by chance", "demerit"):
+        table.add_column(name, justify="left" if name == "reads" else "right")
+    for row in check.held_out:
+        table.add_row(
+            f"{row.reads:,} of {row.request_bytes // 1024:,} KiB, {row.places.replace('-', ' ')}",
+            f"{row.depth}",
+            output.duration(round(row.measured_ns)),
+            output.duration(round(row.simulated_ns)),
+            f"{row.simulated_ns / row.measured_ns - 1:+.1%}",
+            "" if row.chance_ns is None else f"{row.chance_ns / row.measured_ns:.1%}",
+            "" if row.demerit is None else f"{row.demerit:.1%}",
+        )
+    console.print(table)
+    console.print()
+
+
+def shown(each: profiling.Parameter) -> str:
+    """Return a number of a model with its unit and its error."""
+    forms = {
+        "ns": lambda value: output.duration(round(value)),
+        "bytes/s": lambda value: f"{value / 1e6:,.1f} MB/s",
+        "bytes": lambda value: f"{value / 1024:,.0f} KiB",
+    }
+    form = forms.get(each.unit, lambda value: f"{value:,.0f}")
+    return form(each.value) + ("" if each.error is None else f" +- {form(each.error)}")
 
 
 def latency(found: profiling.Found) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Curve:
 def figure4(lab: Lab) -> Steps:
     """Figure 4: sequential rate by place and seek time of two drives and an array."""
     curves = rates(lab)
-    short = [_curve(lab, name, DEVICES[name], SHORT) for name in PRINTED]
+    short = [rate_curve(lab, name, DEVICES[name], SHORT) for name in PRINTED]
     yield
     rows = [
         number(
@@ -95,12 +95,13 @@ def figure4(lab: Lab) -> Steps:
 
 def rates(lab: Lab) -> list[Curve]:
     """Ask for the rates of all devices by place."""
-    return [_curve(lab, name, device, SPAN) for name, device in MEASURED.items()]
+    return [rate_curve(lab, name, device, SPAN) for name, device in MEASURED.items()]
 
 
-def _curve(lab: Lab, name: str, device: Keys, read: int) -> Curve:
+def rate_curve(lab: Lab, name: str, device: Keys, read: int, data_drives: int | None = None) -> Curve:
+    """Ask for the rates of a device by place; it holds what `data_drives` drives do, or all of its drives."""
     drive = headstart.device(str(device["model"]))
-    capacity = int(drive.capacity_bytes or 0) * int(device.get("count", 1))
+    capacity = int(drive.capacity_bytes or 0) * (data_drives or int(device.get("count", 1)))
     last = capacity - SPAN
     starts = [last * place // (PLACES - 1) // SHORT * SHORT for place in range(PLACES)]
     cells = [lab.one(Case(name, sequential(lab, start, read), device), {"name": "demand"}) for start in starts]
@@ -141,7 +142,7 @@ def _limit(ibm: Curve, free: Curve) -> Row:
     )
 
 
-def seek_curve(name: str) -> list[tuple[float, float]]:
+def seekcurve(name: str) -> list[tuple[float, float]]:
     """Return share of the cylinders crossed and seek time in ms."""
     drive = str(DEVICES[name]["model"])
     points = survey(drive).seek

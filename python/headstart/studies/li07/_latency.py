@@ -55,10 +55,11 @@ def figure13(lab: Lab) -> Steps:
 def latencies(lab: Lab) -> list[Latency]:
     """Ask for the runs, by clients in the background."""
     policies = {name: POLICIES[name] for name in PRACTICAL}
-    return [Latency(clients, lab.runs(_case(lab, clients), policies)) for clients in paper.CONCURRENCY]
+    return [Latency(clients, lab.runs(case(lab, clients), policies)) for clients in paper.CONCURRENCY]
 
 
-def _case(lab: Lab, clients: int) -> Case:
+def case(lab: Lab, clients: int) -> Case:
+    """Return the reader beside so many clients; its trace is written into the scratch folder."""
     path = lab.scratch / f"two-rand-{clients}.csv"
     if not path.exists():
         keys = {"requests": max(BACKGROUND, clients), "concurrency": clients, "files": FILES}

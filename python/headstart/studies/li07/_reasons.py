@@ -39,3 +39,12 @@ Q2: Final = (
     "A stand-in: its time to compute hides reads, and where its files lie is a guess. Without the one, and with 4 GiB "
     'between files, it comes near (sensitivity: "no time to compute")'
 )
+ADMISSION: Final = (
+    "Clients that wait bring back most of what 64 lose. The rest is no contention: a single client loses as much, and "
+    "Linux too, since less memory keeps fewer files for the next request"
+)
+SHRINKING: Final = (
+    "It shrinks once half as many blocks as are asked for had been evicted unused before and are fetched again: at "
+    "this memory fewer are"
+)
+PARITY: Final = "The controller's work on parity, to which the paper puts it down, is not printed and not modelled"

@@ -1,6 +1,6 @@
 """Figures 6, 8 and 11: servers by clients, where the scheduler knows processes and where not, on three drives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
@@ -18,7 +18,7 @@ from headstart.studies.li07._claims import (
     up_to,
     within,
 )
-from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Lab, Runs, server
+from headstart.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Lab, Runs, server
 
 NAMES: Final = {
     "one-whole": "One-Whole-0",
@@ -72,34 +72,39 @@ def figure11(lab: Lab) -> Steps:
     rows.append(up_to("A, Two-Rand-0: CP, of the array", paper.RAID_TWO_RAND, two[-1:], why.ARRAY))
     rows.append(half_of_oracle("A, Two-Rand-0: CP beside OPT", two))
     rows.append(within("B, index searching: CP", paper.INDEX_DEVICES, index))
-    rows.append(_aggressive(index))
-    rows.append(_array_no_larger(index))
+    rows.append(aggressive(index))
+    rows.append(array_no_larger(index))
     return rows
 
 
-def panels(lab: Lab, item: str) -> dict[str, list[Runs]]:
-    """Ask for the runs of a figure, by workload."""
+def panels(lab: Lab, item: str, policies: Mapping[str, Keys] | None = None) -> dict[str, list[Runs]]:
+    """Ask for the runs of a figure, by workload, with `policies` in place of the figures' own."""
     if item == "figure6":
-        return {generator: [_case(lab, generator, clients) for clients in paper.CONCURRENCY] for generator in NAMES}
+        return {
+            generator: [_case(lab, generator, clients, policies) for clients in paper.CONCURRENCY]
+            for generator in NAMES
+        }
     if item == "figure8":
         blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
         return {
-            generator: [_case(lab, generator, clients, **blind) for clients in paper.CONCURRENCY]
+            generator: [_case(lab, generator, clients, policies, **blind) for clients in paper.CONCURRENCY]
             for generator in ("one-whole", "media-server")
         }
     return {
         generator: [
-            _case(lab, generator, paper.FIGURE_11_CLIENTS, on=f" on {name}", device=device)
+            _case(lab, generator, paper.FIGURE_11_CLIENTS, policies, on=f" on {name}", device=device)
             for name, device in DEVICES.items()
         ]
         for generator in ("two-rand", "index-search")
     }
 
 
-def _case(lab: Lab, generator: str, clients: int, on: str = "", **system: Any) -> Runs:
+def _case(
+    lab: Lab, generator: str, clients: int, policies: Mapping[str, Keys] | None, on: str = "", **system: Any
+) -> Runs:
     many = "client" if clients == 1 else "clients"
     name = f"{NAMES[generator]}{on}" if on else f"{NAMES[generator]}, {clients} {many}"
-    return lab.runs(Case(name, server(generator, clients), **system))
+    return lab.runs(Case(name, server(generator, clients), **system), policies)
 
 
 def _rows(found: dict[str, list[Runs]]) -> list[Row]:
@@ -122,7 +127,8 @@ def worse(quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
     )
 
 
-def _aggressive(runs: Sequence[Runs]) -> Row:
+def aggressive(runs: Sequence[Runs]) -> Row:
+    """AP gains significantly less than CP on index searching."""
     gains = [each.gain("AP") for each in runs]
     below = [each.gain() - gain for each, gain in zip(runs, gains, strict=True)]
     holds = max(gains) <= paper.INDEX_AGGRESSIVE and min(below) >= paper.INDEX_BELOW
@@ -137,7 +143,8 @@ def _aggressive(runs: Sequence[Runs]) -> Row:
     )
 
 
-def _array_no_larger(runs: Sequence[Runs]) -> Row:
+def array_no_larger(runs: Sequence[Runs]) -> Row:
+    """CP gains no more on the array than on single drives."""
     *alone, array = [each.gain() for each in runs]
     exceeded = sum(array > each for each in alone)
     return finding(

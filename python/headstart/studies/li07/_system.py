@@ -29,6 +29,10 @@ POLICIES: Final[dict[str, Keys]] = {
     "OPT": {"name": "oracle-depth", "max_request": "1280KiB"},
 }
 
+LINUX_2_6_10: Final[Keys] = {"name": "linux-2.6.10", "read_ahead": paper.LINUX}
+"""The read-ahead of the paper's kernel, and of its virtual machines (section 6.3), as they were: item `kernels`."""
+LINUX_2_6_16: Final[Keys] = {"name": "linux-2.6.16", "read_ahead": paper.LINUX}
+
 CACHE: Final = "1500MiB"
 
 APART: Final = "2GiB"
@@ -73,6 +77,7 @@ class Case:
     device: Keys = dataclasses.field(default_factory=lambda: IBM, hash=False)
     scheduler: str | Keys = AWARE
     seed: int = 1
+    cache: str = CACHE
 
     @property
     def calibrated(self) -> bool:
@@ -85,7 +90,7 @@ class Case:
         return {
             "seed": self.seed,
             "workload": {**workload, **self.workload},
-            "cache": {"size": CACHE},
+            "cache": {"size": self.cache},
             "policy": dict(policy),
             "device": {**self.device, "scheduler": self.scheduler},
             # The paper names no cost of the driver.

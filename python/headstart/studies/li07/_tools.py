@@ -1,6 +1,6 @@
 """Figures 7, 9, 10 and 12: programs that are no servers, side by side and alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headstart.studies._lab import Steps
@@ -50,9 +50,9 @@ def figure7(lab: Lab) -> Steps:
     return [
         *(time_row(each) for each in found.values()),
         equal("2cp5, 2cp50", "relatively small variation", copies, ("Linux", "CP", "AP")),
-        _cut("2diff5: CP", paper.DIFF_5, found["2diff5"]),
-        _cut("2diff50: CP, fitted by where the files lie", paper.DIFF_50, found["2diff50"]),
-        _cut("2TPC-H: CP", paper.TPC_H, found["2TPC-H"]),
+        cut("2diff5: CP", paper.DIFF_5, found["2diff5"]),
+        cut("2diff50: CP, fitted by where the files lie", paper.DIFF_50, found["2diff50"]),
+        cut("2TPC-H: CP", paper.TPC_H, found["2TPC-H"]),
         hardly("AP beside CP", list(found.values()), why.DEEPER),
     ]
 
@@ -74,7 +74,7 @@ def figure10(lab: Lab) -> Steps:
     last = found["2diff50 on RAID0"]
     return [
         *(time_row(each) for each in found.values()),
-        _cut("2diff50 on the array: CP", paper.RAID_DIFF_50, last),
+        cut("2diff50 on the array: CP", paper.RAID_DIFF_50, last),
         _more_on_array(found),
     ]
 
@@ -88,15 +88,15 @@ def figure12(lab: Lab) -> Steps:
     return [
         *(time_row(each) for each in everything),
         equal("cp, kernel build, TPC-H, media clips: CP", "little or no impact", untouched, ("Linux", "CP")),
-        *(_cut(f"{name}: CP", paper.ALONE_DIFF, found[name]) for name in ("diff5", "diff50")),
-        _cut("index searching: CP", paper.ALONE_INDEX, found["index searching"]),
-        _cut("TPC-H Q2: CP", paper.ALONE_Q2, found["TPC-H Q2"], why.Q2),
-        _no_degradation(everything),
+        *(cut(f"{name}: CP", paper.ALONE_DIFF, found[name]) for name in ("diff5", "diff50")),
+        cut("index searching: CP", paper.ALONE_INDEX, found["index searching"]),
+        cut("TPC-H Q2: CP", paper.ALONE_Q2, found["TPC-H Q2"], why.Q2),
+        no_degradation(everything),
     ]
 
 
-def panels(lab: Lab, item: str) -> dict[str, Runs]:
-    """Ask for the runs of a figure, by the name of the case."""
+def panels(lab: Lab, item: str, policies: Mapping[str, Keys] | None = None) -> dict[str, Runs]:
+    """Ask for the runs of a figure, by the name of the case, with `policies` in place of the figures' own."""
     blind: dict[str, Any] = {"device": FREE_BUS, "scheduler": BLIND}
     cases = {
         "figure7": [Case(name, workload) for name, workload in TOGETHER.items()],
@@ -106,10 +106,11 @@ def panels(lab: Lab, item: str) -> dict[str, Runs]:
         ],
         "figure12": [Case(name, workload) for name, workload in ALONE.items()],
     }[item]
-    return {case.name: lab.runs(case) for case in cases}
+    return {case.name: lab.runs(case, policies) for case in cases}
 
 
-def _cut(quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
+def cut(quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
+    """CP shortens the time by a printed percentage."""
     what = "less time than Linux"
     return about(quantity, printed, runs.cut(), what, basis=basis_of([runs]), note=runs.case.name, why=reason)
 
@@ -148,7 +149,8 @@ def _more_on_array(found: dict[str, Runs]) -> Row:
     )
 
 
-def _no_degradation(runs: Sequence[Runs]) -> Row:
+def no_degradation(runs: Sequence[Runs]) -> Row:
+    """CP makes nothing slower than Linux."""
     cuts = [each.cut() for each in runs]
     return finding(
         "no degradation by CP",
