@@ -117,6 +117,20 @@ def test_a_server_that_does_not_come_up_says_why(
         live.measured(dataclasses.replace(CASE, disk="no-such-disk"), small, tmp_path)
 
 
+def test_all_cases_of_a_disk_are_simulated_with_one_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, other = row(CASE, 10.0, 9.9), dataclasses.replace(CASE, disk="ibm-36gb-10k")
+    ways: list[int] = []
+
+    def predicted(case: Case, workload: Workload, way_ns: int) -> Figures:
+        ways.append(way_ns)
+        return good.predicted
+
+    monkeypatch.setattr(live, "predicted", predicted)
+    rows = [dataclasses.replace(good, way_ns=way) for way in (100, 900, 300)] + [dataclasses.replace(good, case=other)]
+    study.with_one_way(rows, {"Multi": Workload("Multi", tmp_path, 1, 1, open=False)})
+    assert ways == [300, 300, 300, 400_000]
+
+
 def test_lanes_run_every_case_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "one", lambda case, workload, folder: row(case, 10.0, 9.9))
     wanted = [

@@ -3,7 +3,7 @@
 It is sockets, wakes of threads and timers. It is measured right before each case, on the machine as busy as it is then:
 single pages, one at a time, through both servers to memory, less the link's cost and less what a page takes that L1
 has. Policies are `demand` and caches of one page, so that nothing else happens. The median counts: it is what most
-replies take.
+replies take; and of all cases with a disk their median, so that none and PFC are simulated on one machine.
 """
 
 from pathlib import Path
