@@ -21,7 +21,7 @@ INPUTS ?= 10000000
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system live-study hints-study serve-study serve-model serve-fuzz results docs docs-check site
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system serve-bench live-study hints-study serve-study serve-model serve-fuzz results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ bench: setup ## references and drive requests per second and peak memory, beside
 	$(BIN)/python benches/bench.py
 	$(BIN)/python benches/sweep.py
 	$(BIN)/python benches/memory.py
+
+serve-bench: setup ## serve beside qemu-nbd and nbdkit on a file; beside s3backer too: benches/serve_s3.py. ARGS="--rounds 5"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python benches/serve_file.py $(ARGS)
 
 live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
 	$(BIN)/headstart reproduce li07-live $(ARGS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import socket
 from pathlib import Path
 from types import ModuleType
 
@@ -54,3 +56,38 @@ def test_memory_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if "2,000" in line]
     assert [row[0].strip() for row in rows] == list(module.COMMANDS)
     assert all(int(row[3]) > 0 for row in rows)
+
+
+def test_a_link_carries_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHES)
+    serve_s3 = importlib.import_module("serve_s3")
+    sent = bytes(range(256)) * 1_000
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        serve_s3.linked(serve_s3.Link(0.001, 1e9), server.getsockname()[1]) as port,
+        socket.create_connection(("127.0.0.1", port)) as client,
+    ):
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        other, _ = server.accept()
+        with other, other.makefile("rb") as got, client.makefile("rb") as back:
+            there = got.read()
+            other.sendall(there[::-1])
+            other.shutdown(socket.SHUT_WR)
+            assert (there, back.read()) == (sent, sent[::-1])
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("headstart", "fio", "qemu-nbd", "nbdkit"))), reason="SKIPPED: fio, qemu-nbd or nbdkit"
+)
+def test_every_server_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(BENCHES)
+    serve_file = importlib.import_module("serve_file")
+    monkeypatch.setitem(serve_file.JOBS, "4 KiB at random", ("--rw=randread", "--bs=4k", "--iodepth=32"))
+    image = tmp_path / "image"
+    image.write_bytes(bytes(8 << 20))
+    serve_file.show(serve_file.measured(image, 8 << 20, 1))
+    said = capsys.readouterr().out
+    assert all(said.count(server.name) == len(serve_file.JOBS) for server in serve_file.SERVERS)

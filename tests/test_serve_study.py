@@ -11,9 +11,10 @@ import pytest
 
 import headstart
 from headstart.servestudy import live, study, workloads
-from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases
+from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases, cost_ns
 from headstart.servestudy.live import Figures
 from headstart.servestudy.study import Row, findings, read_rows
+from headstart.servestudy.way import way_ns
 from headstart.servestudy.workloads import PAGE, Workload
 
 CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
@@ -29,6 +30,7 @@ def row(case: Case, measured_ms: float, predicted_ms: float, hits: int = 100) ->
         measured=Figures(**(counts | {"response_ns": measured_ms * 1e6, "l1_hits": hits})),
         predicted=Figures(**counts, response_ns=predicted_ms * 1e6),
         late_p99_ns=0,
+        way_ns=400_000,
     )
 
 
@@ -39,6 +41,8 @@ def test_the_matrix_is_whole_and_each_case_a_scenario() -> None:
     assert set(cases(disks, names, quick=True)) < set(whole)
     upper, lower = Case("ibm-36gb-10k", "OLTP", "sarc", "L", 0.1, "du").levels(footprint=530)
     assert (upper["blocks"], lower["blocks"], lower["coordinator"]) == (5, 1, "du")
+    assert (lower["link"], cost_ns(0), cost_ns(2)) == ({"alpha": "6ms", "beta": "30us"}, 6_000_000, 6_060_000)
+    assert CASE.levels(100, way_ns=412_345)[1]["link"] == {"alpha": "6412345ns", "beta": "30us"}
 
 
 def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,12 +102,33 @@ def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, s
     assert measured.response_ns > 0.9 * predicted.response_ns
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
+def test_the_way_is_measured_beside_the_link(tmp_path: Path) -> None:
+    # However busy the machine is: some time, and less than a request to a disk.
+    assert 10_000 < way_ns(tmp_path) < 1_000_000_000
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_server_that_does_not_come_up_says_why(
     small: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DISKS, "no-such-disk", 1 << 20)
     with pytest.raises(headstart.HeadstartError, match="no-such-disk"):
         live.measured(dataclasses.replace(CASE, disk="no-such-disk"), small, tmp_path)
+
+
+def test_all_cases_of_a_disk_are_simulated_with_one_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, other = row(CASE, 10.0, 9.9), dataclasses.replace(CASE, disk="ibm-36gb-10k")
+    ways: list[int] = []
+
+    def predicted(case: Case, workload: Workload, way_ns: int) -> Figures:
+        ways.append(way_ns)
+        return good.predicted
+
+    monkeypatch.setattr(live, "predicted", predicted)
+    rows = [dataclasses.replace(good, way_ns=way) for way in (100, 900, 300)] + [dataclasses.replace(good, case=other)]
+    study.with_one_way(rows, {"Multi": Workload("Multi", tmp_path, 1, 1, open=False)})
+    assert ways == [each for way in (300, 300, 300, 400_000) for each in (way, way + study.NEARBY_NS)]
 
 
 def test_lanes_run_every_case_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,34 +1,35 @@
 //! The bytes of frames: buffers of one page, taken for a fetch, kept while their block is resident, and used again.
 //!
-//! Buffers move: into the thread that reads, back, and into the frame, so that nothing is copied and nothing is shared.
-//! They are pieces of larger allocations, on boundaries that direct I/O takes, and are allocated as they are first needed.
+//! Buffers move into the thread that reads and back, and into the frame, so that nothing is copied. From there replies share them: the buffer of
+//! a page that has left the cache is free when the last reply with it has been sent ([`Buffers::give_back`]). They are pieces of larger
+//! allocations, on boundaries that direct I/O takes, and are allocated as they are first needed.
+
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_types::Block;
+
+use crate::work::Page;
 
 /// Where direct I/O wants buffers to begin.
 const ALIGNMENT: usize = 4096;
 /// Bytes of an allocation, or one page where that is more.
 const SLAB_BYTES: usize = 1 << 20;
 
-const NONE: u32 = u32::MAX;
-
 /// Buffers of one page each.
 #[derive(Debug)]
 pub struct Buffers {
     page_bytes: usize,
     free: Vec<BytesMut>,
-    /// By block: its index in `kept`.
-    at: Vec<u32>,
-    kept: Vec<BytesMut>,
-    free_at: Vec<u32>,
+    /// By block.
+    kept: Vec<Option<Page>>,
 }
 
 impl Buffers {
     /// Of `page_bytes` each.
     #[must_use]
     pub fn new(page_bytes: usize) -> Self {
-        Self { page_bytes, free: Vec::new(), at: Vec::new(), kept: Vec::new(), free_at: Vec::new() }
+        Self { page_bytes, free: Vec::new(), kept: Vec::new() }
     }
 
     /// A buffer, with anything in it.
@@ -47,45 +48,53 @@ impl Buffers {
         self.free.push(buffer);
     }
 
-    /// From now on `buffer` holds the bytes of `block`, which had none.
-    pub fn keep(&mut self, block: Block, buffer: BytesMut) {
-        if block.index() >= self.at.len() {
-            self.at.resize(block.index() + 1, NONE);
+    /// A page is no longer needed where it was: its buffer is free if it is not needed elsewhere either.
+    pub fn give_back(&mut self, page: Page) {
+        self.free.extend(Arc::into_inner(page));
+    }
+
+    /// From now on `page` holds the bytes of `block`, which had none.
+    pub fn keep(&mut self, block: Block, page: Page) {
+        if block.index() >= self.kept.len() {
+            self.kept.resize(block.index() + 1, None);
         }
-        let index = self.free_at.pop().unwrap_or_else(|| {
-            self.kept.push(BytesMut::new());
-            self.kept.len() as u32 - 1
-        });
-        debug_assert_eq!(self.at[block.index()], NONE);
-        self.at[block.index()] = index;
-        self.kept[index as usize] = buffer;
+        debug_assert!(self.kept[block.index()].is_none());
+        self.kept[block.index()] = Some(page);
     }
 
     /// The bytes of `block`, if it has any.
     #[must_use]
-    pub fn of(&self, block: Block) -> Option<&[u8]> {
-        let index = self.at.get(block.index()).copied().filter(|index| *index != NONE)?;
-        Some(&self.kept[index as usize])
+    pub fn of(&self, block: Block) -> Option<&Page> {
+        self.kept.get(block.index())?.as_ref()
     }
 
-    /// The same, to be changed.
+    /// The same, to be changed; replies keep what they have.
     pub fn of_mut(&mut self, block: Block) -> Option<&mut [u8]> {
-        let index = self.at.get(block.index()).copied().filter(|index| *index != NONE)?;
-        Some(&mut self.kept[index as usize])
+        let is_shared = Arc::strong_count(self.of(block)?) > 1;
+        let own = is_shared.then(|| self.take());
+        let page = self.kept[block.index()].as_mut()?;
+        if let Some(mut own) = own {
+            own.copy_from_slice(page);
+            *page = Arc::new(own);
+        }
+        Arc::get_mut(page).map(|bytes| &mut bytes[..])
     }
 
-    /// `block` has left the cache: its buffer is free.
+    /// `block` has left the cache.
     pub fn drop_of(&mut self, block: Block) {
-        let buffer = self.take_of(block);
-        self.free.extend(buffer);
+        if let Some(page) = self.kept.get_mut(block.index()).and_then(Option::take) {
+            self.give_back(page);
+        }
     }
 
-    /// `block` has left the cache: its buffer with its bytes, to be put back.
+    /// `block` has left the cache: a buffer with its bytes, to be put back.
     pub fn take_of(&mut self, block: Block) -> Option<BytesMut> {
-        let at = self.at.get_mut(block.index()).filter(|at| **at != NONE)?;
-        let index = std::mem::replace(at, NONE);
-        self.free_at.push(index);
-        Some(std::mem::take(&mut self.kept[index as usize]))
+        let page = self.kept.get_mut(block.index())?.take()?;
+        Some(Arc::try_unwrap(page).unwrap_or_else(|shared| {
+            let mut own = self.take();
+            own.copy_from_slice(&shared);
+            own
+        }))
     }
 }
 
@@ -103,7 +112,7 @@ mod tests {
         }
         for (number, buffer) in (0u8..).zip(all) {
             assert!(buffer.iter().all(|byte| *byte == number));
-            buffers.keep(Block(u32::from(number) * 3), buffer);
+            buffers.keep(Block(u32::from(number) * 3), Arc::new(buffer));
         }
         assert_eq!(buffers.of(Block(9)).map(|bytes| bytes[8191]), Some(3));
         assert_eq!((buffers.of(Block(10)), buffers.of(Block(100_000))), (None, None));
@@ -111,5 +120,29 @@ mod tests {
         buffers.drop_of(Block(9));
         buffers.drop_of(Block(9));
         assert_eq!((buffers.of(Block(9)), buffers.free.len()), (None, free + 1));
+    }
+
+    #[test]
+    fn a_reply_keeps_what_it_has() {
+        let mut buffers = Buffers::new(4096);
+        let mut filled = |byte| {
+            let mut buffer = buffers.take();
+            buffer.fill(byte);
+            Arc::new(buffer)
+        };
+        let (page, other) = (filled(1), filled(2));
+        buffers.keep(Block(0), page);
+        buffers.keep(Block(1), other);
+        let free = buffers.free.len();
+        let reply = [0, 1].map(|block| buffers.of(Block(block)).expect("it is kept").clone());
+        // The one changes, the other leaves: the reply sees neither, and brings both buffers back.
+        buffers.of_mut(Block(0)).expect("it is kept")[5] = 9;
+        assert_eq!(buffers.of(Block(0)).map(|page| (page[4], page[5])), Some((1, 9)));
+        assert_eq!(buffers.take_of(Block(1)).map(|bytes| bytes[0]), Some(2));
+        assert_eq!((reply[0][5], reply[1][5], buffers.free.len()), (1, 2, free - 2));
+        reply.into_iter().for_each(|page| buffers.give_back(page));
+        assert_eq!(buffers.free.len(), free);
+        buffers.of_mut(Block(0)).expect("it is kept")[5] = 8;
+        assert_eq!(buffers.free.len(), free, "nothing shares it now");
     }
 }

@@ -2,7 +2,7 @@
 //! its levels, replacements, read-aheads and coordinators, in front of a file, a device, another server or memory.
 //!
 //! - `conductor.rs`: one export, without time and I/O of its own, over `machine.rs` (the engine), `pages.rs` (which page is which
-//!   block), `buffers.rs` (the bytes), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
+//!   block), `buffers.rs` (the bytes), `wanted.rs` (who waits for them), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
 //! - `backing/`: what stands behind an export, and the threads that wait for it;
 //! - `server/`: connections, and the loop around all exports;
 //! - `hinted.rs`: what an earlier run has read, as hints;
@@ -26,6 +26,7 @@ mod run;
 pub mod server;
 pub mod spill;
 pub mod statistics;
+mod wanted;
 mod window;
 pub mod work;
 mod writes;

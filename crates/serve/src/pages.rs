@@ -15,6 +15,11 @@ const NUMBERED_PER_FRAME: usize = 4;
 /// And this many beside them, so that small caches remember something too.
 const NUMBERED_MIN: usize = 1 << 14;
 
+/// Pages that follow one another and are found together: a stream then looks for each of them once in a table that is larger than a processor's
+/// cache. More of them would cost random reads more memory than the level's bound has room for.
+const RUN: u64 = 4;
+const NONE: u32 = u32::MAX;
+
 /// Pages that are looked at in one go: where all are needed, none could be forgotten however many are looked at.
 const LOOKS_MAX: usize = 4096;
 
@@ -28,7 +33,10 @@ pub struct Pages {
 
 #[derive(Debug, Default)]
 struct Numbering {
-    block_of: FxHashMap<u64, Block>,
+    /// By the number of a run: the blocks of its pages, or `NONE`; runs without any are left out.
+    runs: FxHashMap<u64, [u32; RUN as usize]>,
+    /// Pages that have a number.
+    numbered: usize,
     /// By block; of free numbers, the last page that they stood for.
     page_of: Vec<u64>,
     free: Vec<Block>,
@@ -48,11 +56,12 @@ impl Pages {
     #[must_use]
     pub fn known_within(&self, first: u64, end: u64) -> Vec<Block> {
         let numbering = self.numbering.borrow();
-        if end - first < numbering.block_of.len() as u64 {
-            return (first..end).filter_map(|page| numbering.block_of.get(&page).copied()).collect();
+        if end - first < numbering.numbered as u64 {
+            return (first..end).filter_map(|page| numbering.known(page)).collect();
         }
-        let within = numbering.block_of.iter().filter(|(page, _)| (first..end).contains(page));
-        within.map(|(_, block)| *block).collect()
+        let pages = numbering.runs.iter().flat_map(|(run, blocks)| (run * RUN..).zip(blocks));
+        let within = pages.filter(|(page, block)| **block != NONE && (first..end).contains(page));
+        within.map(|(_, block)| Block(*block)).collect()
     }
 
     /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or many have been looked at.
@@ -60,39 +69,60 @@ impl Pages {
         let mut numbering = self.numbering.borrow_mut();
         let numbering = &mut *numbering;
         let mut looks = numbering.page_of.len().min(LOOKS_MAX);
-        while numbering.block_of.len() > self.numbered_max && looks > 0 {
+        while numbering.numbered > self.numbered_max && looks > 0 {
             looks -= 1;
             let block = Block(numbering.hand);
             numbering.hand = (numbering.hand + 1) % numbering.page_of.len() as u32;
             let page = numbering.page_of[block.index()];
-            if numbering.block_of.get(&page) == Some(&block) && is_unneeded(block) {
-                numbering.block_of.remove(&page);
+            if numbering.known(page) == Some(block) && is_unneeded(block) {
+                numbering.forget(page);
                 numbering.free.push(block);
             }
         }
     }
 }
 
+impl Numbering {
+    fn known(&self, page: u64) -> Option<Block> {
+        let block = self.runs.get(&(page / RUN))?[(page % RUN) as usize];
+        (block != NONE).then_some(Block(block))
+    }
+
+    fn number(&mut self, page: u64) -> Block {
+        let block = &mut self.runs.entry(page / RUN).or_insert([NONE; RUN as usize])[(page % RUN) as usize];
+        if *block == NONE {
+            self.numbered += 1;
+            *block = match self.free.pop() {
+                Some(free) => {
+                    self.page_of[free.index()] = page;
+                    free.0
+                }
+                None => {
+                    self.page_of.push(page);
+                    self.page_of.len() as u32 - 1
+                }
+            };
+        }
+        Block(*block)
+    }
+
+    fn forget(&mut self, page: u64) {
+        let Some(blocks) = self.runs.get_mut(&(page / RUN)) else { return };
+        blocks[(page % RUN) as usize] = NONE;
+        self.numbered -= 1;
+        if *blocks == [NONE; RUN as usize] {
+            self.runs.remove(&(page / RUN));
+        }
+    }
+}
+
 impl Space for Pages {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
-        if index >= self.count {
-            return None;
-        }
-        let Numbering { block_of, page_of, free, .. } = &mut *self.numbering.borrow_mut();
-        Some(*block_of.entry(index).or_insert_with(|| match free.pop() {
-            Some(block) => {
-                page_of[block.index()] = index;
-                block
-            }
-            None => {
-                page_of.push(index);
-                Block(page_of.len() as u32 - 1)
-            }
-        }))
+        (index < self.count).then(|| self.numbering.borrow_mut().number(index))
     }
 
     fn known(&self, _file: u32, index: u64) -> Option<Block> {
-        self.numbering.borrow().block_of.get(&index).copied()
+        self.numbering.borrow().known(index)
     }
 
     fn place(&self, block: Block) -> (u32, u64) {
@@ -136,5 +166,12 @@ mod tests {
         assert_eq!((pages.blocks(), pages.block(0, 1 << 40)), (many as usize, None));
         // Nothing can be forgotten: it gives up after one look at each.
         pages.forget(|_| false);
+        // What can be forgotten is, until few enough are left.
+        (0..90).for_each(|page| _ = numbered(1_000_000 + page));
+        (0..10).for_each(|_| pages.forget(|block| block.0 >= 200));
+        let known = pages.known_within(0, 1 << 40);
+        assert_eq!((known.len(), pages.numbering.borrow().numbered), (NUMBERED_MIN, NUMBERED_MIN));
+        assert!(known.iter().all(|block| pages.known(0, pages.place(*block).1) == Some(*block)));
+        assert_eq!(pages.known_within(1_000_000, 1_000_100).len(), 90);
     }
 }

@@ -1,11 +1,55 @@
 //! What passes between clients, the conductor and a backing.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
 
 use crate::spill::Place;
+
+/// The bytes of a page. The cache and the replies that are on their way share them, so that nothing is copied for a reply; a page
+/// that changes while a reply has it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
+pub type Page = Arc<BytesMut>;
+
+/// The bytes that a read brings: pages that follow one another, all of one length, less what lies before and behind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    pages: Vec<Page>,
+    skip: usize,
+    length: usize,
+}
+
+impl Data {
+    /// `length` bytes of `pages`, `skip` bytes behind the beginning of the first, in which they begin.
+    #[must_use]
+    pub fn new(pages: Vec<Page>, skip: usize, length: usize) -> Self {
+        Self { pages, skip, length }
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The bytes from `at` on, page by page.
+    pub fn slices(&self, at: usize) -> impl Iterator<Item = &[u8]> {
+        let page_bytes = self.pages.first().map_or(1, |page| page.len());
+        let (from, end) = (self.skip + at, self.skip + self.length);
+        let first = from / page_bytes;
+        (first..).zip(&self.pages[first..]).map(move |(number, page)| {
+            let start = number * page_bytes;
+            &page[from.saturating_sub(start)..(end - start).min(page_bytes)]
+        })
+    }
+
+    /// The pages, to be given back to [`Conductor::reuse`](crate::conductor::Conductor::reuse).
+    #[must_use]
+    pub fn into_pages(self) -> Vec<Page> {
+        self.pages
+    }
+}
 
 /// What a client wants done with a range of an export.
 #[derive(Debug)]
@@ -57,9 +101,8 @@ pub struct ClientRequest {
 /// What a request has led to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A read's bytes: the first so many of the buffer, which goes back by
-    /// [`Conductor::reuse`](crate::conductor::Conductor::reuse).
-    Data(Vec<u8>, usize),
+    /// A read's bytes, whose pages go back by [`Conductor::reuse`](crate::conductor::Conductor::reuse).
+    Data(Data),
     /// Done, without anything to return.
     Done,
     /// From the request's offset on.
@@ -77,6 +120,8 @@ pub enum Work {
         offset: u64,
         /// Where to.
         buffers: Vec<BytesMut>,
+        /// A client waits for it.
+        demand: bool,
     },
     /// Writes.
     Write {

@@ -160,5 +160,5 @@ fn one_read_that_is_stuck_delays_no_other() {
     while world.step() {}
     assert_eq!(world.answers.remove(&1_002), Some(Answer::Done));
     let answer = world.read(1_003, 150 * PAGE, 4);
-    assert_eq!((data(&answer), &world.memory().bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
+    assert_eq!((&data(&answer)[..], &world.memory().bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
 }

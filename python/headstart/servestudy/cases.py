@@ -14,12 +14,27 @@ NAMES = {"ra": "RA", "linux": "Linux", "sarc": "SARC", "amp": "AMP"}
 SETTINGS = tuple(paper.SHARES)
 RATIOS = (2.0, 1.0, 0.1)
 COORDINATORS = ("none", "du", "pfc")
+LINK_NS = (6_000_000, 30_000)
+"""The paper's link in nanoseconds: for a reply, and for each of its pages."""
 THINK = "100us"
 """After each reply, where the next request waits for it.
 
 Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
 its reference counts as fetched on demand. In real time there is no such instant.
 """
+
+
+def link(way_ns: int = 0) -> dict[str, str]:
+    """Return the paper's link, which takes `way_ns` longer for each reply."""
+    link = dict(paper.LINK)
+    if way_ns:
+        link["alpha"] = f"{cost_ns(0) + way_ns}ns"
+    return link
+
+
+def cost_ns(pages: int) -> int:
+    """Return what the paper's link takes for a reply of so many pages."""
+    return LINK_NS[0] + pages * LINK_NS[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,18 +60,18 @@ class Case:
         """How rows call it."""
         return f"{self.group}, {self.coordinator}"
 
-    def levels(self, footprint: int) -> list[dict[str, Any]]:
-        """Return the levels for a trace of so many distinct pages."""
+    def levels(self, footprint: int, way_ns: int = 0) -> list[dict[str, Any]]:
+        """Return the levels for a trace of so many distinct pages; the link takes `way_ns` longer for each reply."""
         algorithm = ALGORITHMS[NAMES[self.algorithm]]
         upper = max(1, round(paper.SHARES[self.setting] * footprint))
         lower = max(1, round(self.ratio * upper))
         return [
             {"name": "L1", "blocks": upper, **algorithm},
-            {"name": "L2", "blocks": lower, **algorithm, "link": dict(paper.LINK), "coordinator": self.coordinator},
+            {"name": "L2", "blocks": lower, **algorithm, "link": link(way_ns), "coordinator": self.coordinator},
         ]
 
-    def scenario(self, workload: Workload) -> dict[str, Any]:
-        """Return the scenario of the whole."""
+    def scenario(self, workload: Workload, way_ns: int = 0) -> dict[str, Any]:
+        """Return the scenario of the whole, with a link that takes `way_ns` longer."""
         section: dict[str, Any] = {
             "trace": str(workload.trace),
             "format": "csv",
@@ -67,7 +82,7 @@ class Case:
         section |= {"arrival": "open"} if workload.open else {"compute": THINK}
         return {
             "workload": section,
-            "level": self.levels(workload.footprint),
+            "level": self.levels(workload.footprint, way_ns),
             "device": {"model": self.disk, "scheduler": "deadline"},
             "host": {"driver_overhead": "0s"},
         }

@@ -66,9 +66,9 @@ class Figures:
         )
 
 
-def predicted(case: Case, workload: Workload) -> Figures:
-    """Simulate it."""
-    result = headstart.simulate(case.scenario(workload))
+def predicted(case: Case, workload: Workload, way_ns: int = 0) -> Figures:
+    """Simulate it, with the servers' own way beside the link's cost."""
+    result = headstart.simulate(case.scenario(workload, way_ns))
     return Figures.of(
         list(result.levels),
         response_ns=result.response_ns["mean"],
@@ -92,23 +92,9 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
     Raises:
         HeadstartError: A server does not come up, or a request failed.
     """
-    own = Path(tempfile.mkdtemp(prefix="case-", dir=folder))
     disk = f"emulate:{case.disk},deadline:{image(folder, case.disk)}"
-    upper, lower = ({"separate_prefetch": False, **level} for level in case.levels(workload.footprint))
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, own, ignore_errors=True)
-
-        def serve(backing: str, level: dict[str, Any]) -> tuple[Child, str]:
-            socket = own / level["name"]
-
-            def task(tell: Callable[[Any], bool]) -> None:
-                headstart.serve(backing, listen=f"unix:{socket}", level=level, depth=DEPTH, progress=tell)
-
-            return stack.enter_context(_process(task, socket.exists)), f"nbd+unix:///?socket={socket}"
-
-        below, uri = serve(disk, lower)
-        above, uri = serve(uri, upper)
-        played: Played = _in_process(
+    with chain(disk, case.levels(workload.footprint), folder) as (above, below, uri):
+        played: Played = in_process(
             lambda: play_trace(
                 workload.trace,
                 uri,
@@ -129,6 +115,27 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
         elapsed_ns=played.elapsed_ns,
     )
     return figures, device["lateness_ns"]["p99"]
+
+
+@contextmanager
+def chain(backing: str, levels: list[dict[str, Any]], folder: Path) -> Iterator[tuple["Child", "Child", str]]:
+    """Run two servers, L1 before L2 before `backing`; gives L1's, L2's, and where L1 is reached."""
+    own = Path(tempfile.mkdtemp(prefix="case-", dir=folder))
+    upper, lower = ({"separate_prefetch": False, **level} for level in levels)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, own, ignore_errors=True)
+
+        def serve(backing: str, level: dict[str, Any]) -> tuple[Child, str]:
+            socket = own / level["name"]
+
+            def task(tell: Callable[[Any], bool]) -> None:
+                headstart.serve(backing, listen=f"unix:{socket}", level=level, depth=DEPTH, progress=tell)
+
+            return stack.enter_context(_process(task, socket.exists)), f"nbd+unix:///?socket={socket}"
+
+        below, uri = serve(backing, lower)
+        above, uri = serve(uri, upper)
+        yield above, below, uri
 
 
 class Child:
@@ -200,7 +207,7 @@ def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
             child.end()
 
 
-def _in_process(task: Callable[[], Any]) -> Any:
+def in_process(task: Callable[[], Any]) -> Any:
     """Return what a task returns that a process of its own does."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)

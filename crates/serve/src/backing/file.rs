@@ -15,7 +15,7 @@ use nix::unistd::{lseek, Whence};
 
 use rustix::io::{preadv2, ReadWriteFlags};
 
-use super::{file_identity, Backing, ReadEnded};
+use super::{file_identity, Backing};
 
 /// Buffers of one system call at most, as the system has it.
 const BUFFERS_MAX: usize = 1024;
@@ -115,24 +115,19 @@ impl Backing for FileBacking {
         Ok(())
     }
 
-    /// What the page cache has is read at once: a thread's wake-up costs more than a short copy.
-    fn start_read(
-        &self,
-        offset: u64,
-        mut buffers: Vec<BytesMut>,
-        ended: ReadEnded,
-    ) -> Option<(Vec<BytesMut>, ReadEnded)> {
+    fn reads_at_once(&self) -> bool {
+        self.direct.is_none()
+    }
+
+    /// What the page cache has: a thread's wake-up costs more than a short copy.
+    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
         if self.direct.is_some() || bytes > AT_ONCE_BYTES_MAX || offset + bytes as u64 > self.size_bytes {
-            return Some((buffers, ended));
+            return false;
         }
         let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
         // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
-        if preadv2(&self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) != Ok(bytes) {
-            return Some((buffers, ended));
-        }
-        ended(buffers, Ok(()));
-        None
+        preadv2(&self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {

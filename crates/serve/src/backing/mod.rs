@@ -41,6 +41,16 @@ pub trait Backing: Send + Sync {
     /// Not all of it could be read. The buffers may hold anything then.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
 
+    /// Whether [`Backing::read_at_once`] is worth trying.
+    fn reads_at_once(&self) -> bool {
+        false
+    }
+
+    /// Reads as [`Backing::read`] does if nothing has to be waited for. Otherwise this is false, and the buffers may hold anything.
+    fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
+        false
+    }
+
     /// Starts a read without a thread that waits for it, and calls `ended` with its end, from any thread. Reads that are started
     /// one after another reach the storage in that order. Gives the read back where a thread has to do it.
     fn start_read(&self, _offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
@@ -119,7 +129,7 @@ pub trait Backing: Send + Sync {
     /// It could not be done.
     fn carry_out(&self, work: &mut Work) -> io::Result<Vec<Extent>> {
         match work {
-            Work::Read { offset, buffers } => self.read(*offset, buffers)?,
+            Work::Read { offset, buffers, .. } => self.read(*offset, buffers)?,
             Work::Write { offset, data, fua } => self.write(*offset, data, *fua)?,
             Work::Trim { offset, length, fua } => self.trim(*offset, *length, *fua)?,
             Work::Zero { offset, length, no_hole, fua } => self.zero(*offset, *length, *no_hole, *fua)?,

@@ -61,20 +61,24 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Has `work` done under this name: by a thread, unless the backing needs none for a read.
-    pub fn start(&self, id: u64, mut work: Work) {
-        if let Work::Read { offset, buffers } = work {
+    /// Has `work` done under this name: by a thread, unless the backing needs none for a read. Gives its end where it is done already.
+    pub fn start(&self, id: u64, mut work: Work) -> Option<Completed> {
+        if let Work::Read { offset, mut buffers, demand } = work {
+            if self.backing.read_at_once(offset, &mut buffers) {
+                return Some(Completed { id, buffers, result: Ok(Vec::new()) });
+            }
             let end = self.end.clone();
             let ended = move |buffers, result: std::io::Result<()>| {
                 end(Completed { id, buffers, result: result.map(|()| Vec::new()) });
             };
-            let Some((buffers, _)) = self.backing.start_read(offset, buffers, Box::new(ended)) else { return };
-            work = Work::Read { offset, buffers };
+            let (buffers, _) = self.backing.start_read(offset, buffers, Box::new(ended))?;
+            work = Work::Read { offset, buffers, demand };
         }
         if let Some(waiting) = lock(&self.shared.0).as_mut() {
             waiting.push_back((id, work));
             self.shared.1.notify_one();
         }
+        None
     }
 }
 

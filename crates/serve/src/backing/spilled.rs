@@ -28,6 +28,11 @@ impl SpilledBacking {
         offset / self.page_bytes..(offset + length).div_ceil(self.page_bytes)
     }
 
+    /// Whether the spill file has any of the pages that are to be read.
+    fn has_any(&self, offset: u64, buffers: &[BytesMut]) -> bool {
+        self.spill.has_any(self.pages(offset, buffers.len() as u64 * self.page_bytes))
+    }
+
     /// Takes what is going to change out of the file.
     fn forget(&self, offset: u64, length: u64) -> io::Result<()> {
         self.spill.forget(self.pages(offset, length))
@@ -55,9 +60,16 @@ impl Backing for SpilledBacking {
         Ok(())
     }
 
+    fn reads_at_once(&self) -> bool {
+        self.inner.reads_at_once()
+    }
+
+    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
+        !self.has_any(offset, buffers) && self.inner.read_at_once(offset, buffers)
+    }
+
     fn start_read(&self, offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        let length = buffers.len() as u64 * self.page_bytes;
-        if self.spill.has_any(self.pages(offset, length)) {
+        if self.has_any(offset, &buffers) {
             return Some((buffers, ended));
         }
         self.inner.start_read(offset, buffers, ended)

@@ -4,12 +4,12 @@
 //! ```text
 //! client --- request ---> pages ---> machine (level, read-ahead, coordinator) ---> orders ---> queue ---> backing
 //!    ^                                                                                                       |
-//!    +---- reply <--- bytes of frames, copied as they arrive <------------------ frames filled <-------------+
+//!    +---- reply <--- pages, shared as they arrive <---------------------------- frames filled <-------------+
 //! ```
 //!
-//! - Bytes are copied for a request when it comes, of pages that are resident, and as they arrive, of the others: a frame may be
-//!   another page's before the machine calls the request done. A request that has more pages than there are frames needs no rule
-//!   of its own.
+//! - A request gets the pages that are resident when it comes, and the others as they arrive: it shares their bytes with the frames, and
+//!   keeps them where a frame is another page's before the machine calls the request done. A request that has more pages than there are
+//!   frames needs no rule of its own.
 //! - A page that could not be read is taken out of the cache at the instant at which the machine sees it arrive. Where several
 //!   pages were read in one go from what may fail in parts, those that clients wait for are read again, each by itself, before a client hears of it.
 //! - A write goes to the backing as it is, and changes the pages that are resident; it brings none in. `writes.rs` keeps it apart from reads
@@ -38,15 +38,14 @@ use crate::pages::Pages;
 use crate::queue::{Piece, Queue};
 use crate::spill::Spill;
 use crate::statistics::Statistics;
-use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
+use crate::wanted::Wanted;
+use crate::work::{Action, Answer, ClientRequest, Completed, Data, Op, Page, Work};
 use crate::writes::{Change, Writes};
 
 /// Names of pieces of reads are below; those of requests that go to the backing themselves from here on.
 const DIRECT: u64 = 1 << 32;
 /// And those of pages that are stored in a spill file from here on.
 const STORES: u64 = 1 << 63;
-/// Bytes of reply buffers that are kept to be used again.
-const REPLY_BYTES_MAX: usize = 4 << 20;
 
 /// What an export is.
 #[derive(Debug, Clone)]
@@ -69,7 +68,8 @@ pub struct Setting {
 struct Open {
     request: ClientRequest,
     since: Nanos,
-    reply: Vec<u8>,
+    /// By page, of a read: its bytes, if they are there.
+    reply: Vec<Option<Page>>,
     /// Pages whose bytes are missing.
     pages_missing: u32,
     /// The machine has not called it done.
@@ -86,13 +86,13 @@ pub struct Conductor {
     writes: Writes,
     open: FxHashMap<u64, Open>,
     /// By page that is not there: the requests that want its bytes.
-    wanted: FxHashMap<Block, Vec<u64>>,
+    wanted: Wanted,
     incoming: Vec<ClientRequest>,
     completed: Vec<Completed>,
     /// Pages that arrive at the next turn and could not be read.
     failed: Vec<Block>,
-    replies: Vec<Vec<u8>>,
-    reply_bytes: usize,
+    /// The requests that a page is handed out to.
+    takers: Vec<u64>,
     statistics: Statistics,
     hints: Option<Follower>,
     spill: Option<Arc<Spill>>,
@@ -113,12 +113,11 @@ impl Conductor {
             queue: Queue::new(setting.under_way_max),
             writes: Writes::default(),
             open: FxHashMap::default(),
-            wanted: FxHashMap::default(),
+            wanted: Wanted::default(),
             incoming: Vec::new(),
             completed: Vec::new(),
             failed: Vec::new(),
-            replies: Vec::new(),
-            reply_bytes: 0,
+            takers: Vec::new(),
             statistics: Statistics::default(),
             hints: None,
             spill: None,
@@ -193,12 +192,9 @@ impl Conductor {
         self.completed.push(completed);
     }
 
-    /// Takes back the buffer of an answer.
-    pub fn reuse(&mut self, reply: Vec<u8>) {
-        if self.reply_bytes + reply.capacity() <= REPLY_BYTES_MAX {
-            self.reply_bytes += reply.capacity();
-            self.replies.push(reply);
-        }
+    /// Takes back the pages of an answer.
+    pub fn reuse(&mut self, reply: Data) {
+        reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
     }
 
     /// Lets everything happen that happens at `now`, which is not before the instant before.
@@ -224,10 +220,7 @@ impl Conductor {
         let Self { machine, queue, buffers, wanted, .. } = self;
         let level = machine.level();
         let is_unneeded = |block| {
-            level.is_unknown(block)
-                && !queue.holds(block)
-                && buffers.of(block).is_none()
-                && !wanted.contains_key(&block)
+            level.is_unknown(block) && !queue.holds(block) && buffers.of(block).is_none() && !wanted.holds(block)
         };
         machine.pages().forget(is_unneeded);
     }
@@ -260,24 +253,19 @@ impl Conductor {
         if let Some(hints) = &mut self.hints {
             hints.referenced(self.now, pages.clone());
         }
-        let (id, copies) = (open.request.id, matches!(open.request.op, Op::Read));
-        let length = open.request.length as usize;
-        if copies {
-            open.reply = self.replies.pop().unwrap_or_default();
-            self.reply_bytes -= open.reply.capacity();
-            if open.reply.len() < length {
-                open.reply.resize(length, 0);
-            }
-        }
+        let (id, brings) = (open.request.id, matches!(open.request.op, Op::Read));
         let blocks: Vec<Block> = pages.clone().filter_map(|page| self.machine.pages().block(0, page)).collect();
-        for (page, block) in pages.clone().zip(&blocks) {
+        for block in &blocks {
+            let mut bytes = None;
             if self.machine.level().state(*block).is_resident() {
-                let bytes = self.buffers.of(*block).expect("a resident page has its bytes");
-                copy(&mut open, page * self.setting.page_bytes, bytes);
+                bytes = Some(self.buffers.of(*block).expect("a resident page has its bytes"));
             } else {
-                self.wanted.entry(*block).or_default().push(id);
+                self.wanted.push(*block, id);
                 self.queue.promote(*block);
                 open.pages_missing += 1;
+            }
+            if brings {
+                open.reply.push(bytes.cloned());
             }
         }
         open.with_machine = true;
@@ -331,10 +319,10 @@ impl Conductor {
             let is_free = |piece: &Piece| writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
             let Some(index) = queue.start(self.now, is_free) else { break };
             let piece = queue.piece(index);
-            let (offset, count) = (piece.first * self.setting.page_bytes, piece.blocks.len());
-            self.statistics.read_started(count as u64 * self.setting.page_bytes, piece.demand);
+            let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
+            self.statistics.read_started(count as u64 * self.setting.page_bytes, demand);
             let buffers = (0..count).map(|_| self.buffers.take()).collect();
-            actions.push(Action::Start(index.into(), Work::Read { offset, buffers }));
+            actions.push(Action::Start(index.into(), Work::Read { offset, buffers, demand }));
         }
     }
 
@@ -349,23 +337,22 @@ impl Conductor {
         for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
             match &result {
                 Ok(_) => {
-                    self.hand_out(page, block, &buffer, actions);
-                    let state = self.machine.level().state(block);
-                    if state.is_in_flight() {
-                        self.buffers.keep(block, buffer);
+                    let bytes = Arc::new(buffer);
+                    self.hand_out(page, block, &bytes, actions);
+                    if self.machine.level().state(block).is_in_flight() {
+                        self.buffers.keep(block, bytes);
                     } else {
-                        self.buffers.put_back(buffer);
+                        self.buffers.give_back(bytes);
                     }
                 }
                 Err(error) => {
                     self.buffers.put_back(buffer);
-                    if self.wanted.contains_key(&block) && !final_failure {
+                    if self.wanted.holds(block) && !final_failure {
                         self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
                         continue;
                     }
-                    for request in self.wanted.remove(&block).unwrap_or_default() {
-                        self.miss_less(request, Some(Errno::of(error)), actions);
-                    }
+                    let failed = Some(Errno::of(error));
+                    self.for_takers(block, |own, request| own.miss_less(request, failed, actions));
                     self.failed.push(block);
                 }
             }
@@ -377,13 +364,25 @@ impl Conductor {
     }
 
     /// The bytes of a page go to those who wait for them.
-    fn hand_out(&mut self, page: u64, block: Block, bytes: &[u8], actions: &mut Vec<Action>) {
-        for request in self.wanted.remove(&block).unwrap_or_default() {
-            if let Some(open) = self.open.get_mut(&request) {
-                copy(open, page * self.setting.page_bytes, bytes);
+    fn hand_out(&mut self, page: u64, block: Block, bytes: &Page, actions: &mut Vec<Action>) {
+        let page_bytes = self.setting.page_bytes;
+        self.for_takers(block, |own, request| {
+            if let Some(open) = own.open.get_mut(&request) {
+                let at = page - open.request.offset / page_bytes;
+                if let Some(part) = open.reply.get_mut(at as usize) {
+                    *part = Some(bytes.clone());
+                }
             }
-            self.miss_less(request, None, actions);
-        }
+            own.miss_less(request, None, actions);
+        });
+    }
+
+    /// Nothing waits for `block` any more: does `with` for each request that has.
+    fn for_takers(&mut self, block: Block, mut with: impl FnMut(&mut Self, u64)) {
+        let mut takers = std::mem::take(&mut self.takers);
+        self.wanted.take(block, &mut takers);
+        takers.iter().for_each(|request| with(self, *request));
+        self.takers = takers;
     }
 
     fn miss_less(&mut self, request: u64, failed: Option<Errno>, actions: &mut Vec<Action>) {
@@ -402,11 +401,13 @@ impl Conductor {
         if let Some(hints) = &mut self.hints {
             hints.answered(self.now);
         }
+        let skip = (request.offset % self.setting.page_bytes) as usize;
+        let data = Data::new(reply.into_iter().flatten().collect(), skip, request.length as usize);
         let answer = match (failed, &request.op) {
-            (None, Op::Read) => Answer::Data(reply, request.length as usize),
+            (None, Op::Read) => Answer::Data(data),
             (None, _) => Answer::Done,
             (Some(errno), _) => {
-                self.reuse(reply);
+                self.reuse(data);
                 Answer::Failed(errno)
             }
         };
@@ -417,15 +418,4 @@ impl Conductor {
         self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
         actions.push(Action::Reply(id, answer));
     }
-}
-
-/// Copies what `open` wants of a page that begins at byte `start`.
-fn copy(open: &mut Open, start: u64, bytes: &[u8]) {
-    if !matches!(open.request.op, Op::Read) {
-        return;
-    }
-    let (offset, length) = (open.request.offset, u64::from(open.request.length));
-    let (from, to) = (offset.max(start), (offset + length).min(start + bytes.len() as u64));
-    let part = &bytes[(from - start) as usize..(to - start) as usize];
-    open.reply[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
 }

@@ -12,7 +12,7 @@ use headstart_nbd::{Command, Errno, Exports, Request, REQUEST_BYTES};
 use rustls::ServerConfig;
 
 use super::stream::Stream;
-use crate::work::{Answer, Op};
+use crate::work::{Answer, Data, Op};
 
 /// Requests under way at most.
 const REQUESTS_MAX: usize = 1024;
@@ -22,17 +22,24 @@ const BYTES_MAX: usize = 64 << 20;
 const INBOX_BYTES: usize = 4 << 10;
 /// Replies up to this length are written together.
 const SMALL_BYTES: usize = 8 << 10;
-/// Parts written at a time at most.
-const PARTS_MAX: usize = 64;
+/// Pieces of memory written at a time at most: so many the system takes.
+const SLICES_MAX: usize = 1024;
 
 /// What goes out.
 #[derive(Debug)]
-struct Part {
-    bytes: Vec<u8>,
-    at: usize,
-    end: usize,
-    /// The buffer of a read's reply.
-    reply: bool,
+enum Part {
+    Own(Vec<u8>),
+    /// Of a read's reply.
+    Data(Data),
+}
+
+impl Part {
+    fn length(&self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes.len(),
+            Self::Data(data) => data.length(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -69,6 +76,8 @@ pub struct Connection {
     taken: usize,
     payload: Option<Payload>,
     out: VecDeque<Part>,
+    /// Bytes of the first of them that have been written.
+    written: usize,
     out_bytes: usize,
     requests: usize,
     request_bytes: usize,
@@ -104,6 +113,7 @@ impl Connection {
             taken: 0,
             payload: None,
             out: VecDeque::new(),
+            written: 0,
             out_bytes: 0,
             requests: 0,
             request_bytes: 0,
@@ -310,10 +320,11 @@ impl Connection {
         let State::Transmitting(session) = &self.state else { return };
         let mut bytes = Vec::new();
         match answer {
-            Answer::Data(data, length) => {
+            Answer::Data(data) => {
                 session.read_header(request, &mut bytes);
                 self.send(bytes);
-                return self.send_part(Part { bytes: data, at: 0, end: length, reply: true });
+                self.out_bytes += data.length();
+                return self.out.push_back(Part::Data(data));
             }
             Answer::Done => session.done(request.cookie, &mut bytes),
             Answer::Extents(extents) => session.block_status(request, &extents, &mut bytes),
@@ -323,42 +334,34 @@ impl Connection {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
-        let end = bytes.len();
-        self.send_part(Part { bytes, at: 0, end, reply: false });
-    }
-
-    fn send_part(&mut self, part: Part) {
-        let length = part.end - part.at;
-        if length == 0 {
+        if bytes.is_empty() {
             return;
         }
-        self.out_bytes += length;
+        self.out_bytes += bytes.len();
         match self.out.back_mut() {
-            Some(last) if !last.reply && length <= SMALL_BYTES && last.bytes.len() <= 8 * SMALL_BYTES => {
-                last.bytes.extend_from_slice(&part.bytes[part.at..part.end]);
-                last.end = last.bytes.len();
+            Some(Part::Own(last)) if bytes.len() <= SMALL_BYTES && last.len() <= 8 * SMALL_BYTES => {
+                last.extend_from_slice(&bytes);
             }
-            _ => self.out.push_back(part),
+            _ => self.out.push_back(Part::Own(bytes)),
         }
     }
 
-    /// Writes what there is, as far as the system takes it. Gives the buffers of replies that have been written to `used`.
+    /// Writes what there is, as far as the system takes it. Gives what has been written of reads to `used`.
     ///
     /// # Errors
     /// The client is gone.
-    pub fn write_into(&mut self, used: &mut Vec<Vec<u8>>) -> Result<(), Gone> {
+    pub fn write_into(&mut self, used: &mut Vec<Data>) -> Result<(), Gone> {
         while self.writable && (self.stream.has_unsent() || !self.out.is_empty()) {
-            let parts: Vec<IoSlice<'_>> =
-                self.out.iter().take(PARTS_MAX).map(|part| IoSlice::new(&part.bytes[part.at..part.end])).collect();
-            let written = if parts.is_empty() {
+            let slices = slices(&self.out, self.written);
+            let written = if slices.is_empty() {
                 self.stream.flush().map(|()| None)
             } else {
-                self.stream.write_vectored(&parts).map(Some)
+                self.stream.write_vectored(&slices).map(Some)
             };
             match written {
                 Ok(None) => {}
                 Ok(Some(0)) => return Err(Gone(None)),
-                Ok(Some(written)) => self.written(written, used),
+                Ok(Some(written)) => self.wrote(written, used),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -371,20 +374,38 @@ impl Connection {
         self.write_into(&mut Vec::new())
     }
 
-    fn written(&mut self, mut bytes: usize, used: &mut Vec<Vec<u8>>) {
+    fn wrote(&mut self, bytes: usize, used: &mut Vec<Data>) {
         self.out_bytes -= bytes;
-        while let Some(part) = self.out.front_mut() {
-            let now = bytes.min(part.end - part.at);
-            part.at += now;
-            bytes -= now;
-            if part.at < part.end {
-                return;
-            }
-            if let Some(part) = self.out.pop_front().filter(|part| part.reply) {
-                used.push(part.bytes);
+        self.written += bytes;
+        while let Some(length) = self.out.front().map(Part::length).filter(|length| *length <= self.written) {
+            self.written -= length;
+            if let Some(Part::Data(data)) = self.out.pop_front() {
+                used.push(data);
             }
         }
     }
+
+    /// What was to be written of reads, when the client is gone.
+    pub fn unsent(&mut self) -> impl Iterator<Item = Data> + '_ {
+        self.out.drain(..).filter_map(|part| if let Part::Data(data) = part { Some(data) } else { None })
+    }
+}
+
+/// What goes out next, less the first `written` bytes.
+fn slices(out: &VecDeque<Part>, written: usize) -> Vec<IoSlice<'_>> {
+    let mut slices = Vec::new();
+    let mut at = written;
+    for part in out {
+        match part {
+            Part::Own(bytes) => slices.push(IoSlice::new(&bytes[at..])),
+            Part::Data(data) => slices.extend(data.slices(at).take(SLICES_MAX - slices.len()).map(IoSlice::new)),
+        }
+        at = 0;
+        if slices.len() == SLICES_MAX {
+            break;
+        }
+    }
+    slices
 }
 
 /// What a request takes while it is under way.

@@ -63,7 +63,7 @@ impl EmulatedLink {
 
     /// The reply to request `id` begins to cross.
     pub fn cross(&self, id: u64, answer: Answer) {
-        let bytes = if let Answer::Data(_, length) = &answer { *length } else { 0 };
+        let bytes = if let Answer::Data(data) = &answer { data.length() } else { 0 };
         let Nanos(cost) = self.link.cost(bytes, BYTE);
         let mut held = lock(&self.shared.0);
         held.due.push(Reverse((now() + Duration::from_nanos(cost), id)));

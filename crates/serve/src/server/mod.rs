@@ -3,6 +3,7 @@
 //! One thread is enough, as what it does for a request costs less than the system calls of its socket, and it spares the
 //! machine any lock. It never waits for anything but all of them at once.
 
+mod acting;
 mod connection;
 mod link;
 mod stream;
@@ -25,7 +26,7 @@ pub use tls::TlsFiles;
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
 use crate::spill::Spill;
-use crate::work::{Action, Answer, ClientRequest, Op};
+use crate::work::{Answer, ClientRequest, Op};
 use connection::{Connection, Gone, Wanted};
 use link::EmulatedLink;
 
@@ -266,7 +267,7 @@ impl Server {
     fn timeout(&mut self) -> Duration {
         let timers = self.exports.iter_mut().filter_map(|served| served.conductor.next_timer());
         let wait = timers.min().map_or(TICK, |at| Duration::from_nanos(at.0.saturating_sub(self.now.0)));
-        if self.active.is_empty() {
+        if self.active.is_empty() && !self.exports.iter().any(|served| served.dirty) {
             wait.min(TICK)
         } else {
             Duration::ZERO
@@ -339,25 +340,18 @@ impl Server {
                 Err(gone) => self.close(number, gone, observer),
             }
         }
-        let mut actions = Vec::new();
+        let mut later = Vec::new();
         for index in 0..self.exports.len() {
             let served = &mut self.exports[index];
             let due = served.conductor.next_timer().is_some_and(|at| at <= self.now);
-            if !std::mem::take(&mut served.dirty) && !due {
-                continue;
-            }
-            served.conductor.instant(self.now, &mut actions);
-            for action in actions.drain(..) {
-                match action {
-                    Action::Start(id, work) => self.exports[index].pool.start(id, work),
-                    Action::Reply(id, answer) => match &self.exports[index].link {
-                        Some(link) => link.cross(id, answer),
-                        None => self.answer(index, id, answer),
-                    },
-                }
+            if std::mem::take(&mut served.dirty) || due {
+                self.act(index, &mut later);
             }
         }
         self.write(observer);
+        for (index, id, work) in later {
+            self.start(index, id, work);
+        }
     }
 
     fn ask(&mut self, number: u64, export: usize, request: Request, op: Op, observer: &mut dyn Observer) {
@@ -378,7 +372,7 @@ impl Server {
                 self.active.push(number);
             }
             None => {
-                if let Answer::Data(reply, _) = answer {
+                if let Answer::Data(reply) = answer {
                     self.exports[export].conductor.reuse(reply);
                 }
             }
@@ -410,6 +404,10 @@ impl Server {
 
     fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
         if let Some(mut connection) = self.connections.remove(&number) {
+            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
+            if let Some(export) = export {
+                connection.unsent().for_each(|reply| self.exports[export].conductor.reuse(reply));
+            }
             connection.stream().end();
             let _ = self.poll.registry().deregister(connection.stream());
             let (what, detail) = gone.0.map_or(("disconnected", String::new()), |why| ("refused", why));

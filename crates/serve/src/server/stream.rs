@@ -8,9 +8,13 @@ use std::sync::Arc;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustls::ServerConfig;
 
 use super::tls::TlsLayer;
+
+/// What a Unix socket holds of replies: a megabyte, or as much as the system allows. TCP chooses for itself.
+const UNIX_SEND_BYTES: usize = 1 << 20;
 
 /// Where clients come to.
 #[derive(Debug)]
@@ -79,7 +83,12 @@ impl Listener {
                 let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream).into())
             }
-            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0).into()),
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                // The server is woken anew whenever a client has read what a socket holds.
+                let _ = set_socket_send_buffer_size(&stream, UNIX_SEND_BYTES);
+                Ok(Socket::Unix(stream).into())
+            }
         }
     }
 

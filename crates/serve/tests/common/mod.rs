@@ -217,9 +217,9 @@ pub fn numbered(pages: u64, rest: usize) -> Vec<u8> {
     (0..pages * PAGE + rest as u64).map(|at| ((at / PAGE) * 31 + at % 251) as u8).collect()
 }
 
-pub fn data(answer: &Answer) -> &[u8] {
+pub fn data(answer: &Answer) -> Vec<u8> {
     match answer {
-        Answer::Data(bytes, length) => &bytes[..*length],
+        Answer::Data(data) => data.slices(0).collect::<Vec<_>>().concat(),
         other => panic!("no bytes: {other:?}"),
     }
 }

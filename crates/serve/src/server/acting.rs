@@ -1,0 +1,46 @@
+//! What an export does at an instant, carried out.
+
+use super::Server;
+use crate::work::{Action, Work};
+
+/// Instants of one export in a row, so that reads which are done at once keep no client waiting for long.
+const INSTANTS_MAX: usize = 4;
+
+impl Server {
+    /// Lets happen what happens to an export now, and what follows from reads that are done at once, each an instant of its own. Where
+    /// reads may be done at once, those that no client waits for go to `later`: clients get their replies first.
+    pub(super) fn act(&mut self, index: usize, later: &mut Vec<(usize, u64, Work)>) {
+        let mut actions = Vec::new();
+        for _ in 0..INSTANTS_MAX {
+            self.exports[index].conductor.instant(self.now, &mut actions);
+            for action in actions.drain(..) {
+                match action {
+                    Action::Start(id, work @ Work::Read { demand: false, .. })
+                        if self.exports[index].backing.reads_at_once() =>
+                    {
+                        later.push((index, id, work));
+                    }
+                    Action::Start(id, work) => self.start(index, id, work),
+                    Action::Reply(id, answer) => match &self.exports[index].link {
+                        Some(link) => link.cross(id, answer),
+                        None => self.answer(index, id, answer),
+                    },
+                }
+            }
+            if !std::mem::take(&mut self.exports[index].dirty) {
+                return;
+            }
+            self.tell_time();
+        }
+        self.exports[index].dirty = true;
+    }
+
+    /// Starts work on an export's backing. What is done at once comes at the export's next instant.
+    pub(super) fn start(&mut self, index: usize, id: u64, work: Work) {
+        let served = &mut self.exports[index];
+        if let Some(completed) = served.pool.start(id, work) {
+            served.conductor.completed(completed);
+            served.dirty = true;
+        }
+    }
+}
