@@ -7,13 +7,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use gate::{cached_pages, soon, Gate};
 use headstart_live::hints::{
     device_number, run, Error, HintList, HintedFile, HintedRange, Report, Settings, Status, PAGE_BYTES,
 };
 use headstart_live::tune::Roots;
 use headstart_policy::registry::policy;
 use toml::Table;
+
+#[path = "common/gate.rs"]
+mod gate;
 
 /// Signals of a process go to one command.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -109,12 +115,28 @@ fn observed(report: &Report) -> bool {
     if !report.observed {
         eprintln!("SKIPPED: the command's reads are not seen here: {:?}", report.notes);
     }
+    report.observed && !on_overlay()
+}
+
+/// Whether the files of these tests lie on an overlay; if so, says it.
+fn on_overlay() -> bool {
     let found = nix::sys::statfs::statfs(env!("CARGO_TARGET_TMPDIR")).expect("it is there");
     let is_overlay = found.filesystem_type() == nix::sys::statfs::OVERLAYFS_SUPER_MAGIC;
     if is_overlay {
         eprintln!("SKIPPED: on an overlay our lists do not name the devices that the kernel does");
     }
-    report.observed && !is_overlay
+    is_overlay
+}
+
+/// Opens the gate when it is so, or in vain at last. Says which.
+fn open_when(gate: Gate, is: impl FnMut() -> bool + Send + 'static) -> JoinHandle<bool> {
+    thread::spawn(move || {
+        let came = soon(is);
+        // What is in the page cache has been read, but that may not have been said yet.
+        thread::sleep(Duration::from_millis(200));
+        drop(gate.open());
+        came
+    })
 }
 
 #[test]
@@ -122,8 +144,11 @@ fn what_is_read_later_is_there_and_counted_as_used() {
     let folder = Folder::new("used");
     let (read, unread) = (folder.file("read", 300), folder.file("unread", 20));
     let hints = list(&[(&read, 0, 300), (&unread, 0, 20)]);
-    let script = format!("sleep 0.5; cat '{}' > /dev/null; sleep 0.1", read.display());
+    let gate = Gate::new(folder.0.join("gate"));
+    let script = format!("{}; cat '{}' > /dev/null; sleep 0.1", gate.pass(), read.display());
+    let came = open_when(gate, move || cached_pages(&read) == 300 && cached_pages(&unread) == 20);
     let (status, report) = ran(trusted(hints, &["sh", "-c", &script]));
+    assert!(came.join().expect("it looks"), "{report:?}");
     assert_eq!(status, Status::Code(0));
     assert_eq!((report.hinted_bytes, report.stopped.as_deref()), (320 * PAGE_BYTES, None));
     assert_eq!(report.prefetched_bytes + report.cached_bytes, 320 * PAGE_BYTES, "{report:?}");
@@ -169,7 +194,7 @@ fn no_instance_of_tracefs_is_left() {
         if left().is_empty() {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(left(), Vec::<OsString>::new());
 }
@@ -186,7 +211,7 @@ fn files_that_have_changed_are_left_alone() {
     let other = folder.file("other", 128);
     File::options().write(true).open(&other).and_then(|file| file.set_modified(before)).expect("ours");
     fs::rename(&other, &files[2]).expect("ours");
-    let (status, report) = ran(trusted(hints, &["sleep", "0.5"]));
+    let (status, report) = ran(trusted(hints, &["sleep", "2"]));
     assert_eq!(status, Status::Code(0));
     // It stops once it has seen two of the three.
     assert!(report.stale_bytes >= 2 * 128 * PAGE_BYTES, "{report:?}");
@@ -224,10 +249,13 @@ fn hints_of_another_command_cost_little() {
 fn without_a_tracefs_everything_goes_within_the_budget() {
     let folder = Folder::new("blind");
     let file = folder.file("file", 2000);
-    let mut settings = settings(list(&[(&file, 0, 2000)]), &["sleep", "0.6"]);
+    let gate = Gate::new(folder.0.join("gate"));
+    let mut settings = settings(list(&[(&file, 0, 2000)]), &["sh", "-c", &gate.pass()]);
     settings.roots.tracing = folder.0.join("none");
     settings.budget_bytes = 1000 * PAGE_BYTES;
+    let came = open_when(gate, move || cached_pages(&file) >= 1000);
     let (_, report) = ran(settings);
+    assert!(came.join().expect("it looks"), "{report:?}");
     assert!(!report.observed && report.notes.len() == 1, "{report:?}");
     assert_eq!((report.prefetched_bytes, report.used_bytes), (1000 * PAGE_BYTES, 0));
 }
@@ -257,20 +285,27 @@ fn programs(names: &[&str]) -> Vec<PathBuf> {
 
 #[test]
 fn hints_that_prove_right_are_followed() {
+    if on_overlay() {
+        return;
+    }
     let folder = Folder::new("proves");
     // Enough to prove the hints right whatever the programs read besides, and wherever they lie.
     let (first, second) = (folder.file("first", 4000), folder.file("second", 600));
-    let programs = programs(&["sh", "cat", "sleep"]);
+    let programs = programs(&["sh", "cat"]);
     let pages = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len().div_ceil(PAGE_BYTES)) as u32;
     let mut files: Vec<(&Path, u64, u32)> = programs.iter().map(|path| (path.as_path(), 0, pages(path))).collect();
     files.extend([(first.as_path(), 0, 4000), (second.as_path(), 0, 600)]);
-    let script = format!("cat '{}' > /dev/null; sleep 2; cat '{}' > /dev/null", first.display(), second.display());
+    let gate = Gate::new(folder.0.join("gate"));
+    let (one, pause, other) = (first.display(), gate.pass(), second.display());
+    let script = format!("cat '{one}' > /dev/null; {pause}; cat '{other}' > /dev/null");
     let mut settings = settings(list(&files), &["sh", "-c", &script]);
     settings.list.command.clone_from(&settings.command);
     settings.list.folder = std::env::current_dir().expect("there is one");
+    let came = open_when(gate, move || cached_pages(&second) == 600);
     let (_, report) = ran(settings);
+    let came = came.join().expect("it looks");
     if observed(&report) {
-        assert_eq!(report.stopped, None, "{report:?}");
-        assert!(report.used_bytes >= 500 * PAGE_BYTES, "{report:?}");
+        assert!(came && report.stopped.is_none(), "{report:?}");
+        assert!(report.used_bytes >= 600 * PAGE_BYTES, "{report:?}");
     }
 }

@@ -7,14 +7,22 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::thread::sleep;
 use std::time::Duration;
 
+use gate::{cached_pages, soon, Gate};
 use headstart_live::tune::Roots;
 use headstart_trace::hints::{About, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording};
 
+#[path = "common/gate.rs"]
+mod gate;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_headstart-run");
 const PAGE: usize = 4096;
+
+/// Written by what empties the page cache of all, read by what counts on it.
+static PAGE_CACHE: RwLock<()> = RwLock::new(());
 
 /// A folder on a disk (/tmp may be in memory) with a store of its own.
 struct Folder(PathBuf);
@@ -87,16 +95,6 @@ fn report(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON")
 }
 
-/// Waits until it is true, for at most ten seconds.
-fn soon(mut is: impl FnMut() -> bool) -> bool {
-    (0..1000).any(|_| {
-        is() || {
-            sleep(Duration::from_millis(10));
-            false
-        }
-    })
-}
-
 /// The instances of tracefs that a process has left.
 fn instances_of(process: u32) -> usize {
     let all = fs::read_dir(Roots::of_machine().tracing.join("instances")).into_iter().flatten().flatten();
@@ -108,29 +106,41 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     if !can_trace() {
         return;
     }
+    let _cache = PAGE_CACHE.read().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("store");
-    let data = folder.file("data", 600);
-    let text = data.display().to_string();
+    // Each page of the first file that is as the hints say earns one of the second, whatever the programs have in the page cache.
+    let (proof, data) = (folder.file("proof", 1200), folder.file("data", 600));
+    let gate = Gate::new(folder.path("gate"));
     fs::copy("/bin/sh", folder.path("shell")).expect("there is room");
-    // What the command has read before the pause confirms the hints.
-    let script = format!("cat /dev/null; sleep 0.7; cat '{text}' | wc -c");
+    let script = format!("cat '{}' | wc -c; {}; cat '{}' | wc -c", proof.display(), gate.pass(), data.display());
     let words = ["-v", "--report", "r.json", "--", "./shell", "-c", &script];
-    let first = folder.run(&words);
-    assert_eq!((first.status.code(), &*first.stdout), (Some(0), &b"2457600\n"[..]), "{}", said(&first));
+    let start = || folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let run = || {
+        let running = start();
+        let _open = gate.open();
+        running.wait_with_output().expect("it ends")
+    };
+    let first = run();
+    assert_eq!((first.status.code(), &*first.stdout), (Some(0), &b"4915200\n2457600\n"[..]), "{}", said(&first));
     assert!(said(&first).contains("recorded for the next run: "), "{}", said(&first));
     assert_eq!((folder.stored(".hints").len(), folder.stored("").len()), (1, 1));
-    forget(&data);
-    let second = folder.run(&words);
+    [&proof, &data].into_iter().for_each(|path| forget(path));
+    let second = start();
+    // While the command waits, everything that it is going to read comes, however slow the disk is.
+    assert!(soon(|| cached_pages(&data) == 600), "{} pages", cached_pages(&data));
+    drop(gate.open());
+    let second = second.wait_with_output().expect("it ends");
     assert_eq!(second.stdout, first.stdout);
     let found = report(&folder.path("r.json"));
     let number = |key: &str| found[key].as_u64().expect("a number");
     assert_eq!(found["observed"], true);
-    // All of the file but what the command got to first, which on a busy machine is more.
-    assert!(number("prefetched_bytes") + number("cached_bytes") >= 400 * PAGE as u64, "{found}");
-    assert!(number("used_bytes") >= 400 * PAGE as u64, "{found}");
+    assert!(number("used_bytes") >= 600 * PAGE as u64, "{found}");
+    assert_eq!(number("prefetched_bytes"), number("used_bytes") + number("wasted_bytes"), "{found}");
+    assert!(number("prefetched_bytes") + number("cached_bytes") <= number("hinted_bytes"), "{found}");
     assert!(said(&second).contains("MB prefetched") && folder.stored(".hints").len() == 1, "{}", said(&second));
     // Another program of that name: recorded anew. So is the same one on demand, or if its recording is damaged.
     fs::copy("/bin/sh", folder.path("shell")).expect("there is room");
+    let _open = File::options().read(true).write(true).open(folder.path("gate")).expect("ours");
     assert!(said(&folder.run(&words)).contains("recorded for the next run: "));
     assert!(said(&folder.run(&[&["--forget"], &words[..]].concat())).contains("recorded for the next run: "));
     let recording = &folder.stored(".hints")[0];
@@ -146,11 +156,12 @@ fn cold_runs_begin_with_empty_caches() {
     if !can_trace() {
         return;
     }
+    let _cache = PAGE_CACHE.write().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("cold");
     let data = folder.file("data", 600);
     fs::read(&data).expect("it is there");
     let (data, name) = (data.display().to_string(), "r.json");
-    let words = ["--cold", "--report", name, "--", "sh", "-c", "sleep 0.5; cat \"$0\" | wc -c", &data];
+    let words = ["--cold", "--report", name, "--", "sh", "-c", "cat \"$0\" | wc -c", &data];
     let first = folder.run(&words);
     assert_eq!((first.status.code(), &*first.stdout), (Some(0), &b"2457600\n"[..]), "{}", said(&first));
     let recording = Recording::read(&folder.stored(".hints")[0]).expect("a recording");
@@ -169,8 +180,13 @@ fn runs_at_the_same_time_record_once_and_whole() {
         return;
     }
     let folder = Folder::new("together");
-    let start = || folder.command(&["--", "sh", "-c", "sleep 0.4; exit 3"]).spawn().expect("it starts");
+    let gate = Gate::new(folder.path("gate"));
+    let script = format!("echo >> started; {}; exit 3", gate.pass());
+    let start = || folder.command(&["--", "sh", "-c", &script]).spawn().expect("it starts");
     let running: Vec<Child> = (0..4).map(|_| start()).collect();
+    // Of none there is a recording before its command ends: all four look for one before.
+    assert!(soon(|| fs::read(folder.path("started")).is_ok_and(|lines| lines.len() == 4)));
+    let _open = gate.open();
     for mut child in running {
         assert_eq!(child.wait().expect("it ends").code(), Some(3));
     }

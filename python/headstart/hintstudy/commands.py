@@ -174,8 +174,11 @@ class Tree:
             (folder / f"file{number:05}.c").write_text("".join(lines), encoding="ascii")
         git = ["git", "-C", str(source), "-c", "user.name=study", "-c", "user.email=study@example.invalid"]
         run("git", "init", "-q", str(source))
+        # Packed as an old one is; else git does it by itself, beside what the study does next.
+        run(*git, "config", "gc.auto", "0")
         run(*git, "add", "-A")
         run(*git, "commit", "-q", "-m", "files")
+        run(*git, "gc", "-q")
 
     def _sqlite(self) -> None:
         needs("sqlite3")
