@@ -214,7 +214,7 @@ impl Placing {
     pub fn extent(&self, file: u32, at: u64) -> Result<Extent, KeyError> {
         let (disk, sector) = self.place(file, at)?;
         let alone = Extent { disk, sector, blocks: 1 };
-        if self.ffs.is_some() {
+        if self.ffs.is_some() || self.compact.as_ref().is_some_and(|chunks| chunks.blocks == 1) {
             return Ok(alone);
         }
         let address = self.volume_block(file, at)?;
