@@ -238,7 +238,8 @@ impl Placing {
     pub fn extent(&self, file: u32, at: u64) -> Result<Extent, KeyError> {
         let (disk, sector) = self.place(file, at)?;
         let alone = Extent { disk, sector, blocks: 1 };
-        if self.ffs.is_some() || self.spread.is_some() {
+        let single = |chunks: &Vec<Chunks>| chunks[0].blocks == 1;
+        if self.ffs.is_some() || self.spread.is_some() || self.compact.as_ref().is_some_and(single) {
             return Ok(alone);
         }
         let address = self.volume_block(0, file, at)?;
