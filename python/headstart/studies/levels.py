@@ -33,7 +33,7 @@ three levels were run once, with the final values.
 - safe: in no case is the mean response time more than 1 % above that of none. A row for each of five sets of cases.
 - better than PFC: a greater gain in the mean of the 96 cases. The same of the other sets.
 
-A client of several servers cannot be described: a level stands on one level below. No row says anything of it.
+No row says anything of a client of several servers (`servers` of a `[[level]]`).
 """
 
 import dataclasses
