@@ -36,6 +36,7 @@ fn platform(streams: u32, file_kib: u64, request_kib: u64) -> Parameters {
             bus_bytes_per_second: 9.3e3 * KIB as f64,
             cache_segments: 3,
             read_ahead: true,
+            read_ahead_on_sequence: false,
             read_during_overhead: true,
             scheduler: Scheduler::Clook,
             parallel: false,

@@ -116,6 +116,8 @@ pub struct Mechanics {
     pub segment_sectors: u64,
     /// The head goes on reading into the buffer behind a read.
     pub reads_ahead: bool,
+    /// It does so only behind a read that begins where an earlier one ended.
+    pub reads_ahead_on_sequence: bool,
     /// It does so while the controller takes in the next read.
     pub reads_during_overhead: bool,
 }
@@ -217,6 +219,13 @@ pub trait Device: Send {
     /// At no key: the buffer has no segments, or cannot have as many.
     fn divide_buffer(&mut self, _segments: u64) -> Result<(), KeyError> {
         Err(KeyError::new("", "the device has no buffer with segments", "a drive whose profile has buffer.segments"))
+    }
+
+    /// [`Device::divide_buffer`] of a device that is in use and serves nothing at `now`: what the buffer holds is given up,
+    /// the head stays where it is. Returns `false`, and changes nothing, where written data are still on their way to the
+    /// media, and where the buffer cannot be divided so.
+    fn redivide_buffer(&mut self, _now: Nanos, _segments: u64) -> bool {
+        false
     }
 
     /// The same device in the same state. Building from a profile costs a parse, this does not.

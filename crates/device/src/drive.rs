@@ -192,6 +192,11 @@ impl Drive {
         self.device.divide_buffer(segments)
     }
 
+    /// See [`Device::redivide_buffer`]; `false` while something is in service, too.
+    pub fn redivide_buffer(&mut self, now: Nanos, segments: u64) -> bool {
+        !self.is_busy() && self.device.redivide_buffer(now, segments)
+    }
+
     /// The arm is at `sector`'s cylinder, as if it had been moved there before time zero. The caller guarantees that
     /// nothing has been asked of the drive.
     pub fn stand_at(&mut self, sector: u64) {

@@ -147,6 +147,10 @@ impl Device for Behind {
         self.device.divide_buffer(segments)
     }
 
+    fn redivide_buffer(&mut self, now: Nanos, segments: u64) -> bool {
+        self.device.redivide_buffer(now, segments)
+    }
+
     fn clone_box(&self) -> Box<dyn Device> {
         Box::new(Self { device: self.device.clone(), bus: self.bus.clone() })
     }

@@ -1,5 +1,5 @@
 //! The reads of a segmented buffer against a second implementation that reads ahead sector by sector, with and without
-//! `read_during_overhead`, `hit_ahead` and `read_ahead_on_hit`. One zone without spares, skews that cover the switches,
+//! `read_during_overhead`, `hit_ahead`, `read_ahead_on_hit` and `read_ahead_on_sequence`. One zone without spares, skews that cover the switches,
 //! no writes: those are elsewhere.
 
 use headstart_device::{Device, Mechanical, Request};
@@ -31,6 +31,7 @@ struct Drive {
     hit_under_way: bool,
     hit_ahead: bool,
     read_ahead_on_hit: bool,
+    on_sequence: bool,
     stop_within_sector: bool,
     during_overhead: bool,
 }
@@ -47,7 +48,7 @@ impl Drive {
             write_hit_after_write = '0s'\nwrite_miss_after_read = '0s'\nwrite_miss_after_write = '0s'
             [buffer]\nsegments = {}\nsegment_sectors = {}\nread_ahead = '{}'\nwrite_reporting = 'media'
             read_ahead_minimum = {}\n{maximum}\nkeep_requested = {}\npartial_hit = {}\nhit_under_way = {}
-            hit_ahead = {}\nread_ahead_on_hit = {}\nstop_within_sector = {}\nread_during_overhead = {}",
+            hit_ahead = {}\nread_ahead_on_hit = {}\nread_ahead_on_sequence = {}\nstop_within_sector = {}\nread_during_overhead = {}",
             self.rpm,
             self.surfaces,
             self.head_switch,
@@ -68,6 +69,7 @@ impl Drive {
             self.hit_under_way,
             self.hit_ahead,
             self.read_ahead_on_hit,
+            self.on_sequence,
             self.stop_within_sector,
             self.during_overhead,
         );
@@ -128,6 +130,8 @@ struct Segment {
     used: u64,
     /// The furthest stop of the read-aheads of its reads.
     limit: u64,
+    /// Where its last read ended.
+    asked: u64,
 }
 
 /// The head reads on into a segment.
@@ -148,12 +152,14 @@ struct Naive {
     head: (u64, u64),
     /// The border at which the last sector had passed.
     passed: u64,
+    /// The read that is served begins where that of this segment ended, the last used of several.
+    follows: Option<usize>,
 }
 
 impl Naive {
     fn new(drive: Drive) -> Self {
         let segments = vec![Segment::default(); drive.segments];
-        Self { drive, segments, uses: 0, ahead: None, head: (0, 0), passed: 0 }
+        Self { drive, segments, uses: 0, ahead: None, head: (0, 0), passed: 0, follows: None }
     }
 
     fn touch(&mut self, segment: usize) {
@@ -260,7 +266,7 @@ impl Naive {
             crossed = crossed.max(is_in + self.drive.bus * (end - sector));
         }
         let stop = self.limit(segment, (sector, end));
-        let at_least = (end + self.drive.minimum).min(stop);
+        let at_least = (end + self.minimum()).min(stop);
         self.ahead = (stop > end).then_some(Ahead { segment, next: end, stop, at_least });
         (is_in, crossed)
     }
@@ -268,6 +274,8 @@ impl Naive {
     /// Serves a read at `now`: when it is done, and whether it was a hit.
     fn read(&mut self, now: u64, sector: u64, end: u64) -> (u64, bool) {
         let Drive { hit, miss, partial_hit, .. } = self.drive;
+        let ended_here = |index: &usize| sector > 0 && self.segments[*index].asked == sector;
+        self.follows = (0..self.segments.len()).filter(ended_here).max_by_key(|index| self.segments[*index].used);
         if self.drive.during_overhead {
             let mut then = self.clone();
             then.advance(now + hit);
@@ -303,10 +311,10 @@ impl Naive {
         let crossed = ready + self.drive.bus * (end - sector);
         let mut done = 0;
         if self.ahead.as_ref().is_some_and(|ahead| ahead.segment == segment) {
-            let limit = self.limit(segment, (sector, end));
+            let (limit, minimum) = (self.limit(segment, (sector, end)), self.minimum());
             let ahead = self.ahead.as_mut().unwrap();
             ahead.stop = ahead.stop.max(limit);
-            ahead.at_least = ahead.at_least.max((end + self.drive.minimum).min(limit));
+            ahead.at_least = ahead.at_least.max((end + minimum).min(limit));
             for passing in held..end {
                 let passed = self.step().max(at);
                 // What the stream skips does not cross the bus.
@@ -324,13 +332,28 @@ impl Naive {
             }
         }
         self.touch(segment);
+        self.segments[segment].asked = end;
         crossed.max(done)
+    }
+
+    /// Whether the head may read ahead behind the read that is served.
+    fn goes_on(&self) -> bool {
+        !self.drive.on_sequence || self.follows.is_some()
+    }
+
+    fn minimum(&self) -> u64 {
+        if self.goes_on() {
+            self.drive.minimum
+        } else {
+            0
+        }
     }
 
     /// Where a read-ahead into a segment behind `sector..end` stops: no sooner than behind the reads before.
     fn limit(&mut self, segment: usize, (sector, end): (u64, u64)) -> u64 {
+        let own = if self.goes_on() { self.drive.limit(sector, end) } else { end };
         let limit = &mut self.segments[segment].limit;
-        *limit = (*limit).max(self.drive.limit(sector, end));
+        *limit = (*limit).max(own);
         *limit
     }
 
@@ -340,7 +363,7 @@ impl Naive {
         if next < stop {
             self.passed = self.drive.begins(time, self.head, next);
             self.head = self.drive.place(next).0;
-            let at_least = (next + self.drive.minimum).min(stop);
+            let at_least = (next + self.minimum()).min(stop);
             self.ahead = Some(Ahead { segment, next, stop, at_least });
         }
     }
@@ -349,17 +372,18 @@ impl Naive {
         self.reposition(leave, ready, (sector, end)).1
     }
 
-    /// Reads into the segment that was used longest ago; when all are in, and when the bus has taken them.
+    /// Reads into the segment of the sequence, or the one used longest ago; when all are in, and when the bus has taken them.
     fn reposition(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> (u64, u64) {
         let free = self.break_off(leave);
         let merit = |segment: &usize| match &self.segments[*segment] {
             Segment { start, end, .. } if start == end => 0,
             segment => segment.used,
         };
-        let segment = (0..self.segments.len()).min_by_key(merit).unwrap();
+        let longest_ago = (0..self.segments.len()).min_by_key(merit).unwrap();
+        let segment = self.follows.filter(|_| self.drive.on_sequence).unwrap_or(longest_ago);
         self.touch(segment);
         let used = self.segments[segment].used;
-        self.segments[segment] = Segment { start: sector, end: sector, used, limit: 0 };
+        self.segments[segment] = Segment { start: sector, end: sector, used, limit: 0, asked: end };
         self.fetch(ready.max(free), segment, (sector, sector, end))
     }
 }
@@ -367,7 +391,7 @@ impl Naive {
 fn drives() -> impl Strategy<Value = Drive> {
     let shape = (1_000u64..12_000, 1u64..4, 1u64..6, 20u64..40, 0u64..6);
     let times = (0u64..250_000, 0u64..50_000, 0u64..900_000, 0u64..900_000, 0u64..100_000);
-    let buffer = (1usize..5, 4u64..60, prop::option::of(0u64..60), 0u64..4, prop::array::uniform7(any::<bool>()));
+    let buffer = (1usize..5, 4u64..60, prop::option::of(0u64..60), 0u64..4, prop::array::uniform8(any::<bool>()));
     (shape, times, buffer, 0u8..8).prop_map(|(shape, times, buffer, ahead)| {
         let (rpm, surfaces, cylinders, track, skew) = shape;
         let (head_switch, seek, hit, miss, bus) = times;
@@ -396,6 +420,7 @@ fn drives() -> impl Strategy<Value = Drive> {
             during_overhead: flags[4],
             hit_ahead: flags[5],
             read_ahead_on_hit: flags[6],
+            on_sequence: flags[7],
         }
     })
 }

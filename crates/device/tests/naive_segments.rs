@@ -353,7 +353,7 @@ proptest! {
 /// Whatever a segmented buffer may be told to do.
 fn segmented() -> impl Strategy<Value = String> {
     let counts = (1u64..5, 4u64..90, 1u64..4, 0u64..3, 0u64..40);
-    let choices = (0usize..5, 0usize..3, prop::array::uniform12(any::<bool>()), 0u32..3);
+    let choices = (0usize..5, 0usize..3, prop::array::uniform13(any::<bool>()), 0u32..3);
     (counts, choices).prop_map(|((segments, size, writes, minimum, maximum), (ahead, reporting, flags, mark))| {
         let ahead = ["none", "track", "cylinder", "segment", "next-track"][ahead];
         let reporting = ["media", "append", "buffer"][reporting];
@@ -380,6 +380,7 @@ fn segmented() -> impl Strategy<Value = String> {
             "hit_ahead",
             "stop_within_sector",
             "read_during_overhead",
+            "read_ahead_on_sequence",
         ];
         for (name, flag) in names.iter().zip(flags) {
             text += &format!("{name} = {flag}\n");

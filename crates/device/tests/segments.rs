@@ -166,6 +166,58 @@ fn a_profile_of_each_kind_builds() {
     assert!(build_device("small.toml", Table::new()).is_err());
 }
 
+/// The head reads ahead only behind a read that begins where an earlier one ended.
+fn on_sequence() -> Mechanical {
+    drive(&format!("{TWO}read_ahead_on_sequence = true\n"))
+}
+
+#[test]
+fn the_second_read_of_a_sequence_reads_ahead() {
+    let mut device = on_sequence();
+    assert!(device.mechanics().expect("an arm").reads_ahead_on_sequence);
+    read(&mut device, 0.0, 10, 4);
+    // Nothing was read behind sector 13: ready at 2.05, sector 14 begins at 11.4, 15 has passed at 11.6.
+    let second = read(&mut device, 1.75, 14, 2);
+    assert_eq!((second.end, second.rotation, second.buffer_hit), (ms(11.62), ms(9.35), false));
+    // Sectors 16 to 19 have followed by 12.0.
+    let third = read(&mut device, 12.0, 16, 4);
+    assert_eq!((third.end, third.buffer_hit), (ms(12.18), true));
+    // Behind reads that skip sectors nothing is read.
+    let mut device = on_sequence();
+    for (at, sector) in [(0.0, 10), (100.0, 15), (200.0, 20)] {
+        assert!(!read(&mut device, at, sector, 4).buffer_hit);
+        assert!(!read(&mut device.clone(), at + 50.0, sector + 4, 1).buffer_hit);
+    }
+}
+
+#[test]
+fn a_sequence_takes_one_segment() {
+    let mut device = on_sequence();
+    // The second read of 1010.. leaves the other segment alone, which knows of 10.. where it ended.
+    for (at, sector) in [(0.0, 10), (100.0, 1010), (200.0, 1014), (300.0, 14)] {
+        assert!(!read(&mut device, at, sector, 4).buffer_hit);
+    }
+    assert!(read(&mut device, 400.0, 1018, 4).buffer_hit);
+    assert!(read(&mut device, 500.0, 18, 4).buffer_hit);
+    // Two reads elsewhere, and nothing is known any more.
+    for (at, sector) in [(600.0, 2010), (700.0, 3010), (800.0, 22), (900.0, 1022)] {
+        assert!(!read(&mut device, at, sector, 4).buffer_hit);
+    }
+    assert!(!read(&mut device, 950.0, 1026, 4).buffer_hit, "1022 was a first one");
+    assert!(read(&mut device, 1050.0, 1030, 4).buffer_hit);
+}
+
+#[test]
+fn a_hit_at_another_place_lets_the_read_ahead_go_no_further() {
+    // 10.. and 14.. let the head read up to sector 67; 30.., a hit, no further. A read at 68 begins anew.
+    let mut device = on_sequence();
+    read(&mut device, 0.0, 10, 4);
+    read(&mut device, 50.0, 14, 4);
+    assert!(read(&mut device, 54.0, 30, 4).buffer_hit);
+    assert!(read(&mut device.clone(), 90.0, 67, 1).buffer_hit);
+    assert!(!read(&mut device, 90.0, 68, 1).buffer_hit);
+}
+
 /// The head reads on while the controller takes in a read.
 fn reading_on() -> Mechanical {
     drive(&format!("{TWO}read_during_overhead = true\n"))

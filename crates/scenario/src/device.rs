@@ -87,6 +87,8 @@ pub enum CacheSegments {
     Count(u64),
     /// As many as there are processes.
     Streams,
+    /// As many as there are open files, at any time.
+    OpenFiles,
 }
 
 impl Serialize for CacheSegments {
@@ -94,6 +96,7 @@ impl Serialize for CacheSegments {
         match self {
             CacheSegments::Count(count) => serializer.serialize_u64(*count),
             CacheSegments::Streams => serializer.serialize_str("streams"),
+            CacheSegments::OpenFiles => serializer.serialize_str("open-files"),
         }
     }
 }
@@ -106,7 +109,7 @@ impl<'de> Deserialize<'de> for CacheSegments {
             type Value = CacheSegments;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number from 1, or \"streams\"")
+                f.write_str("a whole number from 1, \"streams\", or \"open-files\"")
             }
 
             fn visit_i64<E: Error>(self, count: i64) -> Result<CacheSegments, E> {
@@ -119,6 +122,7 @@ impl<'de> Deserialize<'de> for CacheSegments {
             fn visit_str<E: Error>(self, text: &str) -> Result<CacheSegments, E> {
                 match text {
                     "streams" => Ok(CacheSegments::Streams),
+                    "open-files" => Ok(CacheSegments::OpenFiles),
                     _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
                 }
             }
@@ -134,7 +138,7 @@ impl JsonSchema for CacheSegments {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "streams"}]})
+        json_schema!({"anyOf": [{"type": "integer", "minimum": 1}, {"enum": ["streams", "open-files"]}]})
     }
 }
 
@@ -175,9 +179,11 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"sptf\" beside a queue_depth"))]
         drive_scheduler: Option<Named> = None,
-        /// Segments among which the sectors of a disk's buffer are divided, evenly and rounded down: a whole number, or
+        /// Segments among which the sectors of a disk's buffer are divided, evenly and rounded down: a whole number;
         /// `"streams"`, as many as there are processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`,
-        /// else 1). Reading ahead and segments for writes are cut to what there is then. Shriver, Small and Smith (USENIX
+        /// else 1); or `"open-files"`, as many as there are open files, up to 16: the number changes during the run, and
+        /// each change costs what the buffer holds. A process has the file open that it reads, to its last block or until it
+        /// reads another. Segments are added at once and taken away when fewer than half are in use. Reading ahead and segments for writes are cut to what there is then. Shriver, Small and Smith (USENIX
         /// 1999, section 6) propose it, with 1 to 16 segments; drives whose buffer is one stream have none to divide.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: segments as the profile has them"))]
@@ -267,6 +273,10 @@ impl DeviceSection {
                 let problem = "says where blocks lie, as the array does";
                 return Err(KeyError::new("layout", problem, "array = \"stripe\", or no layout"));
             }
+        }
+        if self.cache_segments == Some(CacheSegments::OpenFiles) && !array.is_independent() {
+            let problem = format!("\"open-files\" is of disks, which \"{}\" hides behind its controller", array.name);
+            return Err(KeyError::new("cache_segments", problem, "a number, \"streams\", or independent disks"));
         }
         if self.drive_scheduler.is_none() || self.queue_depth.is_some() {
             return Ok(());

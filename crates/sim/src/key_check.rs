@@ -41,8 +41,10 @@ fn keys_are_right(scenario: &Scenario) -> Result<(), Error> {
     };
     let device = DeviceKeys { count, ..scenario.device.clone() };
     let mut storage = Storage::try_new(&device, scenario.workload.block_bytes(), scenario.seed)?;
-    if let Some(CacheSegments::Count(segments)) = scenario.device.cache_segments {
-        storage.divide_buffers(segments)?;
+    match scenario.device.cache_segments {
+        Some(CacheSegments::Count(segments)) => storage.divide_buffers(segments)?,
+        Some(CacheSegments::OpenFiles) => storage.follow_open_files()?,
+        Some(CacheSegments::Streams) | None => {}
     }
     let frames = match scenario.cache.size {
         CacheSize::Blocks(blocks) => blocks,

@@ -12,6 +12,7 @@ mod key_check;
 mod known;
 mod live;
 pub mod model;
+mod open_files;
 mod outcome;
 mod progress;
 mod report;

@@ -87,6 +87,7 @@ pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
         None => {}
         Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
         Some(CacheSegments::Streams) => storage.divide_buffers(processes(scenario, &references))?,
+        Some(CacheSegments::OpenFiles) => storage.follow_open_files()?,
     }
     Ok(Prepared { references, places, storage })
 }

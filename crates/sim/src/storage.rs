@@ -8,11 +8,13 @@ use headstart_device::{
     SECTOR_BYTES,
 };
 use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
-use headstart_layout::Places;
+use headstart_layout::{Places, METADATA};
+use headstart_policy::Space;
 use headstart_scenario::DeviceKeys;
 use headstart_types::{stream_seed, Block, Disk, Earliest, Nanos};
 
 use crate::journal::DiskJournal;
+use crate::open_files::OpenFiles;
 use crate::Error;
 
 /// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.
@@ -39,6 +41,8 @@ pub struct Storage {
     ended: VecDeque<(Ended, u64)>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
+    /// The files that are open, where buffers have as many segments.
+    open_files: Option<Box<OpenFiles>>,
     /// What the disks do, for who draws it.
     pub(crate) journal: Option<Box<DiskJournal>>,
 }
@@ -87,6 +91,7 @@ impl Storage {
             allocated: VecDeque::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),
+            open_files: None,
             journal: None,
         })
     }
@@ -99,6 +104,21 @@ impl Storage {
         let mut drives = self.drives.iter_mut();
         let divided = drives.try_for_each(|drive| drive.divide_buffer(segments));
         divided.map_err(|error| error.within("device.cache_segments").into())
+    }
+
+    /// From now on the buffer of each disk has as many segments as files are open on it.
+    ///
+    /// # Errors
+    /// `device.cache_segments`: the disks have no segments, or cannot have other numbers of them.
+    pub fn follow_open_files(&mut self) -> Result<(), Error> {
+        let device = self.drives[0].device();
+        // A segment that takes all writes is none that is read from.
+        let divides = |segments: u64| device.clone_box().divide_buffer(segments);
+        let least = if divides(1).is_ok() { 1 } else { 2 };
+        divides(least.into()).map_err(|error| error.within("device.cache_segments"))?;
+        let segments = device.mechanics().map_or(least, |mechanics| mechanics.segments + least - 1);
+        self.open_files = Some(Box::new(OpenFiles::new(self.drives.len(), segments, least)));
+        Ok(())
     }
 
     /// The disks.
@@ -161,8 +181,19 @@ impl Storage {
     /// Starts what the disk can begin; its next end has changed, or may.
     #[inline]
     fn start_disk(&mut self, now: Nanos, disk: u32) {
+        self.follow_open_files(now, disk);
         self.start_requests(now, disk);
         self.ends.set(disk, self.drives[disk as usize].next_end().unwrap_or(Nanos::MAX));
+    }
+
+    /// A disk's buffer gets as many segments as files are open, where that is asked for.
+    #[inline]
+    fn follow_open_files(&mut self, now: Nanos, disk: u32) {
+        let Some(files) = &mut self.open_files else { return };
+        let Some(segments) = files.wanted(disk) else { return };
+        if self.drives[disk as usize].redivide_buffer(now, segments.into()) {
+            files.divided(disk, segments);
+        }
     }
 
     #[inline]
@@ -207,6 +238,17 @@ impl Storage {
     fn note(&mut self, from: From, disk: Disk, place: (u64, u64), kind: Kind, blocks: &[Block]) {
         if let Some(journal) = &mut self.journal {
             journal.queued(from, disk, place, kind, blocks);
+        }
+    }
+
+    /// Notes which file is read.
+    fn note_file(&mut self, from: From, order: &Order<'_>, space: &Places) {
+        let (Some(files), Some(process)) = (&mut self.open_files, from.process) else { return };
+        let (Some(last), Kind::Demand | Kind::Prefetch) = (order.blocks.last(), order.kind) else { return };
+        let (file, index) = space.place(*last);
+        if file != METADATA {
+            let to_end = space.file_blocks(file).is_some_and(|blocks| index + 1 >= blocks);
+            files.read(process, file, order.disk.0, to_end);
         }
     }
 
@@ -267,6 +309,9 @@ const PIECE_SECTORS_MAX: u64 = 1 << 30;
 impl Devices<Places> for Storage {
     #[inline]
     fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &Places) -> u32 {
+        if self.open_files.is_some() {
+            self.note_file(from, &order, space);
+        }
         match order {
             Order { kind: Kind::Allocate, .. } => {
                 self.allocate(now, from.level, &order);

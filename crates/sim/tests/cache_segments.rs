@@ -1,4 +1,4 @@
-//! `device.cache_segments`: the buffer of a disk divided among as many segments as one says, or as there are streams.
+//! `device.cache_segments`: the buffer of a disk divided among as many segments as one says, or as there are streams or open files.
 
 mod common;
 
@@ -88,13 +88,60 @@ fn streams_are_the_processes() {
 }
 
 #[test]
+fn one_file_after_another_is_one_segment() {
+    let trace = trace("segments-one-open", 5);
+    let run = |segments: &str| common::run(&scenario(&trace, "", &format!(", cache_segments = {segments}")));
+    let open = run("\"open-files\"");
+    assert_eq!(open.scenario["device"]["cache_segments"].as_str(), Some("open-files"));
+    // One process goes from file to file with each block: it has one open.
+    assert_eq!(result(&open), result(&run("1")));
+    assert!(result(&open) != result(&run("5")));
+    let again = common::try_run(open.scenario.clone()).expect("it ran before");
+    assert_eq!(result(&again), result(&open));
+}
+
+#[test]
+fn segments_follow_the_open_files() {
+    // Each process has a file to itself from the first instant: segments are added before the first request starts. They
+    // are taken away, and what they hold with them, when all but two processes have come to their ends.
+    let trace = trace("segments-open", 5);
+    let processes = ", processes = \"per-pid\"";
+    let run = |segments: &str| common::run(&scenario(&trace, processes, &format!(", cache_segments = {segments}")));
+    let hits = |report: &Report| report.devices[0].buffer_hits;
+    let [open, five, three] = ["\"open-files\"", "5", "3"].map(run);
+    assert!(hits(&open) + 3 >= hits(&five), "{} of {}", hits(&open), hits(&five));
+    assert!(hits(&open) > hits(&three) + 40, "{} and {}", hits(&open), hits(&three));
+}
+
+/// Seven processes read, six of them short files: then one reads alone.
+#[test]
+fn no_fixed_number_suits_both_phases_better() {
+    let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
+    for (block, file) in (0..400).flat_map(|block| (0..7).map(move |file| (block, file))) {
+        if block < 24 || file == 0 {
+            text += &format!("{block}.0,R,{file},{file},{},8192,0\n", (file * 1_000 + block) * 8192);
+        }
+    }
+    let trace = common::Trace::of_text("segments-phases", &text);
+    let run = |segments: &str| {
+        let workload = ", processes = \"per-pid\"";
+        common::run(&scenario(&trace, workload, &format!(", cache_segments = {segments}"))).elapsed_ns
+    };
+    let open = run("\"open-files\"");
+    for fixed in ["1", "2", "3", "6", "7", "16"] {
+        let fixed_ns = run(fixed);
+        assert!(open as f64 <= fixed_ns as f64 * 1.01, "{open} ns, and with {fixed} segments {fixed_ns} ns");
+    }
+}
+
+#[test]
 fn what_is_refused_names_the_key() {
     let trace = trace("segments-refused", 2);
     for (device, expected) in [
         (", cache_segments = 0", "device.cache_segments: 0 is out of range; allowed: a whole number from 1"),
         (
             ", cache_segments = \"many\"",
-            "device.cache_segments: \"many\" is a text; allowed: a whole number from 1, or",
+            "device.cache_segments: \"many\" is a text; allowed: a whole number from 1, \"streams\"",
         ),
         (", cache_segments = 847", "device.cache_segments: 847 segments of a buffer of 846 sectors; allowed: a whole"),
         (", cache_segments = 847, array = \"raid0\", count = 2", "device.cache_segments: 847 segments of a buffer"),
@@ -102,7 +149,10 @@ fn what_is_refused_names_the_key() {
         let error = common::try_run(common::table(&scenario(&trace, "", device))).expect_err(device);
         assert!(error.starts_with(expected), "{error}");
     }
-    for segments in ["2", "\"streams\""] {
+    let hidden = scenario(&trace, "", ", cache_segments = \"open-files\", array = \"raid0\", count = 2");
+    let error = common::try_run(common::table(&hidden)).expect_err("behind a controller");
+    assert!(error.starts_with("device.cache_segments: \"open-files\" is of disks, which \"raid0\" hides"), "{error}");
+    for segments in ["2", "\"streams\"", "\"open-files\""] {
         let text = scenario(&trace, "", &format!(", cache_segments = {segments}"));
         let error = common::try_run(common::table(&text.replace("seagate-cheetah-4lp", "hp97560"))).expect_err("none");
         assert!(error.starts_with("device.cache_segments: the buffer is one stream and has no segments"), "{error}");

@@ -92,6 +92,21 @@ fn streams_on_a_cheetah_are_near_the_simulation() {
 }
 
 #[test]
+fn a_drive_that_reads_ahead_on_a_sequence_is_near_the_simulation() {
+    let device = CHEETAH.replace("overhead = true", "overhead = true, read_ahead_on_sequence = true");
+    for (workload, most) in [
+        (", files = 40, file_size = \"64KiB\"", 0.06),
+        (", files = 40, file_size = \"192KiB\"", 0.06),
+        (", files = 2, file_size = \"192KiB\", processes = \"per-pid\"", 0.12),
+        (", files = 3, file_size = \"64KiB\", processes = \"per-pid\"", 0.12),
+        (", files = 8, file_size = \"64KiB\", processes = \"per-pid\"", 0.06),
+    ] {
+        let error = relative_error(workload, "name = \"ffs\"", &device, 20);
+        assert!(error.abs() < most, "{workload}: {error:+.3}");
+    }
+}
+
+#[test]
 fn schedulers_segments_and_sizes_are_the_scenarios() {
     let streams = ", files = 8, file_size = \"64KiB\", processes = \"per-pid\"";
     for (device, most) in [

@@ -115,6 +115,7 @@ def file_system(
     scheduler: Literal["clook", "cscan", "fcfs"] = "clook",
     cache_segments: Number | None = None,
     read_ahead: bool | None = None,
+    read_ahead_on_sequence: bool | None = None,
     read_during_overhead: bool | None = None,
     overhead: Time | None = None,
     hit_overhead: Time | None = None,
@@ -152,6 +153,8 @@ def file_system(
         scheduler: Order of the driver's queue.
         cache_segments: Streams that the drive's cache can read ahead for; the drive's own if `None`, as all below.
         read_ahead: The drive reads ahead.
+        read_ahead_on_sequence: The drive reads ahead only after a request that continues an earlier one; only for
+            `form="4.4bsd"`.
         read_during_overhead: It also reads ahead while its controller receives the next request; only for
             `form="4.4bsd"`.
         overhead: Fixed time of a disk request that goes to the surface, and of one that does not if `hit_overhead` is
@@ -167,7 +170,12 @@ def file_system(
             there are arrays and numpy is not installed.
     """
     asked: dict[str, Any] = {"scheduler": str(scheduler), "form": str(form), "first_alone": bool(first_alone)}
-    for name, flag in (("read_ahead", read_ahead), ("read_during_overhead", read_during_overhead)):
+    flags = {
+        "read_ahead": read_ahead,
+        "read_ahead_on_sequence": read_ahead_on_sequence,
+        "read_during_overhead": read_during_overhead,
+    }
+    for name, flag in flags.items():
         if flag is not None:
             asked[name] = bool(flag)
     numbers: dict[str, Any] = {

@@ -43,6 +43,8 @@ pub(super) struct DiskCosts {
     pub(super) seeks: FileSeeks,
     /// The disk's cache has read ahead.
     pub(super) cached: bool,
+    /// It has, but not behind the first of requests that lie together.
+    pub(super) on_sequence: bool,
     pub(super) read_during_overhead: bool,
     pub(super) rate_spread: f64,
     pub(super) streams: f64,
@@ -116,6 +118,7 @@ impl DiskCosts {
             track: 1e9 / disk.track_bytes_per_second,
             seeks,
             cached,
+            on_sequence: cached && disk.read_ahead_on_sequence,
             read_during_overhead: disk.read_during_overhead,
             rate_spread: disk.rate_spread,
             streams: f64::from(streams),
@@ -132,6 +135,14 @@ impl DiskCosts {
     /// The first data request of a file.
     pub(super) fn first(&self, bytes: u64) -> Cost {
         self.random(bytes, self.seeks.first)
+    }
+
+    /// One that goes on where the last ended, of a lone stream whose head has read nothing since: the place has just gone
+    /// by, and comes round again. The disk takes it in `late` after the last sector had passed.
+    pub(super) fn just_gone_by(&self, bytes: u64, late: f64) -> Cost {
+        let turn = 2.0 * self.rotation;
+        let passed = if turn > 0.0 { (late + self.miss_overhead) % turn } else { 0.0 };
+        Cost { rotation: turn - passed, ..self.random(bytes, 0.0) }
     }
 
     /// A later one: equation (3) where the disk's cache has read ahead. The paper's transfer takes the bus alone; here it

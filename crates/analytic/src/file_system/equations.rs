@@ -162,7 +162,7 @@ fn read_as_tables(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> R
 
 fn read_as_bsd(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> Reading {
     let mut reading = Reading::default();
-    let mut ahead = ReadAhead { held: [0.0; ZONES] };
+    let mut ahead = ReadAhead::default();
     let mut before = Cost::default();
     let waits = bsd::read_through(file_system, work, |fetch| {
         let (mut cost, mut count) = (Cost::default(), 1);
@@ -192,8 +192,12 @@ const ZONES: usize = 5;
 
 /// What one stream's segment of the disk's cache holds of the data behind its last request, in bytes: by zone that the
 /// file may lie in, since it is by little that a read-ahead is long enough or not.
+#[derive(Debug, Default)]
 struct ReadAhead {
     held: [f64; ZONES],
+    /// The head stopped behind the last request, and the bus took so much longer than the surface: `None` where it reads
+    /// ahead.
+    left: Option<f64>,
 }
 
 impl ReadAhead {
@@ -212,6 +216,11 @@ impl ReadAhead {
     /// `bytes` have been read by a request that the cache had nothing of.
     fn restart(&mut self, costs: &DiskCosts, bytes: u64) {
         let busy = bytes as f64 * (costs.bus - costs.surface).max(0.0);
+        if costs.on_sequence {
+            // Nothing says yet that the next request goes on from here.
+            *self = Self { held: [0.0; ZONES], left: Some(busy) };
+            return;
+        }
         (0..ZONES).for_each(|zone| self.fill(costs, zone, busy));
     }
 
@@ -221,6 +230,7 @@ impl ReadAhead {
         for zone in 0..ZONES {
             mean.add(self.in_zone(costs, zone, bytes), 1.0 / ZONES as f64);
         }
+        self.left = None;
         mean
     }
 
@@ -230,7 +240,10 @@ impl ReadAhead {
             self.held[zone] -= wanted;
             return costs.further(bytes);
         }
-        let mut cost = costs.random(bytes, costs.seeks.arm);
+        let mut cost = match self.left {
+            Some(late) if costs.streams == 1.0 => costs.just_gone_by(bytes, late),
+            _ => costs.random(bytes, costs.seeks.arm),
+        };
         if held > 0.0 {
             // What is there crosses the bus while the arm goes for the rest.
             let left = wanted * costs.bus - cost.seek - cost.rotation;

@@ -83,6 +83,9 @@ pub struct Disk {
     pub cache_segments: u32,
     /// The disk reads ahead at all.
     pub read_ahead: bool,
+    /// It does so only behind a request that goes on where an earlier one ended: the first of what lies together is
+    /// followed by nothing. [`Form::Bsd`] alone asks.
+    pub read_ahead_on_sequence: bool,
     /// It does so while its controller takes in the next request, of another stream too. [`Form::Bsd`] alone asks.
     pub read_during_overhead: bool,
     /// The order of the driver's queue.

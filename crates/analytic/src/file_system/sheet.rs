@@ -56,6 +56,8 @@ pub struct Choices {
     pub form: Form,
     /// The drive reads ahead; as the drive does if `None`.
     pub read_ahead: Option<bool>,
+    /// It does so only on a sequence; as the drive does if `None`.
+    pub read_ahead_on_sequence: Option<bool>,
     /// It does so while it takes in the next request; as the drive does if `None`.
     pub read_during_overhead: Option<bool>,
     /// See [`FileSystem::first_alone`].
@@ -176,6 +178,7 @@ impl Sheet {
             bus_bytes_per_second: or(bus_rate, self.disk.bus_bytes_per_second),
             cache_segments: small(segments, "cache_segments", self.disk.cache_segments)?,
             read_ahead: self.choices.read_ahead.unwrap_or(self.disk.read_ahead),
+            read_ahead_on_sequence: self.choices.read_ahead_on_sequence.unwrap_or(self.disk.read_ahead_on_sequence),
             read_during_overhead: self.choices.read_during_overhead.unwrap_or(self.disk.read_during_overhead),
             scheduler: self.choices.scheduler,
             parallel: self.disk.parallel,
@@ -244,6 +247,7 @@ mod tests {
             scheduler: Scheduler::Clook,
             form: Form::Tables,
             read_ahead: None,
+            read_ahead_on_sequence: None,
             read_during_overhead: None,
             first_alone: true,
         };

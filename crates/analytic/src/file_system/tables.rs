@@ -32,6 +32,7 @@ pub(super) fn disk(overhead_ms: f64) -> Disk {
         bus_bytes_per_second: 9.3 * 1000.0 * KIB as f64,
         cache_segments: 3,
         read_ahead: true,
+        read_ahead_on_sequence: false,
         read_during_overhead: true,
         scheduler: Scheduler::Clook,
         parallel: false,

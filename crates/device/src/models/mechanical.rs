@@ -96,10 +96,11 @@ impl Device for Mechanical {
 
     fn mechanics(&self) -> Option<Mechanics> {
         let Parameters { arm, overheads, bus, .. } = &*self.parameters;
-        let BufferShape { segments, sectors, reads_ahead, reads_during_overhead } = match &self.cache {
-            Cache::Single(single) => single.buffer_shape(),
-            Cache::Segmented(segmented) => segmented.buffer_shape(),
-        };
+        let BufferShape { segments, sectors, reads_ahead, reads_ahead_on_sequence, reads_during_overhead } =
+            match &self.cache {
+                Cache::Single(single) => single.buffer_shape(),
+                Cache::Segmented(segmented) => segmented.buffer_shape(),
+            };
         let bands = arm.zones.iter().map(|zone| Band {
             first: zone.first,
             sectors: zone.end - zone.first,
@@ -121,6 +122,7 @@ impl Device for Mechanical {
             segments,
             segment_sectors: sectors,
             reads_ahead,
+            reads_ahead_on_sequence,
             reads_during_overhead,
         })
     }
@@ -135,6 +137,13 @@ impl Device for Mechanical {
                 *segmented = segmented.divided(segments)?;
                 Ok(())
             }
+        }
+    }
+
+    fn redivide_buffer(&mut self, now: Nanos, segments: u64) -> bool {
+        match &mut self.cache {
+            Cache::Single(_) => false,
+            Cache::Segmented(segmented) => segmented.redivide(&self.parameters, now, segments),
         }
     }
 

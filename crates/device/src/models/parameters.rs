@@ -25,5 +25,6 @@ pub(crate) struct BufferShape {
     /// Sectors of each.
     pub sectors: u64,
     pub reads_ahead: bool,
+    pub reads_ahead_on_sequence: bool,
     pub reads_during_overhead: bool,
 }

@@ -24,6 +24,12 @@
 //! track" (Ultrastar C15K600, mode page 8; the same sentence in IBM's OEM specification of the DDRS-3xxxx). Beyond the
 //! track it is a guess. Such a hit starts to cross the bus when its first sector is in.
 //!
+//! With `read_ahead_on_sequence` the head reads ahead only where a sequence is suspected, as Shriver, Small and Smith say
+//! of the Cheetah (section 2.2): behind a read that begins where an earlier one ended, as far as the segments still know
+//! where that was. So the first read of a sequence is followed by nothing, and the second goes to the media. It takes the
+//! segment of the first: a sequence has one segment however far it goes. A hit at another place leaves the read-ahead of
+//! its segment as it is.
+//!
 //! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6). What
 //! differs: see `mechanical.rs`; a hit never waits for a write that is under way elsewhere.
 //!
@@ -60,6 +66,8 @@ struct Pending {
 #[derive(Debug, Clone)]
 pub(crate) struct Segmented {
     buffer: Buffer,
+    /// The buffer as the profile divides it.
+    undivided: Buffer,
     segments: Segments,
     reading: Option<Reading>,
     /// Writes that are not out yet, in their order.
@@ -68,6 +76,8 @@ pub(crate) struct Segmented {
     written: Nanos,
     /// Where the head is without a stream.
     rest: Place,
+    /// The head may read ahead behind the read that is being served.
+    goes_on: bool,
     /// The last request was a write, and where it ended.
     after_write: bool,
     write_end: u64,
@@ -110,10 +120,12 @@ impl Segmented {
     pub fn new(buffer: Buffer) -> Self {
         Self {
             segments: Segments::new(&buffer),
+            undivided: buffer.clone(),
             reading: None,
             pending: Vec::with_capacity(buffer.write_segments()),
             written: Nanos::ZERO,
             rest: Place { cylinder: 0, surface: 0 },
+            goes_on: false,
             after_write: false,
             write_end: 0,
             buffer,
@@ -122,16 +134,31 @@ impl Segmented {
 
     /// See [`BufferShape`].
     pub fn buffer_shape(&self) -> BufferShape {
-        let Buffer { size, caching, maximum, read_ahead, read_during_overhead, .. } = self.buffer;
+        let Buffer { size, caching, maximum, read_ahead, on_sequence, read_during_overhead, .. } = self.buffer;
         let reads_ahead = caching && read_ahead != ReadAhead::None && maximum != Some(0);
         let segments = if caching { self.buffer.read_segments().len() as u32 } else { 0 };
         let reads_during_overhead = reads_ahead && read_during_overhead;
-        BufferShape { segments, sectors: if caching { size } else { 0 }, reads_ahead, reads_during_overhead }
+        let sectors = if caching { size } else { 0 };
+        BufferShape { segments, sectors, reads_ahead, reads_ahead_on_sequence: on_sequence, reads_during_overhead }
     }
 
     /// See [`crate::Device::divide_buffer`].
     pub fn divided(&self, segments: u64) -> Result<Self, KeyError> {
         self.buffer.divided(segments).map(Self::new)
+    }
+
+    /// See [`crate::Device::redivide_buffer`].
+    pub fn redivide(&mut self, parameters: &Parameters, now: Nanos, segments: u64) -> bool {
+        let Ok(buffer) = self.undivided.divided(segments) else { return false };
+        let progress = self.settle(parameters, now);
+        self.pending.retain(|pending| pending.done > now);
+        if !self.pending.is_empty() {
+            return false;
+        }
+        self.written = self.break_off(parameters, now, progress).at;
+        self.segments = Segments::new(&buffer);
+        self.buffer = buffer;
+        true
     }
 
     /// See [`crate::Device::serve`].
@@ -141,6 +168,7 @@ impl Segmented {
         let at = command.map_or(now, |command| command.at);
         let progress = self.settle(parameters, at);
         self.pending.retain(|pending| pending.done > at);
+        self.goes_on = !self.buffer.on_sequence || self.segments.followed(request.sector).is_some();
         let service = match command {
             None => self.write(parameters, now, request, progress),
             Some(command) => match self.serving(parameters, &command, request, (progress, None)) {

@@ -79,6 +79,9 @@ keys! {
         /// Sectors read ahead at most.
         #[serde(rename = "read_ahead_maximum")]
         pub maximum: Option<u64>,
+        /// The head reads ahead only behind a read that begins where an earlier one ended: see `segmented.rs`.
+        #[serde(default, rename = "read_ahead_on_sequence")]
+        pub on_sequence: bool,
         /// What was requested stays in the segment while the head reads ahead.
         #[serde(default)]
         pub keep_requested: bool,
@@ -225,6 +228,8 @@ struct Segment {
     written: bool,
     /// Where the furthest of the reads that it served lets the read-ahead stop.
     limit: u64,
+    /// Where the last read that it served ended; 0 for none.
+    asked: u64,
     /// When it was last used, by a count of uses; 0 for never.
     used: u64,
 }
@@ -309,7 +314,21 @@ impl Segments {
     #[inline]
     pub fn set(&mut self, index: usize, start: u64, end: u64, written: bool) {
         let segment = &mut self.list[index];
-        (segment.start, segment.end, segment.written, segment.limit) = (start, end, written, 0);
+        (segment.start, segment.end, segment.written, segment.limit, segment.asked) = (start, end, written, 0, 0);
+    }
+
+    /// The segment whose last read ended at `sector`; of several, the last used.
+    #[inline]
+    pub fn followed(&self, sector: u64) -> Option<usize> {
+        let ended_here = |(_, segment): &(usize, &Segment)| sector > 0 && segment.asked == sector;
+        let followed = self.list.iter().enumerate().filter(ended_here).max_by_key(|(_, segment)| segment.used);
+        followed.map(|(index, _)| index)
+    }
+
+    /// The last read of a segment ended at `end`.
+    #[inline]
+    pub fn set_asked(&mut self, index: usize, end: u64) {
+        self.list[index].asked = end;
     }
 
     /// Lets the read-ahead go as far as `limit`, or further where a read before this one did; says how far.

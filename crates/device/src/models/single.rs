@@ -46,7 +46,9 @@ impl Single {
     /// See [`BufferShape`].
     pub fn buffer_shape(&self) -> BufferShape {
         let segments = u32::from(self.buffer > 0);
-        BufferShape { segments, sectors: self.buffer, reads_ahead: self.ahead > 0, reads_during_overhead: false }
+        let [reads_ahead_on_sequence, reads_during_overhead] = [false; 2];
+        let reads_ahead = self.ahead > 0;
+        BufferShape { segments, sectors: self.buffer, reads_ahead, reads_ahead_on_sequence, reads_during_overhead }
     }
 
     /// Whether a read from `sector` goes on from the stream.

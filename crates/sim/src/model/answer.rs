@@ -64,6 +64,7 @@ fn parameters(model: &Model) -> Value {
         "bus_rate": rate(disk.bus_bytes_per_second),
         "cache_segments": disk.cache_segments,
         "read_ahead": disk.read_ahead,
+        "read_ahead_on_sequence": disk.read_ahead_on_sequence,
         "read_during_overhead": disk.read_during_overhead,
         "scheduler": match disk.scheduler {
             Scheduler::Clook => "clook",

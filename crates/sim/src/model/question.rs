@@ -21,6 +21,8 @@ pub struct Question {
     pub form: String,
     /// As the drive does if absent.
     pub read_ahead: Option<bool>,
+    /// The same of reading ahead on a sequence alone.
+    pub read_ahead_on_sequence: Option<bool>,
     /// The same of reading ahead while the next request is taken in.
     pub read_during_overhead: Option<bool>,
     /// See the model's parameter of that name.
@@ -69,6 +71,7 @@ pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
         scheduler: scheduler(&question.scheduler)?,
         form: form(&question.form)?,
         read_ahead: question.read_ahead,
+        read_ahead_on_sequence: question.read_ahead_on_sequence,
         read_during_overhead: question.read_during_overhead,
         first_alone: question.first_alone,
     };
@@ -113,6 +116,7 @@ fn modelled(asked: &Asked) -> Result<Modelled, Error> {
                 bus_bytes_per_second: f64::INFINITY,
                 cache_segments: 0,
                 read_ahead: true,
+                read_ahead_on_sequence: false,
                 read_during_overhead: true,
                 scheduler: Scheduler::Clook,
                 parallel: false,

@@ -8,7 +8,9 @@
 //! cluster says nothing, and `policy.max` limits requests. One process that reads several files finds the arm at the
 //! file before, but for the first, unless it reads the inode of each: then that has moved the arm.
 
-use headstart_analytic::file_system::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Seeks, Work};
+use headstart_analytic::file_system::{
+    Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, SeekCurve, Seeks, Work,
+};
 use headstart_device::{Device, Mechanics};
 use headstart_layout::{FfsKeys, Opens, Placement};
 use headstart_policy::readahead::Size;
@@ -19,6 +21,7 @@ use toml::{Table, Value};
 
 use super::drive::{of_mechanics, without_arm, Modelled};
 use super::question::scheduler;
+use crate::open_files::SEGMENTS_MAX;
 use crate::storage::Storage;
 use crate::Error;
 
@@ -41,9 +44,27 @@ const UNCUT_BYTES: u64 = 1 << 30;
 /// # Errors
 /// A key that the equations know nothing of, or one that the simulation refuses.
 pub fn model(scenario: &Scenario) -> Result<Model, Error> {
-    known(scenario).map_err(|error| scenario.as_written(error.into()))?;
-    let Some(Placement::Ffs(placement)) = scenario.workload.placement else { unreachable!("refused") };
+    let placement = known(scenario).map_err(|error| scenario.as_written(error.into()))?;
     let (streams, work) = work(scenario, &placement)?;
+    let Machine { file_system, disk, curve, divides } = machine(scenario, &placement, streams)?;
+    fits(scenario, streams, &work, &file_system)?;
+    let parameters = Parameters { file_system, disk, work };
+    parameters.check()?;
+    Ok(Model { parameters, seeks: Seeks::new(curve), divides })
+}
+
+/// A scenario's file system and disk in the model's terms.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub file_system: FileSystem,
+    pub disk: Disk,
+    pub curve: SeekCurve,
+    /// See [`Model::divides`].
+    divides: bool,
+}
+
+/// The machine of `scenario`, for so many streams.
+pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) -> Result<Machine, Error> {
     let block_bytes = scenario.workload.block_bytes();
     let file_system = FileSystem {
         block_bytes,
@@ -56,32 +77,39 @@ pub fn model(scenario: &Scenario) -> Result<Model, Error> {
         copy_ns_per_kib: scenario.host.copy_per_kib.0 as f64,
         form: Form::Bsd,
     };
-    fits(scenario, streams, &work, &file_system)?;
     let mut storage = Storage::try_new(&scenario.device, block_bytes, scenario.seed)?;
     match scenario.device.cache_segments {
         None => {}
         Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
         Some(CacheSegments::Streams) => storage.divide_buffers(streams.into())?,
+        // All streams have a file open until they end.
+        Some(CacheSegments::OpenFiles) => storage.divide_buffers(streams.min(SEGMENTS_MAX).into())?,
     }
     let device = storage.drives()[0].device();
-    let Modelled { disk, curve } = drive(device, &placement)?;
+    let Modelled { disk, curve } = drive(device, placement)?;
     let disk = Disk { scheduler: order(scenario)?, ..disk };
-    let parameters = Parameters { file_system, disk, work };
-    parameters.check()?;
     let divides = device.clone_box().divide_buffer(streams.into()).is_ok();
-    Ok(Model { parameters, seeks: Seeks::new(curve), divides })
+    Ok(Machine { file_system, disk, curve, divides })
 }
 
 /// Refuses what the equations know nothing of.
-fn known(scenario: &Scenario) -> Result<(), KeyError> {
+fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
+    let files = matches!(&scenario.workload.input, Input::Generator(name, _) if name == "files");
+    if !files {
+        let problem = "the model reads files of one size from start to end";
+        return Err(KeyError::new("workload.generator", problem, "\"files\""));
+    }
+    known_machine(scenario)
+}
+
+/// The same of everything but what is read; the layout of files.
+pub(super) fn known_machine(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let Scenario { workload, device, host, .. } = scenario;
     let refuse = |wrong: bool, key: &str, problem: &str, allowed: &str| match wrong {
         true => Err(KeyError::new(key, problem, allowed)),
         false => Ok(()),
     };
-    let files = matches!(&workload.input, Input::Generator(name, _) if name == "files");
-    refuse(!files, "workload.generator", "the model reads files of one size from start to end", "\"files\"")?;
-    let Some(Placement::Ffs(placement)) = &workload.placement else {
+    let Some(Placement::Ffs(placement)) = workload.placement else {
         return Err(KeyError::new("workload.placement", "the model is of a Fast File System", "\"ffs\""));
     };
     let empty = "the model is of an empty file system";
@@ -104,7 +132,13 @@ fn known(scenario: &Scenario) -> Result<(), KeyError> {
     refuse(host.hit_time > Nanos::ZERO, "host.hit_time", "the model has no such cost", none)?;
     refuse(device.count > 1, "device.count", "the model has one disk", "1")?;
     refuse(!device.array.is_independent(), "device.array", "the model has one disk", "no array, and count = 1")?;
-    refuse(device.commands.is_some(), "device.queue_depth", "the model's disk takes one command at a time", "no queue")
+    refuse(
+        device.commands.is_some(),
+        "device.queue_depth",
+        "the model's disk takes one command at a time",
+        "no queue",
+    )?;
+    Ok(placement)
 }
 
 /// The streams and what they read.
@@ -128,7 +162,7 @@ fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyErro
 }
 
 /// A key of the generator, of which a scenario has all.
-fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<K, KeyError> {
+pub(super) fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<K, KeyError> {
     value(scenario, "workload", key)
 }
 
@@ -191,7 +225,7 @@ fn drive(device: &dyn Device, placement: &FfsKeys) -> Result<Modelled, KeyError>
 }
 
 /// Leaves the zones and seeks that the first `sectors` sectors need.
-fn cut(mechanics: &mut Mechanics, sectors: u64) {
+pub(super) fn cut(mechanics: &mut Mechanics, sectors: u64) {
     mechanics.bands.retain(|band| band.first < sectors);
     let Some(last) = mechanics.bands.last_mut() else { return };
     let share = (sectors - last.first).min(last.sectors) as f64 / last.sectors as f64;

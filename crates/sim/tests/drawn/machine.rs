@@ -273,8 +273,12 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
         }
     }
     if draw.chance(4) {
-        let streams = draw.chance(40);
-        keys.insert("cache_segments".into(), if streams { "streams".into() } else { draw.count(6).into() });
+        let segments = match draw.count(3) {
+            1 => "streams".into(),
+            2 => "open-files".into(),
+            _ => draw.count(6).into(),
+        };
+        keys.insert("cache_segments".into(), segments);
     }
     keys
 }

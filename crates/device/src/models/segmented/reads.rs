@@ -6,6 +6,7 @@ use super::{holds, Command, Reading, Segmented};
 use crate::models::arm::{Passage, Piece};
 use crate::models::geometry::Access;
 use crate::models::parameters::Parameters;
+use crate::models::segments::Buffer;
 use crate::models::stream::{Progress, Stream};
 use crate::{Request, Service};
 
@@ -67,6 +68,7 @@ impl Segmented {
             self.read_ahead_again(parameters, (at + miss).max(free), segment, request);
         }
         self.segments.touch(segment);
+        self.segments.set_asked(segment, request.end());
         if self.buffer.drop_requested {
             self.segments.drop_before(segment, request.end());
         }
@@ -82,11 +84,11 @@ impl Segmented {
     fn read_on(&mut self, parameters: &Parameters, request: &Request) {
         let Some(reading) = &mut self.reading else { return };
         let zone = &parameters.arm.zones[reading.stream.zone];
-        let start = self.segments.start(reading.segment);
-        let limit = self.segments.raise_limit(reading.segment, self.buffer.limit(&parameters.arm, request, start));
-        let limit = limit.min(zone.run_end(reading.stream.first()));
+        let (limit, minimum) =
+            ahead(&self.buffer, self.goes_on, parameters, request, self.segments.start(reading.segment));
+        let limit = self.segments.raise_limit(reading.segment, limit).min(zone.run_end(reading.stream.first()));
         reading.stream.raise(limit);
-        reading.at_least = reading.at_least.max((request.end() + self.buffer.minimum).min(limit));
+        reading.at_least = reading.at_least.max((request.end() + minimum).min(limit));
     }
 
     /// When the stream has read all of `request`, and when the bus has taken what came late; where the stream must end
@@ -122,10 +124,10 @@ impl Segmented {
         self.rest = passage.head;
         self.segments.read_to(segment, request.end());
         let piece = &passage.last;
-        let start = self.segments.start(segment);
-        let limit = self.segments.raise_limit(segment, self.buffer.limit(&parameters.arm, request, start));
+        let (limit, minimum) = ahead(&self.buffer, self.goes_on, parameters, request, self.segments.start(segment));
+        let limit = self.segments.raise_limit(segment, limit);
         let stop = limit.min(parameters.arm.zones[piece.zone].run_end(piece.from)).max(piece.end);
-        let at_least = (piece.end + self.buffer.minimum).min(stop);
+        let at_least = (piece.end + minimum).min(stop);
         self.reading = (stop > piece.end).then(|| {
             let stream = Stream::new(piece, stop, passage.done);
             Reading { segment, stream, at_least }
@@ -138,7 +140,7 @@ impl Segmented {
     fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
         let arm = &parameters.arm;
         let held = self.segments.end(segment);
-        let limit = self.buffer.limit(arm, request, self.segments.start(segment));
+        let (limit, minimum) = ahead(&self.buffer, self.goes_on, parameters, request, self.segments.start(segment));
         let limit = self.segments.raise_limit(segment, limit);
         if held >= limit {
             return;
@@ -152,7 +154,7 @@ impl Segmented {
         let piece = Piece { zone: index, from: held, start: path, begun, end: held, path, tick: begun };
         let stream = Stream::new(&piece, stop, zone.rotation.time(begun));
         self.rest = place;
-        self.reading = Some(Reading { segment, stream, at_least: (held + self.buffer.minimum).min(stop) });
+        self.reading = Some(Reading { segment, stream, at_least: (held + minimum).min(stop) });
     }
 
     pub(super) fn read_miss(
@@ -168,8 +170,7 @@ impl Segmented {
         let free = self.break_off(parameters, leaves, progress);
         let ready = at + miss;
         let start = ready.max(free.at);
-        let pending = &self.pending;
-        let segment = self.segments.take(self.buffer.read_segments(), |index| holds(pending, index));
+        let segment = self.segment_for_read(request);
         self.segments.set(segment, request.sector, request.sector, false);
         let passage = self.fetch(parameters, start, segment, (request.sector, request));
         let around = self.around(parameters, request, &passage, Access::Read);
@@ -188,6 +189,7 @@ impl Segmented {
         // Each sector crosses once it is in: the first when the transfer starts, the others behind it or later.
         let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]).max(passage.bus_end);
         let end = end + overheads.read_completion;
+        self.segments.set_asked(segment, request.end());
         if self.buffer.drop_requested {
             self.segments.drop_before(segment, request.end());
         }
@@ -195,6 +197,20 @@ impl Segmented {
         let transfer = done - start - seek - rotation;
         let overhead = before + miss + (end - done);
         Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }
+    }
+
+    /// The segment for a read that none serves: that of the sequence which it continues, else the one used longest ago.
+    #[inline]
+    fn segment_for_read(&mut self, request: &Request) -> usize {
+        let (pending, among) = (&self.pending, self.buffer.read_segments());
+        let followed = if self.buffer.on_sequence { self.segments.followed(request.sector) } else { None };
+        match followed.filter(|index| among.contains(index) && !holds(pending, *index)) {
+            Some(followed) => {
+                self.segments.touch(followed);
+                followed
+            }
+            None => self.segments.take(among, |index| holds(pending, index)),
+        }
     }
 
     /// When the first `wanted` sectors of a passage have been read.
@@ -241,5 +257,15 @@ impl Segmented {
             passage.done
         };
         Around { done, kept }
+    }
+}
+
+/// The sector before which a read-ahead behind `request` stops, in a segment that starts at `start`, and the sectors of it
+/// that are read whatever comes. None where the head may not read ahead.
+#[inline]
+fn ahead(buffer: &Buffer, goes_on: bool, parameters: &Parameters, request: &Request, start: u64) -> (u64, u64) {
+    match goes_on {
+        true => (buffer.limit(&parameters.arm, request, start), buffer.minimum),
+        false => (request.end(), 0),
     }
 }
