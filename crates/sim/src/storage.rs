@@ -181,14 +181,14 @@ impl Storage {
     /// Starts what the disk can begin; its next end has changed, or may.
     #[inline]
     fn start_disk(&mut self, now: Nanos, disk: u32) {
-        self.follow_open_files(now, disk);
+        self.divide_buffer(now, disk);
         self.start_requests(now, disk);
         self.ends.set(disk, self.drives[disk as usize].next_end().unwrap_or(Nanos::MAX));
     }
 
     /// A disk's buffer gets as many segments as files are open, where that is asked for.
     #[inline]
-    fn follow_open_files(&mut self, now: Nanos, disk: u32) {
+    fn divide_buffer(&mut self, now: Nanos, disk: u32) {
         let Some(files) = &mut self.open_files else { return };
         let Some(segments) = files.wanted(disk) else { return };
         if self.drives[disk as usize].redivide_buffer(now, segments.into()) {
