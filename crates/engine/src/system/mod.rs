@@ -10,8 +10,7 @@
 //! then processors that are idle may take on prefetch actions. What goes down a level arrives there at once; what comes
 //! up takes the link's time.
 //!
-//! Cost of an event: logarithmic in the processes and levels. Nobody goes over all of them. Where a single process asks a
-//! single level, instants at which nothing but the process acts cost no more than its own work.
+//! Cost of an event: logarithmic in the processes and levels. Of a single process on a single level: its own work alone.
 
 mod actions;
 mod arrivals;
@@ -158,9 +157,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     #[must_use]
     pub fn end(&self) -> Nanos {
         let is_io = |index: usize| self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index));
-        let processes = self.clients.iter().enumerate().filter(|(index, _)| !is_io(*index));
-        let last = processes.map(|(_, client)| client.process.free_at).max();
-        last.unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
+        let ends =
+            self.clients.iter().enumerate().filter_map(|(at, each)| (!is_io(at)).then_some(each.process.free_at));
+        ends.max().unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
     }
 
     /// How far it is: (done, total) in units of the input.
@@ -257,8 +256,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// When something happens that no process brings about: a device is done, as far as it can tell, something comes up a
-    /// link, or a level wishes to act.
+    /// When, as far as is known, a device is done, something comes up a link, or a level wishes to act.
     #[inline]
     pub fn next_timer(&mut self) -> Option<Nanos> {
         match (self.stack.next_event(), self.stack.next_wish(self.now)) {
