@@ -57,7 +57,7 @@ def test_an_emulated_disk_is_recovered(run: Run, tmp_path: Path) -> None:
 
 
 @mounts
-def test_a_device_without_an_arm_gets_a_profile_for_tune_alone(run: Run, tmp_path: Path) -> None:
+def test_a_device_without_an_arm_gets_a_model(run: Run, tmp_path: Path) -> None:
     with emulated(sparse(tmp_path / "image", 1 << 28), "uniform", "--set", "fetch_time=1ms") as (_, mount):
         done = run("profile", mount / "disk.img", "--time", "4", "--output", "found.toml", "--json", "found.json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -67,10 +67,17 @@ def test_a_device_without_an_arm_gets_a_profile_for_tune_alone(run: Run, tmp_pat
     # One at a time; with a second one outstanding the way there and back is hidden.
     assert found["saturating_depth"] <= 4
     assert found["saturating_bytes"] >= 1 << 20
-    assert "no seeks: the profile is one for headstart tune alone" in done.stdout
-    one_line(
-        run("device", "show", "found.toml"), 'found.toml: form: "no-arm" is the profile of a device without an arm'
+    model = found["model"]
+    assert f"no seeks: the model is {model['name']}" in done.stdout
+    assert f"held out: the model is off by {model['check']['mean_error']:.1%} on average" in done.stdout
+    # A reader of 4 KiB waits for 1 ms and the way there and back, on the device and on its model.
+    shown = headstart.device(tmp_path / "found.toml")
+    assert shown.mechanics is None
+    result = headstart.simulate(
+        {"workload": {"references": ["a", "b", "c"]}, "cache": {"blocks": 2}, "policy": {"name": "demand"}}
+        | {"device": {"model": str(tmp_path / "found.toml")}, "host": {"driver_overhead": "0s"}}
     )
+    assert 3e6 <= result.elapsed_ns <= 4 * found["latency"]["far_ns"]
     words = ("tune", "/", "--state", "tune.json", "--profile", "found.toml")
     shown = run(*words, "--force", "--json", "-")
     if shown.returncode == 0:
@@ -78,7 +85,7 @@ def test_a_device_without_an_arm_gets_a_profile_for_tune_alone(run: Run, tmp_pat
         assert (proposed["saturating_bytes"], proposed["seek_ns"]) == (found["saturating_bytes"], None)
         assert proposed["kb"] * 1024 == found["saturating_bytes"]
     one_line(run(*words, "--set", "rpm=1"), "set: the profile of a device without an arm has no keys to lay over")
-    one_line(run(*words, "--watch"), 'form: "no-arm" is the profile of a device without an arm')
+    one_line(run(*words, "--watch"), 'nothing moves in "found.toml"')
 
 
 @mounts
@@ -180,5 +187,9 @@ def test_the_page_describes_each_field() -> None:
         *profiling.Point.__annotations__,
         *profiling.Seek.__annotations__,
         *profiling.ZoneRate.__annotations__,
+        *profiling.Model.__annotations__,
+        *profiling.Parameter.__annotations__,
+        *profiling.Check.__annotations__,
+        *profiling.HeldOut.__annotations__,
     ]
     assert [field for field in fields if f"`{field}`" not in page] == []

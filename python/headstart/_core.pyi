@@ -230,8 +230,8 @@ def profile(
     time_ns: int,
     seed: int,
     on_progress: Callable[[float, str], object] | None = None,
-) -> tuple[str, str | None]:
-    """Measure a device through direct reads; return what was found, and its profile if it has an arm."""
+) -> tuple[str, str]:
+    """Measure a device through direct reads; return what was found, and its profile."""
 
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""

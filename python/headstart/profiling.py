@@ -1,4 +1,4 @@
-"""Measured devices: seek curve, rotation, rates by place and useful concurrency (docs/profile.md). Linux.
+"""Measured devices: seek curve, rotation, rates by place and useful concurrency, and a model (docs/profile.md). Linux.
 
     found = headstart.profile("/dev/sdb")
     found.arm.mean_seek_ns, found.arm.competitive_depth_bytes
@@ -83,6 +83,7 @@ class Arm:
     overhead_error_ns: int
     bus_bytes_per_s: int | None
     """`None` if nothing is answered from a buffer."""
+    bus_error_bytes_per_s: int | None
     segments: int
     """Places that the buffer keeps; at most 64 are looked for. 0 without one."""
     zones: tuple[ZoneRate, ...]
@@ -100,6 +101,65 @@ class Arm:
     competitive_depth_error_bytes: int
     competitive_depth_pages: int
     """Whole pages of 4 KiB, at least one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A number of the model of a device."""
+
+    name: str
+    """The profile's key; with an arm, what the figure is called."""
+    value: float
+    unit: str
+    """"ns", "bytes", "bytes/s", or "" for a count."""
+    error: float | None
+    """How far off it may be, as the other errors; `None` where reads do not tell."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """Reads of one kind that nothing was fitted to, measured and simulated: the time of one."""
+
+    request_bytes: int
+    depth: int
+    places: str
+    """"anywhere", "nearby" (a little before the last one) or "in-order"."""
+    reads: int
+    measured_ns: float
+    simulated_ns: float
+    chance_ns: float | None
+    """How far apart chance alone may put the two, nineteen times out of twenty; `None` with several outstanding."""
+    demerit: float | None
+    """Root mean square distance of the distributions of times, as a share of the mean measured; `None` as above."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Check:
+    """The error of the model as a whole, on reads that nothing was fitted to: shares of what was measured."""
+
+    held_out: tuple[HeldOut, ...]
+    mean_error: float
+    """Over the kinds of reads, regardless of sign."""
+    largest_error: float
+    demerit: float
+    """Over those kinds that were timed read by read."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """The model that the profile holds."""
+
+    name: str
+    """"mechanical", "flash" or "object-store"."""
+    parameters: tuple[Parameter, ...]
+    check: Check
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Return what the core has found."""
+        held_out = tuple(HeldOut(**row) for row in fields["check"]["held_out"])
+        parameters = tuple(Parameter(**parameter) for parameter in fields["parameters"])
+        return cls(name=fields["name"], parameters=parameters, check=Check(**{**fields["check"], "held_out": held_out}))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,13 +184,17 @@ class Found:
     """Of a device without an arm: reads one at a time, by size."""
     saturating_bytes: int | None
     """Of a device without an arm: from this size on throughput is within 5 % of the best."""
+    by_depth_long: tuple[Point, ...]
+    """Of a device without an arm: reads of 256 KiB by how many are outstanding."""
+    model: Model
+    """The model of the profile, with the error of each number and of the whole."""
     notes: tuple[str, ...]
     """Remarks on these numbers."""
-    profile: str | None
-    """TOML with the origin of each number; `None` of a device without an arm."""
+    profile: str
+    """TOML with the origin of each number."""
 
     @classmethod
-    def from_json(cls, device: str, text: str, profile: str | None) -> Self:
+    def from_json(cls, device: str, text: str, profile: str) -> Self:
         """Return what the core has found."""
         fields = json.loads(text)
         arm = fields["arm"]
@@ -138,7 +202,8 @@ class Found:
             zones = tuple(ZoneRate(**zone) for zone in arm["zones"])
             fields["arm"] = Arm(**{**arm, "zones": zones, "seeks": tuple(Seek(**seek) for seek in arm["seeks"])})
         fields["latency"] = Latency(**fields["latency"])
-        for points in ("by_depth", "by_size"):
+        fields["model"] = Model.from_fields(fields["model"])
+        for points in ("by_depth", "by_size", "by_depth_long"):
             fields[points] = tuple(Point(**point) for point in fields[points])
         return cls(**{**fields, "notes": tuple(fields["notes"]), "device": device, "profile": profile})
 

@@ -116,7 +116,7 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
     }
     let path = Path::new(name_or_profile_path);
     if path.extension().is_some_and(|extension| extension == "toml") || path.exists() {
-        return Ok(Box::new(profile::load(path, keys)?));
+        return profile::load(path, keys);
     }
     let names = MODELS.iter().map(|row| row.name).chain([HDD.0, "or the path of a profile (.toml)"]);
     Err(KeyError::unknown("model", "model", name_or_profile_path, names).into())

@@ -46,10 +46,11 @@ def profile(
 ) -> None:
     """Measure a device through direct reads: seeks, rotation, rates, latency, parallelism; say how deep to prefetch.
 
-    Nothing is ever written to it, and nothing else should use it meanwhile. Of a drive with an arm the profile is
-    written that `simulate`, `emulate`, `tune` and `device show` load. Of a device without one the profile has the size
-    and the number of reads that saturate it: for `tune` alone. Linux; a device needs root. docs/profile.md says what is
-    measured, and how well.
+    Nothing is ever written to it, and nothing else should use it meanwhile. The profile that is written holds a model
+    of the device, which `simulate`, `compare`, `emulate`, `tune` and `device show` load: a drive with an arm, a
+    solid-state drive, or storage behind a network. Each number has its error, and reads that nothing was fitted to say
+    how far the model is off as a whole. Linux; a device needs root. docs/profile.md says what is measured, and how
+    well.
 
     Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
     """
@@ -72,7 +73,7 @@ def profile(
     written = [write(found, target, force=force), draw(found, plot)]
     if json is not None:
         output.write_json(json, output.as_json(found.to_dict()))
-    if "-" not in (target if found.profile else None, json):
+    if "-" not in (target, json):
         print_found(output.console(), found)
         tell_written(*written)
 
@@ -101,9 +102,7 @@ def terminated() -> Iterator[None]:
 
 
 def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
-    """Write the profile if there is one; return the file written, if any."""
-    if found.profile is None:
-        return None
+    """Write the profile; return the file written, if any."""
     if target == "-":
         typer.echo(found.profile, nl=False)
         return None
@@ -115,7 +114,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
 
 def draw(found: profiling.Found, target: str | None) -> str | None:
     """Draw the profile as `device plot` does; return the file written, if any."""
-    if target is None or found.profile is None or found.arm is None:
+    if target is None or found.arm is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{Path(found.device).stem}.toml"
@@ -140,6 +139,7 @@ def print_found(console: Console, found: profiling.Found) -> None:
         table.add_row(name, safe(value))
     console.print(table)
     console.print()
+    print_model(console, found.model)
     for note in found.notes:
         console.print(f"note: {plain(note)}", markup=False)
     if found.arm is not None:
@@ -148,7 +148,51 @@ def print_found(console: Console, found: profiling.Found) -> None:
         error = found.arm.competitive_depth_error_bytes / 1e3
         console.print(f"competitive depth: {depth:,.1f} +- {error:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
     else:
-        console.print("no seeks: the profile is one for headstart tune alone", style="bold")
+        console.print(f"no seeks: the model is {found.model.name}", style="bold")
+
+
+def print_model(console: Console, model: profiling.Model) -> None:
+    """Print the numbers of a model without an arm, and how far the model is off."""
+    check = model.check
+    if model.name != "mechanical":
+        numbers = Table(box=None, show_header=False, pad_edge=False)
+        numbers.add_column(style="dim", no_wrap=True)
+        numbers.add_column()
+        for each in model.parameters:
+            numbers.add_row(each.name, shown(each))
+        console.print(numbers)
+        console.print()
+    console.print(
+        f"held out: the model is off by {check.mean_error:.1%} on average, {check.largest_error:.1%} at most; "
+        f"demerit {check.demerit:.1%}",
+        markup=False,
+    )
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in ("reads", "outstanding", "measured", "simulated", "off", "by chance", "demerit"):
+        table.add_column(name, justify="left" if name == "reads" else "right")
+    for row in check.held_out:
+        table.add_row(
+            f"{row.reads:,} of {row.request_bytes // 1024:,} KiB, {row.places.replace('-', ' ')}",
+            f"{row.depth}",
+            output.duration(round(row.measured_ns)),
+            output.duration(round(row.simulated_ns)),
+            f"{row.simulated_ns / row.measured_ns - 1:+.1%}",
+            "" if row.chance_ns is None else f"{row.chance_ns / row.measured_ns:.1%}",
+            "" if row.demerit is None else f"{row.demerit:.1%}",
+        )
+    console.print(table)
+    console.print()
+
+
+def shown(each: profiling.Parameter) -> str:
+    """Return a number of a model with its unit and its error."""
+    forms = {
+        "ns": lambda value: output.duration(round(value)),
+        "bytes/s": lambda value: f"{value / 1e6:,.1f} MB/s",
+        "bytes": lambda value: f"{value / 1024:,.0f} KiB",
+    }
+    form = forms.get(each.unit, lambda value: f"{value:,.0f}")
+    return form(each.value) + ("" if each.error is None else f" +- {form(each.error)}")
 
 
 def latency(found: profiling.Found) -> dict[str, str]:

@@ -7,6 +7,8 @@
 //! (`single.rs`), or `segments` and what `segments.rs` lists. Every number is required unless nothing is its natural
 //! default: a profile is complete or it is an error. A scenario may lay keys of its own over a profile, table by
 //! table: see [`overlay`].
+//!
+//! A measured device without an arm has a profile of another form, [`NO_ARM`]: the model that was fitted to it, and its keys.
 
 use std::path::Path;
 
@@ -15,8 +17,10 @@ use toml::{Table, Value};
 
 use super::arm::Arm;
 use super::bus::{Bus, BusKeys};
+use super::flash::Flash;
 use super::geometry::{DriveShape, Mapping, Zone, ZoneShape};
 use super::mechanical::{Cache, Mechanical};
+use super::object_store::ObjectStore;
 use super::overhead::{self, Overheads};
 use super::parameters::Parameters;
 use super::seek::{self, SeekTable};
@@ -30,11 +34,18 @@ use crate::limits::{
     SURFACES_MAX, ZONES_MAX,
 };
 use crate::time::{SignedTime, Time};
-use crate::DeviceError;
+use crate::{Device, DeviceError};
 
 /// The key `form` of the profile that `headstart profile` writes for a device without an arm: it has the load that saturates the
-/// device, but no service times.
+/// device, and in the table `service` the model of it that fits best, with its keys.
 pub const NO_ARM: &str = "no-arm";
+/// The models that such a profile may name, and what makes them.
+const FITTED: &[(&str, Make)] = &[
+    ("flash", |keys| Ok(Box::new(Flash::try_new(&read_keys(keys)?)?))),
+    ("object-store", |keys| Ok(Box::new(ObjectStore::new(&read_keys(keys)?)))),
+];
+
+type Make = fn(Table) -> Result<Box<dyn Device>, KeyError>;
 
 keys! {
     /// The numbers of a mechanical drive.
@@ -136,11 +147,11 @@ fn excludes(table: &str, above: &Table, below: &Table) -> bool {
     matches!((form(above), form(below)), (Some(above), Some(below)) if above != below)
 }
 
-/// The drive of the profile at `path` with `keys` laid over it.
+/// The device of the profile at `path` with `keys` laid over it; of a device without an arm, over its table `service`.
 ///
 /// # Errors
 /// The file, and the line or key in it.
-pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
+pub fn load(path: &Path, keys: Table) -> Result<Box<dyn Device>, DeviceError> {
     let shown = path.display().to_string();
     let text =
         read_text(path, PROFILE_BYTES_MAX).map_err(|source| DeviceError::Read { path: shown.clone(), source })?;
@@ -148,12 +159,32 @@ pub fn load(path: &Path, keys: Table) -> Result<Mechanical, DeviceError> {
         let (line, problem) = toml_problem(&text, &error);
         DeviceError::Syntax { path: shown.clone(), line, problem }
     })?;
+    let within = |error: KeyError| DeviceError::Profile { path: shown.clone(), error };
     if profile.get("form").and_then(Value::as_str) == Some(NO_ARM) {
-        let problem = format!("\"{NO_ARM}\" is the profile of a device without an arm, for headstart tune");
-        let error = KeyError::new("form", problem, "a profile of a drive with an arm, or a model, such as nvme");
-        return Err(DeviceError::Profile { path: shown, error });
+        return fitted(profile, keys).map_err(within);
     }
-    Mechanical::from_table(overlay(profile, keys)).map_err(|error| DeviceError::Profile { path: shown, error })
+    Ok(Box::new(Mechanical::from_table(overlay(profile, keys)).map_err(within)?))
+}
+
+/// The device of a profile without an arm.
+fn fitted(mut profile: Table, keys: Table) -> Result<Box<dyn Device>, KeyError> {
+    let Some(Value::Table(mut service)) = profile.remove("service") else {
+        let problem = format!("\"{NO_ARM}\" is the profile of a device without an arm, and has no table service");
+        return Err(KeyError::new(
+            "form",
+            problem,
+            "a profile of this version of headstart profile, or a model, such as nvme",
+        ));
+    };
+    let named = service.remove("model");
+    let model = named.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let Some((_, make)) = FITTED.iter().find(|(name, _)| *name == model) else {
+        return Err(KeyError::unknown("service.model", "model", model, FITTED.iter().map(|(name, _)| *name)));
+    };
+    if let (true, Some(capacity)) = (model == "flash", profile.remove("capacity")) {
+        service.insert("capacity".to_owned(), capacity);
+    }
+    make(overlay(service, keys)).map_err(|error| error.within("service"))
 }
 
 impl Mechanical {

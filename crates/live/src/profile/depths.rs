@@ -1,4 +1,4 @@
-//! How much at once: reads by size and by how many are outstanding.
+//! How much at once: reads by size, each timed by itself, and by how many are outstanding.
 
 use headstart_types::Nanos;
 use serde::Serialize;
@@ -15,8 +15,12 @@ const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
 /// Reads that are outstanding, as powers of two: of a disk, of a device without an arm.
 const DEPTHS_ARM: std::ops::RangeInclusive<u32> = 0..=5;
 const DEPTHS_FLAT: std::ops::RangeInclusive<u32> = 0..=8;
-/// Reads of a point: at least, and at most.
+/// Reads of a point: at least, and at most; of a size, one at a time.
 const READS: (usize, usize) = (16, 5_000);
+const TIMED: (usize, usize) = (16, 2_000);
+/// Of a device without an arm: longer reads, 256 KiB, and how many of them are outstanding.
+const LONG: u32 = 512;
+const DEPTHS_LONG: std::ops::RangeInclusive<u32> = 0..=5;
 
 /// Random reads of one size, so many of them outstanding at all times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -33,28 +37,74 @@ pub struct Point {
     pub bytes_per_s: f64,
 }
 
+/// Random reads of one size, one at a time.
+#[derive(Debug, Clone)]
+pub(super) struct Timed {
+    pub sectors: u32,
+    /// Of each.
+    pub times_ns: Vec<f64>,
+}
+
+impl Timed {
+    pub fn mean_ns(&self) -> f64 {
+        self.times_ns.iter().sum::<f64>() / self.times_ns.len().max(1) as f64
+    }
+
+    pub fn point(&self) -> Point {
+        Point::new(self.sectors, 1, self.times_ns.len(), self.times_ns.iter().sum())
+    }
+}
+
+impl Point {
+    fn new(sectors: u32, depth: usize, reads: usize, took_ns: f64) -> Self {
+        let requests_per_s = reads as f64 * 1e9 / took_ns.max(1.0);
+        let request_bytes = u64::from(sectors) * headstart_device::SECTOR_BYTES;
+        Self { request_bytes, depth, reads, requests_per_s, bytes_per_s: requests_per_s * request_bytes as f64 }
+    }
+
+    pub(super) fn sectors(&self) -> u32 {
+        (self.request_bytes / headstart_device::SECTOR_BYTES) as u32
+    }
+}
+
 /// Random reads of 4 KiB by how many are outstanding.
 pub(super) fn depths(lab: &mut Lab<'_>, arm: bool) -> Result<Vec<Point>, Error> {
-    lab.begin(Phase::Depths);
+    lab.begin(if arm { Phase::Depths } else { Phase::FlatDepths });
     let depths: Vec<usize> = if arm { DEPTHS_ARM } else { DEPTHS_FLAT }.map(|power| 1 << power).collect();
-    points(lab, &depths, |depth| (ALIGNMENT, *depth))
+    points(lab, &depths, ALIGNMENT)
+}
+
+/// Longer random reads by how many are outstanding.
+pub(super) fn long_depths(lab: &mut Lab<'_>) -> Result<Vec<Point>, Error> {
+    lab.begin(Phase::LongDepths);
+    let depths: Vec<usize> = DEPTHS_LONG.map(|power| 1 << power).collect();
+    points(lab, &depths, LONG)
 }
 
 /// Random reads one at a time, by size.
-pub(super) fn sizes(lab: &mut Lab<'_>) -> Result<Vec<Point>, Error> {
+pub(super) fn sizes(lab: &mut Lab<'_>) -> Result<Vec<Timed>, Error> {
     lab.begin(Phase::Sizes);
     let most = lab.sectors() / 4;
     let sizes: Vec<u32> = SIZES.map(|power| 1 << power).filter(|size| u64::from(*size) <= most).collect();
-    points(lab, &sizes, |size| (*size, 1))
+    let mut all = Vec::with_capacity(sizes.len());
+    for (index, sectors) in sizes.iter().copied().enumerate() {
+        let until = lab.elapsed() + Nanos(lab.left().0 / (sizes.len() - index) as u64);
+        let mut times_ns = Vec::new();
+        while times_ns.len() < TIMED.0 || times_ns.len() < TIMED.1 && lab.elapsed() < until {
+            let place = align(lab.anywhere(sectors));
+            times_ns.push(lab.read(place, sectors)?.took().0 as f64);
+        }
+        all.push(Timed { sectors, times_ns });
+    }
+    Ok(all)
 }
 
-/// A point for each of `list`, the time evenly divided.
-fn points<T>(lab: &mut Lab<'_>, list: &[T], of: impl Fn(&T) -> (u32, usize)) -> Result<Vec<Point>, Error> {
-    let mut points = Vec::with_capacity(list.len());
-    for (index, each) in list.iter().enumerate() {
-        let (sectors, depth) = of(each);
-        let time = Nanos(lab.left().0 / (list.len() - index) as u64);
-        points.push(point(lab, sectors, depth, time)?);
+/// A point for each of `depths`, the time evenly divided.
+fn points(lab: &mut Lab<'_>, depths: &[usize], sectors: u32) -> Result<Vec<Point>, Error> {
+    let mut points = Vec::with_capacity(depths.len());
+    for (index, depth) in depths.iter().enumerate() {
+        let time = Nanos(lab.left().0 / (depths.len() - index) as u64);
+        points.push(point(lab, sectors, *depth, time)?);
     }
     Ok(points)
 }
@@ -68,16 +118,19 @@ fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<P
         reads = more.min(READS.1);
         took = batch(lab, sectors, depth, reads)?;
     }
-    let requests_per_s = reads as f64 * 1e9 / took.0.max(1) as f64;
-    let request_bytes = u64::from(sectors) * headstart_device::SECTOR_BYTES;
-    Ok(Point { request_bytes, depth, reads, requests_per_s, bytes_per_s: requests_per_s * request_bytes as f64 })
+    Ok(Point::new(sectors, depth, reads, took.0 as f64))
+}
+
+/// So many reads are made at a time: all of them end before the next ones begin.
+pub(super) fn piece(depth: usize) -> usize {
+    READS.0.max(32 * depth)
 }
 
 fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<Nanos, Error> {
     let reads: Vec<Read> = (0..count).map(|_| Read { sector: align(lab.anywhere(sectors)), sectors }).collect();
     // In pieces, so that a stop does not wait for all of them.
     let mut took = Nanos::ZERO;
-    for piece in reads.chunks(READS.0.max(32 * depth)) {
+    for piece in reads.chunks(piece(depth)) {
         took += lab.read_together(piece, depth)?;
     }
     Ok(took)

@@ -6,7 +6,7 @@ use headstart_types::{toml_problem, DriveFacts};
 use toml::Table;
 
 use super::findings::{ArmFound, ZoneRate};
-use super::lab::Lab;
+use super::lab::{Lab, WIDTH};
 use super::look::DriveTraits;
 use super::map::Map;
 use super::rotation::{rotation, Turn};
@@ -37,6 +37,8 @@ pub(super) struct DriveFound {
     pub arm: ArmFound,
     pub toml: String,
     pub facts: DriveFacts,
+    /// The drive of the profile.
+    pub built: Mechanical,
     pub notes: Vec<String>,
 }
 
@@ -52,6 +54,7 @@ struct Measured {
     as_hit: bool,
     seeks: Vec<SeekPoint>,
     bus_bytes_per_s: Option<u64>,
+    bus_error: Option<f64>,
 }
 
 pub(super) fn drive(lab: &mut Lab<'_>, traits: &DriveTraits, name: &str) -> Result<DriveFound, Error> {
@@ -79,7 +82,9 @@ pub(super) fn drive(lab: &mut Lab<'_>, traits: &DriveTraits, name: &str) -> Resu
     }
     let bus = |sector_ns: f64| ((SECTOR_BYTES as f64 * 1e9 / sector_ns.max(1e-3)) as u64).min(BUS_MOST);
     let bus_bytes_per_s = traits.buffer.map(|buffer| bus(buffer.bus_sector_ns));
-    let measured = Measured { turn, map, overhead_ns, overhead_error_ns, rate_error, as_hit, seeks, bus_bytes_per_s };
+    let bus_error = traits.buffer.map(|buffer| WIDTH * buffer.bus_error_ns / buffer.bus_sector_ns.max(1e-3));
+    let measured =
+        Measured { turn, map, overhead_ns, overhead_error_ns, rate_error, as_hit, seeks, bus_bytes_per_s, bus_error };
     measured.found(lab, traits, name)
 }
 
@@ -111,6 +116,10 @@ impl Measured {
             overhead_ns: self.overhead_ns.round() as u64,
             overhead_error_ns: self.overhead_error_ns.ceil() as u64,
             bus_bytes_per_s: self.bus_bytes_per_s,
+            bus_error_bytes_per_s: self
+                .bus_bytes_per_s
+                .zip(self.bus_error)
+                .map(|(rate, share)| (rate as f64 * share).ceil() as u64),
             segments: traits.buffer.map_or(0, |buffer| buffer.segments),
             mean_seek_ns: facts.mean_seek.0,
             mean_seek_error_ns: seek_error.ceil() as u64,
@@ -125,7 +134,7 @@ impl Measured {
         let at = toml.find("name = ").unwrap_or_default();
         toml.insert_str(at, &errors_of(&arm));
         let notes = self.notes(&arm);
-        Ok(DriveFound { arm, toml, facts, notes })
+        Ok(DriveFound { arm, toml, facts, built, notes })
     }
 
     fn zone(&self, zone: &super::map::ZoneFound) -> ZoneRate {
@@ -271,7 +280,7 @@ fn out_of_order(zones: &[ZoneRate]) -> Option<(usize, f64)> {
     (count > 0).then_some((count, most))
 }
 
-/// The drive of a profile.
+/// The drive of a profile that is not finished.
 fn build(toml: &str) -> Result<Mechanical, Error> {
     let text = toml.replace(Numbers::SERVICE, "10ms");
     let table: Table = text.parse().map_err(|error| Error::Unclear {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::depths::Point;
+use super::model::ModelFound;
 use super::seeks::SeekPoint;
 
 /// Version of the shape of [`Findings`] as JSON.
@@ -33,6 +34,10 @@ pub struct Findings {
     pub by_size: Vec<Point>,
     /// Of a device without an arm: from so many bytes on throughput is within 5 % of the best.
     pub saturating_bytes: Option<u64>,
+    /// Of a device without an arm: reads of 256 KiB by how many are outstanding.
+    pub by_depth_long: Vec<Point>,
+    /// The model of the profile.
+    pub model: Option<ModelFound>,
     /// What is to be known about these numbers, a sentence each.
     pub notes: Vec<String>,
 }
@@ -65,6 +70,8 @@ pub struct ArmFound {
     pub overhead_error_ns: u64,
     /// Bytes a second over the bus, from the buffer; none if it could not be measured.
     pub bus_bytes_per_s: Option<u64>,
+    /// How far off that may be.
+    pub bus_error_bytes_per_s: Option<u64>,
     /// Places that the buffer keeps; 0 without one.
     pub segments: usize,
     /// The zones, outermost first.

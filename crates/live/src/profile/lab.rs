@@ -27,6 +27,12 @@ pub enum Phase {
     Sizes,
     /// Reads that are outstanding at the same time.
     Depths,
+    /// The same of a device without an arm.
+    FlatDepths,
+    /// Longer reads that are outstanding at the same time, of a device without an arm.
+    LongDepths,
+    /// Reads that nothing was fitted to, beside what the model says of them.
+    Check,
 }
 
 impl Phase {
@@ -40,7 +46,9 @@ impl Phase {
             Self::Rates => "reading at length",
             Self::Seeks => "seeking",
             Self::Sizes => "reading by size",
-            Self::Depths => "reading at once",
+            Self::Depths | Self::FlatDepths => "reading at once",
+            Self::LongDepths => "reading more at once",
+            Self::Check => "checking the model",
         }
     }
 
@@ -52,8 +60,10 @@ impl Phase {
             Self::Tracks => 0.42,
             Self::Rates => 0.54,
             Self::Seeks => 0.94,
-            Self::Sizes => 0.60,
-            Self::Depths => 1.0,
+            Self::Sizes => 0.50,
+            Self::FlatDepths => 0.84,
+            Self::Depths | Self::LongDepths => 1.0,
+            Self::Check => 1.08,
         }
     }
 }

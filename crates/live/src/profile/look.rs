@@ -9,6 +9,7 @@
 
 use headstart_types::Nanos;
 
+use super::fit::median_error;
 use super::lab::{align, median, Lab, Phase};
 use super::probe::ALIGNMENT;
 use super::Error;
@@ -44,8 +45,9 @@ pub(super) struct DriveTraits {
 pub(super) struct Buffer {
     /// Median of a second read of [`ALIGNMENT`] sectors.
     pub hit: Nanos,
-    /// What a further sector takes, in nanoseconds.
+    /// What a further sector takes, in nanoseconds, and its standard error.
     pub bus_sector_ns: f64,
+    pub bus_error_ns: f64,
     /// [`SEGMENTS`] if there are as many or more.
     pub segments: usize,
 }
@@ -85,30 +87,34 @@ pub(super) fn look(lab: &mut Lab<'_>) -> Result<DriveTraits, Error> {
 }
 
 fn buffer(lab: &mut Lab<'_>, far: Nanos) -> Result<Option<Buffer>, Error> {
-    let hit = again(lab, ALIGNMENT)?;
+    let (hit, hit_error) = again(lab, ALIGNMENT)?;
     if hit.0 > far.0 / BUFFERED {
         return Ok(None);
     }
-    let mut bus_sector_ns = 0.0;
+    let (mut bus_sector_ns, mut bus_error_ns) = (0.0, 0.0);
     for sectors in LARGER {
-        let larger = again(lab, sectors)?;
-        bus_sector_ns = larger.saturating_sub(hit).0 as f64 / f64::from(sectors - ALIGNMENT);
+        let (larger, error) = again(lab, sectors)?;
+        let more = f64::from(sectors - ALIGNMENT);
+        bus_sector_ns = larger.saturating_sub(hit).0 as f64 / more;
+        bus_error_ns = hit_error.hypot(error) / more;
         if bus_sector_ns > FAST {
             break;
         }
     }
-    Ok(Some(Buffer { hit, bus_sector_ns, segments: segments(lab, hit)? }))
+    Ok(Some(Buffer { hit, bus_sector_ns, bus_error_ns, segments: segments(lab, hit)? }))
 }
 
-/// Median time of a second read.
-fn again(lab: &mut Lab<'_>, sectors: u32) -> Result<Nanos, Error> {
+/// Median time of a second read, and its standard error in nanoseconds.
+fn again(lab: &mut Lab<'_>, sectors: u32) -> Result<(Nanos, f64), Error> {
     let mut times = Vec::with_capacity(TWICE);
     for _ in 0..TWICE {
         let place = lab.anywhere(sectors);
         lab.read(place, sectors)?;
         times.push(lab.read(place, sectors)?.took());
     }
-    Ok(median(&times).unwrap_or_default())
+    let ns: Vec<f64> = times.iter().map(|time| time.0 as f64).collect();
+    // Times are whole nanoseconds.
+    Ok((median(&times).unwrap_or_default(), median_error(&ns).max(1.0)))
 }
 
 /// The least number of other places that push one out: doubled until they do, then by halves.

@@ -8,16 +8,21 @@
 //! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: one part of the measurement
 //!   each;
 //! - `map.rs`: tracks by place; `errors.rs`: the error of each number; `drive.rs`: the profile;
-//!   `no_arm.rs`: that of a device without an arm; `findings.rs`: all of it for people and programs.
+//! - `fit/`: the model of a device without an arm; `no_arm.rs`: its profile;
+//! - `check.rs`: the model beside reads that nothing was fitted to; `model.rs`: its numbers with their errors; `findings.rs`: all of it
+//!   for people and programs.
 
+mod check;
 mod depths;
 mod direct;
 mod drive;
 mod errors;
 mod findings;
+mod fit;
 mod lab;
 mod look;
 mod map;
+mod model;
 mod no_arm;
 mod overhead;
 mod probe;
@@ -32,12 +37,15 @@ mod tracks;
 use std::path::Path;
 
 use crate::PathError;
+pub use check::{Check, HeldOut, Places};
 pub use depths::Point;
 pub use direct::DirectProbe;
 pub use findings::{ArmFound, Findings, Latency, ZoneRate, SCHEMA};
-use headstart_device::{build_device, DeviceError, SECTOR_BYTES};
+pub use fit::Parameter;
+use headstart_device::{build_device, Device, DeviceError, SECTOR_BYTES};
 use headstart_types::{DriveFacts, KeyError, Nanos};
 pub use lab::{Phase, Progress, Tell};
+pub use model::ModelFound;
 pub use no_arm::NoArm;
 pub use probe::{Probe, Read, Span, ALIGNMENT};
 pub use run::profile;
@@ -99,8 +107,8 @@ impl Default for Settings {
 pub struct Profile {
     /// The numbers.
     pub findings: Findings,
-    /// The drive as a profile; of a device without an arm one for `headstart tune` alone.
-    pub toml: Option<String>,
+    /// The device as a profile.
+    pub toml: String,
     /// What of it decides how much is worth reading at once; none of a device without an arm.
     pub facts: Option<DriveFacts>,
 }
@@ -144,23 +152,61 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
         arm: None,
         by_size: Vec::new(),
         saturating_bytes: None,
+        by_depth_long: Vec::new(),
+        model: None,
         notes: Vec::new(),
     };
-    let (mut toml, mut facts) = (None, None);
-    if traits.has_arm() {
-        let drive = drive::drive(&mut lab, &traits, name)?;
-        findings.arm = Some(drive.arm);
-        findings.notes = drive.notes;
-        (toml, facts) = (Some(drive.toml), Some(drive.facts));
-    } else {
-        findings.by_size = depths::sizes(&mut lab)?;
-        findings.saturating_bytes = depths::saturating(&findings.by_size, false).map(|point| point.request_bytes);
-    }
-    let arm = findings.arm.is_some();
-    findings.by_depth = depths::depths(&mut lab, arm)?;
-    findings.saturating_depth = depths::saturating(&findings.by_depth, arm).map_or(1, |point| point.depth);
+    let has_arm = traits.has_arm();
+    let (mut toml, facts, parameters, device) = match has_arm {
+        true => moving(&mut lab, &traits, name, &mut findings)?,
+        false => flat(&mut lab, name, &mut findings)?,
+    };
+    let check = check::check(&mut lab, &*device, has_arm)?;
+    let (name, parameters) = parameters;
+    let model = ModelFound { name, parameters, check };
+    toml.push_str(&model.comments());
+    findings.model = Some(model);
     findings.elapsed_ns = lab.elapsed().0;
     findings.reads = lab.reads;
-    toml = toml.or_else(|| no_arm::text(&findings, name));
     Ok(Profile { findings, toml, facts })
+}
+
+/// A profile, what of it decides how much is worth reading at once, the name and the numbers of its model, and the device of it.
+type Modelled = (String, Option<DriveFacts>, (&'static str, Vec<Parameter>), Box<dyn Device>);
+
+/// Measures a drive with an arm.
+fn moving(
+    lab: &mut Lab<'_>,
+    traits: &look::DriveTraits,
+    name: &str,
+    findings: &mut Findings,
+) -> Result<Modelled, Error> {
+    let drive = drive::drive(lab, traits, name)?;
+    findings.notes = drive.notes;
+    findings.by_depth = depths::depths(lab, true)?;
+    findings.saturating_depth = depths::saturating(&findings.by_depth, true).map_or(1, |point| point.depth);
+    let parameters = ("mechanical", model::of_arm(&drive.arm));
+    findings.arm = Some(drive.arm);
+    Ok((drive.toml, Some(drive.facts), parameters, Box::new(drive.built)))
+}
+
+/// Measures a device without one.
+fn flat(lab: &mut Lab<'_>, name: &str, findings: &mut Findings) -> Result<Modelled, Error> {
+    let by_size = depths::sizes(lab)?;
+    findings.by_size = by_size.iter().map(depths::Timed::point).collect();
+    findings.saturating_bytes = depths::saturating(&findings.by_size, false).map(|point| point.request_bytes);
+    findings.by_depth = depths::depths(lab, false)?;
+    findings.saturating_depth = depths::saturating(&findings.by_depth, false).map_or(1, |point| point.depth);
+    findings.by_depth_long = depths::long_depths(lab)?;
+    let samples = fit::Samples {
+        capacity_bytes: findings.capacity_bytes,
+        by_size,
+        small: findings.by_depth.clone(),
+        long: findings.by_depth_long.clone(),
+    };
+    let fit = fit::fit(&samples)?;
+    findings.reads = lab.reads;
+    let toml = no_arm::text(findings, name) + &fit.text();
+    let device = fit.device(findings.capacity_bytes)?;
+    Ok((toml, None, (fit.model, fit.parameters), device))
 }

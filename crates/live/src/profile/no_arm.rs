@@ -1,6 +1,6 @@
-//! What was measured of a device without an arm, as a profile for `headstart tune`: from which size and how many reads at
-//! once it is saturated. It says nothing of single requests, so that no simulator can load it: `headstart-device` says so
-//! of its first key, `form`.
+//! What was measured of a device without an arm, as a profile: from which size and how many reads at once it is saturated, for
+//! `headstart tune`; and the model that was fitted to it (`fit/`), for all that simulates: the table `service`, which
+//! `headstart-device` reads.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -38,6 +38,9 @@ pub struct NoArm {
     pub bytes_per_second: u64,
     /// The most reads of 4 KiB.
     pub requests_per_second: u64,
+    /// The model, and its keys.
+    #[serde(default)]
+    pub service: Table,
 }
 
 impl NoArm {
@@ -69,14 +72,16 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The profile of what was found; `None` of a drive with an arm.
-pub(super) fn text(findings: &Findings, name: &str) -> Option<String> {
-    let size = Bytes(findings.saturating_bytes?);
+/// The profile of what was found, but for the table `service`.
+pub(super) fn text(findings: &Findings, name: &str) -> String {
+    let size = Bytes(findings.saturating_bytes.unwrap_or(findings.capacity_bytes));
     let most = |of: fn(&super::Point) -> f64, points: &[super::Point]| points.iter().map(of).fold(0.0, f64::max) as u64;
-    Some(format!(
+    format!(
         "\
-# Measured by headstart profile {version} through direct reads of a device: {reads} of them. [M] measured
-# A device without an arm: for headstart tune. The simulator has no model of it.
+# Measured by headstart profile {version} through direct reads of a device: {reads} of them before this was written.
+#   [M]  measured
+#   [F]  fitted to what was measured, and how far off it may be: the truth is within nineteen times out of twenty
+#   [G]  guess: reads from outside do not tell
 form = \"{NO_ARM}\"
 name = {name}
 capacity = \"{capacity}\"  # [M] what the device says
@@ -94,5 +99,5 @@ requests_per_second = {requests}  # [M] the most reads of 4 KiB
         depth = findings.saturating_depth,
         rate = most(|point| point.bytes_per_s, &findings.by_size),
         requests = most(|point| point.requests_per_s, &findings.by_depth),
-    ))
+    )
 }

@@ -10,8 +10,7 @@ use crate::errors::{outside, to_python};
 
 /// Measures the block device or file at `path` through direct reads, for about `time_ns`; `name` is written into the profile,
 /// `seed` is that of the random places. `on_progress` is called 10 times a second with the share done, 0 to 1, and what is
-/// under way; an exception of it ends the measurement. Returns what was found, as JSON, and the profile, TOML, or none of a
-/// device without an arm.
+/// under way; an exception of it ends the measurement. Returns what was found, as JSON, and the profile, TOML.
 #[pyfunction]
 #[pyo3(signature = (path, *, name, time_ns, seed, on_progress=None))]
 pub fn profile(
@@ -21,7 +20,7 @@ pub fn profile(
     time_ns: u64,
     seed: u64,
     on_progress: Option<Py<PyAny>>,
-) -> PyResult<(String, Option<String>)> {
+) -> PyResult<(String, String)> {
     let settings = Settings { time: Nanos(time_ns), seed };
     outside(
         py,

@@ -1,0 +1,118 @@
+//! The model of a device without an arm: of those that the simulator has, the one that comes nearest to what was measured, and its keys.
+//!
+//! - `network.rs`: latency by chance, connections of their own; `flash.rs`: constant times on channels, one link;
+//! - `line.rs`: times by size; `curve.rs`: what a model brings beside what was measured.
+
+mod curve;
+mod flash;
+mod line;
+mod network;
+
+use std::fmt::Write;
+
+use headstart_device::{build_device, Device};
+use serde::Serialize;
+use toml::Table;
+
+use super::depths::{Point, Timed};
+use super::Error;
+pub(super) use line::median_error;
+
+/// A second model has to be nearer by so much.
+const NEARER: f64 = 0.01;
+
+/// What models are fitted to.
+pub(super) struct Samples {
+    pub capacity_bytes: u64,
+    pub by_size: Vec<Timed>,
+    /// Reads of 4 KiB, and longer ones, by how many are outstanding.
+    pub small: Vec<Point>,
+    pub long: Vec<Point>,
+}
+
+/// A number of a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameter {
+    /// The key of the profile; of a drive with an arm, what the figure is called.
+    pub name: &'static str,
+    /// As fitted.
+    pub value: f64,
+    /// "ns", "bytes", "bytes/s", or nothing for a count.
+    pub unit: &'static str,
+    /// How far off it may be: the truth is within nineteen times out of twenty. None where reads do not tell.
+    pub error: Option<f64>,
+}
+
+impl Parameter {
+    pub(super) fn new(name: &'static str, value: f64, unit: &'static str, error: Option<f64>) -> Self {
+        Self { name, value, unit, error }
+    }
+}
+
+/// A model, its keys, and what is known of them.
+pub(super) struct Fit {
+    pub model: &'static str,
+    pub keys: Table,
+    pub parameters: Vec<Parameter>,
+}
+
+impl Fit {
+    /// The device of it; the capacity of a model that has one.
+    pub fn device(&self, capacity_bytes: u64) -> Result<Box<dyn Device>, Error> {
+        let mut keys = self.keys.clone();
+        if self.model == "object-store" {
+            return device_of(self.model, keys);
+        }
+        keys.insert("capacity".to_owned(), toml::Value::String(headstart_types::Bytes(capacity_bytes).to_string()));
+        device_of("nvme", keys)
+    }
+
+    /// The table of the profile, with what is known of each key beside it.
+    pub fn text(&self) -> String {
+        let mut text =
+            format!("\n[service]\nmodel = \"{}\"  # [F] of flash and object-store, what comes nearer\n", self.model);
+        for parameter in &self.parameters {
+            let note = match (parameter.error, parameter.value == 0.0) {
+                (Some(error), _) => format!("[F] +- {}", shown(error, parameter.unit)),
+                (None, true) => "[G] reads do not tell".to_owned(),
+                (None, false) => "[F] at least, or hardly to be told".to_owned(),
+            };
+            if let Some(value) = self.keys.get(parameter.name) {
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "{} = {value}  # {note}", parameter.name);
+            }
+        }
+        let fitted = |key: &str| self.parameters.iter().any(|parameter| parameter.name == key);
+        for (key, value) in self.keys.iter().filter(|(key, _)| !fitted(key)) {
+            let _ = writeln!(text, "{key} = {value}  # [G]");
+        }
+        text
+    }
+}
+
+/// A number with its unit, in three or four digits.
+pub(super) fn shown(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" if value >= 1e6 => format!("{:.3} ms", value / 1e6),
+        "ns" if value >= 1e3 => format!("{:.3} us", value / 1e3),
+        "ns" => format!("{value:.0} ns"),
+        "bytes/s" => format!("{:.3} MB/s", value / 1e6),
+        "bytes" => format!("{value:.0} bytes"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A device of the registry.
+fn device_of(model: &str, keys: Table) -> Result<Box<dyn Device>, Error> {
+    build_device(model, keys).map_err(|error| Error::Unclear {
+        problem: format!("a model of what was measured: {error}"),
+        allowed: "a device, idle but for the measurement".to_owned(),
+    })
+}
+
+/// The model that comes nearest.
+pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
+    let [network, flash] = [network::fit(samples)?, flash::fit(samples)?];
+    let off = |fit: &Fit| curve::all_off(&*fit.device(samples.capacity_bytes)?, samples);
+    Ok(if off(&flash)? < off(&network)? - NEARER { flash } else { network })
+}
