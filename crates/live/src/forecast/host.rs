@@ -24,7 +24,7 @@ use crate::hints::list::PAGE_BYTES;
 use crate::hints::pieces::{Piece, Placed};
 use crate::hints::queue::{depth, Queue, Work};
 use crate::hints::report::Report;
-use crate::hints::trace::Seen;
+use crate::hints::trace::{By, Seen};
 
 /// The queues of the disks that hints name.
 pub(super) struct SimulatedQueues {
@@ -122,10 +122,11 @@ impl Prefetcher {
     }
 
     /// The command has referenced `pages`.
-    fn see(&mut self, now: Nanos, pages: &Pages, metadata: bool) {
+    fn see(&mut self, now: Nanos, pages: &Pages, by: By) {
         let file = self.identity[pages.file as usize];
-        self.seen.push(Seen { file, first: pages.first, last: pages.end() - 1, metadata });
-        self.looks_at.get_or_insert(now + Nanos(LOOK_EVERY_MS as u64 * 1_000_000));
+        self.seen.push(Seen { file, first: pages.first, last: pages.end() - 1, by });
+        let soon = now + Nanos(LOOK_EVERY_MS as u64 * 1_000_000);
+        self.looks_at = Some(self.looks_at.map_or(soon, |at| at.min(soon)));
     }
 
     /// The loop of `headstart run`, once.
@@ -139,6 +140,8 @@ impl Prefetcher {
         }
         if self.conductor.stopped.is_none() {
             self.conductor.act(now);
+            let held_until = self.conductor.held_until();
+            self.looks_at = (held_until > now).then_some(held_until);
         }
     }
 
@@ -344,11 +347,11 @@ impl Host<'_> {
                 self.kernels[self.places.disk_of[pages.file as usize]].read(thread, pages, &self.storage.cache),
             ),
             Action::Fault(pages) => {
-                self.see(now, pages, false);
+                self.see(now, pages, By::Use);
                 (vec![*pages], self.fault(thread, *pages))
             }
             Action::Map(pages) => {
-                self.see(now, pages, false);
+                self.see(now, pages, By::Use);
                 let is_cached = |page| self.storage.cache.is_resident(pages.file, page);
                 let kernel = &mut self.kernels[self.places.disk_of[pages.file as usize]];
                 if (pages.first..pages.end()).any(is_cached) {
@@ -364,19 +367,24 @@ impl Host<'_> {
                     let is_absent = |page: &u64| self.storage.cache.state(pages.file, *page).is_none();
                     let absent: Vec<u64> = (pages.first..pages.end()).filter(is_absent).collect();
                     for page in absent {
-                        self.see(now, &Pages { file: pages.file, first: page, count: 1 }, true);
+                        self.see(now, &Pages { file: pages.file, first: page, count: 1 }, By::Metadata);
                     }
                 }
                 (if *waits { pages.clone() } else { Vec::new() }, pages.clone())
             }
         };
+        let is_absent = |pages: &Pages, page| self.storage.cache.state(pages.file, page).is_none();
+        let coming = fetched.iter().find(|pages| (pages.first..pages.end()).any(|page| is_absent(pages, page)));
+        if let (Action::Read(_), Some(pages)) = (action, coming.copied()) {
+            self.see(now, &pages, By::Coming);
+        }
         fetched.iter().for_each(|pages| self.storage.fetch(now, pages));
         self.storage.wait(Waiter::Thread(thread), &needed)
     }
 
-    fn see(&mut self, now: Nanos, pages: &Pages, metadata: bool) {
+    fn see(&mut self, now: Nanos, pages: &Pages, by: By) {
         if let Some(prefetcher) = &mut self.prefetcher {
-            prefetcher.see(now, pages, metadata);
+            prefetcher.see(now, pages, by);
         }
     }
 
@@ -397,7 +405,7 @@ impl Host<'_> {
         let step = progress[thread as usize].done;
         // A read is seen when it has its pages.
         if let Action::Read(pages) = &program.threads[thread as usize][step as usize].action {
-            self.see(now, pages, false);
+            self.see(now, pages, By::Use);
         }
         progress[thread as usize].done += 1;
         for (of, waits) in program.dependents.get(&(thread, step)).into_iter().flatten() {

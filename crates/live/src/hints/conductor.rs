@@ -15,10 +15,10 @@ use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
 use super::list::{HintList, HintedFile, PAGE_BYTES};
 use super::machine::{Machine, Setting};
-use super::pace::Pace;
+use super::pace::{Pace, Suspicions, SUSPICION};
 use super::queue::HALVINGS_MAX;
 use super::report::Report;
-use super::trace::Seen;
+use super::trace::{By, Seen};
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
@@ -201,6 +201,8 @@ pub struct Conductor<Q> {
     pace: Pace,
     /// When the command has last gone elsewhere.
     foreign_last: Nanos,
+    suspicions: Suspicions,
+    held_until: Nanos,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
@@ -228,6 +230,8 @@ impl<Q: Queues> Conductor<Q> {
             trust,
             pace: Pace::SLOWEST,
             foreign_last: Nanos(0),
+            suspicions: Suspicions::default(),
+            held_until: Nanos::ZERO,
             confirmed: trust == Trust::Whole,
         }
     }
@@ -259,8 +263,11 @@ impl<Q: Queues> Conductor<Q> {
     }
 
     /// The command has referenced these pages.
-    pub fn referenced(&mut self, now: Nanos, Seen { file, first, last, metadata }: Seen) {
-        let identity = file;
+    pub fn referenced(&mut self, now: Nanos, Seen { file, first, last, by }: Seen) {
+        let (identity, metadata) = (file, by == By::Metadata);
+        if by == By::Coming {
+            return self.suspect(now, file);
+        }
         let Some(file) = self.machine.universe().file(file) else {
             // Of a disk that hints do not name nothing is known.
             if !metadata {
@@ -314,8 +321,18 @@ impl<Q: Queues> Conductor<Q> {
         last.is_some_and(|(of, other)| of == device && other.abs_diff(page) < INODE_READAHEAD_BLOCKS)
     }
 
+    /// Pages of `file` come into the page cache for the command. If hints do not name it, nothing more is begun until it is known
+    /// what for: what is under way may keep a read of the command waiting for as long as there is something to do on the way of the arm.
+    fn suspect(&mut self, now: Nanos, file: (u64, u64)) {
+        let unknown = self.machine.universe().file(file).is_none();
+        if unknown && self.suspicions.open(file) {
+            self.held_until = now + SUSPICION;
+        }
+    }
+
     /// A reference that no hint names: again, it tells nothing.
     fn foreign(&mut self, now: Nanos, file: (u64, u64), first: u64) {
+        self.suspicions.confirm(file);
         if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
             self.looked.referenced(false);
             self.pace.wrong();
@@ -336,7 +353,7 @@ impl<Q: Queues> Conductor<Q> {
         }
         let halvings = match self.trust {
             Trust::Whole => 0,
-            _ if !confirmed => HALVINGS_MAX,
+            _ if !confirmed || now < self.held_until => HALVINGS_MAX,
             _ if self.machine.is_whole() => self.pace.halvings(u32::MAX),
             _ => self.pace.halvings(self.machine.frames()),
         };
@@ -402,6 +419,12 @@ impl<Q: Queues> Conductor<Q> {
         self.cached[0].clear();
         self.cached.swap(0, 1);
         self.judged_next = now + CACHED_JUDGED_AFTER;
+    }
+
+    /// Until when nothing is begun, unless something is seen before.
+    #[must_use]
+    pub fn held_until(&self) -> Nanos {
+        self.held_until
     }
 
     /// What has come of it, into `report`.

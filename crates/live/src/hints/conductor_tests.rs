@@ -1,5 +1,6 @@
 use super::*;
 use crate::hints::list::HintedRange;
+use crate::hints::trace::By;
 use crate::hints::universe::Universe;
 use headstart_policy::registry::policy;
 use proptest::prelude::*;
@@ -64,12 +65,12 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
 
 /// One reference.
 fn seen(first: u64, last: u64) -> Seen {
-    Seen { file: (0, 2), first, last, metadata: false }
+    Seen { file: (0, 2), first, last, by: By::Use }
 }
 
 /// A reference to each of these pages.
 fn each(conductor: &mut Conductor<Ordered>, at: u64, file: (u64, u64), pages: std::ops::Range<u64>) {
-    pages.for_each(|page| conductor.referenced(Nanos(at), Seen { file, first: page, last: page, metadata: false }));
+    pages.for_each(|page| conductor.referenced(Nanos(at), Seen { file, first: page, last: page, by: By::Use }));
     conductor.act(Nanos(at));
 }
 
@@ -131,7 +132,7 @@ fn metadata_is_read_in_the_order_of_need_and_no_more_than_there_are_frames() {
     assert!(same.queues.read.iter().all(|block| block.0 < 3000));
     // The command reads metadata itself that hints name, twice: nine frames for each page, as many once more, and their own. What is read
     // beside it tells nothing.
-    let metadata = |page| Seen { file: (0, 0), first: page, last: page, metadata: true };
+    let metadata = |page| Seen { file: (0, 0), first: page, last: page, by: By::Metadata };
     [2000, 2031, 2100, 2000].into_iter().for_each(|page| same.referenced(Nanos(2), metadata(page)));
     same.act(Nanos(2));
     assert_eq!(read_all(&mut same, 2), 39);
@@ -143,13 +144,36 @@ fn metadata_that_the_command_reads_elsewhere_stops_prefetching() {
     (0..40).for_each(|page| each(&mut conductor, 1, OURS, page..page + 1));
     let mut halvings = Vec::new();
     for page in [7000, 8000, 9000, 9001] {
-        conductor.referenced(Nanos(2), Seen { file: (0, 0), first: page, last: page, metadata: true });
+        conductor.referenced(Nanos(2), Seen { file: (0, 0), first: page, last: page, by: By::Metadata });
         // Of a device that hints do not name it says nothing.
-        conductor.referenced(Nanos(2), Seen { file: (0, 5), first: page, last: page, metadata: true });
+        conductor.referenced(Nanos(2), Seen { file: (0, 5), first: page, last: page, by: By::Metadata });
         conductor.act(Nanos(2));
         halvings.push(conductor.queues.halvings);
     }
     assert_eq!(halvings, [HALVINGS_MAX; 4]);
+}
+
+#[test]
+fn a_file_that_no_hint_names_stops_prefetching_when_its_first_page_comes() {
+    let mut conductor = conductor(0, 50_000, Trust::SameCommand);
+    (0..40).for_each(|page| each(&mut conductor, 1, OURS, page..page + 1));
+    let coming = |file| Seen { file, first: 0, last: 0, by: By::Coming };
+    let mut after = |at, seen: Option<Seen>| {
+        seen.into_iter().for_each(|seen| conductor.referenced(Nanos(at), seen));
+        conductor.act(Nanos(at));
+        (conductor.queues.halvings == HALVINGS_MAX, conductor.held_until().0)
+    };
+    // What the command reads itself of what hints name, it need not wait for.
+    assert_eq!(after(2, Some(coming(OURS))), (false, 0));
+    let until = SUSPICION.0 + 3;
+    assert_eq!([after(3, Some(coming(OTHER))), after(until - 1, None)], [(true, until); 2]);
+    // Nothing was read of it: it is written.
+    assert_eq!([after(until, None), after(until, Some(coming(OTHER)))], [(false, until); 2]);
+    let others = [10, 11, 12].map(|file| after(until + 1, Some(coming((9, file)))));
+    assert_eq!(others, [(true, until + 1 + SUSPICION.0); 3]);
+    // Four were in vain.
+    let late = until + 1 + SUSPICION.0;
+    assert_eq!(after(late, Some(coming((9, 14)))), (false, late));
 }
 
 proptest! {

@@ -23,7 +23,7 @@ use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::machine::Machine;
 use super::queue::{Queue, Work};
 use super::report::Report;
-use super::trace::Seen;
+use super::trace::{By, Seen};
 use super::universe::Universe;
 
 /// Pages prefetched and not yet used before any has been used: what hints cost that turn wrong at once. A guess.
@@ -163,7 +163,7 @@ impl Follower {
 
     /// A client references `pages`, which are not empty.
     pub fn referenced(&mut self, now: Nanos, pages: Range<u64>) {
-        let seen = Seen { file: FILE, first: pages.start, last: pages.end - 1, metadata: false };
+        let seen = Seen { file: FILE, first: pages.start, last: pages.end - 1, by: By::Use };
         self.conductor.referenced(now, seen);
     }
 

@@ -10,6 +10,9 @@
 //! - What is under way when hints turn wrong delays the command's reads from then on by at most `d` reads, 8 with an arm, whatever the
 //!   length of the list and the place where it turns wrong. Where none at all has come for a while one read is begun again: a command
 //!   that computes is not delayed.
+//! - A read of the command is seen when it has its pages, and behind a sweep of the arm it may wait for as long as the scheduler lets it.
+//!   Pages that come into the page cache are seen before: those of a file that no hint names stop everything for [`SUSPICION`], until
+//!   it is known whether they are read or written.
 //! - A reference that hints of another command name far from where the command is in them is wrong, too: the two have modules in common
 //!   that they load in different orders, and what the other loaded next this one does not.
 //! - A page that the command reads itself while it waits to be prefetched is right: prefetches are on their way through the list in the
@@ -22,7 +25,21 @@
 //! The bytes are limited by frames: `frames_min + growth * used` pages are prefetched and not used, at most; one more for each page
 //! that hints of the very command were right about, prefetched or not.
 
+use std::collections::HashSet;
+
+use headstart_types::Nanos;
+use rustc_hash::FxBuildHasher;
+
 use super::queue::HALVINGS_MAX;
+
+/// So long nothing is begun when pages come of a file that no hint names: an arm serves a read of the command and the few that are under
+/// way in less.
+pub const SUSPICION: Nanos = Nanos(50_000_000);
+/// Files that are suspected before one has proved to be read, and for each one that has.
+const SUSPECTED_MIN: u64 = 4;
+const SUSPECTED_PER_FOUNDED: u64 = 2;
+/// Files that are remembered.
+const SUSPECTED_MAX: usize = 1 << 16;
 
 /// Frames that earn a read, of eight.
 const FRAMES_PER_READ: u32 = 256;
@@ -58,6 +75,28 @@ impl Pace {
     pub fn halvings(self, frames: u32) -> u32 {
         let is_earned = |halvings: &u32| frames >= (READS * FRAMES_PER_READ) >> halvings;
         self.halvings.max((0..Self::SLOWEST.halvings).find(is_earned).unwrap_or(Self::SLOWEST.halvings))
+    }
+}
+
+/// Files that no hint names, of which pages have come: read by the command, which is then known when it has them, or written.
+#[derive(Debug, Default)]
+pub struct Suspicions {
+    open: HashSet<(u64, u64), FxBuildHasher>,
+    all: u64,
+    founded: u64,
+}
+
+impl Suspicions {
+    /// Pages of `file` have come. Whether it is to be taken for read: once, and not where files proved to be written before.
+    pub fn open(&mut self, file: (u64, u64)) -> bool {
+        let is_new = self.open.len() < SUSPECTED_MAX && self.open.insert(file);
+        self.all += u64::from(is_new);
+        is_new && self.all <= SUSPECTED_MIN + SUSPECTED_PER_FOUNDED * self.founded
+    }
+
+    /// `file` is read.
+    pub fn confirm(&mut self, file: (u64, u64)) {
+        self.founded += u64::from(self.open.remove(&file));
     }
 }
 
@@ -121,5 +160,19 @@ mod tests {
         pace.wrong();
         pace.rested();
         assert_eq!(under_way(pace, u32::MAX), 1);
+    }
+
+    #[test]
+    fn files_that_are_written_are_not_suspected_for_long() {
+        let mut suspicions = Suspicions::default();
+        let read = (0..100).filter(|file| {
+            let suspected = suspicions.open((1, *file));
+            suspicions.confirm((1, *file));
+            suspected
+        });
+        assert_eq!(read.count(), 100);
+        let mut suspicions = Suspicions::default();
+        let written = (0..100).filter(|file| suspicions.open((1, *file)) && !suspicions.open((1, *file)));
+        assert_eq!(written.count(), 4);
     }
 }

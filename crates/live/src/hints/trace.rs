@@ -7,10 +7,12 @@
 //! ```
 //!
 //! References to metadata, the pages of a block device, are not traced: `block_touch_buffer` shows the repeated ones only. Those that
-//! the command has to read itself are, as pages that come into the page cache:
+//! the command has to read itself are, as pages that come into the page cache. So are those of files that it waits for, has read ahead,
+//! or writes: long before the read is seen that waits for them.
 //!
 //! ```text
 //! mm_filemap_add_to_page_cache: dev 0:5 ino 700000 pfn=0x1234 ofs=4096 order=0    of the file system of devices, 7:0
+//! mm_filemap_add_to_page_cache: dev 7:0 ino c pfn=0x1234 ofs=4096 order=0         of a file
 //! ```
 
 use std::fs::File;
@@ -25,8 +27,6 @@ use crate::tune::Roots;
 const EVENTS: [&str; 4] =
     ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages", ADDED];
 const ADDED: &str = "filemap/mm_filemap_add_to_page_cache";
-/// Pages of file systems without a device of their own, that of all devices among them.
-const METADATA: &str = "s_dev < 1048576";
 /// Read at a time.
 const PIECE: usize = 256 << 10;
 
@@ -39,8 +39,19 @@ pub struct Seen {
     pub first: u64,
     /// Last page.
     pub last: u64,
-    /// A page of a device that the command has had to read for its file system.
-    pub metadata: bool,
+    /// How that is known.
+    pub by: By,
+}
+
+/// How a reference is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A system call or a fault: the pages of a call are there.
+    Use,
+    /// It is a page of a device that the command has had to read for its file system.
+    Metadata,
+    /// The page comes into the page cache: something is read of that file, or written.
+    Coming,
 }
 
 /// The instance. Its buffers, 1.4 MB for each processor, hold some 20,000 events that have not been read; another size costs 10 ms.
@@ -76,7 +87,6 @@ impl Trace {
         let _ = tracefs.set("options/context-info", "0");
         let pipe = open_pipe(&tracefs.folder().join("trace_pipe"))?;
         let switches = Some(tracefs.follow()?);
-        tracefs.set(&format!("events/{ADDED}/filter"), METADATA)?;
         EVENTS.iter().try_for_each(|event| tracefs.set(&format!("events/{event}/enable"), "1"))?;
         Ok(Self { pipe, switches, room: vec![0; PIECE], rest: Vec::new(), tracefs })
     }
@@ -130,7 +140,7 @@ fn parse(line: &[u8]) -> Option<Seen> {
     let line = std::str::from_utf8(line).ok()?;
     let (_, rest) = line.split_once("mm_filemap_")?;
     if let Some((_, rest)) = rest.split_once(": dev ") {
-        return parse_metadata(rest);
+        return parse_added(rest);
     }
     let (_, rest) = rest.split_once(": dev=")?;
     let mut words = rest.split(' ');
@@ -141,17 +151,21 @@ fn parse(line: &[u8]) -> Option<Seen> {
     let page = |offset: &str| offset.parse::<u64>().ok().map(|offset| offset / PAGE_BYTES);
     let file = (device_number(major.parse().ok()?, minor.parse().ok()?), inode);
     let (first, last) = (page(first)?, page(last)?);
-    (first <= last).then_some(Seen { file, first, last, metadata: false })
+    (first <= last).then_some(Seen { file, first, last, by: By::Use })
 }
 
-/// What follows of a line on a page that came into the page cache, if that is one of a device.
-fn parse_metadata(rest: &str) -> Option<Seen> {
+/// What follows of a line on a page that came into the page cache.
+fn parse_added(rest: &str) -> Option<Seen> {
     let mut words = rest.split(' ');
-    let _ = words.next()?.strip_prefix("0:")?;
+    let (major, minor) = words.next()?.split_once(':')?;
+    let device = device_number(major.parse().ok()?, minor.parse().ok()?);
     let inode = words.skip_while(|word| *word != "ino").nth(1)?;
+    let inode = u64::from_str_radix(inode, 16).ok()?;
     let offset = rest.split_once(" ofs=")?.1.split(' ').next()?;
     let page = offset.parse::<u64>().ok()? / PAGE_BYTES;
-    Some(Seen { file: (0, u64::from_str_radix(inode, 16).ok()?), first: page, last: page, metadata: true })
+    // File systems without a device of their own, that of all devices among them.
+    let (file, by) = if major == "0" { ((0, inode), By::Metadata) } else { ((device, inode), By::Coming) };
+    Some(Seen { file, first: page, last: page, by })
 }
 
 #[cfg(test)]
@@ -172,12 +186,13 @@ mod tests {
                 "  mm_filemap_get_pages: dev=7:1 ino=1c ofs=0-16383\n mm_filemap_fault: dev=7:1 i",
                 "no=1c ofs=8192\n"
             ]),
-            [Seen { file, first: 0, last: 3, metadata: false }, Seen { file, first: 2, last: 2, metadata: false }]
+            [Seen { file, first: 0, last: 3, by: By::Use }, Seen { file, first: 2, last: 2, by: By::Use }]
         );
-        let metadata = Seen { file: (0, 7 << 20), first: 3, last: 3, metadata: true };
+        let metadata = Seen { file: (0, 7 << 20), first: 3, last: 3, by: By::Metadata };
         let added = "mm_filemap_add_to_page_cache: dev ";
         assert_eq!(all(&[added, "0:5 ino 700000 pfn=0x1f ofs=12288 order=0\n"]), [metadata]);
-        assert_eq!(all(&[added, "7:1 ino 1c pfn=0x1f ofs=12288 order=0\n"]), []);
+        let coming = Seen { file, first: 3, last: 3, by: By::Coming };
+        assert_eq!(all(&[added, "7:1 ino 1c pfn=0x1f ofs=12288 order=0\n"]), [coming]);
         assert_eq!(all(&["CPU:1 [LOST 212 EVENTS]\nmm_filemap_fault: dev=7:1\n\n"]), []);
     }
 }
