@@ -88,6 +88,25 @@ def test_a_timeline_agrees_with_the_result(case: tuple[Any, timelines.Timeline])
         assert len(list(timeline.uses())) == result.prefetches_used
 
 
+@pytest.mark.parametrize("overrides", [[], ["process.contention=500us", "process.io_processors=2"]])
+def test_idle_periods_and_actions_are_sums_over_the_events(overrides: list[str]) -> None:
+    timeline = timelines.run(ROOT / "examples" / "rapid-transit.toml", overrides=overrides)
+    kinds = {"own_io": "miss", "other_io": "late hit", "barrier": "barrier"}
+    for number, process in enumerate(timeline.result.processes):
+        waits = [event for event in timeline.of("wait") if event["process"] == number]
+        for kind, outcome in kinds.items():
+            periods = [event for event in waits if event["outcome"] == outcome]
+            assert process[f"{kind}_periods"] == len(periods)
+            assert process[f"{kind}_necessary_ns"] == sum(event["ready_ns"] - event["start_ns"] for event in periods)
+            assert process[f"{kind}_actual_ns"] == sum(event["end_ns"] - event["start_ns"] for event in periods)
+        actions = [event for event in timeline.of("action") if event["process"] == number]
+        assert process["actions"] == len(actions)
+        assert process["action_ns"] == sum(event["end_ns"] - event["start_ns"] for event in actions)
+        assert process["overrun_ns"] == sum(event["end_ns"] - event["ready_ns"] for event in waits)
+    assert sum(process["actions"] for process in timeline.result.processes) > 0
+    assert (len(list(timeline.of("hold"))) > 0) == bool(overrides)
+
+
 EVENT = {
     "type": "object",
     "required": ["ph", "pid", "tid", "name"],

@@ -102,7 +102,7 @@ fn requests_larger_than_the_cache_and_caches_without_frames() {
         for (id, (offset, length)) in (0..).zip([(0, bytes.len()), (4095, 2), (299 * 4096 + 5, 4200), (17, 200 * 4096)])
         {
             let answer = world.read(id, offset as u64, length as u32);
-            assert!(data(&answer) == &bytes[offset..offset + length], "{level}: {offset} {length}");
+            assert!(data(&answer) == bytes[offset..offset + length], "{level}: {offset} {length}");
         }
         while world.step() {}
         assert!(world.conductor.is_idle());

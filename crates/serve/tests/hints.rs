@@ -65,7 +65,7 @@ fn run(pages: &[Range<u64>], follower: Option<Follower>) -> Booted {
         }
         let answer = world.answers.remove(&id).expect("it is there");
         let expected = from as usize..(from + length) as usize;
-        assert!(common::data(&answer) == &world.memory().bytes[expected], "request {id}");
+        assert!(common::data(&answer) == world.memory().bytes[expected], "request {id}");
         world.pass(Nanos::from_millis(2));
     }
     let totals = world.conductor.statistics().totals.clone();

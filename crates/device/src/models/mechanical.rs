@@ -27,6 +27,7 @@ use crate::{Device, Mechanics, Request, Service};
 
 /// How the buffer works, and its state.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a drive has one")]
 pub(crate) enum Cache {
     Single(Single),
     Segmented(Segmented),

@@ -1,16 +1,13 @@
 //! The machine: everything that happens at one instant, whoever drives it. Levels on top of one another, several of them on
 //! one below, requests of many blocks at once, processes side by side, arrivals by the clock, parallel programs.
-//!
 //! No clock and no I/O is in here. A host owns a [`System`] and its time. It asks for the next instant at which something
 //! happens and lets that happen ([`System::step`]); a host whose processes are real says itself who acts
 //! ([`System::turn`]). Devices are a mailbox: orders go into it, and what has ended comes out of it.
 //!
-//! At one instant, in this order (DESIGN): (1) completions and deliveries upward, and freed devices start their next
-//! requests; (2) decisions, level by level; (3) the processes that are due, in the order of their numbers, and arrivals;
-//! then processors that are idle may take on prefetch actions. What goes down a level arrives there at once; what comes
-//! up takes the link's time.
-//!
-//! Cost of an event: logarithmic in the processes and levels. Of a single process on a single level: its own work alone.
+//! Order of an instant: (1) completions and deliveries upward, and freed devices start their next requests; (2) decisions,
+//! level by level; (3) the processes that are due, by number, and arrivals; then idle processors may begin prefetch actions.
+//! A message down a level arrives at once; a message up takes the link's time.
+//! Cost of an event: logarithmic in the processes and levels; constant for one process on one level.
 
 mod actions;
 mod arrivals;

@@ -30,8 +30,8 @@ use headstart_trace::hints::{About, FileKind, RecordedFile, Recording};
 use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
-use crate::hints::conductor::{disks_of, Conductor, Plan, Trust};
-use crate::hints::list::{HintList, PAGE_BYTES};
+use crate::hints::conductor::{Conductor, Plan, Trust};
+use crate::hints::list::{disks_of, HintList, PAGE_BYTES};
 use crate::hints::machine::Machine;
 use crate::hints::report::Report;
 use crate::hints::universe::Universe;

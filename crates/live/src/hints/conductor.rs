@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use headstart_policy::Space;
-use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
+use headstart_types::{Block, KeyError, Nanos};
 use rustc_hash::FxBuildHasher;
 use toml::Table;
 
@@ -13,7 +13,7 @@ use headstart_policy::registry::{PolicyRow, POLICIES};
 
 use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
-use super::list::{HintList, HintedFile, PAGE_BYTES};
+use super::list::{HintList, PAGE_BYTES};
 use super::machine::{Machine, Setting};
 use super::pace::{Pace, Suspicions, SUSPICION};
 use super::queue::HALVINGS_MAX;
@@ -127,25 +127,6 @@ impl Plan {
             think: Nanos(list.elapsed_ns / pages.max(1)),
         })
     }
-}
-
-/// By file its disk, and the disks' numbers; at least one.
-#[must_use]
-pub fn disks_of(files: &[HintedFile]) -> (Vec<DiskNumber>, Vec<u64>) {
-    let mut numbers: Vec<u64> = Vec::new();
-    let mut disk = |file: &HintedFile| {
-        let number = if file.is_device { file.identity.1 } else { file.identity.0 };
-        let at = numbers.iter().position(|each| *each == number).unwrap_or_else(|| {
-            numbers.push(number);
-            numbers.len() - 1
-        });
-        DiskNumber(at as u32)
-    };
-    let of_file = files.iter().map(&mut disk).collect();
-    if numbers.is_empty() {
-        numbers.push(0);
-    }
-    (of_file, numbers)
 }
 
 /// Where orders go: the queue of each disk.

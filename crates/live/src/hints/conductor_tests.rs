@@ -1,5 +1,5 @@
 use super::*;
-use crate::hints::list::HintedRange;
+use crate::hints::list::{disks_of, HintedFile, HintedRange};
 use crate::hints::trace::By;
 use crate::hints::universe::Universe;
 use headstart_policy::registry::policy;

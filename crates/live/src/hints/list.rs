@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use headstart_types::Disk;
+
 /// Bytes of a page: the unit of everything here.
 pub const PAGE_BYTES: u64 = 4096;
 
@@ -68,6 +70,25 @@ impl HintList {
         }
         pages
     }
+}
+
+/// By file its disk, and the disks' numbers; at least one.
+#[must_use]
+pub fn disks_of(files: &[HintedFile]) -> (Vec<Disk>, Vec<u64>) {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut disk = |file: &HintedFile| {
+        let number = if file.is_device { file.identity.1 } else { file.identity.0 };
+        let at = numbers.iter().position(|each| *each == number).unwrap_or_else(|| {
+            numbers.push(number);
+            numbers.len() - 1
+        });
+        Disk(at as u32)
+    };
+    let of_file = files.iter().map(&mut disk).collect();
+    if numbers.is_empty() {
+        numbers.push(0);
+    }
+    (of_file, numbers)
 }
 
 /// The kernel's number of a device as its traces have it: major and minor number.

@@ -18,9 +18,9 @@ use headstart_types::{system_says, Block, Disk as DiskNumber, Nanos};
 use toml::Table;
 
 use super::budget::Room;
-use super::conductor::{disks_of, Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
+use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
-use super::list::{HintList, PAGE_BYTES};
+use super::list::{disks_of, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
 use super::system::{begin, process_file, wait_readable, wake_file};

@@ -138,6 +138,7 @@ fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError
 }
 
 /// Where it is known from what processes will read.
+#[expect(clippy::large_enum_variant, reason = "a level has one")]
 pub(super) enum Knowledge {
     /// From their strings.
     Strings(Ahead),
