@@ -184,13 +184,13 @@ def test_a_printed_percentage_has_half_of_it_as_room_and_ten_points_at_most(
 def test_an_upper_bound_gets_no_slack() -> None:
     # 15 % at most and 4 points less than CP, as printed.
     near = [runs(CP=8.0, AP=8.7)]
-    assert _servers._aggressive(near).verdict == "agrees"
-    assert _servers._aggressive([runs(CP=8.0, AP=8.6)]).verdict == "differs", "16.3 %"
-    assert _servers._aggressive([runs(CP=8.5, AP=8.7)]).verdict == "differs", "2.7 points less"
-    assert _servers._array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=8.5)]).verdict == "differs"
-    assert _servers._array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=9.0)]).verdict == "agrees"
-    assert _tools._no_degradation([runs(CP=10.09)]).verdict == "agrees"
-    assert _tools._no_degradation([runs(CP=10.2)]).verdict == "differs"
+    assert _servers.aggressive(near).verdict == "agrees"
+    assert _servers.aggressive([runs(CP=8.0, AP=8.6)]).verdict == "differs", "16.3 %"
+    assert _servers.aggressive([runs(CP=8.5, AP=8.7)]).verdict == "differs", "2.7 points less"
+    assert _servers.array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=8.5)]).verdict == "differs"
+    assert _servers.array_no_larger([runs(CP=8.0), runs(CP=9.0), runs(CP=9.0)]).verdict == "agrees"
+    assert _tools.no_degradation([runs(CP=10.09)]).verdict == "agrees"
+    assert _tools.no_degradation([runs(CP=10.2)]).verdict == "differs"
 
 
 def test_what_a_scan_decided_is_calibrated() -> None:

@@ -142,7 +142,7 @@ def _limit(ibm: Curve, free: Curve) -> Row:
     )
 
 
-def seekcurve(name: str) -> list[tuple[float, float]]:
+def seek_curve(name: str) -> list[tuple[float, float]]:
     """Return share of the cylinders crossed and seek time in ms."""
     drive = str(DEVICES[name]["model"])
     points = survey(drive).seek
