@@ -219,6 +219,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "model_defeat": (([2.0],), {"alpha": 2.0, "switch_ns": 1.0, "bytes_per_second": 1.0}),
         "model_file_system": ((text, [], array("d", bytes(8 * 64))), {}),
         "model_scenario": ((), {"json": text}),
+        "model_open": ((), {"json": text}),
         "model_terms": ((), {}),
         "metrics": ((), {}),
         "play": ((), {"json": text}),

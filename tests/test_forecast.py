@@ -134,6 +134,7 @@ def test_a_recorded_command(tmp_path: Path) -> None:
 
 def test_a_measured_device_without_an_arm_answers_as_measured(hints: Path) -> None:
     point = profiling.Point(request_bytes=1 << 20, depth=1, reads=10, requests_per_s=500.0, bytes_per_s=524_288_000.0)
+    check = profiling.Check(held_out=(), mean_error=0.0, largest_error=0.0, demerit=0.0)
     found = profiling.Found(
         schema=1,
         device="/dev/x",
@@ -143,12 +144,14 @@ def test_a_measured_device_without_an_arm_answers_as_measured(hints: Path) -> No
         seed=1,
         latency=profiling.Latency(near_ns=90_000, far_ns=100_000, buffered_ns=None),
         by_depth=(point,),
+        by_depth_long=(),
         saturating_depth=16,
         arm=None,
         by_size=(point,),
         saturating_bytes=1 << 20,
         notes=(),
-        profile=None,
+        model=profiling.Model(name="flash", parameters=(), check=check),
+        profile="",
     )
     keys = forecasting.flash_keys(found)
     assert keys["channels"] == 16

@@ -1,5 +1,7 @@
 """`headstart simulate`: one scenario."""
 
+import itertools
+import operator
 from collections.abc import Sequence
 from contextlib import nullcontext
 from json import dumps
@@ -195,11 +197,12 @@ def _levels(levels: Sequence[Level], keys: list[dict[str, Any]]) -> Table:
 
 
 def _tiers(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the keys of each level of the result, whose clients are the levels of the tier above."""
+    """Return the keys of each level of the result: one by client of the tier below, and by server above it."""
     tiers: list[dict[str, Any]] = []
     count = 1
-    for each in reversed(keys):
-        tiers = [each] * count + tiers
+    servers = list(itertools.accumulate((int(each.get("servers") or 1) for each in keys), operator.mul))
+    for each, of_servers in zip(reversed(keys), reversed(servers), strict=True):
+        tiers = [each] * (count * of_servers) + tiers
         count *= int(each.get("clients", 1))
     return tiers
 
