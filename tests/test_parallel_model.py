@@ -113,7 +113,7 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
     )
     # Nothing is prefetched for others where processors prefetch for their own processes only.
     system = dataclasses.replace(system, critical=system.for_others and draw.random() < 0.5)
-    # By slack, the model and the simulator give an action at one instant to different I/O processors, which have no slack.
+    # By slack, the model and the simulator choose differently among I/O processors, which have no slack.
     most = 1 if system.idle_order == "slack" else 3
     # Drawn last, so that the systems of a seed are what they were before.
     system = dataclasses.replace(
