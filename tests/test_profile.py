@@ -70,18 +70,21 @@ def test_a_device_without_an_arm_gets_a_model(run: Run, tmp_path: Path) -> None:
     model = found["model"]
     assert f"no seeks: the model is {model['name']}" in done.stdout
     assert f"held out: the model is off by {model['check']['mean_error']:.1%} on average" in done.stdout
-    # A reader of 4 KiB waits for 1 ms and the way there and back, on the device and on its model.
+    # A reader of 4 KiB waits for 1 ms and the way there and back on the device; the model gives up to a tenth less,
+    # since one rate has to serve for all sizes and this device has none. docs/profile.md says so.
     shown = headstart.device(tmp_path / "found.toml")
     assert shown.mechanics is None
     result = headstart.simulate(
         {"workload": {"references": ["a", "b", "c"]}, "cache": {"blocks": 2}, "policy": {"name": "demand"}}
         | {"device": {"model": str(tmp_path / "found.toml")}, "host": {"driver_overhead": "0s"}}
     )
-    assert 3e6 <= result.elapsed_ns <= 4 * found["latency"]["far_ns"]
+    far_ns = found["latency"]["far_ns"]
+    assert far_ns >= 1e6
+    assert result.elapsed_ns / 3 == pytest.approx(far_ns, rel=0.2)
     words = ("tune", "/", "--state", "tune.json", "--profile", "found.toml")
-    shown = run(*words, "--force", "--json", "-")
-    if shown.returncode == 0:
-        proposed = json.loads(shown.stdout)["proposed"]
+    tuned = run(*words, "--force", "--json", "-")
+    if tuned.returncode == 0:
+        proposed = json.loads(tuned.stdout)["proposed"]
         assert (proposed["saturating_bytes"], proposed["seek_ns"]) == (found["saturating_bytes"], None)
         assert proposed["kb"] * 1024 == found["saturating_bytes"]
     one_line(run(*words, "--set", "rpm=1"), "set: the profile of a device without an arm has no keys to lay over")

@@ -92,7 +92,8 @@ def test_a_timeline_agrees_with_the_result(case: tuple[Any, timelines.Timeline])
 def test_idle_periods_and_actions_are_sums_over_the_events(overrides: list[str]) -> None:
     timeline = timelines.run(ROOT / "examples" / "rapid-transit.toml", overrides=overrides)
     kinds = {"own_io": "miss", "other_io": "late hit", "barrier": "barrier"}
-    for number, process in enumerate(timeline.result.processes):
+    for number, declared in enumerate(timeline.result.processes):
+        process: dict[str, Any] = {**declared}
         waits = [event for event in timeline.of("wait") if event["process"] == number]
         for kind, outcome in kinds.items():
             periods = [event for event in waits if event["outcome"] == outcome]

@@ -2,7 +2,7 @@
 
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -188,12 +188,12 @@ def print_model(console: Console, model: profiling.Model) -> None:
 
 def shown(each: profiling.Parameter) -> str:
     """Return a number of a model with its unit and its error."""
-    forms = {
+    forms: dict[str, Callable[[float], str]] = {
         "ns": lambda value: output.duration(round(value)),
         "bytes/s": lambda value: f"{value / 1e6:,.1f} MB/s",
         "bytes": lambda value: f"{value / 1024:,.0f} KiB",
     }
-    form = forms.get(each.unit, lambda value: f"{value:,.0f}")
+    form: Callable[[float], str] = forms.get(each.unit, lambda value: f"{value:,.0f}")
     return form(each.value) + ("" if each.error is None else f" +- {form(each.error)}")
 
 
