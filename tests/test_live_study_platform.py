@@ -23,6 +23,8 @@ from headstart.livestudy.workloads import Read, Workload
 COMMAND = [sys.executable, "-m", "headstart", "reproduce", "li07-live"]
 PATIENCE_S = 120.0
 STUDY_S = 1200.0
+# Of a device that does not turn and names no size that it prefers.
+KERNEL_DEFAULT_KB = "128"
 """A quick study takes one or two minutes."""
 
 REASON = platform.why_not()
@@ -267,4 +269,5 @@ def test_an_interrupt_leaves_nothing_and_a_second_one_does_no_harm(tmp_path: Pat
         process.send_signal(sent)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, leftovers(process), "Traceback" in errors) == (130, [], False), errors
-    assert read_aheads()[loop] == before[loop]
+    # The kernel may give the device its default when a file is attached: what it had before may be another file's.
+    assert read_aheads()[loop] in {before[loop], KERNEL_DEFAULT_KB}

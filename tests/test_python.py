@@ -3,10 +3,10 @@
 import datetime
 import gc
 import json
-import os
 import re
 import subprocess
 import sys
+import tempfile
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -224,14 +224,16 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("table", "keys", "text"), BAD, ids=lambda each: each if isinstance(each, str) else "")
-def test_mistakes_in_a_trace_from_memory_are_one_line(table: Any, keys: dict[str, Any], text: str) -> None:
-    before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("headstart-*/trace.csv"))
+def test_mistakes_in_a_trace_from_memory_are_one_line(
+    table: Any, keys: dict[str, Any], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(headstart.HeadstartError) as error:
         headstart.Trace(table, **keys)
     assert str(error.value) == text
     del error
     gc.collect()
-    assert set(Path(os.environ.get("TMPDIR", "/tmp")).glob("headstart-*/trace.csv")) <= before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_result_shows_itself_shortly() -> None:
