@@ -114,3 +114,35 @@ def test_what_the_equations_do_not_know_is_refused(run: Run, override: str, key:
         assert done.stdout == ""
         assert done.stderr.startswith(f"headstart: {key}")
         one_line(done)
+
+
+OPEN = ROOT / "examples" / "open-arrivals.toml"
+
+
+def test_open_arrivals_beside_the_simulation(run: Run) -> None:
+    done = run("model", "open", OPEN, "--runs", "2", "--set", "workload.requests=5000", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    parts = ("overhead_ns", "seek_ns", "rotation_ns", "transfer_ns")
+    assert sum(found[part] for part in parts) == pytest.approx(found["service_ns"])
+    assert found["wait_ns"] + found["service_ns"] == pytest.approx(found["response_ns"])
+    check = found["check"]
+    assert check["runs"] == 2
+    assert check["relative_error"]["busy"] == pytest.approx(0, abs=0.1)
+    assert check["modelled"]["response_ns"] == found["response_ns"]
+    bursty = model.open_arrivals(OPEN, overrides=["workload.timing=bursty"])
+    assert bursty.wait_ns > found["wait_ns"]
+    assert bursty.service_ns == pytest.approx(found["service_ns"], rel=0.05)
+    shown = run("model", "open", OPEN)
+    assert shown.returncode == 0
+    for word in ("queue", "seek", "the disk is busy"):
+        assert word in shown.stdout
+
+
+def test_open_arrivals_that_are_refused(run: Run) -> None:
+    fast = run("model", "open", OPEN, "--set", "workload.interval=1ms")
+    assert fast.returncode == 2
+    assert "workload.interval: requests arrive faster than the disk serves them" in fast.stderr
+    closed = run("model", "open", SCENARIO)
+    assert closed.returncode == 2
+    assert "workload.generator: " in closed.stderr

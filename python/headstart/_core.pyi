@@ -363,6 +363,14 @@ def model_scenario(
 ) -> str:
     """Return what the file-system model says of a scenario."""
 
+def model_open(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+) -> str:
+    """Return what the model of open arrivals says of a scenario."""
+
 def model_terms() -> list[str]:
     """Return what `model_file_system` writes of each row, in order."""
 

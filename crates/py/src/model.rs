@@ -80,6 +80,21 @@ pub fn model_scenario(
     Ok(answer.map_err(to_python)?.to_string())
 }
 
+/// What the model of open arrivals says of a scenario's mean request, as JSON.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
+pub fn model_open(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    let source = source(path, json);
+    let answer =
+        outside(py, described(&source, &overrides), || model::open_answer(&Scenario::read(&source, &overrides)?))?;
+    Ok(answer.map_err(to_python)?.to_string())
+}
+
 /// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.
 const CHUNK: usize = 8192;
 

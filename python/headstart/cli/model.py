@@ -2,11 +2,12 @@
 
 import typer
 
-from headstart.cli import model_competitive, model_fs
+from headstart.cli import model_competitive, model_fs, model_open
 
 app = typer.Typer(invoke_without_command=True)
 app.command("fs")(model_fs.file_system)
 app.command("check")(model_fs.check)
+app.command("open")(model_open.open_arrivals)
 app.command("competitive")(model_competitive.competitive)
 
 

@@ -12,12 +12,15 @@ found.response_ns.shape == (1000, 8)
 model.of_scenario("examples/file-system.toml", advise=True).advice
 model.check("examples/file-system.toml").relative_error["response_ns"]
 
+model.open_arrivals("examples/open-arrivals.toml").wait_ns
+
 found = model.competitive("ibm-36gb-10k")
 found.average.mean.depth_bytes, found.guarantees[0].bound
 """
 
 from headstart.model.competitive import Competitive, Defeat, Depth, Guarantee, Switch, competitive, defeat
 from headstart.model.file_system import Drive, Response, file_system
+from headstart.model.open_arrivals import OpenArrivals, check_open, open_arrivals
 from headstart.model.scenarios import Advice, Check, ScenarioModel, check, of_scenario
 from headstart.model.shriver99 import PLATFORMS
 
@@ -30,12 +33,15 @@ __all__ = [
     "Depth",
     "Drive",
     "Guarantee",
+    "OpenArrivals",
     "Response",
     "ScenarioModel",
     "Switch",
     "check",
+    "check_open",
     "competitive",
     "defeat",
     "file_system",
     "of_scenario",
+    "open_arrivals",
 ]

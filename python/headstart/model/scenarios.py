@@ -51,7 +51,7 @@ class Check:
     runs: int
     modelled: dict[str, float]
     """`response_ns` of the mean request; of a file `disk_requests`, `overhead_ns`, `seek_ns`, `rotation_ns`,
-    `transfer_ns` and their sum `disk_ns`."""
+    `transfer_ns` and their sum `disk_ns`. Of open arrivals `service_ns`, at the disk, and its share `busy`."""
     simulated: dict[str, float]
     """The same, mean of the runs."""
     standard_error: dict[str, float]
@@ -93,13 +93,26 @@ def check(
     Raises:
         HeadstartError: As for `of_scenario`, or `runs` is not positive.
     """
-    if runs < 1:
-        raise _core.HeadstartError(f"runs: {runs} is out of range; allowed: a whole number from 1")
     model = of_scenario(scenario, overrides=overrides)
     response = model.response
     modelled = _with_sum(
         {"response_ns": response.response_ns, "disk_requests": response.disk_requests, **model.disk},
     )
+    return compared(scenario, overrides, modelled, _of_run, runs=runs, progress=progress)
+
+
+def compared(
+    scenario: Scenario,
+    overrides: Sequence[str],
+    modelled: dict[str, float],
+    of_run: Callable[[simulation.Result], dict[str, float]],
+    *,
+    runs: int,
+    progress: Callable[[float], object] | None,
+) -> Check:
+    """Return `modelled` beside what `of_run` finds in `runs` simulations, whose seeds follow the scenario's."""
+    if runs < 1:
+        raise _core.HeadstartError(f"runs: {runs} is out of range; allowed: a whole number from 1")
     results: list[dict[str, float]] = []
     seed: int | None = None
     for run in range(runs):
@@ -111,7 +124,7 @@ def check(
         seeded = [*overrides, f"seed={seed + run}"] if seed is not None else list(overrides)
         result = simulation.simulate(scenario, overrides=seeded, progress=tell)
         seed = result.seed if seed is None else seed
-        results.append(_of_run(result))
+        results.append(of_run(result))
     simulated = {name: math.fsum(each[name] for each in results) / runs for name in modelled}
     errors = {name: _standard_error([each[name] for each in results]) for name in modelled}
     return Check(

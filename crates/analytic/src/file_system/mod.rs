@@ -11,13 +11,14 @@
 //! data, and 7 requests for 128 KB. The tests in `tables.rs` hold the form to the printed numbers. It is evidence of how the
 //! authors computed, not of how disks behave: for that, compare with a simulation.
 //!
-//! Ours, not the paper's: think times and what they hide (`overlap.rs`), costs charged request by request
+//! Ours, not the paper's: open arrivals (`arrivals.rs`), think times and what they hide (`overlap.rs`), costs charged request by request
 //! ([`Form::Bsd`]), read-ahead that cannot outrun the surface, double and triple indirect blocks, flash.
 //!
 //! Times are nanoseconds in floating point. Cost of an evaluation: a few divisions for each kind of disk request,
 //! below a microsecond for files of some clusters; no allocation once a number of streams has been seen.
 
 mod advice;
+mod arrivals;
 mod bsd;
 mod disk_costs;
 mod equations;
@@ -30,6 +31,7 @@ mod sheet;
 mod tables;
 
 pub use advice::{advise, Advice, Settings};
+pub use arrivals::{open_response, Arrivals, OpenResponse, Timing};
 pub use disk_costs::Cost;
 pub use equations::{disk_time, response, Response, TERMS};
 pub use parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};

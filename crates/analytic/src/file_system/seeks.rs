@@ -123,6 +123,22 @@ impl Seeks {
 }
 
 impl SeekCurve {
+    /// The same distances with the squares of their times.
+    pub(crate) fn squared(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Table(times) => Self::Table(times.iter().map(|time| time * time).collect()),
+            Self::Roots { a, b, c, d, e, cylinders } => {
+                let time = |distance: u32| match f64::from(distance) {
+                    0.0 => 0.0,
+                    distance if distance <= *e => a + b * distance.sqrt(),
+                    distance => c + d * distance,
+                };
+                Self::Table((0..*cylinders).map(|distance| time(distance) * time(distance)).collect())
+            }
+        }
+    }
+
     /// Mean seek time over a distance of M X, X ~ Beta(p, q), both whole.
     pub(crate) fn mean(&self, p: u32, q: u32) -> f64 {
         match self {

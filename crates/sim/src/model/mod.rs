@@ -6,10 +6,12 @@
 mod answer;
 pub mod competitive;
 mod drive;
+mod open;
 mod question;
 mod scenario;
 
 pub use answer::answer;
 pub use drive::{drive, Modelled};
+pub use open::{open, open_answer};
 pub use question::{sheet, Question};
 pub use scenario::{model, Model};

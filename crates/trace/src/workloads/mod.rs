@@ -13,6 +13,7 @@ mod generator;
 mod loop_;
 mod pattern;
 mod random;
+mod runs;
 mod scan;
 mod sequential;
 mod stream;
@@ -34,6 +35,7 @@ pub static WORKLOADS: &[Workload] = &[
     random::WORKLOAD,
     zipf::WORKLOAD,
     files::WORKLOAD,
+    runs::WORKLOAD,
     pattern::workload::<0>(),
     pattern::workload::<1>(),
     pattern::workload::<2>(),
