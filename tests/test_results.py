@@ -18,6 +18,7 @@ from headstart.studies._study import Study
 from tests.conftest import ROOT
 
 QUICK = {
+    "file-system": ["quick"],
     "idle-time": ["quick"],
     "imperfect-hints": ["shipped"],
     "kimbrel96": ["figure1", "table1"],
