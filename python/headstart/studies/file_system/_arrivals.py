@@ -22,6 +22,7 @@ SEEDS: Final = 5
 REQUESTS: Final = 20_000
 RARE: Final = "100s"
 """An interval at which requests never meet, to ask the equations for the service time."""
+ORDER: Final = "the queue has service times as independent, and those of a run are not"
 
 
 class Point(NamedTuple):
@@ -108,8 +109,8 @@ def arrivals(lab: Lab) -> Steps:
     constant = [found.response for found in every if found.point.timing == "constant"]
     others = [found.response for found in every if found.point.timing != "constant"]
     return [
-        *verdicts("Poisson arrivals and bursts", others),
-        *verdicts("constant intervals", constant),
+        *verdicts("Poisson arrivals and bursts", others, ORDER),
+        *verdicts("constant intervals", constant, ORDER),
         *verdicts("service times", [found.service for found in every]),
         *parts("open arrivals", _groups(every)),
     ]

@@ -12,14 +12,15 @@ TYPICAL: Final = 0.04
 """The paper's predictions "were typically within 4% of measured values" (abstract)."""
 
 
-def verdicts(what: str, pairs: Sequence[Pair]) -> list[Row]:
+def verdicts(what: str, pairs: Sequence[Pair], remark: str = "") -> list[Row]:
     """Return the verdicts on the median and the greatest of the equations' errors, and the worst of them."""
+    remark = remark and f"; {remark}"
     order = sorted(pairs, key=lambda pair: abs(pair.error))
     sizes = [abs(pair.error) for pair in order]
     median, worst = statistics.median(sizes), order[-1]
     over = sum(size > paper.WITHIN for size in sizes)
     mean = statistics.fmean(pair.error for pair in pairs)
-    note = f"{len(sizes)} scenarios; mean of the errors with their signs {mean:+.1%}"
+    note = f"{len(sizes)} scenarios; mean of the errors with their signs {mean:+.1%}{remark}"
     return [
         finding(
             f"{what}: the equations are typically near the simulation",
@@ -36,7 +37,7 @@ def verdicts(what: str, pairs: Sequence[Pair]) -> list[Row]:
             holds=sizes[-1] <= paper.WITHIN,
             tolerance=f"greatest error at most {paper.WITHIN:.0%}",
             note=f"{over} of {len(sizes)} are further; the furthest is {worst.series}: simulated "
-            f"{worst.simulated_ms:.2f} ms, by the equations {worst.model_ms:.2f} ms",
+            f"{worst.simulated_ms:.2f} ms, by the equations {worst.model_ms:.2f} ms{remark}",
         ),
     ]
 
