@@ -46,7 +46,7 @@ workload = {{generator = "loop", blocks = 5000}}
 "workload.requests" = [200_000]
 """
 
-LONGER = LONG.replace("200_000", "1_000_000")
+LONGER = LONG.replace("200_000", "500_000")
 """Long enough that some runs are left when a test comes to what it does in the middle."""
 
 
