@@ -9,8 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import headstart
 from headstart import sweeps
 from headstart.sweeps import grid as grids
 from tests.conftest import COMMAND, CSCOPE_1, GLIMPSE, Run
-from tests.machines import PATIENCE_S
+from tests.machines import PATIENCE_S, wait_until
 from tests.s3_server import s3_server
 
 pq = pytest.importorskip("pyarrow.parquet", reason="it writes Parquet: pip install '.[sweep]'")
@@ -68,13 +67,6 @@ def lines(folder: Path) -> list[int]:
         whole = part.read_text(encoding="utf-8").splitlines(keepends=True)
         found += [int(json.loads(line)[0]) for line in whole if line.endswith("\n")]
     return found
-
-
-def wait_until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def is_free(folder: Path) -> bool:

@@ -10,13 +10,13 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use headstart_live::emulate::{Emulation, Error, Settings, Statistics};
 use headstart_live::{Clock, PathError, RealClock};
-use headstart_types::Nanos;
+
+#[path = "common/gate.rs"]
+mod gate;
+use gate::soon;
 
 /// One disk at a time: times are measured, and what another test starts has files of this one open for a moment.
 static ALONE: Mutex<()> = Mutex::new(());
-
-/// A test waits for what happens in a moment for so long at most.
-const PATIENCE: Nanos = Nanos::from_millis(120_000);
 
 /// A folder of a test's own, with an empty one in it to mount at. It goes when the test ends.
 #[allow(dead_code)] // The lock is only held.
@@ -112,16 +112,6 @@ fn timed_reads(emulation: &Emulation, reads: &[(u64, usize)]) -> Vec<(u64, u64)>
         ((clock.now() - start).0, emulation.statistics().response_ns - before)
     });
     timed.collect()
-}
-
-/// Waits until it is so. Returns whether it has come to that.
-fn soon(is: impl Fn() -> bool) -> bool {
-    let clock = RealClock::new(1, 1.0);
-    clock.enter(0);
-    while !is() && clock.now() < PATIENCE {
-        std::thread::yield_now();
-    }
-    is()
 }
 
 /// The statistics of so many reads: an answer is counted when it has been given.

@@ -139,10 +139,12 @@ def _beside(cells: Cells, one: str, other: str, labels: Sequence[str] = ()) -> f
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
+def _places(remote_ms: float) -> dict[str, dict[str, Any]]:
+    return {place: {"buffer_place": place, "remote_cost": f"{remote_ms:g}ms"} for place in PLACES}
+
+
 def _buffers() -> dict[str, dict[str, Any]]:
-    at: dict[str, dict[str, Any]] = {
-        place: {"buffer_place": place, "remote_cost": f"{REMOTE_MS:g}ms"} for place in PLACES
-    }
+    at = _places(REMOTE_MS)
     at |= {f"{place}{WITHOUT}": keys for place, keys in list(at.items())}
     return at | {OWN_ONLY: {**at["requester"], "for_others": False}}
 
@@ -337,12 +339,7 @@ def processors(lab: Lab) -> Steps:
 
 def sensitivity(lab: Lab) -> Steps:
     """Reasons for what differs: other times of a remote read, and a disk less than there are processes."""
-    costly = {
-        cost: _asked(
-            lab, CASES, {place: {"buffer_place": place, "remote_cost": f"{cost:g}ms"} for place in PLACES}, SEEDS
-        )
-        for cost in COSTS_MS
-    }
+    costly = {cost: _asked(lab, CASES, _places(cost), SEEDS) for cost in COSTS_MS}
     machines = {name: keys for name, keys in _buffers().items() if name in ("disk", f"disk{WITHOUT}")}
     fewer = _asked(lab, CASES, machines, SEEDS, disks=FEWER_DISKS)
     yield

@@ -20,6 +20,8 @@ STEADY: Final[dict[str, dict[str, Any]]] = {
 }
 SIXTEEN: Final = "16 from the start"
 FIFTEEN: Final[dict[str, dict[str, Any]]] = {OPEN: STEADY[OPEN], SIXTEEN: {"cache_segments": 16}}
+ENOUGH: Final = {8: EIGHT, 15: SIXTEEN}
+"""By number of files: a fixed number of segments that is large enough."""
 LONGER_KB: Final = (64, 256, 1024)
 LONGER_SEEDS: Final = 40
 MINIMUM: Final = 112
@@ -117,10 +119,9 @@ def sensitivity(lab: Lab) -> Steps:
     ] + [
         unpublished(
             f"{streams} files of {file_kb} KB: requests that find their blocks in the buffer, fixed less {OPEN}",
-            round(runs[fixed].mean("buffer_hits") - runs[OPEN].mean("buffer_hits"), 2),
+            round(runs[ENOUGH[streams]].mean("buffer_hits") - runs[OPEN].mean("buffer_hits"), 2),
         )
         for (streams, file_kb), runs in cells.items()
-        for fixed in (EIGHT if streams == 8 else SIXTEEN,)
     ]
 
 
