@@ -6,6 +6,7 @@ mod competitive;
 mod every_row;
 mod ffs;
 mod fixed_depth;
+mod kernels;
 mod level;
 mod linux;
 mod oracle_depth;

@@ -12,6 +12,7 @@ from headstart.studies.li07._system import (
     AWARE,
     BLIND,
     FREE_BUS,
+    LINUX_2_6_10,
     POLICIES,
     RAID0,
     Case,
@@ -94,6 +95,12 @@ VARIANTS: Final[dict[str, tuple[Change, tuple[Case, ...]]]] = {
 POLICY_VARIANTS: Final[dict[str, Mapping[str, Keys]]] = {
     "Linux as Linux 6.12 reads ahead": {"Linux": {"name": "linux", "read_ahead": paper.LINUX}},
     "Linux as linux-2.6": {"Linux": {"name": "linux-2.6"}},
+    "Linux as Linux 2.6.10 was": {"Linux": LINUX_2_6_10},
+    "all within Linux 2.6.10's windows, CP with 393 kB always": {
+        "Linux": LINUX_2_6_10,
+        "CP": {**LINUX_2_6_10, "read_ahead": "393kB"},
+        "AP": {**LINUX_2_6_10, "read_ahead": paper.AGGRESSIVE},
+    },
     "CP with the depth of two random places, always": {"CP": {"name": "fixed-depth", "depth": "393kB"}},
     "CP counts every I/O of the drive as a seek": {"CP": {**POLICIES["CP"], "seeks": "all"}},
     "CP shrinks its depth": {"CP": {"name": "competitive"}},
