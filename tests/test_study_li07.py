@@ -19,6 +19,7 @@ from headstart.studies.li07 import (
     STUDY,
     _claims,
     _drives,
+    _kernels,
     _latency,
     _reasons,
     _sensitivity,
@@ -260,6 +261,19 @@ def test_what_may_help_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged["depth of the RAID5, from its rate (KB)"].verdict == "agrees"
     # Two clients in 64 MiB: nothing is short.
     assert judged["memory contention: CP with 2 clients"].verdict == "differs"
+
+
+@pytest.mark.usefixtures("few")
+def test_figures_stand_beside_the_kernels_as_they_were_too() -> None:
+    rows = STUDY.run(["kernels"], quiet)
+    for row in rows:
+        json.dumps(row.to_dict(), allow_nan=False)
+        assert row.verdict in VERDICTS
+    judged = [row for row in rows if row.published is not None]
+    # As many runs as in Figures 6 to 12 together; each finding says beside which kernel.
+    assert (len(rows) - len(judged), len(judged)) == (12 + 7 + 4 + 4 + 6 + 6 + 9, 21)
+    guest = [row for row in judged if row.quantity.startswith(_kernels.BESIDE_GUEST)]
+    assert len(guest) == 3 and all(row.quantity.startswith(_kernels.BESIDE) for row in judged if row not in guest)
 
 
 @pytest.mark.usefixtures("few")

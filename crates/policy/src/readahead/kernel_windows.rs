@@ -1,6 +1,6 @@
 //! What the read-aheads of Linux 2.6.10 and 2.6.16 share: their keys, reading a window, and the congestion of the queue.
 //!
-//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` on, until it is down to `nr - nr/8 - nr/16 - 1`
+//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` on, until it has fewer than `nr - nr/8 - nr/16 - 1`
 //! (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of 128). A request is what one window
 //! or one demand adds to the queue, while the first block of it is on its way. What the elevator merges counts as two;
 //! requests of writes and of other levels are not seen.

@@ -1,7 +1,8 @@
 //! The read-ahead of Linux 2.6.9 and 2.6.10: a current window and one ahead of it, and the average run as the measure of streams.
 //!
 //! Source: mm/readahead.c (page_cache_readahead, check_ra_success, handle_ra_miss) and mm/filemap.c
-//! (do_generic_mapping_read) of Linux 2.6.9-rc2, which 2.6.10 kept: in 2.6.10-rc3 that file is of October 2004. The next rework of it,
+//! (do_generic_mapping_read) of Linux 2.6.9-rc2, which 2.6.10 kept: a patch to 2.6.10-rc3 shows the same lines, in a file of
+//! October 2004. What counts is hits in the window (currnt_wnd_hit); up to 2.6.8 it was pages in order (serial_cnt). The next rework,
 //! with RA_FLAG_MISS and VM_MAX_CACHE_HIT, came with 2.6.11 (`linux-2.6.16`). The kernel of li07. Every page of a request is told to it:
 //!
 //! ```text
@@ -14,15 +15,17 @@
 //! the average                 where more hits than that: (average + hits + 1) / 2
 //! all of a window cached      next size one less than before (check_ra_success); from 1 on read-ahead is off
 //! next size 0 or less         read-ahead is off; max absent pages in order, one more than those out of order, turn it on again
-//! a page absent at its turn   next size - 3, 16 KiB at least (handle_ra_miss)
+//! a page absent at its turn   next size - 3, 16 KiB at least (handle_ra_miss); from 1 or 2 on that is below 0, and off
 //! ```
 //!
 //! With a maximum of 32 pages a reader in order gets windows of 16, 17 and 25 pages at 0, 16 and 33, each when it is there; from
-//! page 48 on there is one ahead: 32 pages at 58, 90, 122 ..., each on the second page of the one before. A window is not read while the queue is congested, and counts as cached.
+//! page 48 on there is one ahead: 32 pages at 58, 90, 122 ..., each on the second page of the one before. A window is not read
+//! while the queue is congested, and counts as cached.
 //!
 //! What differs: a page is a block of the level. A level sees no open(2): a request at page 0 counts as one, as a program that
 //! seeks back to the start does not see here. Absent pages that no window covers are fetched together, where the kernel reads them one
-//! by one. Left out: mmap, fadvise, readahead(2).
+//! by one. All windows of a request are named at once, where the kernel's reader waits for each page in turn. Left out: mmap,
+//! fadvise, readahead(2), and sizes below a page.
 //! Cost: constant per block, a look at each block of a window; 96 bytes an open file (file and client), of at most `files`, the least
 //! recently read forgotten first, and an entry for each request of the queue. Not for random reads: the first of a file reads half the maximum.
 
@@ -163,16 +166,18 @@ impl State {
     fn missed(&mut self, (min, max): (u64, u64), index: u64) {
         if !self.is_off {
             self.next_size -= 3;
-            // Below zero it is a large number there, and turned off at the next page.
+            // Below zero it is a large number there, turned off at the next page; -1 is what stands for off.
             if (0..min as i64).contains(&self.next_size) {
                 self.next_size = min as i64;
             }
+            self.is_off = self.next_size == -1;
             return;
         }
         if index == self.previous.wrapping_add(1) {
             self.size += 1;
             if self.size >= max {
-                let start = index.saturating_sub(max);
+                // Before the start of the file it is a large number there: no page is in that window.
+                let start = index.wrapping_sub(max);
                 *self = Self {
                     start,
                     size: max,

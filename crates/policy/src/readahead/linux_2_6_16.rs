@@ -1,8 +1,10 @@
-//! The read-ahead of Linux 2.6.12 to 2.6.22: told of whole requests, a current window and one ahead that doubles.
+//! The read-ahead of Linux 2.6.12 to 2.6.16: told of whole requests, a current window and one ahead that doubles.
 //!
 //! Source: mm/readahead.c (page_cache_readahead, make_ahead_window, get_init_ra_size, get_next_ra_size,
-//! blockable_page_cache_readahead, check_ra_success, handle_ra_miss) of Linux 2.6.11, and of a tree with patches of the time of
-//! 2.6.16, the kernel of li07's virtual machines (section 6.3): the two differ in what counts as a first read, and this is the later one.
+//! blockable_page_cache_readahead, check_ra_success, handle_ra_miss) of Linux 2.6.11, and of 2.6.16-rc3 with its patches of February
+//! 2006. 2.6.16 is the kernel of li07's virtual machines (section 6.3). 2.6.11 differs in what counts as a first read. 2.6.17 differs
+//! in the initial size (4 n up to max/32, 2 n up to max/4) and holds the end of a request back to that of the window ahead: both
+//! patches of February 2006 were merged after 2.6.16. 2.6.23 replaced it all (`linux`).
 //!
 //! ```text
 //! goes on where the last one ended, and there is no window   initial window; a request of the maximum or more opens one ahead too
@@ -33,7 +35,7 @@ const CACHE_HIT_MAX: u64 = 256;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "linux-2.6.16",
-    summary: "Linux 2.6.12 to 2.6.22 as they were: current and ahead window that doubles, off for cached files",
+    summary: "Linux 2.6.12 to 2.6.16 as they were: current and ahead window that doubles, off for cached files",
     source: "Linux 2.6.16, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<KernelKeys>(),
     default_replacement: Some("lru"),

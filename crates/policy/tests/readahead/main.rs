@@ -7,6 +7,7 @@ mod every_row;
 mod ffs;
 mod fixed_depth;
 mod kernels;
+mod kernels_naive;
 mod level;
 mod linux;
 mod oracle_depth;
