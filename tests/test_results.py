@@ -18,12 +18,14 @@ from headstart.studies._study import Study
 from tests.conftest import ROOT
 
 QUICK = {
+    "file-system": ["quick"],
     "idle-time": ["quick"],
     "imperfect-hints": ["shipped"],
     "kimbrel96": ["figure1", "table1"],
     "kotz-ellis": ["min-time"],
     "levels": ["quick"],
     "li07": ["theory", "figure4"],
+    "nodes": ["quick"],
     "predictors": ["shipped"],
     "shriver99": ["table3", "table5", "errors"],
     "tip2": ["quick"],
