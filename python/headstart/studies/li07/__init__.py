@@ -43,6 +43,7 @@ STUDY = Study(
         "remedies": _remedies.remedies,
         "raid5": _raid5.raid5,
         "kernels": _kernels.kernels,
+        "baselines": _kernels.baselines,
         "programs": _traces.programs,
         "summary": _summary.summary,
         "sensitivity": _sensitivity.sensitivity,
