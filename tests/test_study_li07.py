@@ -346,6 +346,7 @@ def test_sensitivity_changes_what_it_says() -> None:
     assert len(distinct) == len(asked), "each differs from all others"
     for changed in _sensitivity.POLICY_VARIANTS.values():
         assert all(_system.POLICIES[policy] != keys for policy, keys in changed.items())
+    assert set(_sensitivity.BESIDE_2_6_10) < set(_sensitivity.VARIANTS)
 
 
 def test_reasons_name_rows_that_there_are() -> None:
