@@ -110,8 +110,8 @@ POLICY_VARIANTS: Final[dict[str, Mapping[str, Keys]]] = {
 """Policies that stand in for those of the figures, of servers with 4 clients and of diff."""
 
 BESIDE_2_6_10: Final = ("files side by side", "files 64 MiB apart", "files 1 GiB apart")
-"""Variants that are also run beside Linux 2.6.10 as it was: where files lie was scanned beside `fixed-depth`. Of 16, 64,
-128, 256 and 512 MiB, 64 come nearest to what is printed of 2diff5."""
+"""Variants that are also run beside Linux 2.6.10 as it was: where files lie was scanned beside `fixed-depth`. Of 16,
+64, 128, 256 and 512 MiB, 64 come nearest to what is printed of 2diff5."""
 
 ON_ARRAY: Final[dict[str, Keys]] = {
     "CP with 646 kB, the array's depth of two random places": {"name": "fixed-depth", "depth": "646kB"}
