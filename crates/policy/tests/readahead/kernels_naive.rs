@@ -100,7 +100,7 @@ struct Naive10 {
 
 impl Naive10 {
     fn expected(&self) -> u64 {
-        self.average.max((self.hits + self.average + 1) / 2)
+        self.average.max((self.hits + self.average).div_ceil(2))
     }
 
     fn nothing_read(&mut self, before: u64) {
