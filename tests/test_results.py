@@ -24,6 +24,7 @@ QUICK = {
     "kotz-ellis": ["min-time"],
     "levels": ["quick"],
     "li07": ["theory", "figure4"],
+    "model-traces": ["shipped"],
     "predictors": ["shipped"],
     "shriver99": ["table3", "table5", "errors"],
     "tip2": ["quick"],
