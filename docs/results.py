@@ -139,7 +139,8 @@ def _predicted() -> str:
     for name in studies.names():
         held = load(name)
         verdicts = [row.verdict for row in held["rows"] if row.basis == "predicted"]
-        counts = [str(verdicts.count(verdict)) for verdict in ("agrees", "differs")] if verdicts else ["none", "none"]
+        counted = [verdicts.count(verdict) for verdict in ("agrees", "differs")]
+        counts = [str(count) for count in counted] if any(counted) else ["none", "none"]
         rows.append((f"[{name}](docs/reproduction.md#{name})", held["title"], *counts))
     return table(("study", "paper", "agree", "differ"), rows)
 

@@ -1,13 +1,17 @@
 """What the tests share: the repository's files, and the command as its users run it."""
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from headstart._environment import CACHE_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURE_1 = ROOT / "examples" / "figure1.toml"
@@ -20,6 +24,19 @@ DRAWING = {"--html", "--png", "--figures", "--plot"}
 """Options that need the extra `report`."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+with contextlib.suppress(ImportError):
+    from hypothesis import HealthCheck, settings
+
+    # No example is timed. Where the Rust tests draw the same inputs each time, as in CI, so do these.
+    settings.register_profile(
+        "untimed",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize="PROPTEST_RNG_SEED" in os.environ,
+        database=None,
+    )
+    settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
@@ -50,6 +67,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("machine"))
         elif SHARING.match(item.path.name):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep cells of studies and fetched traces apart from those of other workers, and of the user."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def needs_report() -> None:

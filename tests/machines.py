@@ -13,7 +13,7 @@ import pytest
 from headstart.livestudy.platform import is_mounted
 from tests.conftest import COMMAND
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 MAY_MOUNT = 1 << 21
 """CAP_SYS_ADMIN."""
 

@@ -270,7 +270,7 @@ class Machine:
         """Return the reads of a process before it meets others, the one under way included."""
         process, scope = self.processes[index], self.system.scope
         if self._is_io(index):
-            return 1
+            return 0
         if process.idle == "barrier" and process.over_at is None:
             return 0
         cursor, string = self.cursors[self._string(index)], self._string(index)

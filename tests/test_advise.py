@@ -126,7 +126,9 @@ def test_the_same_seed_gives_the_same_advice() -> None:
 
 def test_progress_goes_up_and_its_exception_stops_the_search() -> None:
     told: list[tuple[float, str]] = []
-    headstart.advise(SEQUENTIAL, device="nvme", jobs=1, progress=lambda share, step: told.append((share, step)))
+    headstart.advise(
+        SEQUENTIAL, device="nvme", jobs=1, seconds=SECONDS, progress=lambda share, step: told.append((share, step))
+    )
     shares = [share for share, _ in told]
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
     assert list(dict.fromkeys(step for _, step in told))[:2] == ["looking for streams", "screening"]

@@ -122,6 +122,7 @@ def test_ctrl_c_lets_the_work_tidy_up() -> None:
 
     def work(tell: progress.Tell) -> None:
         try:
+            os.kill(os.getpid(), signal.SIGINT)
             while True:
                 tell(0.5)
                 time.sleep(0.01)
@@ -130,7 +131,6 @@ def test_ctrl_c_lets_the_work_tidy_up() -> None:
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             progress.watched("work", work, tidy_s=60)
     finally:

@@ -265,7 +265,7 @@ def test_a_grid_and_advice(run: Run, tmp_path: Path) -> None:
     grid["workload"] = {**grid["workload"], "limit": 500}
     frame = headstart.sweep(grid)
     assert list(frame["elapsed_ns"][:2]) == list(frame["elapsed_ns"][2:])
-    advice = headstart.advise(CSCOPE_1, device="nvme", seconds=30, policies=[f"{OWN}:Ahead"], workload={"limit": 400})
+    advice = headstart.advise(CSCOPE_1, device="nvme", seconds=600, policies=[f"{OWN}:Ahead"], workload={"limit": 400})
     assert f"{OWN}:Ahead" in json.dumps(advice.to_dict())
 
 
@@ -286,7 +286,7 @@ def test_ctrl_c_ends_a_policy_that_does_not(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == 130
 
 

@@ -15,7 +15,7 @@ from headstart import emulation
 from headstart.cli import emulate as command
 from headstart.livestudy.platform import is_mounted
 from tests.conftest import COMMAND, ROOT, Run
-from tests.machines import PATIENCE_S, emulated, mounts
+from tests.machines import PATIENCE_S, emulated, mounts, wait_until
 from tests.test_bad_input import one_line
 
 UNIFORM = ("uniform", "--set", "fetch_time=1ms")
@@ -30,12 +30,24 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
+def settled(mount: Path) -> dict[str, Any]:
+    """The statistics once each answer has been counted, which comes after it."""
+
+    def counted() -> bool:
+        found.update(json.loads((mount / "stats").read_text(encoding="utf-8")))
+        return bool(found["lateness_ns"]["count"] == found["requests"])
+
+    found: dict[str, Any] = {}
+    wait_until(counted)
+    return found
+
+
 @mounts
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda each: each.name)
 def test_signals_unmount_and_a_second_one_does_no_harm(image: Path, sent: signal.Signals) -> None:
     with emulated(image, *UNIFORM, "--json", "-") as (process, mount):
         assert (mount / "disk.img").read_bytes() == CONTENT
-        now = json.loads((mount / "stats").read_text(encoding="utf-8"))
+        now = settled(mount)
         assert (now["requests"] > 0, now["bytes"]) == (True, len(CONTENT))
         process.send_signal(sent)
         process.send_signal(sent)

@@ -15,6 +15,7 @@ from headstart import HeadstartError, temporary
 from headstart.cli import output
 from headstart.studies._lab import Store
 from tests.conftest import ROOT
+from tests.machines import PATIENCE_S
 
 LARGE = ROOT / "examples" / "traces" / "pg_join.csv.xz"
 """A trace that is larger than 40 kB in every format."""
@@ -64,12 +65,12 @@ def test_a_signal_leaves_no_temporary_file(tmp_path: Path, number: signal.Signal
         "requests=500000000",
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [path.name[:7] for path in tmp_path.iterdir()] == [".z.csv."]
     process.send_signal(number)
-    assert process.wait(30) == (130 if number == signal.SIGINT else -number)
+    assert process.wait(PATIENCE_S) == (130 if number == signal.SIGINT else -number)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,12 +95,12 @@ def test_a_study_that_is_ended_leaves_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "headstart", "reproduce", "kimbrel96"]
     output_to = subprocess.DEVNULL
     process = subprocess.Popen(command, env=environment, stdout=output_to, stderr=output_to)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while not list(folder.iterdir()) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [path.name[:10] for path in folder.iterdir()] == ["headstart-"]
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == -signal.SIGTERM
+    assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert list(folder.iterdir()) == []
 
 

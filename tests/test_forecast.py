@@ -114,11 +114,12 @@ def test_a_recorded_command(tmp_path: Path) -> None:
     if os.geteuid() != 0 or not tracing.is_dir():
         pytest.skip("SKIPPED: recording needs root, Linux 6.12 and a tracefs")
     target = tmp_path / "python.hints"
-    # Files of its own, so that what other programs keep in the page cache does not matter.
+    # A file of its own, so that what other programs keep in the page cache does not matter, and enough reads of it that
+    # the time in which a busy machine starts Python does not, either.
     data = tmp_path / "data"
-    data.write_bytes(os.urandom(1 << 20))
+    data.write_bytes(os.urandom(4 << 20))
     script = (
-        f"import os; f = os.open({str(data)!r}, os.O_RDONLY); [os.pread(f, 4096, n << 16) for n in range(15, -1, -1)]"
+        f"import os; f = os.open({str(data)!r}, os.O_RDONLY); [os.pread(f, 4096, n << 16) for n in range(63, -1, -1)]"
     )
     with data.open("rb+") as file:
         os.fsync(file)

@@ -19,13 +19,13 @@ from headstart.livestudy import image, measure, platform, workloads
 from headstart.livestudy.image import MB, Planned
 from headstart.livestudy.study import MEMORY, settings
 from headstart.livestudy.workloads import Read, Workload
+from tests.machines import PATIENCE_S, wait_until
 
 COMMAND = [sys.executable, "-m", "headstart", "reproduce", "li07-live"]
-PATIENCE_S = 120.0
 STUDY_S = 1200.0
-# Of a device that does not turn and names no size that it prefers.
-KERNEL_DEFAULT_KB = "128"
 """A quick study takes one or two minutes."""
+KERNEL_DEFAULT_KB = "128"
+"""Of a device that does not turn and names no size that it prefers."""
 
 REASON = platform.why_not()
 lives = pytest.mark.skipif(REASON is not None, reason=f"no live study here: {REASON}")
@@ -263,7 +263,7 @@ def test_an_interrupt_leaves_nothing_and_a_second_one_does_no_harm(tmp_path: Pat
     with studying(tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "  0% alternating, 128 KiB\n"
-        assert platform.wait_for(lambda: any(line.startswith("/dev/loop") for line in leftovers(process)))
+        wait_until(lambda: any(line.startswith("/dev/loop") for line in leftovers(process)))
         (loop,) = (Path(line.split()[0]).name for line in leftovers(process) if line.startswith("/dev/loop"))
         process.send_signal(sent)
         process.send_signal(sent)

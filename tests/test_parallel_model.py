@@ -113,12 +113,10 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
     )
     # Nothing is prefetched for others where processors prefetch for their own processes only.
     system = dataclasses.replace(system, critical=system.for_others and draw.random() < 0.5)
-    # By slack, the model and the simulator choose differently among I/O processors, which have no slack.
-    most = 1 if system.idle_order == "slack" else 3
     # Drawn last, so that the systems of a seed are what they were before.
     system = dataclasses.replace(
         system,
-        io_processors=draw.choice((0, 0, 0, draw.randint(1, most))) if system.prefetches and system.for_others else 0,
+        io_processors=draw.choice((0, 0, 0, draw.randint(1, 3))) if system.prefetches and system.for_others else 0,
         buffer_place=draw.choice(("shared", "requester", "disk")),
         remote_ns=draw.choice((0, draw.randint(1, 5_000_000))),
     )

@@ -1,10 +1,11 @@
 """`headstart play` and its Python side: a trace against a live server."""
 
 import json
+import os
 import shutil
 import signal
+import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,13 @@ def test_mistakes_are_told_in_one_line(run: Run, trace: Path, tmp_path: Path) ->
         assert not server.requests
 
 
+def listens(path: Path, server: subprocess.Popen[bytes]) -> bool:
+    """Whether a server takes connections, which it does some time after its socket is there."""
+    assert server.poll() is None
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(os.fspath(path)) == 0
+
+
 @pytest.mark.skipif(shutil.which("qemu-nbd") is None, reason="SKIPPED: qemu-nbd is not installed")
 def test_against_qemu_nbd(trace: Path, tmp_path: Path) -> None:
     image, path = tmp_path / "image", tmp_path / "socket"
@@ -117,10 +125,7 @@ def test_against_qemu_nbd(trace: Path, tmp_path: Path) -> None:
     line = ["qemu-nbd", "--format=raw", "--persistent", "--shared=4", "--export-name=x", f"--socket={path}", str(image)]
     with subprocess.Popen(line) as server:
         try:
-            end = time.monotonic() + PATIENCE_S
-            while not path.exists():
-                assert time.monotonic() < end and server.poll() is None
-                time.sleep(0.02)
+            wait_until(lambda: listens(path, server))
             played = playing.play_trace(trace, f"nbd+unix:///x?socket={path}", writes="write", processes="per-pid")
         finally:
             server.terminate()

@@ -18,6 +18,7 @@ from headstart.studies._study import Study
 from tests.conftest import ROOT
 
 QUICK = {
+    "file-system": ["quick"],
     "idle-time": ["quick"],
     "imperfect-hints": ["shipped"],
     "kimbrel96": ["figure1", "table1"],
@@ -25,6 +26,7 @@ QUICK = {
     "levels": ["quick"],
     "li07": ["theory", "figure4"],
     "model-traces": ["shipped"],
+    "nodes": ["quick"],
     "predictors": ["shipped"],
     "shriver99": ["table3", "table5", "errors"],
     "tip2": ["quick"],

@@ -193,11 +193,10 @@ def test_several_exports_metrics_and_a_recording_that_compare_reads(image: Path,
 
 
 def test_metrics_over_http(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with serving(tmp_path / "socket", "mem:1MiB", "--metrics", f"127.0.0.1:{port}") as process:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as reply:
+    # An address of this process's own: any port of 127.0.0.1 that is free now may be another's in a moment.
+    address = f"127.77.{os.getpid() >> 8 & 255}.{os.getpid() & 255}:9"
+    with serving(tmp_path / "socket", "mem:1MiB", "--metrics", address) as process:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as reply:
             assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
             assert b"headstart_serve_connections{} 0\n" in reply.read()
         ended(process)

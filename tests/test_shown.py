@@ -1,7 +1,6 @@
 """Names from outside hold anything, rich's markup and control characters too: no command obeys them."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -75,7 +74,8 @@ def drive(tmp_path: Path, run: Run) -> Path:
 
 
 @mounts
-def test_commands_with_such_a_profile(run: Run, drive: Path, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("machine")
+def test_commands_with_such_a_profile(run: Run, drive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = tmp_path / "s.toml"
     scenario.write_text(
         f'[workload]\ngenerator = "synth"\nlimit = 50\n[cache]\nblocks = 20\n[policy]\nname = "demand"\n'
@@ -95,7 +95,7 @@ def test_commands_with_such_a_profile(run: Run, drive: Path, tmp_path: Path) -> 
         harmless(done.stdout + done.stderr)
     image = tmp_path / "image"
     image.write_bytes(bytes(4096))
-    os.environ.pop("COLUMNS", None)
+    monkeypatch.delenv("COLUMNS", raising=False)
     with emulated(image, "hp97560") as (_, mount):
         harmless((mount / "stats").read_text())
 

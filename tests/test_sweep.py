@@ -1,15 +1,15 @@
 """Sweeps: rows, order, what a kill leaves, clusters, traces by URL."""
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import headstart
 from headstart import sweeps
 from headstart.sweeps import grid as grids
 from tests.conftest import COMMAND, CSCOPE_1, GLIMPSE, Run
+from tests.machines import PATIENCE_S, wait_until
 from tests.s3_server import s3_server
 
 pq = pytest.importorskip("pyarrow.parquet", reason="it writes Parquet: pip install '.[sweep]'")
@@ -44,6 +45,9 @@ workload = {{generator = "loop", blocks = 5000}}
 "workload.requests" = [200_000]
 """
 
+LONGER = LONG.replace("200_000", "500_000")
+"""Long enough that some runs are left when a test comes to what it does in the middle."""
+
 
 def write(folder: Path, text: str = SMALL, name: str = "grid.toml") -> Path:
     path = folder / name
@@ -65,11 +69,14 @@ def lines(folder: Path) -> list[int]:
     return found
 
 
-def wait_until(what: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def is_free(folder: Path) -> bool:
+    """Whether no process of a sweep is left that could write into its folder: each of them keeps the lock."""
+    with (folder / "lock").open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def test_each_row_is_the_run_of_its_scenario(run: Run, tmp_path: Path) -> None:
@@ -263,7 +270,7 @@ def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_kill_loses_no_finished_run_and_repeats_none(tmp_path: Path) -> None:
-    grid = write(tmp_path, LONG)
+    grid = write(tmp_path, LONGER)
     whole = sweeps.run(sweeps.read(grid), tmp_path / "whole").path.read_bytes()
     out = tmp_path / "out"
     for least in (3, 12):
@@ -271,7 +278,7 @@ def test_a_kill_loses_no_finished_run_and_repeats_none(tmp_path: Path) -> None:
             wait_until(lambda least=least: len(lines(out)) >= least)  # type: ignore[misc]
             process.kill()
         # Its workers notice that they are alone.
-        time.sleep(0.3)
+        wait_until(lambda: is_free(out))
         finished = lines(out)
         assert least <= len(finished) < 40
         assert len(set(finished)) == len(finished)
@@ -397,13 +404,24 @@ class Cluster:
     """A scheduler and workers of dask.distributed on loopback."""
 
     def __init__(self, folder: Path, workers: int) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{port}"
         self.folder = folder
-        self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        self.about = folder / "scheduler.json"
+        where = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self.about))
+        self.scheduler = self._start("dask_scheduler", *where, "--no-dashboard")
         self.workers = [self.add() for _ in range(workers)]
+        self.address = ""
+
+    def wait(self) -> None:
+        """Wait until all are there: a sweep gives a scheduler a few seconds to answer, which may still be loading."""
+        distributed: Any = pytest.importorskip("distributed")
+        wait_until(self._knows_address)
+        with distributed.Client(self.address, timeout=PATIENCE_S, set_as_default=False) as client:
+            client.wait_for_workers(len(self.workers), timeout=PATIENCE_S)
+
+    def _knows_address(self) -> bool:
+        with contextlib.suppress(OSError, ValueError):
+            self.address = json.loads(self.about.read_text(encoding="utf-8"))["address"]
+        return bool(self.address)
 
     def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", f"distributed.cli.{module}", *words]
@@ -412,7 +430,7 @@ class Cluster:
 
     def add(self) -> subprocess.Popen[bytes]:
         words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder))
-        return self._start("dask_worker", self.address, *words)
+        return self._start("dask_worker", "--scheduler-file", str(self.about), *words)
 
     def close(self) -> None:
         for process in (*self.workers, self.scheduler):
@@ -427,6 +445,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     folder.mkdir()
     found = Cluster(folder, workers=2)
     try:
+        found.wait()
         yield found
     finally:
         found.close()
@@ -441,7 +460,7 @@ def test_a_cluster_gives_the_same_file(run: Run, cluster: Cluster, tmp_path: Pat
 
 
 def test_a_cluster_loses_a_worker_halfway(cluster: Cluster, tmp_path: Path) -> None:
-    path = write(tmp_path, LONG)
+    path = write(tmp_path, LONGER)
     killed: list[int] = []
 
     def kill(tally: sweeps.Tally) -> None:
@@ -462,7 +481,7 @@ def test_a_scheduler_that_goes_is_said_in_a_line(cluster: Cluster, tmp_path: Pat
         if tally.done >= 3:
             cluster.scheduler.kill()
 
-    grid = sweeps.read(write(tmp_path, LONG))
+    grid = sweeps.read(write(tmp_path, LONGER))
     with pytest.raises(headstart.HeadstartError, match="--cluster: the scheduler is gone; allowed: the same command"):
         sweeps.run(grid, tmp_path / "out", cluster=cluster.address, tell=kill)
     before = len(lines(tmp_path / "out"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,13 @@ def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     return status
 
 
+def counted(metrics: Path, name: str) -> int:
+    """A counter's value in a file of metrics; 0 before there is one."""
+    text = metrics.read_text(encoding="utf-8") if metrics.exists() else ""
+    found = re.search(rf"^{name}\{{.*\}} (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
 def read_in_turn(device: str, places: tuple[int, ...], until: Callable[[], object]) -> None:
     """Read at these places of a device in turn, further in each time."""
     descriptor = os.open(device, os.O_RDONLY)
@@ -142,9 +150,12 @@ def test_on_an_emulated_disk(tmp_path: Path) -> None:
     with machines.emulated(image, "ibm-36gb-10k") as (_, mount):
         loop = Loop(mount / "disk.img")
         try:
-            with watched(loop, "--json", "-") as process:
+            metrics = tmp_path / "tune.prom"
+            with watched(loop, "--json", "-", "--openmetrics", str(metrics)) as process:
                 turns = iter(range(60))
                 read_in_turn(loop.path, (0, 12 << 30), lambda: next(turns, None) is None)
+                # What comes after its last look it does not see.
+                wait_until(lambda: counted(metrics, "headstart_tune_switches_total") >= 60)
                 process.terminate()
                 status = ended(process)
             assert status["switches"] >= 60

@@ -1,6 +1,7 @@
 //! The program `headstart-run`: its store, and what goes wrong around it, each fault produced for real. What needs root or a tracefs
 //! says so where there is none.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -77,6 +78,13 @@ fn forget(path: &Path) {
     nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("a file");
 }
 
+/// Copies a program that is going to be run. Another process does: what another test starts at that moment would have a file open that
+/// this one writes, and it could not be run.
+fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{}", to.display());
+}
+
 /// Whether commands can be traced here; if not, says so.
 fn can_trace() -> bool {
     let can = nix::unistd::geteuid().is_root()
@@ -111,7 +119,7 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     // Each page of the first file that is as the hints say earns one of the second, whatever the programs have in the page cache.
     let (proof, data) = (folder.file("proof", 1200), folder.file("data", 600));
     let gate = Gate::new(folder.path("gate"));
-    fs::copy("/bin/sh", folder.path("shell")).expect("there is room");
+    copy_program("/bin/sh", &folder.path("shell"));
     let script = format!("cat '{}' | wc -c; {}; cat '{}' | wc -c", proof.display(), gate.pass(), data.display());
     let words = ["-v", "--report", "r.json", "--", "./shell", "-c", &script];
     let start = || folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -139,7 +147,7 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     assert!(number("prefetched_bytes") + number("cached_bytes") <= number("hinted_bytes"), "{found}");
     assert!(said(&second).contains("MB prefetched") && folder.stored(".hints").len() == 1, "{}", said(&second));
     // Another program of that name: recorded anew. So is the same one on demand, or if its recording is damaged.
-    fs::copy("/bin/sh", folder.path("shell")).expect("there is room");
+    copy_program("/bin/sh", &folder.path("shell"));
     let _open = File::options().read(true).write(true).open(folder.path("gate")).expect("ours");
     assert!(said(&folder.run(&words)).contains("recorded for the next run: "));
     assert!(said(&folder.run(&[&["--forget"], &words[..]].concat())).contains("recorded for the next run: "));
@@ -318,7 +326,7 @@ fn without_root_a_tracefs_or_room_the_command_runs_and_one_line_says_why() {
     let place = std::env::temp_dir().join(format!("headstart-launcher-{}", std::process::id()));
     fs::create_dir_all(&place).expect("there is room");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("ours");
-    fs::copy(PROGRAM, place.join("headstart-run")).expect("there is room");
+    copy_program(PROGRAM, &place.join("headstart-run"));
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(place.join("headstart-run"));
     command.args(["--", "sh", "-c", "echo out; exit 7"]).env("XDG_CACHE_HOME", place.join("cache")).current_dir("/");

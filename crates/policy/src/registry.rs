@@ -1,6 +1,8 @@
 //! Every policy and every replacement by name, in two lists: their rows stand in their files. Help, docs and the conformance
 //! tests iterate them.
 
+use std::sync::LazyLock;
+
 use headstart_types::KeyError;
 
 use crate::readahead::ReadsAhead;
@@ -9,42 +11,38 @@ use crate::{demand, hinted, parallel, predictor, readahead};
 
 pub use crate::row::{Beside, Build, BuildReplacement, Context, Family, Join, PolicyRow, ReplacementRow};
 
-/// The policies.
-pub static POLICIES: &[&PolicyRow] = &[
-    &demand::ROW,
-    &hinted::fixed_horizon::ROW,
-    &hinted::aggressive::ROW,
-    &hinted::reverse_aggressive::ROW,
-    &hinted::forestall::ROW,
-    &hinted::just_in_time::ROW,
-    &hinted::tip2::ROW,
-    &hinted::optimum::ROW,
-    &parallel::rapid_transit::ROW,
-    &readahead::obl::ROW,
-    &readahead::ra::ROW,
-    &readahead::linux_2_6::ROW,
-    &readahead::sarc::ROW,
-    &readahead::amp::ROW,
-    &readahead::linux::ROW,
-    &readahead::fixed_depth::ROW,
-    &readahead::competitive::ROW,
-    &readahead::oracle_depth::ROW,
-    &readahead::ffs::ROW,
-    &readahead::stride::ROW,
-    &readahead::rocksdb::ROW,
-    &readahead::zfs::ROW,
-    &readahead::innodb::ROW,
-    &readahead::postgres::ROW,
-    &readahead::mountpoint_s3::ROW,
-    &readahead::fsspec_readahead::ROW,
-    &predictor::last_successor::ROW,
-    &predictor::stable_successor::ROW,
-    &predictor::probability_graph::ROW,
-    &predictor::ppm::ROW,
-    &predictor::mithril::ROW,
-    &predictor::leap::ROW,
-    &predictor::patterns::ROW,
-];
+/// The policies: these, and the predictors by their own list, in which `rapid-transit` looks them up.
+pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
+    let others = [
+        &demand::ROW,
+        &hinted::fixed_horizon::ROW,
+        &hinted::aggressive::ROW,
+        &hinted::reverse_aggressive::ROW,
+        &hinted::forestall::ROW,
+        &hinted::just_in_time::ROW,
+        &hinted::tip2::ROW,
+        &hinted::optimum::ROW,
+        &parallel::rapid_transit::ROW,
+        &readahead::obl::ROW,
+        &readahead::ra::ROW,
+        &readahead::linux_2_6::ROW,
+        &readahead::sarc::ROW,
+        &readahead::amp::ROW,
+        &readahead::linux::ROW,
+        &readahead::fixed_depth::ROW,
+        &readahead::competitive::ROW,
+        &readahead::oracle_depth::ROW,
+        &readahead::ffs::ROW,
+        &readahead::stride::ROW,
+        &readahead::rocksdb::ROW,
+        &readahead::zfs::ROW,
+        &readahead::innodb::ROW,
+        &readahead::postgres::ROW,
+        &readahead::mountpoint_s3::ROW,
+        &readahead::fsspec_readahead::ROW,
+    ];
+    others.into_iter().chain(predictor::ROWS).collect()
+});
 
 /// The replacement policies.
 pub static REPLACEMENTS: &[&ReplacementRow] = &[

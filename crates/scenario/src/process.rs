@@ -1,7 +1,8 @@
 //! Section `[process]`: processes as one parallel program.
 
 use headstart_engine::parallel::{BufferPlace, Buffers, Contention, IdleOrder};
-use headstart_policy::parallel::{predictor, PrefetchFor};
+use headstart_policy::parallel::PrefetchFor;
+use headstart_policy::predictor;
 use headstart_policy::registry;
 use headstart_trace::patterns;
 use headstart_types::{as_text, defaults_of, keys, read_keys, KeyError, Nanos, Position};
@@ -328,7 +329,7 @@ fn read_predictor(value: Value) -> Result<(&'static str, Table), KeyError> {
     let mut keys = registry::policy(&name).map_or_else(|_| Table::new(), |row| row.keys.defaults());
     keys.extend(given);
     let parts = [("name", Value::from(name.clone())), ("keys", keys.clone().into())];
-    predictor(&Table::from_iter(parts.map(|(key, value)| (key.to_owned(), value))), 1)?;
+    predictor::named(&Table::from_iter(parts.map(|(key, value)| (key.to_owned(), value))), 1)?;
     Ok((registry::policy(&name)?.name, keys))
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
-
-use crate::spill::Place;
+use headstart_types::Block;
 
 /// The bytes of a page. The cache and the replies that are on their way share them, so that nothing is copied for a reply; a page
 /// that changes while a reply has it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
@@ -109,6 +108,17 @@ pub enum Answer {
     Extents(Vec<Extent>),
     /// It failed.
     Failed(Errno),
+}
+
+/// A page that is to be kept in a spill file, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The page.
+    pub page: u64,
+    /// Its block in the file's level.
+    pub(crate) block: Block,
+    /// Its slot in the file.
+    pub(crate) slot: u32,
 }
 
 /// Work for a backing.

@@ -110,9 +110,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Reads that a process has before it meets the others, the one under way included: 0 where it waits for them.
+    /// Reads that a process has before it meets the others, the one under way included: 0 where it waits for them, and of a
+    /// processor that runs no process.
     fn left(&self, index: usize) -> u32 {
         match (self.clients[index].process.phase, &self.parallel) {
+            (_, Some(parallel)) if parallel.is_io(index) => 0,
             (Phase::Waiting(wait), Some(_)) if wait.what == Awaited::Others => 0,
             (_, Some(parallel)) => parallel.left(index).saturating_add(1),
             (_, None) => 0,

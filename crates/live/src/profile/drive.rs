@@ -6,6 +6,7 @@ use headstart_types::{toml_problem, DriveFacts};
 use toml::Table;
 
 use super::findings::{ArmFound, ZoneRate};
+use super::fit::Parameter;
 use super::lab::{Lab, WIDTH};
 use super::look::DriveTraits;
 use super::map::Map;
@@ -243,6 +244,28 @@ impl Measured {
         }
         notes
     }
+}
+
+/// The numbers of a drive with an arm, each with its error.
+pub(super) fn parameters(arm: &ArmFound) -> Vec<Parameter> {
+    let figure = |name, value: u64, error: u64, unit| Parameter::new(name, value as f64, unit, Some(error as f64));
+    let mut all = vec![
+        figure("mean_seek", arm.mean_seek_ns, arm.mean_seek_error_ns, "ns"),
+        figure("turn", arm.turn_ns, arm.turn_error_ns, "ns"),
+        figure("overhead", arm.overhead_ns, arm.overhead_error_ns, "ns"),
+        figure("mean_bytes_per_second", arm.mean_bytes_per_s, arm.mean_error_bytes_per_s, "bytes/s"),
+        figure("competitive_depth", arm.competitive_depth_bytes, arm.competitive_depth_error_bytes, "bytes"),
+    ];
+    if let (Some(rate), Some(error)) = (arm.bus_bytes_per_s, arm.bus_error_bytes_per_s) {
+        all.push(figure("bus_bytes_per_second", rate, error, "bytes/s"));
+    }
+    let seek = |point: &SeekPoint| {
+        let error = WIDTH * arm.turn_ns as f64 / f64::from(point.reads + 1);
+        Parameter::new("seek_at_one_distance", point.ns as f64, "ns", Some(error))
+    };
+    // That which is known least.
+    all.extend(arm.seeks.iter().map(seek).max_by(|a, b| a.error.unwrap_or(0.0).total_cmp(&b.error.unwrap_or(0.0))));
+    all
 }
 
 /// The errors as comments of the profile.

@@ -185,7 +185,7 @@ fn moving(
     findings.notes = drive.notes;
     findings.by_depth = depths::depths(lab, true)?;
     findings.saturating_depth = depths::saturating(&findings.by_depth, true).map_or(1, |point| point.depth);
-    let parameters = ("mechanical", model::of_arm(&drive.arm));
+    let parameters = ("mechanical", drive::parameters(&drive.arm));
     findings.arm = Some(drive.arm);
     Ok((drive.toml, Some(drive.facts), parameters, Box::new(drive.built)))
 }

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// A test waits for something that happens in a moment for so long at most: other programs may have disk and processors.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits until it is so. Returns whether it has come to that.

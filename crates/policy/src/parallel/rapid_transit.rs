@@ -40,9 +40,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ahead, Predicted};
-use crate::readahead::{BuildReadAhead, ReadAheadContext};
+use crate::predictor;
 use crate::row::{Context, Family, PolicyRow};
-use crate::{Apart, Asking, Event, Fetch, Policy, ReadAhead, Replacement, Space, View};
+use crate::{Apart, Asking, Event, Fetch, Policy, Replacement, Space, View};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -92,24 +92,6 @@ impl PrefetchFor {
 /// Requests of each process in the mean after which a block that a predictor has named in error gives up its buffer. A guess.
 const UNUSED_REQUESTS: u64 = 10;
 
-/// The predictor that `table` says: its `name`, its `keys` and the `block_bytes` of the level; of `frames` frames.
-///
-/// # Errors
-/// There is no such predictor, or a key of its is wrong.
-pub fn predictor(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError> {
-    let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-    let keys = table.get("keys").and_then(Value::as_table).cloned().unwrap_or_default();
-    let block_bytes = table.get("block_bytes").and_then(Value::as_integer).unwrap_or(4096).unsigned_abs();
-    let rows = || crate::registry::POLICIES.iter().filter(|row| matches!(row.family, Family::Predictor(_)));
-    let unknown = || KeyError::unknown("name", "predictor", name, rows().map(|row| row.name));
-    let row = rows().find(|row| row.name == name).ok_or_else(unknown)?;
-    let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
-    match row.reads_ahead().map(|reads_ahead| &reads_ahead.build) {
-        Some(BuildReadAhead::Apart(make)) => make(keys, &context),
-        _ => Err(unknown()),
-    }
-}
-
 fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     let named = keys.remove("predictor");
     let keys: RapidTransitKeys = read_keys(keys)?;
@@ -130,7 +112,7 @@ fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError
     let knowledge = match named.as_ref().and_then(Value::as_table) {
         None => Knowledge::Strings(Ahead::new(program, setting.min_lead)),
         Some(table) => {
-            let predictor = predictor(table, context.frames).map_err(|error| error.within("predictor"))?;
+            let predictor = predictor::named(table, context.frames).map_err(|error| error.within("predictor"))?;
             Knowledge::Predicted(Box::new(Predicted::new(predictor, processes, context.frames)))
         }
     };

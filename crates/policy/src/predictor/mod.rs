@@ -18,11 +18,13 @@ pub(crate) mod ppm;
 pub(crate) mod probability_graph;
 pub(crate) mod stable_successor;
 
+use headstart_types::KeyError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadsAhead, Run};
-use crate::row::Family;
+use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadAheadContext, ReadsAhead, Run};
+use crate::row::{Family, PolicyRow};
 use crate::ReadAhead;
 
 pub use last_successor::Successors;
@@ -31,6 +33,17 @@ pub use mithril::Mithril;
 pub use patterns::Patterns;
 pub use ppm::Ppm;
 pub use probability_graph::ProbabilityGraph;
+
+/// Every predictor.
+pub static ROWS: [&PolicyRow; 7] = [
+    &last_successor::ROW,
+    &stable_successor::ROW,
+    &probability_graph::ROW,
+    &ppm::ROW,
+    &mithril::ROW,
+    &leap::ROW,
+    &patterns::ROW,
+];
 
 /// A block's file, and which of its blocks it is.
 pub(crate) type Place = (u32, u64);
@@ -75,6 +88,23 @@ pub(crate) const fn family(make: Make<dyn ReadAhead>) -> Family {
         needs: Needs::Nothing,
         build: BuildReadAhead::Apart(make),
     })
+}
+
+/// The predictor that `table` says: its `name`, its `keys` and the `block_bytes` of the level; of `frames` frames.
+///
+/// # Errors
+/// There is no such predictor, or a key of its is wrong.
+pub fn named(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError> {
+    let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+    let keys = table.get("keys").and_then(Value::as_table).cloned().unwrap_or_default();
+    let block_bytes = table.get("block_bytes").and_then(Value::as_integer).unwrap_or(4096).unsigned_abs();
+    let unknown = || KeyError::unknown("name", "predictor", name, ROWS.iter().map(|row| row.name));
+    let row = ROWS.iter().find(|row| row.name == name).ok_or_else(unknown)?;
+    let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
+    match row.reads_ahead().map(|reads_ahead| &reads_ahead.build) {
+        Some(BuildReadAhead::Apart(make)) => make(keys, &context),
+        _ => Err(unknown()),
+    }
 }
 
 /// The blocks of a request, in order.

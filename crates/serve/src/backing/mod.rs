@@ -6,6 +6,7 @@ mod mem;
 mod nbd;
 mod object;
 mod pool;
+mod refusal;
 mod spilled;
 
 use std::fs::Metadata;
@@ -14,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
-use headstart_types::{printable, system_says, Bytes};
+use headstart_types::{system_says, Bytes};
 
 pub use emulated::EmulatedBacking;
 pub use file::FileBacking;
@@ -22,10 +23,10 @@ pub use mem::MemBacking;
 pub use nbd::NbdBacking;
 pub use object::ObjectBacking;
 pub use pool::{Done, Pool};
+pub use refusal::BackingError;
 pub use spilled::SpilledBacking;
 
-use crate::spill::Place;
-use crate::work::Work;
+use crate::work::{Place, Work};
 
 /// What hears of the end of a read, and gets its buffers.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
@@ -139,18 +140,6 @@ pub trait Backing: Send + Sync {
         }
         Ok(Vec::new())
     }
-}
-
-/// Why a backing cannot be served: one line.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}; allowed: {allowed}", printable(.backing))]
-pub struct BackingError {
-    /// As the user named it.
-    pub backing: String,
-    /// What is wrong.
-    pub problem: String,
-    /// What would do.
-    pub allowed: &'static str,
 }
 
 /// Copies `data` into the buffers, one after another, and zeroes what is behind its end.

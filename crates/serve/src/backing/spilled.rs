@@ -7,7 +7,8 @@ use bytes::BytesMut;
 use headstart_nbd::Extent;
 
 use super::{Backing, ReadEnded};
-use crate::spill::{Place, Spill};
+use crate::spill::Spill;
+use crate::work::Place;
 
 /// A backing whose pages may be in a spill file.
 pub struct SpilledBacking {

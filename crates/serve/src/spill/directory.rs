@@ -11,6 +11,7 @@ use toml::Table;
 use super::format::Entry;
 use super::SpillTotals;
 use crate::pages::Pages;
+use crate::work::Place;
 
 /// Orders of the level: a page that comes needs no fetch.
 struct Nowhere;
@@ -37,15 +38,6 @@ pub(super) struct Directory {
     pub(super) totals: SpillTotals,
     /// The level's time: its policy has no need of a clock.
     now: Nanos,
-}
-
-/// A page that is to be stored, and where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The page.
-    pub page: u64,
-    pub(super) block: Block,
-    pub(super) slot: u32,
 }
 
 impl Directory {

@@ -31,8 +31,8 @@ use nix::fcntl::{fallocate, FallocateFlags, Flock, FlockArg};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::work::Place;
 use directory::Directory;
-pub use directory::Place;
 use format::{boot, checksum, digest, read_table, salt, Entry, Header, Layout, State, HEADER_BYTES, MAGIC};
 
 /// The fewest slots that are worth a file.

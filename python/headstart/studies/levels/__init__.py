@@ -12,6 +12,9 @@ level holds 5 % of the footprint.
 - Mixed: each ordered pair of two different algorithms on two levels, L2 of 200 and of 10 % of L1.
 - Clients: two or four recorded programs, each a process with a first level of its own, over one server whose cache is
   twice or a tenth of all first levels together; PFC with one context, one for each client, one for each file.
+- Servers: an "n-to-m mapping between the clients and servers" (section 1). One client, its files striped in units of
+  64 KiB over four servers with a drive each, whose caches together are twice or a tenth of L1; and the groups of four
+  programs, each with a first level of its own, over two servers of which each holds whole files.
 
 The gain of a coordinator is the share of the mean response time that it saves beside none in the same case.
 
@@ -33,130 +36,45 @@ three levels were run once, with the final values.
 - safe: in no case is the mean response time more than 1 % above that of none. A row for each of five sets of cases.
 - better than PFC: a greater gain in the mean of the 96 cases. The same of the other sets.
 
-No row says anything of a client of several servers (`servers` of a `[[level]]`).
+The criteria of the item `servers`, written before its results. A coordinator stands on each server.
+
+- spread: without coordinators four servers respond sooner than one with as much cache as all of them together, in every
+  case of one client. Expected: four drives serve at once.
+- one client on four servers, four clients on two servers: PFC gains in the mean, and in more than half of the cases. A
+  row each.
+- contexts by client: it gains more in the mean than one context with four clients on two servers.
+- duel: safe and better than PFC, as above, on all cases of the item. Nothing was run of it before; predicted.
 """
 
 import dataclasses
-import functools
-import itertools
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Self
 
-from headstart.simulation import Result
-from headstart.studies import _lab
-from headstart.studies._lab import Cell, Steps
+from headstart.studies._lab import Steps
 from headstart.studies._rows import Basis, Row, finding, unpublished
 from headstart.studies._study import Study
-from headstart.studies.tip2 import joined
-from headstart.studies.zhang_pfc import _published as paper
+from headstart.studies.levels._cases import (
+    BOTH,
+    CLIENTS,
+    CONTEXTS,
+    COORDINATORS,
+    DUEL,
+    LOSS_PERCENT,
+    LOWER,
+    NONE,
+    SERVERS,
+    Cases,
+    Lab,
+    clients_on_servers,
+    generated,
+    mixed_algorithms,
+    of_clients,
+    one_client,
+    three_levels,
+    two_levels,
+)
 from headstart.studies.zhang_pfc._matrix import ALGORITHMS
 from headstart.studies.zhang_pfc._matrix import cases as zhang_pfc_cases
-from headstart.studies.zhang_pfc._workloads import Workloads
-
-NONE: Final = "none"
-DUEL: Final = "duel"
-LOSS_PERCENT: Final = 1.0
-"""By so much `duel` may be slower than none."""
-CONTEXTS: Final[Mapping[str, dict[str, Any]]] = {
-    "PFC": {"name": "pfc"},
-    "PFC by client": {"name": "pfc", "context": "client"},
-    "PFC by file": {"name": "pfc", "context": "file"},
-}
-COORDINATORS: Final[Mapping[str, dict[str, Any]]] = {
-    NONE: {"name": "none"},
-    "DU": {"name": "du"},
-    **CONTEXTS,
-    DUEL: {"name": DUEL},
-}
-FIRST: Final = {"footprint": 0.05}
-SIZES: Final = ((1.0, 1.0), (2.0, 2.0), (0.1, 10.0))
-"""L2 over L1 and L3 over L2, of three levels."""
-EQUAL: Final = SIZES[0]
-RATIOS: Final = (2.0, 0.1)
-CLIENTS: Final = (
-    ("cscope2", "glimpse"),
-    ("ml_slice", "pg_select"),
-    ("cscope1", "ml_folder"),
-    ("cscope2", "glimpse", "pg_select", "ml_slice"),
-    ("cscope1", "cscope3", "ml_folder", "pg_select"),
-)
-"""Recorded programs that ship with headstart; each group has a server."""
-GENERATORS: Final = ("random", "zipf", "sequential", "loop", "files")
-"""In their defaults."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What the rows need of a run: mean response time, and by level the prefetched blocks never used."""
-
-    response_ms: float
-    wasted: list[int]
-    disk_requests: int
-
-    @classmethod
-    def of(cls, result: Result) -> Self:
-        """Return it of a result."""
-        return cls(
-            response_ms=result.response_ns["mean"] / 1e6,
-            wasted=[level["prefetches_wasted"] for level in result.levels],
-            disk_requests=sum(device["requests"] for device in result.devices),
-        )
-
-
-class Lab(_lab.Lab[Outcome]):
-    """The laboratory with the workloads."""
-
-    outcome = Outcome
-    kept = "levels 1"
-
-    @functools.cached_property
-    def workloads(self) -> Workloads:
-        """zhang-pfc's."""
-        return Workloads(self.scratch, self.folders.traces)
-
-    def absent(self) -> list[Row]:
-        """Return a row for each workload whose trace is absent."""
-        return [
-            unpublished(each.name, None, note=f"SKIPPED: {each.prefix} is absent; HEADSTART_TRACES names a folder")
-            for each in self.workloads.missing
-        ]
-
-    @functools.cached_property
-    def shared(self) -> dict[tuple[str, ...], dict[str, Any]]:
-        """`[workload]` of each group of programs that share a server."""
-        section = {"block_size": "4KiB", "issue": "whole", "placement": "table-order", "processes": "per-pid"}
-        return {group: {"trace": str(joined(group, self.scratch)), **section} for group in CLIENTS}
-
-
-def _lower(name: str, algorithm: str, above: str, ratio: float, coordinator: str, clients: int = 1) -> dict[str, Any]:
-    level = {
-        "name": name,
-        "size": {"level": above, "ratio": ratio},
-        "link": dict(paper.LINK),
-        "coordinator": dict(COORDINATORS[coordinator]),
-        **ALGORITHMS[algorithm],
-    }
-    return level | ({"clients": clients} if clients > 1 else {})
-
-
-def _ask(lab: Lab, workload: Mapping[str, Any], levels: list[dict[str, Any]]) -> Cell[Outcome]:
-    return lab.ask(
-        {
-            "workload": dict(workload),
-            "level": levels,
-            "device": {"model": paper.DRIVE, "scheduler": "deadline"},
-            "host": {"driver_overhead": "0s"},
-        }
-    )
-
-
-def _first(algorithm: str) -> dict[str, Any]:
-    return {"name": "L1", **FIRST, **ALGORITHMS[algorithm]}
-
-
-Cases = Mapping[str, Mapping[str, Cell[Outcome]]]
-"""By case and coordinator."""
 
 
 def _gains(cases: Cases, coordinator: str) -> dict[str, float]:
@@ -211,41 +129,12 @@ def _table(cases: Cases, coordinators: Sequence[str]) -> list[Row]:
     ]
 
 
-LOWER: Final = "PFC below L2 alone"
-BOTH: Final = "PFC"
-
-
-def _three(lab: Lab) -> dict[str, dict[str, Cell[Outcome]]]:
-    pairs = {NONE: (NONE, NONE), "DU": ("DU", "DU"), BOTH: ("PFC", "PFC"), LOWER: (NONE, "PFC"), DUEL: (DUEL, DUEL)}
-    cases = {}
-    for workload, algorithm, (second, third) in itertools.product(lab.workloads.found, ALGORITHMS, SIZES):
-        case = f"{workload.name}, {algorithm}, L2 {second:g} of L1, L3 {third:g} of L2"
-        cases[case] = {
-            name: _ask(
-                lab,
-                workload.section,
-                [
-                    _first(algorithm),
-                    _lower("L2", algorithm, "L1", second, upper),
-                    _lower("L3", algorithm, "L2", third, lower),
-                ],
-            )
-            for name, (upper, lower) in pairs.items()
-        }
-    return cases
-
-
 def stacked(lab: Lab) -> Steps:
     """Three levels: what they waste uncoordinated beside two, and what PFC gains."""
     if absent := lab.absent():
         return absent
-    cases = _three(lab)
-    two = {
-        (workload.name, algorithm): _ask(
-            lab, workload.section, [_first(algorithm), _lower("L2", algorithm, "L1", EQUAL[0], NONE)]
-        )
-        for workload, algorithm in itertools.product(lab.workloads.found, ALGORITHMS)
-    }
+    cases = three_levels(lab)
+    two = two_levels(lab)
     yield
     rows = []
     for algorithm in ALGORITHMS:
@@ -277,42 +166,16 @@ def mixed(lab: Lab) -> Steps:
     """Two levels of different algorithms: what PFC gains."""
     if absent := lab.absent():
         return absent
-    cases = _mixed(lab, (NONE, "DU", "PFC"))
+    cases = mixed_algorithms(lab, (NONE, "DU", "PFC"))
     yield
     published = "and potentially the stacking of different prefetching algorithms"
     first = _gain("mixed algorithms: gain of PFC", cases, "PFC", published, f"; DU: {_told(_gains(cases, 'DU'))}")
     return [first, *_table(cases, ("DU", "PFC"))]
 
 
-def _mixed(lab: Lab, coordinators: Sequence[str]) -> dict[str, dict[str, Cell[Outcome]]]:
-    return {
-        f"{workload.name}, {upper} above {lower}, L2 {ratio:g} of L1": {
-            name: _ask(lab, workload.section, [_first(upper), _lower("L2", lower, "L1", ratio, name)])
-            for name in coordinators
-        }
-        for workload, (upper, lower), ratio in itertools.product(
-            lab.workloads.found, itertools.permutations(ALGORITHMS, 2), RATIOS
-        )
-    }
-
-
-def _of_clients(lab: Lab, groups: Sequence[tuple[str, ...]]) -> dict[str, dict[str, Cell[Outcome]]]:
-    return {
-        f"{' and '.join(group)}, {algorithm}, server {ratio:g} of the clients": {
-            name: _ask(
-                lab,
-                lab.shared[group],
-                [_first(algorithm), _lower("L2", algorithm, "L1", ratio * len(group), name, len(group))],
-            )
-            for name in COORDINATORS
-        }
-        for group, algorithm, ratio in itertools.product(groups, ALGORITHMS, RATIOS)
-    }
-
-
 def clients(lab: Lab) -> Steps:
     """Several clients of one server: what PFC gains, with one context, one for each client, one for each file."""
-    cases = _of_clients(lab, CLIENTS)
+    cases = of_clients(lab, CLIENTS)
     yield
     published = "PFC can be easily extended to work with multi-client systems"
     rows = [
@@ -326,9 +189,47 @@ def clients(lab: Lab) -> Steps:
     return rows + _table(cases, ("DU", *CONTEXTS, DUEL))
 
 
+def servers(lab: Lab) -> Steps:
+    """A client of four servers, and four clients of two: what PFC and duel gain."""
+    if absent := lab.absent():
+        return absent
+    one = one_client(lab, 1, (NONE,))
+    spread = one_client(lab, SERVERS, (NONE, "DU", "PFC", DUEL))
+    many = clients_on_servers(lab, [group for group in CLIENTS if len(group) == SERVERS], tuple(COORDINATORS))
+    yield
+    times = {
+        case: cells[NONE].outcome.response_ms / one[case][NONE].outcome.response_ms for case, cells in spread.items()
+    }
+    slowest = max(times, key=times.__getitem__)
+    sooner = sum(each < 1 for each in times.values())
+    published = "an n-to-m mapping between the clients and servers"
+    rows = [
+        finding(
+            "spread: four servers beside one, without coordinators",
+            published="four drives serve at once (expected)",
+            ours=f"sooner in {sooner} of {len(times)}",
+            holds=sooner == len(times),
+            tolerance="every case",
+            note=f"mean response {statistics.fmean(times.values()):.2f} of it in the mean; most in {slowest}, "
+            f"{times[slowest]:.2f}",
+        ),
+        _gain("one client, four servers: gain of PFC", spread, "PFC", published),
+        _gain("four clients, two servers: gain of PFC", many, "PFC", published),
+        _more(
+            "four clients, two servers: PFC by client",
+            many,
+            "PFC by client",
+            "PFC",
+            "contexts handle multiple access streams better",
+        ),
+        *_duels("servers", {**spread, **many}, "predicted"),
+    ]
+    return rows + _table(spread, ("DU", "PFC", DUEL)) + _table(many, ("DU", *CONTEXTS, DUEL))
+
+
 def quick(lab: Lab) -> Steps:
     """Two clients of one server, as in the item clients."""
-    cases = _of_clients(lab, CLIENTS[2:3])
+    cases = of_clients(lab, CLIENTS[2:3])
     yield
     return _table(cases, ("DU", *CONTEXTS, DUEL))
 
@@ -350,21 +251,6 @@ def _duels(name: str, cases: Cases, basis: Basis) -> list[Row]:
     return [safe, dataclasses.replace(better, basis=basis)]
 
 
-def _generated(lab: Lab, coordinators: Sequence[str]) -> dict[str, dict[str, Cell[Outcome]]]:
-    section = {"limit": 20_000, "compute": "0ns", "issue": "whole"}
-    return {
-        f"{generator}, {algorithm}, L2 {ratio:g} of L1": {
-            name: _ask(
-                lab,
-                {"generator": generator, **section},
-                [_first(algorithm), _lower("L2", algorithm, "L1", ratio, name)],
-            )
-            for name in coordinators
-        }
-        for generator, algorithm, ratio in itertools.product(GENERATORS, ALGORITHMS, RATIOS)
-    }
-
-
 def duel(lab: Lab) -> Steps:
     """The coordinator `duel` on the 96 cases, several clients, mixed algorithms, three levels and generators."""
     if absent := lab.absent():
@@ -378,10 +264,10 @@ def duel(lab: Lab) -> Steps:
             },
             "calibrated",
         ),
-        "clients": (_of_clients(lab, CLIENTS), "calibrated"),
-        "mixed algorithms": (_mixed(lab, three), "predicted"),
-        "three levels": (_three(lab), "predicted"),
-        "generators": (_generated(lab, three), "predicted"),
+        "clients": (of_clients(lab, CLIENTS), "calibrated"),
+        "mixed algorithms": (mixed_algorithms(lab, three), "predicted"),
+        "three levels": (three_levels(lab), "predicted"),
+        "generators": (generated(lab, three), "predicted"),
     }
     yield
     rows = [row for name, (cases, basis) in sets.items() for row in _duels(name, cases, basis)]
@@ -393,5 +279,12 @@ STUDY = Study(
     title="More clients, more levels and mixed algorithms, as zhang-pfc's authors expect them",
     seeds="1; nothing is random",
     lab=Lab,
-    steps={"stacked": stacked, "mixed": mixed, "clients": clients, "duel": duel, "quick": quick},
+    steps={
+        "stacked": stacked,
+        "mixed": mixed,
+        "clients": clients,
+        "servers": servers,
+        "duel": duel,
+        "quick": quick,
+    },
 )
