@@ -36,10 +36,11 @@ class TraceModel:
     elapsed_ns: float
     """All of the trace, think times included."""
     disk_requests: int
+    """Requests of the disk that have ended when the program does, as a simulation's result counts them."""
     buffer_hits: int
-    """Requests of the disk that its cache has."""
+    """Those of them that its cache has."""
     disk: dict[str, float]
-    """What all requests of the disk take: `overhead_ns`, `seek_ns`, `rotation_ns` and `transfer_ns`."""
+    """What all of them take: `overhead_ns`, `seek_ns`, `rotation_ns` and `transfer_ns`."""
     parameters: TraceParameters
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 //!
 //! As the simulation has it (`workload/filling.rs`, the engine's levels): an inode is read when its file is gone to, indirect
 //! blocks before what they lead to; a block that is absent is fetched with those behind it that the read-ahead names; what the
-//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. Cost: constant for each
-//! block that is read, and the disk's for each request. Memory: 24 bytes a block that is fetched.
+//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. What is under way when the
+//! program ends is not counted. Cost: constant for each block that is read, and the disk's for each request. Memory: 24 bytes a
+//! block that is fetched.
 
 use std::collections::{HashMap, HashSet};
 
@@ -154,6 +155,7 @@ impl Walk {
         if let Some(last) = last {
             self.now += cutter.think(&last, None).0 as f64 * self.costs.think_scale;
         }
+        self.disk.count_until(self.now);
         Ok(())
     }
 
