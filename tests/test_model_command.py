@@ -1,6 +1,7 @@
 """`headstart model`: what the command prints, its JSON, and its refusals."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +147,56 @@ def test_open_arrivals_that_are_refused(run: Run) -> None:
     closed = run("model", "open", SCENARIO)
     assert closed.returncode == 2
     assert "workload.generator: " in closed.stderr
+
+
+TRACE = ROOT / "examples" / "file-system-trace.toml"
+
+
+def test_a_trace_beside_the_simulation(run: Run) -> None:
+    done = run("model", "trace", TRACE, "--runs", "2", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    ours = model.of_trace(TRACE)
+    assert {key: found[key] for key in ours.to_dict()} == json.loads(json.dumps(ours.to_dict()))
+    assert sum(found["disk"].values()) <= found["elapsed_ns"]
+    check = found["check"]
+    assert check["runs"] == 2
+    assert check["modelled"]["response_ns"] == found["response_ns"]
+    assert check["relative_error"]["disk_requests"] == pytest.approx(0, abs=0.02)
+    shown = run("model", "trace", TRACE, "--set", "policy.name=demand", "--runs", "1")
+    assert shown.returncode == 0
+    for word in ("mean response", "in its cache", "rotation", "runs", "the model is"):
+        assert word in shown.stdout
+
+
+def test_two_files_in_turn_are_near_the_simulation(tmp_path: Path) -> None:
+    """Segments of the drive's cache survive switches among as many files as there are segments."""
+    trace = tmp_path / "turns.csv"
+    reads = "".join(f"0.0,R,1,{file},{block * 8192},8192,0\n" for block in range(12) for file in (1, 2))
+    trace.write_text(f"time,op,pid,file,offset,size,dur_us\n{reads}", encoding="utf-8")
+    overrides = [f"workload.trace={trace}", "policy.name=demand", "workload.placement.opens=before"]
+    found = model.of_trace(TRACE, overrides=overrides)
+    assert (found.parameters.runs, found.parameters.run_length, found.parameters.switches) == (2, 12 * 8192, 23)
+    assert found.buffer_hits > 0
+    simulated = headstart.simulate(TRACE, overrides=overrides)
+    assert found.response_ns == pytest.approx(simulated.response_ns["mean"], rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("workload.placement=table-order", "workload.placement"),
+        ("workload.processes=per-pid", "workload.processes"),
+        ("workload.compute=1ms", "workload.compute"),
+        ("cache.blocks=10", "cache.blocks"),
+        ("device.count=2", "device.count"),
+        ("policy=obl", "policy.name"),
+        ("workload.trace=absent.csv", "absent.csv"),
+    ],
+)
+def test_what_the_model_of_a_trace_does_not_know_is_refused(run: Run, override: str, key: str) -> None:
+    done = run("model", "trace", TRACE, "--set", override)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert key in done.stderr
+    one_line(done)

@@ -25,6 +25,7 @@ QUICK = {
     "kotz-ellis": ["min-time"],
     "levels": ["quick"],
     "li07": ["theory", "figure4"],
+    "model-traces": ["shipped"],
     "nodes": ["quick"],
     "predictors": ["shipped"],
     "shriver99": ["table3", "table5", "errors"],

@@ -371,6 +371,14 @@ def model_open(
 ) -> str:
     """Return what the model of open arrivals says of a scenario."""
 
+def model_trace(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+) -> str:
+    """Return what the model of a recorded program says of a scenario's mean request."""
+
 def model_terms() -> list[str]:
     """Return what `model_file_system` writes of each row, in order."""
 

@@ -46,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::model_file_system, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_open, module)?)?;
+    module.add_function(wrap_pyfunction!(model::model_trace, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(traces::is_trace, module)?)?;

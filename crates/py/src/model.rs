@@ -95,6 +95,21 @@ pub fn model_open(
     Ok(answer.map_err(to_python)?.to_string())
 }
 
+/// What the model of a recorded program says of its mean request, as JSON.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
+pub fn model_trace(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    let source = source(path, json);
+    let answer =
+        outside(py, described(&source, &overrides), || model::traced_answer(&Scenario::read(&source, &overrides)?))?;
+    Ok(answer.map_err(to_python)?.to_string())
+}
+
 /// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.
 const CHUNK: usize = 8192;
 

@@ -2,12 +2,13 @@
 
 import typer
 
-from headstart.cli import model_competitive, model_fs, model_open
+from headstart.cli import model_competitive, model_fs, model_open, model_trace
 
 app = typer.Typer(invoke_without_command=True)
 app.command("fs")(model_fs.file_system)
 app.command("check")(model_fs.check)
 app.command("open")(model_open.open_arrivals)
+app.command("trace")(model_trace.traced)
 app.command("competitive")(model_competitive.competitive)
 
 

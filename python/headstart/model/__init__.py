@@ -14,6 +14,8 @@ model.check("examples/file-system.toml").relative_error["response_ns"]
 
 model.open_arrivals("examples/open-arrivals.toml").wait_ns
 
+model.of_trace("examples/file-system-trace.toml").response_ns
+
 found = model.competitive("ibm-36gb-10k")
 found.average.mean.depth_bytes, found.guarantees[0].bound
 """
@@ -23,6 +25,7 @@ from headstart.model.file_system import Drive, Response, file_system
 from headstart.model.open_arrivals import OpenArrivals, check_open, open_arrivals
 from headstart.model.scenarios import Advice, Check, ScenarioModel, check, of_scenario
 from headstart.model.shriver99 import PLATFORMS
+from headstart.model.traced import TraceModel, TraceParameters, check_trace, of_trace
 
 __all__ = [
     "PLATFORMS",
@@ -37,11 +40,15 @@ __all__ = [
     "Response",
     "ScenarioModel",
     "Switch",
+    "TraceModel",
+    "TraceParameters",
     "check",
     "check_open",
+    "check_trace",
     "competitive",
     "defeat",
     "file_system",
     "of_scenario",
+    "of_trace",
     "open_arrivals",
 ]

@@ -11,7 +11,7 @@
 //! data, and 7 requests for 128 KB. The tests in `tables.rs` hold the form to the printed numbers. It is evidence of how the
 //! authors computed, not of how disks behave: for that, compare with a simulation.
 //!
-//! Ours, not the paper's: open arrivals (`arrivals.rs`), think times and what they hide (`overlap.rs`), costs charged request by request
+//! Ours, not the paper's: open arrivals (`arrivals.rs`), traces (`traced`), think times and what they hide (`overlap.rs`), costs charged request by request
 //! ([`Form::Bsd`]), read-ahead that cannot outrun the surface, double and triple indirect blocks, flash.
 //!
 //! Times are nanoseconds in floating point. Cost of an evaluation: a few divisions for each kind of disk request,
@@ -29,6 +29,7 @@ mod seeks;
 mod sheet;
 #[cfg(test)]
 mod tables;
+mod traced;
 
 pub use advice::{advise, Advice, Settings};
 pub use arrivals::{open_response, Arrivals, OpenResponse, Timing};
@@ -37,3 +38,4 @@ pub use equations::{disk_time, response, Response, TERMS};
 pub use parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};
 pub use seeks::{SeekCurve, Seeks};
 pub use sheet::{Choices, Column, Sheet, Unit, FIELDS};
+pub use traced::{Geometry, TracedDisk, Zone};

@@ -123,18 +123,24 @@ impl Seeks {
 }
 
 impl SeekCurve {
+    /// Over `distance` cylinders; beyond the last, as far as to it.
+    pub(crate) fn time(&self, distance: u32) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Table(times) => times.get(distance as usize).or(times.last()).copied().unwrap_or(0.0),
+            Self::Roots { .. } if distance == 0 => 0.0,
+            Self::Roots { a, b, e, .. } if f64::from(distance) <= *e => a + b * f64::from(distance).sqrt(),
+            Self::Roots { c, d, .. } => c + d * f64::from(distance),
+        }
+    }
+
     /// The same distances with the squares of their times.
     pub(crate) fn squared(&self) -> Self {
         match self {
             Self::None => Self::None,
             Self::Table(times) => Self::Table(times.iter().map(|time| time * time).collect()),
-            Self::Roots { a, b, c, d, e, cylinders } => {
-                let time = |distance: u32| match f64::from(distance) {
-                    0.0 => 0.0,
-                    distance if distance <= *e => a + b * distance.sqrt(),
-                    distance => c + d * distance,
-                };
-                Self::Table((0..*cylinders).map(|distance| time(distance) * time(distance)).collect())
+            Self::Roots { cylinders, .. } => {
+                Self::Table((0..*cylinders).map(|distance| self.time(distance) * self.time(distance)).collect())
             }
         }
     }

@@ -7,7 +7,7 @@
 //!   several at once overlaps their fixed times.
 //! - A device whose times are drawn at random has no such numbers: refused.
 
-use headstart_analytic::file_system::{Disk, Scheduler, SeekCurve};
+use headstart_analytic::file_system::{Disk, Geometry, Scheduler, SeekCurve, Zone};
 use headstart_device::{Device, Mechanics, Request, SECTOR_BYTES};
 use headstart_types::{KeyError, Nanos};
 
@@ -24,6 +24,8 @@ pub struct Modelled {
     pub disk: Disk,
     /// Its seeks.
     pub curve: SeekCurve,
+    /// Where its sectors lie.
+    pub geometry: Geometry,
 }
 
 /// The model's view of `device`.
@@ -64,7 +66,22 @@ pub(super) fn of_mechanics(mechanics: &Mechanics) -> Modelled {
         scheduler: Scheduler::Clook,
         parallel: false,
     };
-    Modelled { disk, curve: SeekCurve::Table(mechanics.seek.iter().map(|time| time.0 as f64).collect()) }
+    let curve = SeekCurve::Table(mechanics.seek.iter().map(|time| time.0 as f64).collect());
+    Modelled { disk, curve, geometry: geometry(mechanics) }
+}
+
+fn geometry(mechanics: &Mechanics) -> Geometry {
+    let turn = mechanics.revolution().0 as f64;
+    let sector = SECTOR_BYTES as f64;
+    let zones = mechanics.bands.iter().map(|band| Zone {
+        first: band.first as f64 * sector,
+        bytes: band.sectors as f64 * sector,
+        first_cylinder: f64::from(band.first_cylinder),
+        cylinders: f64::from(band.cylinders),
+        surface: 1e9 / band.bytes_per_second,
+        track: turn / (f64::from(band.sectors_per_track) * sector),
+    });
+    Geometry { zones: zones.collect(), segment_bytes: mechanics.segment_sectors as f64 * sector }
 }
 
 /// The model's view of a device without one.
@@ -94,7 +111,7 @@ pub(super) fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
         scheduler: Scheduler::Clook,
         parallel: device.concurrency() > 1,
     };
-    Ok(Modelled { disk, curve: SeekCurve::None })
+    Ok(Modelled { disk, curve: SeekCurve::None, geometry: Geometry::default() })
 }
 
 fn idle_read(device: &dyn Device, sectors: u32, seed: u64) -> Nanos {
@@ -115,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_drive_says_what_it_is() {
-        let Modelled { disk, curve } = modelled("seagate-cheetah-4lp", "").expect("an arm");
+        let Modelled { disk, curve, .. } = modelled("seagate-cheetah-4lp", "").expect("an arm");
         // 10,033 turns a minute, 3 segments; 131 to 195 sectors a track.
         assert!((disk.revolution_ns - 60e9 / 10_033.0).abs() < 1.0);
         assert_eq!((disk.cache_segments, disk.read_ahead, disk.parallel), (3, true, false));
@@ -127,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_uniform_device_has_one_time() {
-        let Modelled { disk, curve } = modelled("uniform", "fetch_time = \"2ms\"").expect("one time");
+        let Modelled { disk, curve, .. } = modelled("uniform", "fetch_time = \"2ms\"").expect("one time");
         assert_eq!((disk.miss_overhead_ns, disk.bus_bytes_per_second, disk.parallel), (2e6, f64::INFINITY, false));
         assert_eq!(curve, SeekCurve::None);
     }

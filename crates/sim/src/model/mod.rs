@@ -9,9 +9,11 @@ mod drive;
 mod open;
 mod question;
 mod scenario;
+mod traced;
 
 pub use answer::answer;
 pub use drive::{drive, Modelled};
 pub use open::{open, open_answer};
 pub use question::{sheet, Question};
 pub use scenario::{model, Model};
+pub use traced::traced_answer;

@@ -54,7 +54,7 @@ pub fn open(scenario: &Scenario) -> Result<OpenResponse, Error> {
         storage.divide_buffers(count)?;
     }
     let device = storage.drives()[0].device();
-    let Modelled { disk, curve } = match device.mechanics() {
+    let Modelled { disk, curve, .. } = match device.mechanics() {
         Some(mut mechanics) => {
             cut(&mut mechanics, span.div_ceil(headstart_device::SECTOR_BYTES));
             of_mechanics(&mechanics)

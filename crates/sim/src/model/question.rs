@@ -1,6 +1,6 @@
 //! What Python's `headstart.model.file_system` asks, as the core takes it.
 
-use headstart_analytic::file_system::{Choices, Disk, Form, Scheduler, SeekCurve, Seeks, Sheet};
+use headstart_analytic::file_system::{Choices, Disk, Form, Geometry, Scheduler, SeekCurve, Seeks, Sheet};
 use headstart_device::{build_device, DeviceError};
 use headstart_types::KeyError;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ pub enum Asked {
 /// # Errors
 /// The drive, a choice or a text is at fault.
 pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
-    let Modelled { disk, curve } = modelled(&question.drive)?;
+    let Modelled { disk, curve, .. } = modelled(&question.drive)?;
     let choices = Choices {
         scheduler: scheduler(&question.scheduler)?,
         form: form(&question.form)?,
@@ -121,7 +121,7 @@ fn modelled(asked: &Asked) -> Result<Modelled, Error> {
                 scheduler: Scheduler::Clook,
                 parallel: false,
             };
-            Ok(Modelled { disk, curve })
+            Ok(Modelled { disk, curve, geometry: Geometry::default() })
         }
     }
 }

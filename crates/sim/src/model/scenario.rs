@@ -9,7 +9,7 @@
 //! file before, but for the first, unless it reads the inode of each: then that has moved the arm.
 
 use headstart_analytic::file_system::{
-    Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, SeekCurve, Seeks, Work,
+    Disk, FileSystem, Form, Geometry, Parameters, Prefetch, Scheduler, SeekCurve, Seeks, Work,
 };
 use headstart_device::{Device, Mechanics};
 use headstart_layout::{FfsKeys, Opens, Placement};
@@ -46,7 +46,7 @@ const UNCUT_BYTES: u64 = 1 << 30;
 pub fn model(scenario: &Scenario) -> Result<Model, Error> {
     let placement = known(scenario).map_err(|error| scenario.as_written(error.into()))?;
     let (streams, work) = work(scenario, &placement)?;
-    let Machine { file_system, disk, curve, divides } = machine(scenario, &placement, streams)?;
+    let Machine { file_system, disk, curve, divides, .. } = machine(scenario, &placement, streams)?;
     fits(scenario, streams, &work, &file_system)?;
     let parameters = Parameters { file_system, disk, work };
     parameters.check()?;
@@ -59,6 +59,7 @@ pub(super) struct Machine {
     pub file_system: FileSystem,
     pub disk: Disk,
     pub curve: SeekCurve,
+    pub geometry: Geometry,
     /// See [`Model::divides`].
     divides: bool,
 }
@@ -86,10 +87,10 @@ pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) ->
         Some(CacheSegments::OpenFiles) => storage.divide_buffers(streams.min(SEGMENTS_MAX).into())?,
     }
     let device = storage.drives()[0].device();
-    let Modelled { disk, curve } = drive(device, placement)?;
+    let Modelled { disk, curve, geometry } = drive(device, placement)?;
     let disk = Disk { scheduler: order(scenario)?, ..disk };
     let divides = device.clone_box().divide_buffer(streams.into()).is_ok();
-    Ok(Machine { file_system, disk, curve, divides })
+    Ok(Machine { file_system, disk, curve, geometry, divides })
 }
 
 /// Refuses what the equations know nothing of.
@@ -99,7 +100,18 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
         let problem = "the model reads files of one size from start to end";
         return Err(KeyError::new("workload.generator", problem, "\"files\""));
     }
-    known_machine(scenario)
+    let placement = known_machine(scenario)?;
+    if placement.full > 0.0 {
+        return Err(KeyError::new("workload.placement.full", "the model is of an empty file system", "0"));
+    }
+    if placement.directory_files > 1 {
+        let problem = "the model spreads files over the disk one by one";
+        return Err(KeyError::new("workload.placement.directory_files", problem, "1"));
+    }
+    if scenario.workload.limit.is_some() {
+        return Err(KeyError::new("workload.limit", "the model reads files to their end", "no limit"));
+    }
+    Ok(placement)
 }
 
 /// The same of everything but what is read; the layout of files.
@@ -112,19 +124,14 @@ pub(super) fn known_machine(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let Some(Placement::Ffs(placement)) = workload.placement else {
         return Err(KeyError::new("workload.placement", "the model is of a Fast File System", "\"ffs\""));
     };
-    let empty = "the model is of an empty file system";
-    refuse(placement.full > 0.0, "workload.placement.full", empty, "0")?;
     let behind = "the model lays clusters one behind the other";
     refuse(placement.rotational_delay > Nanos::ZERO, "workload.placement.rotational_delay", behind, "\"0ms\"")?;
-    let apart = "the model spreads files over the disk one by one";
-    refuse(placement.directory_files > 1, "workload.placement.directory_files", apart, "1")?;
     let processes = "\"merged\" or \"per-pid\"";
     refuse(workload.processes == Processes::Dealt, "workload.processes", "files are read one each", processes)?;
     refuse(scenario.process.is_some(), "process", "the model's processes read files, no patterns", "no [process]")?;
     refuse(!scenario.lower.is_empty(), "level", "the model has one cache", "one [[level]]")?;
     refuse(workload.arrival != Arrival::Closed, "workload.arrival", "the model's readers wait", "\"closed\"")?;
     refuse(workload.issue == Issue::Whole, "workload.issue", "the model goes block by block", "\"blocks\"")?;
-    refuse(workload.limit.is_some(), "workload.limit", "the model reads files to their end", "no limit")?;
     let total = "the model's think time is that of each request";
     refuse(workload.compute_total.is_some(), "workload.compute_total", total, "workload.compute")?;
     let none = "\"0ms\": the model has system calls and copies";
@@ -172,7 +179,8 @@ struct Alone<K> {
     value: K,
 }
 
-fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
+/// A key of a section, of which a scenario has all.
+pub(super) fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
     let table = scenario.resolved.get(section);
     let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
     let alone = Table::from_iter([("value".to_owned(), value)]);

@@ -22,6 +22,7 @@ pub use cutting::{Cutter, RecordedThink};
 pub use reading::KNOWN_REFERENCES_MAX;
 pub use records::{Opened, Records};
 pub use references::References;
+pub use survey::survey;
 pub use thinking::Thinker;
 
 use headstart_device::Device;
@@ -30,7 +31,10 @@ use headstart_scenario::{Scenario, Survey};
 use headstart_types::{Bytes, KeyError};
 
 /// The rule by which blocks lie on disks like `device`.
-fn placing(
+///
+/// # Errors
+/// A key at fault.
+pub fn placing(
     scenario: &Scenario,
     placement: Placement,
     addresses: Addresses,

@@ -1,0 +1,349 @@
+//! The disk under a recorded program: equations (1) to (3) for one request after another. Ours, not the paper's, whose readers
+//! go through whole files.
+//!
+//! Section 4.4 of the paper says that positioning "depends on the current location of the disk head, which is determined by
+//! the previous request", and Table 2 has the place of a file among the parameters of a workload. Here each request has its
+//! place: its seek is equation (1) of the distance from where the head stands, not of a mean distance. A request that goes to
+//! the surface waits half a turn, as in equation (2); one that the disk's cache has takes equation (3).
+//!
+//! The cache is what `equations.rs` has of one stream, with a state for each segment: what it holds, and when it was last used.
+//! The head reads on behind a request until the next one for another place breaks that off. So a file that is left for another
+//! and returned to finds in its segment what was read ahead meanwhile, unless as many other places as there are segments have
+//! been read since. A hit in a segment that the head does not read does not start it again.
+//!
+//! Requests are served in the order in which they come: a program that waits has few of them outstanding. Cost: a look at each
+//! segment and zone for each request.
+//!
+//! A request counts once it has ended: one that was prefetched for a program that ends before it does not
+//! ([`TracedDisk::count_until`]).
+
+use std::collections::VecDeque;
+
+use super::disk_costs::Cost;
+use super::parameters::Disk;
+use super::seeks::SeekCurve;
+
+/// Where sectors lie. [`Default`]: nowhere; no request needs an arm.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Geometry {
+    /// From the first byte on.
+    pub zones: Vec<Zone>,
+    /// Bytes of a segment of the disk's cache, and how far the head reads ahead.
+    pub segment_bytes: f64,
+}
+
+/// Bytes that pass the head at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Zone {
+    /// The first byte.
+    pub first: f64,
+    /// How many.
+    pub bytes: f64,
+    /// The first cylinder.
+    pub first_cylinder: f64,
+    /// How many.
+    pub cylinders: f64,
+    /// Nanoseconds a byte, switches of heads and cylinders included.
+    pub surface: f64,
+    /// The same along a track.
+    pub track: f64,
+}
+
+/// A segment of the disk's cache, in bytes of the disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct Segment {
+    start: f64,
+    end: f64,
+    /// Where the last request that it served ended.
+    asked: f64,
+    /// Counted in requests; 0: it is empty.
+    used: u64,
+}
+
+/// The head reads ahead.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    segment: usize,
+    /// From which byte on, and since when.
+    from: f64,
+    since: f64,
+    /// The byte before which it stops.
+    stop: f64,
+    /// Nanoseconds a byte along the track, and over tracks.
+    track: f64,
+    surface: f64,
+}
+
+impl Reading {
+    fn reached(&self, time: f64) -> f64 {
+        if self.track <= 0.0 {
+            return self.stop;
+        }
+        (self.from + (time - self.since).max(0.0) / self.track).min(self.stop)
+    }
+}
+
+/// A request that ends.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    at: f64,
+    cost: Cost,
+    hit: bool,
+}
+
+/// A disk that serves a trace.
+#[derive(Debug)]
+pub struct TracedDisk {
+    disk: Disk,
+    curve: SeekCurve,
+    geometry: Geometry,
+    segments: Vec<Segment>,
+    reading: Option<Reading>,
+    /// The byte behind the last that has passed the head, and when it had; `None`: no byte has.
+    head: f64,
+    passed: Option<f64>,
+    /// When the last request ends.
+    free: f64,
+    /// How many requests have come.
+    asked: u64,
+    /// Those that have not been counted, by their ends.
+    under_way: VecDeque<Ending>,
+    /// What all counted requests took, how many there are, and how many found their first byte in the cache.
+    pub total: Cost,
+    /// See `total`.
+    pub requests: u64,
+    /// See `total`.
+    pub hits: u64,
+}
+
+impl TracedDisk {
+    /// With the head at the first byte. Its parameters have been checked.
+    #[must_use]
+    pub fn new(disk: &Disk, curve: SeekCurve, geometry: Geometry) -> Self {
+        let segments = vec![Segment::default(); disk.cache_segments as usize];
+        Self {
+            disk: *disk,
+            curve,
+            geometry,
+            segments,
+            reading: None,
+            head: 0.0,
+            passed: None,
+            free: 0.0,
+            asked: 0,
+            under_way: VecDeque::new(),
+            total: Cost::default(),
+            requests: 0,
+            hits: 0,
+        }
+    }
+
+    /// Puts the head at byte `first`, before the first request.
+    pub fn stand_at(&mut self, first: u64) {
+        self.head = first as f64;
+    }
+
+    /// A request at time `at`, no earlier than the one before, for `bytes` from `first` on; returns when it ends.
+    pub fn read(&mut self, at: f64, first: u64, bytes: u64) -> f64 {
+        self.count_until(at);
+        self.asked += 1;
+        let (first, bytes) = (first as f64, bytes as f64);
+        let (cost, hit) =
+            if self.disk.parallel { self.beside_others(at, bytes) } else { self.one_by_one(at, (first, bytes)) };
+        self.under_way.push_back(Ending { at: self.free, cost, hit });
+        self.free
+    }
+
+    /// Counts the requests that have ended by `time`.
+    pub fn count_until(&mut self, time: f64) {
+        while let Some(ended) = self.under_way.front().filter(|request| request.at <= time).copied() {
+            self.under_way.pop_front();
+            self.total.add(ended.cost, 1.0);
+            self.requests += 1;
+            self.hits += u64::from(ended.hit);
+        }
+    }
+
+    /// What a request costs that waits for those before it, and whether the cache has its first byte.
+    fn one_by_one(&mut self, at: f64, (first, bytes): (f64, f64)) -> (Cost, bool) {
+        let now = at.max(self.free);
+        let ahead = if self.disk.read_during_overhead { self.disk.hit_overhead_ns } else { 0.0 };
+        self.settle(now + ahead);
+        let held = self.holds(first, now + ahead);
+        let cost = match held {
+            Some((segment, held)) => self.hit(now, segment, held, (first, bytes)),
+            None => self.miss(now, (first, bytes)),
+        };
+        self.free = now + cost.sum();
+        (cost, held.is_some())
+    }
+
+    /// Fixed times pass at once, transfers take turns.
+    fn beside_others(&mut self, at: f64, bytes: f64) -> (Cost, bool) {
+        let (overhead, transfer) = (self.disk.miss_overhead_ns, bytes * self.bus());
+        self.free = (at + overhead).max(self.free) + transfer;
+        (Cost { overhead, transfer, ..Cost::default() }, false)
+    }
+
+    fn bus(&self) -> f64 {
+        1e9 / self.disk.bus_bytes_per_second
+    }
+
+    /// A stream that has come to its end by `time` is none any more.
+    fn settle(&mut self, time: f64) {
+        let Some(reading) = self.reading.filter(|reading| reading.reached(time) >= reading.stop) else { return };
+        self.fill(reading.segment, reading.stop);
+        self.head = reading.stop;
+        self.passed = Some(reading.since + (reading.stop - reading.from) * reading.track);
+        self.reading = None;
+    }
+
+    /// The segment that has the byte `first` at `time`, and up to where it has been read; of several, the last used.
+    fn holds(&self, first: f64, time: f64) -> Option<(usize, f64)> {
+        let held = |(index, segment): (usize, &Segment)| {
+            let reading = self.reading.filter(|reading| reading.segment == index);
+            let end = reading.map_or(segment.end, |reading| reading.reached(time));
+            let start = segment.start.max(end - self.geometry.segment_bytes);
+            (segment.used > 0 && (start..end).contains(&first)).then_some((segment.used, index, end))
+        };
+        let found = self.segments.iter().enumerate().filter_map(held).max_by_key(|(used, ..)| *used);
+        found.map(|(_, index, end)| (index, end))
+    }
+
+    fn hit(&mut self, now: f64, index: usize, held: f64, (first, bytes): (f64, f64)) -> Cost {
+        let (overhead, end) = (self.disk.hit_overhead_ns, first + bytes);
+        let crossing = bytes * self.bus();
+        let goes_on = self.reading_goes_on(first);
+        self.touch(index, end);
+        let cost = match &mut self.reading {
+            Some(reading) if reading.segment == index => {
+                // The paper's transfer takes the bus alone; here it also waits for what the surface has not delivered.
+                let missing = (end - reading.from).max(0.0) * reading.surface - (now + overhead - reading.since);
+                let ahead = if goes_on { self.geometry.segment_bytes } else { 0.0 };
+                reading.stop = reading.stop.max(end + ahead);
+                let late = if end > held { missing.max(0.0) } else { 0.0 };
+                return Cost { overhead, transfer: crossing.max(late), ..Cost::default() };
+            }
+            _ if end <= held => Cost { overhead, transfer: crossing, ..Cost::default() },
+            _ => {
+                self.break_off(now + self.disk.miss_overhead_ns);
+                return self.rest(now, index, held, (first, bytes));
+            }
+        };
+        let leaves = if self.disk.read_during_overhead { now + overhead } else { now };
+        self.break_off(leaves);
+        cost
+    }
+
+    /// The first bytes, up to `held`, cross the bus while the arm goes for the others.
+    fn rest(&mut self, now: f64, index: usize, held: f64, (first, bytes): (f64, f64)) -> Cost {
+        let end = first + bytes;
+        let goes_on = self.reading_goes_on(first);
+        let cost = self.surface(now, held, end);
+        let positioned = cost.overhead + cost.seek + cost.rotation;
+        let crossed = self.disk.hit_overhead_ns + bytes * self.bus() - positioned;
+        self.read_on(index, now + positioned, (held, end), goes_on);
+        Cost { transfer: cost.transfer.max(crossed), ..cost }
+    }
+
+    fn miss(&mut self, now: f64, (first, bytes): (f64, f64)) -> Cost {
+        let leaves = if self.disk.read_during_overhead { now + self.disk.miss_overhead_ns } else { now };
+        self.break_off(leaves);
+        let end = first + bytes;
+        let cost = self.surface(now, first, end);
+        let goes_on = self.reading_goes_on(first);
+        if let Some(index) = self.segment_for(first) {
+            self.segments[index] = Segment { start: first, end: first, ..Segment::default() };
+            self.touch(index, end);
+            self.read_on(index, now + cost.overhead + cost.seek + cost.rotation, (first, end), goes_on);
+        } else {
+            self.head = end;
+            self.passed = Some(now + cost.sum());
+        }
+        cost
+    }
+
+    /// Equation (2), of a request that comes at `now` and needs `first` to `end` off the surface.
+    fn surface(&self, now: f64, first: f64, end: f64) -> Cost {
+        let overhead = self.disk.miss_overhead_ns;
+        let turn = self.disk.revolution_ns;
+        let distance = (self.cylinder(first) - self.cylinder(self.head)).abs();
+        let seek = self.curve.time(distance as u32);
+        let rotation = match self.passed.filter(|_| first == self.head && turn > 0.0) {
+            // The place has just gone by, and comes round again.
+            Some(passed) => turn - (now + overhead - passed).max(0.0) % turn,
+            None => turn / 2.0,
+        };
+        let transfer = (end - first) * self.bus().max(self.rates(first).0);
+        Cost { overhead, seek, rotation, transfer }
+    }
+
+    /// From `begun` on the head has read `first` to `end` into a segment, and reads ahead from there.
+    fn read_on(&mut self, index: usize, begun: f64, (first, end): (f64, f64), goes_on: bool) {
+        let (surface, track) = self.rates(first);
+        let since = begun + (end - first) * surface;
+        self.fill(index, end);
+        self.head = end;
+        self.passed = Some(since);
+        if self.disk.read_ahead && goes_on {
+            let stop = end + self.geometry.segment_bytes;
+            self.reading = Some(Reading { segment: index, from: end, since, stop, track, surface });
+        }
+    }
+
+    /// Whether the head may read ahead behind a request for `first`.
+    fn reading_goes_on(&self, first: f64) -> bool {
+        !self.disk.read_ahead_on_sequence || self.followed(first).is_some()
+    }
+
+    /// The segment whose last request ended at `first`.
+    fn followed(&self, first: f64) -> Option<usize> {
+        self.segments.iter().position(|segment| segment.used > 0 && segment.asked == first)
+    }
+
+    /// The segment for what none holds: that of the sequence, where the disk looks for sequences, else the one used longest ago.
+    fn segment_for(&self, first: f64) -> Option<usize> {
+        let followed = self.followed(first).filter(|_| self.disk.read_ahead_on_sequence);
+        followed.or_else(|| (0..self.segments.len()).min_by_key(|index| self.segments[*index].used))
+    }
+
+    fn touch(&mut self, index: usize, asked: f64) {
+        let segment = &mut self.segments[index];
+        (segment.used, segment.asked) = (self.asked, asked);
+    }
+
+    /// A segment has been read up to `end`; what it has no room for is overwritten, oldest first.
+    fn fill(&mut self, index: usize, end: f64) {
+        let segment = &mut self.segments[index];
+        segment.end = segment.end.max(end);
+        segment.start = segment.start.max(segment.end - self.geometry.segment_bytes);
+    }
+
+    /// The head leaves its stream at `time`.
+    fn break_off(&mut self, time: f64) {
+        let Some(reading) = self.reading.take() else { return };
+        let reached = reading.reached(time);
+        self.fill(reading.segment, reached);
+        (self.head, self.passed) = (reached, Some(time));
+    }
+
+    fn zone(&self, byte: f64) -> Option<&Zone> {
+        let zones = &self.geometry.zones;
+        zones.iter().rev().find(|zone| zone.first <= byte).or(zones.first())
+    }
+
+    fn cylinder(&self, byte: f64) -> f64 {
+        let Some(zone) = self.zone(byte) else { return 0.0 };
+        let within = ((byte - zone.first) / zone.bytes).clamp(0.0, 1.0) * zone.cylinders;
+        zone.first_cylinder + within.min(zone.cylinders - 1.0).floor()
+    }
+
+    /// Nanoseconds a byte at `byte`: over tracks, and along one.
+    fn rates(&self, byte: f64) -> (f64, f64) {
+        let disk = (1e9 / self.disk.disk_bytes_per_second, 1e9 / self.disk.track_bytes_per_second);
+        self.zone(byte).map_or(disk, |zone| (zone.surface, zone.track))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! One pass over a trace: what the file system fetches, and what the program waits for.
+//!
+//! As the simulation has it (`workload/filling.rs`, the engine's levels): an inode is read when its file is gone to, indirect
+//! blocks before what they lead to; a block that is absent is fetched with those behind it that the read-ahead names; what the
+//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. What is under way when the
+//! program ends is not counted. Cost: constant for each block that is read, and the disk's for each request. Memory: 24 bytes a
+//! block that is fetched.
+
+use std::collections::{HashMap, HashSet};
+
+use headstart_analytic::file_system::TracedDisk;
+use headstart_layout::{Contents, Placing, METADATA};
+use headstart_policy::readahead::{Asked, Cached, Ffs, Found, Run};
+use headstart_policy::ReadAhead;
+use headstart_trace::Record;
+use headstart_types::{KeyError, Nanos};
+use rustc_hash::FxBuildHasher;
+
+use crate::workload::{Cutter, Opened};
+use crate::Error;
+
+/// What the program's own work costs, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Costs {
+    /// For each request.
+    pub system_call_ns: f64,
+    /// For each KiB handed over.
+    pub copy_ns_per_kib: f64,
+    /// Times the recorded think times.
+    pub think_scale: f64,
+    /// Inodes are read.
+    pub opens: bool,
+}
+
+/// What the trace is in the terms of the paper's Table 2.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Requests, and their bytes.
+    pub requests: u64,
+    /// See `requests`.
+    pub bytes: u64,
+    /// Distinct blocks that are asked for.
+    pub blocks: u64,
+    /// Requests that do not begin where the last one of their file ended.
+    pub runs: u64,
+    /// Requests for another file than the last.
+    pub switches: u64,
+}
+
+/// Blocks, and when each is there.
+struct Known {
+    placing: Placing,
+    sizes: HashMap<u32, u64, FxBuildHasher>,
+    there: HashMap<(u32, u64), f64, FxBuildHasher>,
+    now: f64,
+}
+
+impl Cached for Known {
+    fn is_cached(&self, file: u32, index: u64) -> bool {
+        self.there.contains_key(&(file, index))
+    }
+
+    fn is_resident(&self, file: u32, index: u64) -> bool {
+        self.there.get(&(file, index)).is_some_and(|at| *at <= self.now)
+    }
+
+    fn file_blocks(&self, file: u32) -> Option<u64> {
+        self.sizes.get(&file).copied()
+    }
+
+    fn frames(&self) -> u32 {
+        u32::MAX
+    }
+
+    fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
+        self.placing.ffs().map_or(0, |ffs| ffs.contiguous(file, index, most))
+    }
+
+    fn mapped_by(&self, file: u32, index: u64) -> Option<(u32, u64)> {
+        self.placing.ffs()?.mapped_by(file, index).map(|address| (METADATA, address))
+    }
+}
+
+/// A program that reads a trace.
+pub struct Walk {
+    known: Known,
+    read_ahead: Option<Ffs>,
+    costs: Costs,
+    /// What the trace is.
+    pub tally: Tally,
+    /// What the disk has done.
+    pub disk: TracedDisk,
+    /// The program's clock, and the sum of its requests' times.
+    pub now: f64,
+    /// See `now`.
+    pub response_ns: f64,
+    /// The file that is read, and the indirect block that has led there.
+    trail: Option<(u32, Option<u64>)>,
+    /// Where the last request of each file ended.
+    ends: HashMap<u32, u64, FxBuildHasher>,
+    asked: HashSet<(u32, u64), FxBuildHasher>,
+    runs: Vec<Run>,
+}
+
+impl Walk {
+    /// Nothing has been read.
+    pub fn new(placing: Placing, contents: &Contents, read_ahead: Option<Ffs>, disk: TracedDisk, costs: Costs) -> Self {
+        let sizes = contents.files.iter().copied().collect();
+        Self {
+            known: Known { placing, sizes, there: HashMap::default(), now: 0.0 },
+            read_ahead,
+            costs,
+            tally: Tally::default(),
+            disk,
+            now: 0.0,
+            response_ns: 0.0,
+            trail: None,
+            ends: HashMap::default(),
+            asked: HashSet::default(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Blocks that have been fetched.
+    pub fn fetched(&self) -> u64 {
+        self.known.there.len() as u64
+    }
+
+    /// Goes through the trace.
+    ///
+    /// # Errors
+    /// The trace is wrong somewhere, or has a block that lies nowhere.
+    pub fn through(&mut self, opened: &Opened, cutter: &Cutter) -> Result<(), Error> {
+        let mut records = opened.read()?;
+        let mut last: Option<Record> = None;
+        while records.advance()? {
+            for record in records.batch() {
+                match last.replace(*record) {
+                    Some(last) => self.now += cutter.think(&last, Some(record)).0 as f64 * self.costs.think_scale,
+                    None => self.stand_at(record.file)?,
+                }
+                let cut = cutter.cut(record, &records)?;
+                self.count(record);
+                self.open(cut.file)?;
+                let began = self.now;
+                for at in cut.first..cut.first + cut.blocks {
+                    self.look_up(cut.file, at)?;
+                    self.read(cut.file, at)?;
+                    self.now += self.costs.copy_ns_per_kib * cutter.asked(record, at) as f64 / 1024.0;
+                }
+                self.now += self.costs.system_call_ns;
+                self.response_ns += self.now - began;
+            }
+        }
+        if let Some(last) = last {
+            self.now += cutter.think(&last, None).0 as f64 * self.costs.think_scale;
+        }
+        self.disk.count_until(self.now);
+        Ok(())
+    }
+
+    /// Where files were opened before the run, the arm is at the inode of the one opened last: as the simulation has it, the
+    /// first to be read.
+    fn stand_at(&mut self, file: u32) -> Result<(), KeyError> {
+        if let (false, Some(inode)) = (self.costs.opens, self.inode(file)) {
+            let (_, sector) = self.known.placing.place(METADATA, inode)?;
+            self.disk.stand_at(sector * headstart_device::SECTOR_BYTES);
+        }
+        Ok(())
+    }
+
+    fn inode(&self, file: u32) -> Option<u64> {
+        self.known.placing.ffs()?.inode(file)
+    }
+
+    fn count(&mut self, record: &Record) {
+        let end = record.offset.saturating_add(record.size);
+        self.tally.requests += 1;
+        self.tally.bytes += record.size;
+        self.tally.runs += u64::from(self.ends.insert(record.file, end) != Some(record.offset));
+        self.tally.switches += u64::from(self.trail.is_some_and(|(file, _)| file != record.file));
+    }
+
+    fn open(&mut self, file: u32) -> Result<(), KeyError> {
+        if self.trail.is_some_and(|(last, _)| last == file) {
+            return Ok(());
+        }
+        self.trail = Some((file, None));
+        match self.inode(file).filter(|_| self.costs.opens) {
+            Some(inode) => self.need(METADATA, inode),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the indirect blocks that lead to a block, if they are not those that led to the one before.
+    fn look_up(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
+        let Some(ffs) = self.known.placing.ffs() else { return Ok(()) };
+        let leaf = ffs.mapped_by(file, at);
+        if self.trail == Some((file, leaf)) {
+            return Ok(());
+        }
+        let leading: Vec<u64> = ffs.indirect(file, at).collect();
+        self.trail = Some((file, leaf));
+        leading.into_iter().try_for_each(|address| self.need(METADATA, address))
+    }
+
+    /// Fetches a block alone, unless it is there or on its way, and waits for it.
+    fn need(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
+        if !self.known.is_cached(file, at) {
+            self.fetch(&[(file, at)])?;
+        }
+        self.wait_for(file, at);
+        Ok(())
+    }
+
+    fn read(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
+        self.tally.blocks += u64::from(self.asked.insert((file, at)));
+        self.known.now = self.now;
+        let found = match (self.known.is_cached(file, at), self.known.is_resident(file, at)) {
+            (false, _) => Found::Absent,
+            (true, false) => Found::Unready,
+            (true, true) => Found::Ready,
+        };
+        let mut runs = std::mem::take(&mut self.runs);
+        runs.clear();
+        if let Some(read_ahead) = &mut self.read_ahead {
+            let asked = Asked { file, first: at, count: 1, client: 0 };
+            read_ahead.asked(Nanos(self.now as u64), &asked, &[found], &self.known, &mut runs);
+        }
+        let mut blocks = if found == Found::Absent { vec![(file, at)] } else { Vec::new() };
+        for run in &runs {
+            let named = (run.first..=u64::MAX).take(run.count as usize).map(|index| (run.file, index));
+            blocks.extend(named.filter(|(file, index)| !self.known.is_cached(*file, *index)));
+        }
+        self.runs = runs;
+        self.fetch(&blocks)?;
+        self.wait_for(file, at);
+        Ok(())
+    }
+
+    fn wait_for(&mut self, file: u32, at: u64) {
+        self.now = self.known.there.get(&(file, at)).map_or(self.now, |there| there.max(self.now));
+    }
+
+    /// Asks for blocks: those that follow one another in a file are there together.
+    fn fetch(&mut self, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
+        let follows = |one: &(u32, u64), next: &(u32, u64)| *next == (one.0, one.1 + 1);
+        blocks.chunk_by(follows).try_for_each(|order| self.fetch_order(order))
+    }
+
+    /// A request of the disk for each run of sectors.
+    fn fetch_order(&mut self, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for block in blocks {
+            let (sector, sectors) = self.lies(*block)?;
+            match pieces.last_mut().filter(|(first, count)| first + count == sector) {
+                Some((_, count)) => *count += sectors,
+                None => pieces.push((sector, sectors)),
+            }
+        }
+        let bytes = |sectors| sectors * headstart_device::SECTOR_BYTES;
+        let mut there = self.now;
+        for (sector, sectors) in pieces {
+            there = self.disk.read(self.now, bytes(sector), bytes(sectors));
+        }
+        self.known.there.extend(blocks.iter().map(|block| (*block, there)));
+        Ok(())
+    }
+
+    /// First sector of a block, and how many it has.
+    fn lies(&self, (file, at): (u32, u64)) -> Result<(u64, u64), KeyError> {
+        let placing = &self.known.placing;
+        let (_, sector) = placing.place(file, at)?;
+        Ok((sector, placing.short(file, at).map_or(placing.block_sectors(), u64::from)))
+    }
+}

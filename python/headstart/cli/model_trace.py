@@ -1,0 +1,73 @@
+"""`headstart model trace`: a recorded program that reads files, in equations and simulated."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from headstart import model
+from headstart.cli import options, output
+from headstart.cli.progress import watched
+
+
+def traced(
+    scenario: Annotated[
+        Path, typer.Argument(metavar="SCENARIO.toml", help="A trace read through a file system; see docs/model.md.")
+    ],
+    overrides: options.Set = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Simulations beside it, each with a seed of its own.")
+    ] = 0,
+    json: options.Json = None,
+) -> None:
+    """Say how long the reads of a trace take, from the equations of a file system.
+
+    Example: headstart model trace examples/file-system-trace.toml --runs 3 --set policy.name=demand
+    """
+    output.check_targets(json)
+    found = model.of_trace(scenario, overrides=overrides or [])
+    checked = None
+    if runs:
+        checked = watched(
+            f"simulating {scenario}",
+            lambda tell: model.check_trace(scenario, overrides=overrides or [], runs=runs, progress=tell),
+        )
+    if json is not None:
+        beside = {} if checked is None else {"check": checked.to_dict()}
+        output.write_json(json, output.as_json({**found.to_dict(), **beside}))
+    if json != "-":
+        _show(output.console(), found, checked)
+
+
+def _show(console: Console, found: model.TraceModel, checked: model.Check | None) -> None:
+    of = found.parameters
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name, value in (
+        ("mean response", output.duration(round(found.response_ns))),
+        ("elapsed", output.seconds(round(found.elapsed_ns))),
+        ("requests of the disk", f"{found.disk_requests:,}"),
+        ("  in its cache", f"{found.buffer_hits:,}"),
+        *((f"  {part}", output.seconds(round(found.disk[f"{part}_ns"]))) for part in PARTS),
+        ("requests", f"{of.requests:,}"),
+        ("  mean size", f"{of.request:,.0f} B"),
+        ("  for another file", f"{of.switches:,}"),
+        ("runs", f"{of.runs:,}"),
+        ("  mean length", f"{of.run_length:,.0f} B"),
+        ("data", f"{of.data_span:,} B"),
+    ):
+        table.add_row(name, value)
+    console.print(table)
+    if checked is not None:
+        simulated, error = checked.simulated, checked.relative_error["response_ns"]
+        spread = output.duration(round(checked.standard_error["response_ns"]))
+        console.print(
+            f"simulated {output.duration(round(simulated['response_ns']))} +- {spread}, "
+            f"{checked.runs} run{'s' if checked.runs > 1 else ''}; the model is {error or 0:+.1%} off"
+        )
+
+
+PARTS = ("overhead", "seek", "rotation", "transfer")
