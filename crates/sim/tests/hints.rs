@@ -171,3 +171,18 @@ fn a_horizon_beyond_what_the_processor_can_use_is_no_endless_exchange_of_buffers
         assert!(report.counts.fetches <= 200, "{horizon}: {:?}", report.counts);
     }
 }
+
+/// The fuzzer's seed 50056929: two processes and one buffer, which each took for its next block before the other had read its own.
+#[test]
+fn two_processes_do_not_take_one_buffer_from_each_other_for_ever() {
+    let lines = ["0.020,R,1,2,51008,4083,43", "0.040,R,2,3,37129,12288,313"];
+    let path = std::env::temp_dir().join(format!("headstart-next-{}.csv", std::process::id()));
+    std::fs::write(&path, format!("time,op,pid,file,offset,size,dur_us\n{}\n", lines.join("\n"))).expect("written");
+    let text = format!(
+        "workload = {{trace = {path:?}, block_size = \"4096B\", processes = \"per-pid\"}}\nhost = {{copy_per_kib = \"2s\"}}\n\
+         [[level]]\nblocks = 1\npolicy = {{name = \"tip2\"}}\n[[level]]\nblocks = 23"
+    );
+    let report = common::run(&text);
+    std::fs::remove_file(&path).expect("removed");
+    assert!(report.counts.fetches <= 2 * report.counts.references, "{:?}", report.counts);
+}

@@ -146,9 +146,13 @@ impl Estimators {
         best
     }
 
-    /// Whether a prefetch is worth the buffer. Fixed partitions know no worth: the LRU cache gives up what it has beyond its
+    /// Whether a prefetch is worth the buffer. What a process references next is not taken before it is: else two processes
+    /// could take it from each other in turn. Fixed partitions know no worth: the LRU cache gives up what it has beyond its
     /// share, and no hinted block goes that is needed sooner.
     pub fn gains(&self, wish: &Wish, buffer: &Buffer) -> bool {
+        if wish.ahead == 0 || buffer.ahead == 0 {
+            return buffer.ahead > 0;
+        }
         match self.quota {
             Some(quota) if buffer.recent => self.recent.len(0) > quota,
             Some(_) => buffer.ahead > wish.ahead.max(self.worth.horizon),

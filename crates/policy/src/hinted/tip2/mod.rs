@@ -10,7 +10,8 @@
 //!     furthest ahead; a buffer is worth the most that any estimator makes of it, and what none knows is worth nothing
 //! rates: what a reference gains or costs counts by the share of all references that are of its kind
 //! while the greatest gain of any process is more than the least valuable buffer is worth: prefetch in its place
-//! a missing block that is referenced, or is the next of its process, takes the least valuable buffer, whatever it is worth
+//! a missing block that is referenced takes the least valuable buffer, whatever it is worth; one that is the next of its
+//!     process takes it from every block that is not the next of another
 //! ```
 //!
 //! What differs. T_disk is the device's typical service time, T_driver and T_hit those of `[host]`, not measured. A free
@@ -115,7 +116,7 @@ impl Tip2 {
         while let Some(wish) = self.estimators.best_prefetch() {
             let victim = match free(view, fetches) {
                 0 => match self.estimators.least_valuable(Use::Hinted, view) {
-                    Some(buffer) if wish.ahead == 0 || self.estimators.gains(&wish, &buffer) => Some(buffer.block),
+                    Some(buffer) if self.estimators.gains(&wish, &buffer) => Some(buffer.block),
                     _ => return,
                 },
                 _ => None,
