@@ -189,6 +189,35 @@ fn traces_on_a_cheetah_are_near_the_simulation() {
     }
 }
 
+/// A reader and a writer in turn: what is read waits for the clusters that have been sent out before.
+#[test]
+fn writes_on_a_cheetah_are_near_the_simulation() {
+    let through = "buffer = {read_during_overhead = true, write_reporting = \"media\"}";
+    for (drive, device) in [
+        ("writes behind", CHEETAH.to_owned()),
+        ("writes through", CHEETAH.replace("buffer = {read_during_overhead = true}", through)),
+    ] {
+        for (name, written) in [("as much as is read", 1), ("four times as much", 4)] {
+            let turn = |at: u64| {
+                let write = move |nth| ('W', 1000 + at / 8, (at % 8 * written + nth) * 8192, 8192);
+                std::iter::once(('R', at / 8, at % 8 * 8192, 8192)).chain((0..written).map(write))
+            };
+            let trace = requests(&format!("traced-cheetah-writes-{written}"), (0..480).flat_map(turn));
+            for cluster in ["", ", write_cluster = \"64KiB\""] {
+                let cache = format!(", write_delay = \"100ms\"{cluster}");
+                let text = writing(&scenario(&trace, "ffs", "", &device), &cache);
+                let (found, report) = (answer(&text).expect("modelled"), run(&text));
+                let error = number(&found, "response_ns") / report.response_ns.mean as f64 - 1.0;
+                println!("{drive}, {name}{cluster}: {error:+.3}");
+                let requests = (number(&found, "disk_requests"), report.devices[0].requests as f64);
+                // How many blocks have come to be due depends on when the program ends.
+                assert!((requests.0 / requests.1 - 1.0).abs() < 0.03, "{drive}, {name}{cluster}: {requests:?}");
+                assert!(error.abs() < 0.25, "{drive}, {name}{cluster}: {error:+.3}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_the_model_of_a_trace_does_not_know_is_refused() {
     let trace = trace("traced-refused", [(1, 0), (1, 1), (2, 0)]);
