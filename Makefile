@@ -61,8 +61,8 @@ demo: setup ## the main job: five policies on a real program's trace, on 1 to 16
 
 test: test-rust test-py ## all tests, what CI runs
 
-test-rust: ## the Rust tests
-	cargo test --workspace --locked
+test-rust: ## the Rust tests, those that wait beside those that compute; `cargo test` runs the same
+	$(PYTHON) tests/run_rust.py
 
 # Tests start the command a thousand times: compiled beforehand, it starts sooner where Python writes no bytecode.
 test-py: setup ## the Python tests: API, command, docs; one process for each processor

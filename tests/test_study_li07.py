@@ -19,6 +19,7 @@ from headstart.studies.li07 import (
     STUDY,
     _claims,
     _drives,
+    _kernels,
     _latency,
     _reasons,
     _sensitivity,
@@ -263,6 +264,47 @@ def test_what_may_help_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_figures_stand_beside_the_kernels_as_they_were_too() -> None:
+    rows = STUDY.run(["kernels"], quiet)
+    for row in rows:
+        json.dumps(row.to_dict(), allow_nan=False)
+        assert row.verdict in VERDICTS
+    judged = [row for row in rows if row.published is not None]
+    # As many runs as in Figures 6 to 12 together; each finding says beside which kernel.
+    assert (len(rows) - len(judged), len(judged)) == (12 + 7 + 4 + 4 + 6 + 6 + 9, 21)
+    guest = [row for row in judged if row.quantity.startswith(_kernels.GUEST)]
+    assert len(guest) == 3 and all(row.quantity.startswith(_kernels.HOST) for row in judged if row not in guest)
+
+
+@pytest.mark.usefixtures("few")
+def test_four_read_aheads_stand_side_by_side() -> None:
+    rows = STUDY.run(["baselines", "kernels"], quiet)
+    beside = [row for row in rows if row.item == "baselines"]
+    assert {row.verdict for row in beside} == {"not published"}
+    agreeing = {row.quantity: row.ours for row in beside if row.quantity.startswith("findings that agree beside ")}
+    judged = [row for row in rows if row.item == "kernels" and row.published is not None]
+    counted = sum(row.verdict == "agrees" for row in judged)
+    assert agreeing[f"findings that agree beside {_kernels.AS_THE_PAPER}, of {len(judged)}"] == counted
+    assert len(agreeing) == 5 and len(beside) == 14 + 2 + 5
+    for row in beside[:16]:
+        assert len(str(row.ours).split("; ")) == len(_kernels.READ_AHEADS)
+    assert "printed 16 to 24: fixed-depth, linux, linux-2.6.10, linux-2.6.16 (%)" in beside[0].quantity
+
+
+def test_distance_from_what_is_printed() -> None:
+    assert _kernels.Gain("range", (16.0, 24.0), (10.0, 25.0), "predicted").distance == pytest.approx(3.5)
+    cut = _kernels.Gain("cut", (33.0,), (-2.0,), "calibrated")
+    assert cut.distance == pytest.approx(35.0)
+    assert (cut.printed_text, cut.ours_text) == ("33", "-2.0")
+    gains = {name: [cut, _kernels.Gain("", (10.0,), (11.0,), "predicted")] for name in _kernels.READ_AHEADS}
+    row = _kernels._distances("two", "names", gains, "predicted")
+    assert row.ours == "1.0; 1.0; 1.0; 1.0" and "1 two" in row.quantity
+    before = {"a": True, "b": False, "c": True}
+    row = _kernels._agreeing("x", {"a": False, "b": True, "c": True}, before)
+    assert row.ours == 2 and row.note == "beside fixed-depth these do not: b; only there: a"
+
+
+@pytest.mark.usefixtures("few")
 def test_programs_run_together_and_absent_ones_are_told() -> None:
     together, absent, least = STUDY.run(["programs"], quiet)
     assert together.quantity == "glimpse + pg_select: Linux, CP, AP, OPT (s)"
@@ -304,6 +346,7 @@ def test_sensitivity_changes_what_it_says() -> None:
     assert len(distinct) == len(asked), "each differs from all others"
     for changed in _sensitivity.POLICY_VARIANTS.values():
         assert all(_system.POLICIES[policy] != keys for policy, keys in changed.items())
+    assert set(_sensitivity.BESIDE_2_6_10) < set(_sensitivity.VARIANTS)
 
 
 def test_reasons_name_rows_that_there_are() -> None:

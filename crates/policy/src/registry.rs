@@ -29,6 +29,8 @@ pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
         &readahead::sarc::ROW,
         &readahead::amp::ROW,
         &readahead::linux::ROW,
+        &readahead::linux_2_6_10::ROW,
+        &readahead::linux_2_6_16::ROW,
         &readahead::fixed_depth::ROW,
         &readahead::competitive::ROW,
         &readahead::oracle_depth::ROW,

@@ -16,7 +16,7 @@ use naive::random::{Limits, Random, TINY};
 use naive::{Instance, Outcome};
 
 /// Tiny instances in each test.
-const COUNT: u64 = 12_000;
+const COUNT: u64 = 5_000;
 /// Beyond the optimum's reach, for what does not need it.
 const SMALL: Limits = Limits { refs: 60, blocks: 16, frames: 10, disks: 4, fetch: 12 };
 /// Look-ahead without end.

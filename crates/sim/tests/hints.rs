@@ -156,3 +156,18 @@ fn bad_keys_are_refused() {
         assert!(error.contains(said), "{hints}: {error}");
     }
 }
+
+/// The fuzzer's seed 50000732: with a horizon that a processor as slow as this cannot use, two blocks took each other's
+/// buffers for ever, and driver work kept the process from its references.
+#[test]
+fn a_horizon_beyond_what_the_processor_can_use_is_no_endless_exchange_of_buffers() {
+    for horizon in [2, 5, 21, 60] {
+        let workload = "workload = {generator = \"loop\", blocks = 20, requests = 200, compute = \"0s\"}";
+        let host = "host = {driver_overhead = \"7986us\", hit_time = \"7ms\"}";
+        let report = run(
+            &format!("{workload}\ncache = {{blocks = 14}}\n{host}"),
+            &format!("name = \"tip2\", horizon = {horizon}"),
+        );
+        assert!(report.counts.fetches <= 200, "{horizon}: {:?}", report.counts);
+    }
+}

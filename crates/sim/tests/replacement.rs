@@ -19,7 +19,7 @@ use naive::Instance;
 /// Random strings through the whole system.
 const COUNT: u64 = 3_000;
 /// Random strings with read-ahead, pins and removals, for each policy.
-const EVENT_STRINGS: u64 = 20_000;
+const EVENT_STRINGS: u64 = 6_000;
 
 /// The block whose next use is furthest away leaves.
 fn min_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {

@@ -14,7 +14,7 @@ use naive::*;
 const LARGE: Limits = Limits { refs: 400, blocks: 60, frames: 30, disks: 5, fetch: 20 };
 
 /// Tiny instances in each test.
-const TINY_COUNT: u64 = 12_000;
+const TINY_COUNT: u64 = 5_000;
 /// Larger instances in each test.
 const LARGE_COUNT: u64 = 150;
 

@@ -4,7 +4,7 @@
 //! cylinder, range of cylinders or zone, its *region*. A sector found bad in the factory is *slipped*: what
 //! follows moves up by one, into the region's spares, or, in the schemes that say so, to the end of the zone.
 //! The distance between a logical and its physical sector is then constant between slips: it is kept as a sorted
-//! list of steps, and a look-up is two divisions and a binary search, or nothing for a zone without spares.
+//! list of steps with an index, and a look-up is two divisions and about one step, or nothing for a zone without spares.
 //!
 //! The schemes are those of DiskSim's disk model (Bucy and others, CMU-PDL-08-101, parameter "Sparing scheme used"):
 //! extracted drives come with them. Differences: spares at a cylinder's front are counted in both directions,
@@ -117,6 +117,40 @@ struct Step {
     physical: u64,
 }
 
+/// Where to begin to look for a place in a sorted list of places: the zone in equal parts, about as many as the list has
+/// entries, and for each part how many entries lie before it. A look-up costs a step where the entries are spread evenly, and
+/// waits for no branch of a binary search.
+#[derive(Debug, Clone, Default)]
+struct Guide {
+    /// A part is 2 to this power long.
+    part_log2: u32,
+    /// By part.
+    before: Vec<u32>,
+}
+
+impl Guide {
+    /// For `places`, sorted, of which none is above `last`.
+    fn new(places: impl ExactSizeIterator<Item = u64>, last: u64) -> Self {
+        let part_log2 = (last / (places.len() as u64 + 1)).checked_ilog2().unwrap_or(0);
+        let (mut places, mut passed) = (places.peekable(), 0);
+        let before = (0..=last >> part_log2).map(|part| {
+            while places.next_if(|place| *place < part << part_log2).is_some() {
+                passed += 1;
+            }
+            passed
+        });
+        Self { part_log2, before: before.collect() }
+    }
+
+    /// How many of `list` come before `sector`: those whose place is lower, and those at it for which `comes_before` says so.
+    #[inline]
+    fn count(&self, list: &[Step], sector: u64, comes_before: impl Fn(&Step) -> bool) -> usize {
+        let part = (sector >> self.part_log2) as usize;
+        let from = self.before.get(part).map_or(list.len(), |before| *before as usize);
+        from + list[from..].iter().take_while(|step| comes_before(step)).count()
+    }
+}
+
 /// The map of one zone.
 ///
 /// A *position* counts the sectors that hold data or are reserved, without spares and slips.
@@ -131,6 +165,8 @@ pub struct Sparing {
     slips_to_end: bool,
     slip_sectors: u64,
     steps: Vec<Step>,
+    /// Of the steps, by position and by physical sector.
+    guides: [Guide; 2],
     /// Whether position and physical sector are the same everywhere.
     identity: bool,
     /// Logical sectors of the zone.
@@ -162,10 +198,16 @@ impl Sparing {
             slips_to_end,
             slip_sectors,
             steps: Vec::new(),
+            guides: Default::default(),
             identity: true,
             sectors: 0,
         };
         map.add_slips(slips);
+        let steps = map.steps.iter();
+        map.guides = [
+            Guide::new(steps.clone().map(|step| step.from), extent.zone),
+            Guide::new(steps.map(|step| step.physical), extent.zone),
+        ];
         map.identity = map.steps.is_empty() && data == region;
         // A last range that is not whole has no spares.
         let spared = extent.zone / region * spare;
@@ -203,7 +245,7 @@ impl Sparing {
     /// Sectors passed over before `position`, by the slips of its region or of the zone.
     #[inline]
     fn shift(&self, position: u64, region: u64) -> u64 {
-        let index = self.steps.partition_point(|step| step.from <= position);
+        let index = self.guides[0].count(&self.steps, position, |step| step.from <= position);
         match index.checked_sub(1).map(|index| self.steps[index]) {
             Some(step) if self.slips_to_end || step.region == region => step.shift,
             _ => 0,
@@ -262,12 +304,33 @@ impl Sparing {
 
     /// Slipped sectors before the physical one, of one region or of all.
     fn slipped(&self, physical: u64, region: Option<u64>) -> u64 {
-        let index = self.steps.partition_point(|step| step.physical < physical);
+        let index = self.guides[1].count(&self.steps, physical, |step| step.physical < physical);
         match index.checked_sub(1).map(|index| self.steps[index]) {
             Some(step) if region.is_none_or(|region| region == step.region) => {
                 step.shift - self.slip_sectors + (physical - step.physical).min(self.slip_sectors)
             }
             _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_guide_counts_as_a_binary_search_does(mut places in prop::collection::vec(0u64..3_000, 0..60), sector in 0u64..3_300) {
+            places.sort_unstable();
+            let step = |place: &u64| Step { from: *place, region: 0, shift: 0, physical: *place };
+            let steps: Vec<Step> = places.iter().map(step).collect();
+            let guide = Guide::new(places.iter().copied(), 3_000);
+            let up_to = guide.count(&steps, sector, |step| step.from <= sector);
+            let below = guide.count(&steps, sector, |step| step.physical < sector);
+            prop_assert_eq!(up_to, places.partition_point(|place| *place <= sector));
+            prop_assert_eq!(below, places.partition_point(|place| *place < sector));
         }
     }
 }

@@ -102,6 +102,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.remove(key).map(|value| (key, value))
     }
 
+    /// The keys, in no order that means anything.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.at.keys().copied()
+    }
+
     /// The values, in no order that means anything.
     pub fn values(&self) -> impl Iterator<Item = &V> + '_ {
         self.at.values().map(|at| &self.nodes[*at as usize].value)

@@ -6,6 +6,8 @@ mod competitive;
 mod every_row;
 mod ffs;
 mod fixed_depth;
+mod kernels;
+mod kernels_naive;
 mod level;
 mod linux;
 mod oracle_depth;

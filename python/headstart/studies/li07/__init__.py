@@ -11,6 +11,7 @@ from headstart.studies._study import Study
 from headstart.studies.li07 import (
     _charts,
     _drives,
+    _kernels,
     _latency,
     _raid5,
     _remedies,
@@ -41,6 +42,8 @@ STUDY = Study(
         "figure13": _latency.figure13,
         "remedies": _remedies.remedies,
         "raid5": _raid5.raid5,
+        "kernels": _kernels.kernels,
+        "baselines": _kernels.baselines,
         "programs": _traces.programs,
         "summary": _summary.summary,
         "sensitivity": _sensitivity.sensitivity,

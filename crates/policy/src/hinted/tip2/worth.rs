@@ -21,6 +21,9 @@
 //! cost(x) = T_driver / (x - P)  for x > P,    cost(x) = T_pf(x - 1) - T_hit  else
 //! ```
 //!
+//! With a horizon that is given, T_pf may fall below T_hit. A nearer block costs no less than its own buffer gains then: else
+//! two blocks could take each other's buffers in turn, and driver work would keep the process from its references for ever.
+//!
 //! Shrinking the LRU cache of unhinted blocks from n buffers: H'(n) of the unhinted references become misses, at
 //! T_driver + T_disk each.
 
@@ -77,7 +80,7 @@ impl Worth {
     /// Of ejecting a hinted block that is `ahead` references ahead, for each reference of its process.
     pub fn ejection(&self, ahead: Position) -> f64 {
         match ahead.checked_sub(self.horizon) {
-            None | Some(0) => (self.prefetched(ahead.saturating_sub(1)) - self.hit).max(0.0),
+            None | Some(0) => (self.prefetched(ahead.saturating_sub(1)) - self.hit).max(self.benefit(ahead)),
             Some(beyond) => self.driver / f64::from(beyond),
         }
     }
@@ -119,13 +122,27 @@ mod tests {
     /// A buffer that has been filled by prefetching is never given up for one that is needed later.
     #[test]
     fn what_is_ahead_costs_more_than_what_is_further_gains() {
-        for (hit, driver, disk) in [(0, 0, 15_000), (243, 0, 15_000), (0, 500, 15_000), (243, 580, 15_000), (9, 9, 10)]
-        {
-            let worth = Worth::new(Nanos(hit), Nanos(driver), Nanos(disk), 1_000);
+        let times = [
+            (0, 0, 15_000),
+            (243, 0, 15_000),
+            (0, 500, 15_000),
+            (243, 580, 15_000),
+            (9, 9, 10),
+            (7_000, 7_986, 15_000),
+        ];
+        let settings = times
+            .iter()
+            .flat_map(|times| [None, Some(1), Some(3), Some(21), Some(62), Some(500)].map(|given| (*times, given)));
+        for ((hit, driver, disk), given) in settings {
+            let mut worth = Worth::new(Nanos(hit), Nanos(driver), Nanos(disk), 1_000);
+            worth = given.map_or(worth, |horizon| worth.with_horizon(horizon));
             for ahead in 0..=worth.horizon {
                 for further in ahead + 1..worth.horizon + 3 {
                     let (gain, cost) = (worth.benefit(further), worth.ejection(ahead));
-                    assert!(gain <= cost, "{hit} {driver} {disk}: {further} gains {gain}, {ahead} costs {cost}");
+                    assert!(
+                        gain <= cost,
+                        "{hit} {driver} {disk} {given:?}: {further} gains {gain}, {ahead} costs {cost}"
+                    );
                 }
             }
         }

@@ -1,0 +1,188 @@
+//! What the read-aheads of Linux 2.6.10 and 2.6.16 share: their keys, reading a window, and the congestion of the queue.
+//!
+//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` on, until it has fewer than `nr - nr/8 - nr/16 - 1`
+//! (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of 128). A request is what one window
+//! or one demand adds to the queue, while the first block of it is on its way. What the elevator merges counts as two;
+//! requests of writes and of other levels are not seen.
+
+use headstart_types::keys;
+
+use super::recent::Recent;
+use super::{Asked, Cached, Found, Run, Size, FILES};
+
+/// VM_MIN_READAHEAD of include/linux/mm.h, in KiB.
+pub(super) const MIN_KIB: u64 = 16;
+
+/// Most requests of a queue that a user may ask for: an entry each is kept.
+const QUEUE_MAX: u32 = 1 << 20;
+
+keys! {
+    /// Keys of `linux-2.6.10` and `linux-2.6.16`.
+    pub struct KernelKeys {
+        /// The device's `read_ahead_kb`, at most so much in a window.
+        pub read_ahead: Size = Size::kib(128),
+        /// The device's `nr_requests`, of which seven eighths are a congested queue; 0: no queue is ever congested.
+        #[schemars(range(max = QUEUE_MAX))]
+        pub nr_requests: u32 = 128,
+        /// State is kept for so many files: the least recently read is forgotten first.
+        #[schemars(range(min = 1))]
+        pub files: u32 = FILES,
+    }
+}
+
+/// The requests on their way, as far as a read-ahead can know them.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// By the first block of each request. Those that have come are only taken out once the queue looks full.
+    requests: Recent<(u32, u64), ()>,
+    on: usize,
+    off: usize,
+    congested: bool,
+}
+
+impl Queue {
+    /// Of a device with so many requests, none of which is congested with 0; each that is on its way has one of `frames` frames at least.
+    pub fn new(nr_requests: u32, frames: usize) -> Self {
+        let nr = nr_requests as usize;
+        let on = match nr {
+            0 => usize::MAX,
+            _ => (nr - nr / 8 + 1).min(nr),
+        };
+        // Beyond twice the threshold nothing is decided by one more.
+        let requests = Recent::new((nr.max(1) * 2).min(frames));
+        Self { requests, on, off: (nr - nr / 8).saturating_sub(nr / 16 + 1).max(1), congested: false }
+    }
+
+    /// A request has been issued that begins with this block.
+    pub fn issued(&mut self, file: u32, first: u64) {
+        if self.on < usize::MAX {
+            self.requests.get_or_default((file, first));
+        }
+    }
+
+    /// Whether it is congested now.
+    pub fn congested(&mut self, cached: &dyn Cached) -> bool {
+        if self.requests.len() >= if self.congested { self.off } else { self.on } {
+            let here = |&(file, index): &(u32, u64)| cached.is_resident(file, index) || !cached.is_cached(file, index);
+            let gone: Vec<(u32, u64)> = self.requests.keys().filter(here).collect();
+            for request in gone {
+                self.requests.remove(request);
+            }
+        }
+        let limit = if self.congested { self.off } else { self.on };
+        self.congested = self.requests.len() >= limit;
+        self.congested
+    }
+
+    /// Requests in mind.
+    pub fn remembered(&self) -> usize {
+        self.requests.len()
+    }
+}
+
+/// One request on its way through the pages, and the windows that it has opened.
+pub(super) struct Pass<'a> {
+    pub asked: &'a Asked,
+    pub cached: &'a dyn Cached,
+    pub queue: &'a mut Queue,
+    pub prefetch: &'a mut Vec<Run>,
+    /// Where the runs of this request begin in `prefetch`.
+    pub opened: usize,
+}
+
+impl Pass<'_> {
+    /// Whether a page is there or on its way, the windows of this request included.
+    pub fn is_cached(&self, index: u64) -> bool {
+        let named = |run: &Run| (run.first..run.end()).contains(&index);
+        self.prefetch[self.opened..].iter().any(named) || self.cached.is_cached(self.asked.file, index)
+    }
+
+    /// Whether the queue takes no more windows.
+    pub fn congested(&mut self) -> bool {
+        self.queue.congested(self.cached)
+    }
+
+    /// The kernel's `__do_page_cache_readahead`: reads what of `start..start + size` is in the file and not cached; how many
+    /// pages that is.
+    pub fn read(&mut self, start: u64, size: u64) -> u64 {
+        let file = self.asked.file;
+        let end = start.saturating_add(size).min(self.cached.file_blocks(file).unwrap_or(u64::MAX));
+        let absent: Vec<u64> = (start..end).filter(|index| !self.is_cached(*index)).collect();
+        if !absent.is_empty() {
+            self.prefetch.push(Run::between(file, start, end));
+        }
+        absent.len() as u64
+    }
+
+    /// The request has been worked through: what it has put into the queue.
+    pub fn issue(&mut self, found: &[Found]) {
+        let file = self.asked.file;
+        let absent = |index: u64| !self.cached.is_cached(file, index);
+        let mut begins: Vec<u64> = self.prefetch[self.opened..]
+            .iter()
+            .filter_map(|run| (run.first..run.end()).find(|at| absent(*at)))
+            .collect();
+        // A demand that no window covers: its first page.
+        let demanded = (self.asked.first..self.asked.end()).zip(found).find(|(index, found)| {
+            let named = |run: &Run| (run.first..run.end()).contains(index);
+            !found.is_hit() && !self.prefetch[self.opened..].iter().any(named)
+        });
+        begins.extend(demanded.map(|(index, _)| index));
+        begins.dedup();
+        begins.into_iter().for_each(|first| self.queue.issued(file, first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is on its way: blocks below this one.
+    struct Below(u64);
+
+    impl Cached for Below {
+        fn is_cached(&self, _: u32, index: u64) -> bool {
+            index < self.0
+        }
+
+        fn is_resident(&self, _: u32, _: u64) -> bool {
+            false
+        }
+
+        fn file_blocks(&self, _: u32) -> Option<u64> {
+            None
+        }
+
+        fn frames(&self) -> u32 {
+            1000
+        }
+    }
+
+    #[test]
+    fn a_queue_of_128_is_congested_from_113_down_to_103() {
+        let mut queue = Queue::new(128, 1000);
+        (0..112).for_each(|index| queue.issued(0, index));
+        assert!(!queue.congested(&Below(1000)));
+        queue.issued(0, 112);
+        assert!(queue.congested(&Below(1000)));
+        // The requests of blocks 103 to 112 have come: 103 are left. One more, and it is free again.
+        assert!(queue.congested(&Below(103)) && queue.remembered() == 103);
+        assert!(!queue.congested(&Below(102)));
+        // Up again it takes 113.
+        (200..210).for_each(|index| queue.issued(0, index));
+        assert!(!queue.congested(&Below(1000)) && queue.remembered() == 112);
+        queue.issued(1, 0);
+        assert!(queue.congested(&Below(1000)));
+    }
+
+    #[test]
+    fn small_queues_and_none() {
+        let mut one = Queue::new(1, 1000);
+        assert!(!one.congested(&Below(9)));
+        one.issued(0, 0);
+        assert!(one.congested(&Below(9)) && !one.congested(&Below(0)));
+        let mut none = Queue::new(0, 1000);
+        (0..1000).for_each(|index| none.issued(0, index));
+        assert!(!none.congested(&Below(1000)) && none.remembered() == 0);
+    }
+}
