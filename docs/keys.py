@@ -12,7 +12,7 @@ import headstart
 MARK = re.compile(r"<!-- keys: ([a-z -]+) -->\n(.*?)<!-- end of keys -->\n", re.DOTALL)
 OF_ALL = ("name", "replacement", "hints", "files")
 """Keys that the text beside a table describes."""
-OF_FIRST = ("initial", "write_delay")
+OF_FIRST = ("initial", "write_delay", "write_cluster")
 """Keys of the first level alone."""
 
 Schema = dict[str, Any]

@@ -182,6 +182,19 @@ def test_two_files_in_turn_are_near_the_simulation(tmp_path: Path) -> None:
     assert found.response_ns == pytest.approx(simulated.response_ns["mean"], rel=0.15)
 
 
+def test_a_writer_leaves_in_clusters(tmp_path: Path) -> None:
+    trace = tmp_path / "written.csv"
+    lines = "".join(f"{0.001 * at},W,1,7,{8192 * at},8192,0\n" for at in range(12))
+    trace.write_text(f"time,op,pid,file,offset,size,dur_us\n{lines}1.0,R,1,8,0,8192,0\n", encoding="utf-8")
+    overrides = [f"workload.trace={trace}", "workload.writes=back", "workload.compute=trace"]
+    for cluster, written in (([], 0), (["cache.write_cluster=32KiB"], 3)):
+        found = model.of_trace(TRACE, overrides=[*overrides, *cluster])
+        simulated = headstart.simulate(TRACE, overrides=[*overrides, *cluster])
+        assert (found.parameters.writes, found.disk_writes) == (12, written)
+        assert found.disk_writes == simulated.devices[0]["writes"]
+        assert found.disk_requests == simulated.devices[0]["requests"]
+
+
 @pytest.mark.parametrize(
     ("override", "key"),
     [
@@ -192,6 +205,8 @@ def test_two_files_in_turn_are_near_the_simulation(tmp_path: Path) -> None:
         ("device.count=2", "device.count"),
         ("policy=obl", "policy.name"),
         ("workload.trace=absent.csv", "absent.csv"),
+        ("workload.writes=through", "workload.writes"),
+        ("cache.write_cluster=64KiB", "cache.write_cluster"),
     ],
 )
 def test_what_the_model_of_a_trace_does_not_know_is_refused(run: Run, override: str, key: str) -> None:

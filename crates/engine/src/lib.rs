@@ -30,7 +30,7 @@ pub use invariants::Watch;
 pub use journal::Happening;
 #[cfg(feature = "sabotage")]
 pub use level::Sabotage;
-pub use level::{Ask, Level, Looked};
+pub use level::{Ask, Clusters, Leaving, Level, Looked};
 pub use pieces::Pieces;
 pub use responses::{Responses, Summary};
 pub use stack::{Link, Share, Stack, Tier};

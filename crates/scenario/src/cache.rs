@@ -23,6 +23,8 @@ pub struct CacheKeys {
     pub initial: Vec<String>,
     /// How long a written block may stay dirty; `None` where writes do not stay.
     pub write_delay: Option<Nanos>,
+    /// Blocks that are written one after another and leave together, at most; `None` where each leaves by itself.
+    pub write_cluster: Option<u64>,
 }
 
 /// The size of a cache.
@@ -74,6 +76,11 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "\"30s\" where workload.writes is \"back\""))]
         write_delay: Option<Nanos> = None,
+        /// With `workload.writes = "back"`, blocks of a file that are written one after another, and follow one another on the
+        /// disk, leave together once they are so many bytes: "64KiB" in 4.4BSD's file system.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+        #[schemars(extend("x-absent" = "none: each block is written by itself"))]
+        write_cluster: Option<Bytes> = None,
     }
 }
 
@@ -94,6 +101,9 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
     } else if table.contains_key("write_delay") {
         let allowed = "workload.writes = \"back\", or no write_delay";
         return Err(KeyError::new("write_delay", "nothing stays dirty", allowed));
+    } else if table.contains_key("write_cluster") {
+        let allowed = "workload.writes = \"back\", or no write_cluster";
+        return Err(KeyError::new("write_cluster", "nothing stays dirty", allowed));
     }
     let sized: Vec<&str> = SIZES.into_iter().filter(|key| table.contains_key(*key)).collect();
     if let [_, second, ..] = sized[..] {
@@ -107,7 +117,11 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
     if raw.write_delay.is_some_and(|delay| delay > TIME_MAX) {
         return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
     }
-    let write_delay = raw.write_delay;
+    let (write_delay, write_cluster) = (raw.write_delay, raw.write_cluster.map(|bytes| bytes.0 / block_bytes));
+    if write_cluster == Some(0) {
+        let problem = format!("smaller than a block of {}", Bytes(block_bytes));
+        return Err(KeyError::new("write_cluster", problem, "a block at least"));
+    }
     let blocks = |key: &str, blocks: i128| {
         let allowed = "at least one block, fewer than 4294967295";
         match u32::try_from(blocks) {
@@ -121,5 +135,5 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
         CacheSection { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
         _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
     };
-    Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay }, resolved))
+    Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay, write_cluster }, resolved))
 }

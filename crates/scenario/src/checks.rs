@@ -6,7 +6,7 @@ use headstart_types::{KeyError, Nanos};
 use headstart_layout::{Addresses, Placement};
 
 use super::device::DISKS_MAX;
-use super::{Arrival, BlockSize, HintsKeys, HostKeys, Input, Issue, Meets, Processes, Scenario, Shown};
+use super::{Arrival, BlockSize, HintsKeys, HostKeys, Input, Issue, Meets, Processes, Scenario, Shown, Writes};
 
 impl Scenario {
     /// What two sections say must not contradict.
@@ -100,9 +100,9 @@ impl Scenario {
         if self.workload.block_size == BlockSize::Object {
             return refused("workload.block_size", "objects are no blocks of files", "a size such as \"8KiB\"");
         }
-        if self.workload.writes.reach_devices() {
-            let problem = "the simulated file system is read, not written";
-            return refused("workload.writes", problem, "\"as-read\" or \"skip\", or another placement");
+        if self.workload.writes == Writes::Through {
+            let problem = "nobody waits for a write of the simulated file system";
+            return refused("workload.writes", problem, "\"as-read\", \"skip\" or \"back\", or another placement");
         }
         if self.workload.arrival != Arrival::Closed || self.workload.issue == Issue::Whole {
             let problem = "a file system reads block by block";

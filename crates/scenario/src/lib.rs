@@ -177,8 +177,8 @@ impl Scenario {
     }
 
     /// Whether blocks are known by their places in files: to policies that are asked about requests, to levels below
-    /// others, to a file system, to disks that follow the open files. One process that goes block by block on one level
-    /// does without.
+    /// others, to a file system, to clusters of written blocks, to disks that follow the open files. One process that goes
+    /// block by block on one level does without.
     #[must_use]
     pub fn needs_places(&self) -> bool {
         self.process.is_some()
@@ -188,6 +188,7 @@ impl Scenario {
             || self.workload.issue == Issue::Whole
             || self.policy.asks()
             || self.device.cache_segments == Some(CacheSegments::OpenFiles)
+            || self.cache.write_cluster.is_some()
             || matches!(self.workload.placement, Some(Placement::Ffs(_)))
     }
 

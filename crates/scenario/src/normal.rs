@@ -7,8 +7,8 @@ use toml::{Table, Value};
 use super::level::policy_of;
 
 /// Keys of the first level.
-const FIRST_KEYS: [&str; 8] =
-    ["name", "blocks", "size", "footprint", "initial", "write_delay", "policy", "replacement"];
+const FIRST_KEYS: [&str; 9] =
+    ["name", "blocks", "size", "footprint", "initial", "write_delay", "write_cluster", "policy", "replacement"];
 
 /// Writes out short forms: a bare string where a table with a name may stand, the first `[[level]]` as `[cache]` and
 /// `[policy]`; what is left of `level` are those below it.

@@ -44,6 +44,9 @@ impl Scenario {
         if self.workload.writes == Writes::Back {
             given.insert("write_delay".to_owned(), true.into());
         }
+        if self.workload.writes != Writes::Back || self.cache.write_cluster.is_some() {
+            given.insert("write_cluster".to_owned(), true.into());
+        }
         absent_in_words(CacheSection::schema(), &given)
     }
 

@@ -2,7 +2,7 @@
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
 use headstart_engine::{
-    Actions, Client, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Share, Stack, System, Tier,
+    Actions, Client, Clusters, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Share, Stack, System, Tier,
 };
 use headstart_layout::Places;
 use headstart_policy::coordinator::registry::coordinator;
@@ -267,7 +267,10 @@ pub fn tiers(
     let (mut begin, mut count, mut spread) = (0, first, None);
     for _ in 0..count {
         let policy = policy(&scenario.policy, context, surroundings, asking).map_err(|error| error.within("policy"))?;
-        let level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
+        let mut level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
+        if let Some(blocks) = scenario.cache.write_cluster {
+            level.gather_writes(Clusters::new(blocks, scenario.workload.block_bytes()));
+        }
         tiers.push(Tier::new(level, context.frames > 0));
         frames_of.push(context.frames);
     }

@@ -156,7 +156,7 @@ fn what_contradicts_a_file_system_is_refused() {
     for (scenario, begin) in [
         (base("issue = \"requests\""), "workload.issue"),
         (base("arrival = \"open\""), "workload.issue"),
-        (base("writes = \"back\""), "workload.writes"),
+        (base("writes = \"through\""), "workload.writes"),
         (base("addresses = \"compact\""), "workload.addresses"),
         (base("block_size = \"object\""), "workload.block_size"),
         (of_placement("cylinder_group = \"1000B\""), "workload.placement.cylinder_group"),

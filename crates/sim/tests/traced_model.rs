@@ -15,11 +15,23 @@ fn answer(text: &str) -> Result<Value, String> {
 
 /// Reads of blocks of files, one after another.
 fn trace(name: &str, reads: impl IntoIterator<Item = (u64, u64)>) -> Trace {
+    requests(name, reads.into_iter().map(|(file, block)| ('R', file, block * 8192, 8192)))
+}
+
+/// Requests, each of an operation, a file, an offset and a size.
+fn requests(name: &str, requests: impl IntoIterator<Item = (char, u64, u64, u64)>) -> Trace {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
-    for (file, block) in reads {
-        text += &format!("0.0,R,1,{file},{},8192,0\n", block * 8192);
+    for (op, file, offset, size) in requests {
+        text += &format!("0.0,{op},1,{file},{offset},{size},0\n");
     }
     Trace::of_text(name, &text)
+}
+
+/// With writes that go to the disk later.
+fn writing(scenario: &str, cache: &str) -> String {
+    scenario
+        .replace("compute = \"0ms\"", "compute = \"0ms\", writes = \"back\"")
+        .replace("blocks = 20000", &format!("blocks = 20000{cache}"))
 }
 
 const UNIFORM: &str = "model = \"uniform\", fetch_time = \"2ms\", scheduler = \"fcfs\"";
@@ -62,6 +74,59 @@ proptest! {
         let elapsed = report.elapsed_ns as f64;
         prop_assert!((number(&found, "elapsed_ns") - elapsed).abs() < 2.0, "{} is not {elapsed}\n{text}", found);
     }
+
+    /// The same of reads and writes: whole blocks and halves, in clusters and by themselves, due soon and never.
+    #[test]
+    fn any_writes_on_a_uniform_disk_are_the_simulation(
+        pieces in prop::collection::vec((any::<bool>(), 0u64..4, 0u64..60, 1u64..30, 1u64..3), 1..25),
+        prefetching in any::<bool>(), opens in any::<bool>(), direct in 1u64..20,
+        cluster in prop::option::of(1u64..12), delay in prop::sample::select(vec!["3000001ns", "20000003ns", "30s"]),
+    ) {
+        let made = pieces.iter().flat_map(|(writes, file, first, count, parts)| {
+            let (op, size) = (if *writes { 'W' } else { 'R' }, 8192 / parts);
+            (0..count * parts).map(move |at| (op, *file, first * 8192 + at * size, size))
+        });
+        let trace = requests("traced-uniform-writes", made);
+        let policy = if prefetching { "ffs" } else { "demand" };
+        let opens = if opens { "read" } else { "before" };
+        let placement = format!(", size = \"1GiB\", opens = \"{opens}\", direct_blocks = {direct}");
+        let cluster = cluster.map_or(String::new(), |blocks| format!(", write_cluster = \"{}KiB\"", 8 * blocks));
+        let cache = format!(", write_delay = \"{delay}\"{cluster}");
+        let text = writing(&scenario(&trace, policy, &placement, UNIFORM), &cache);
+        let (found, report) = (answer(&text).expect("modelled"), run(&text));
+        let device = &report.devices[0];
+        let requests = (number(&found, "disk_requests"), number(&found, "disk_writes"));
+        prop_assert_eq!(requests, (device.requests as f64, device.writes as f64), "{}", text);
+        let mean = report.response_ns.mean as f64;
+        prop_assert!((number(&found, "response_ns") - mean).abs() < 2.0, "{} is not {mean}\n{text}", found);
+        let elapsed = report.elapsed_ns as f64;
+        prop_assert!((number(&found, "elapsed_ns") - elapsed).abs() < 2.0, "{} is not {elapsed}\n{text}", found);
+    }
+}
+
+/// A file of 20 blocks is written from start to end, then another one is read. By hand: a block takes 80 KiB-times of copying, 81.92 us;
+/// the clusters of blocks 0 to 7 and 12 to 19 leave when blocks 7 and 19 are written, that of 8 to 11 when 11 is, for an indirect
+/// block comes behind. That one is read, and waits for the writes before it.
+#[test]
+fn a_sequential_writer_by_hand() {
+    let whole = |op, file| (0..20).map(move |block| (op, file, block * 8192, 8192));
+    let trace = requests("traced-writer", whole('W', 1).chain([('R', 2, 0, 8192)]));
+    let text = writing(&scenario(&trace, "demand", ", size = \"1GiB\"", UNIFORM), ", write_cluster = \"64KiB\"");
+    let (found, report) = (answer(&text).expect("modelled"), run(&text));
+    // The first write begins at 7 copies and takes 2 ms, the second then; the indirect block is there at 7 copies + 6 ms,
+    // the third cluster leaves 8 copies later, at 7 copies + 6 ms + 7 copies. The read comes a copy later and waits for it.
+    let copy = 81_920;
+    let third = 7 * copy + 6_000_000 + 7 * copy;
+    let elapsed = third + 2_000_000 + 2_000_000 + copy;
+    assert_eq!((report.elapsed_ns, number(&found, "elapsed_ns")), (elapsed, elapsed as f64));
+    let device = &report.devices[0];
+    assert_eq!((device.requests, device.writes, report.counts.blocks_written), (5, 3, 20));
+    assert_eq!((number(&found, "disk_requests"), number(&found, "disk_writes")), (5.0, 3.0));
+    assert_eq!(found["parameters"]["writes"].as_u64(), Some(20));
+    assert_eq!(report.levels[0].dirty_blocks, 0);
+    // Without clusters each block is due by itself, half a minute later.
+    let alone = run(&text.replace(", write_cluster = \"64KiB\"", ""));
+    assert_eq!((alone.devices[0].writes, alone.levels[0].dirty_blocks), (0, 20));
 }
 
 #[test]
@@ -124,6 +189,35 @@ fn traces_on_a_cheetah_are_near_the_simulation() {
     }
 }
 
+/// A reader and a writer in turn: what is read waits for the clusters that have been sent out before.
+#[test]
+fn writes_on_a_cheetah_are_near_the_simulation() {
+    let through = "buffer = {read_during_overhead = true, write_reporting = \"media\"}";
+    for (drive, device) in [
+        ("writes behind", CHEETAH.to_owned()),
+        ("writes through", CHEETAH.replace("buffer = {read_during_overhead = true}", through)),
+    ] {
+        for (name, written) in [("as much as is read", 1), ("four times as much", 4)] {
+            let turn = |at: u64| {
+                let write = move |nth| ('W', 1000 + at / 8, (at % 8 * written + nth) * 8192, 8192);
+                std::iter::once(('R', at / 8, at % 8 * 8192, 8192)).chain((0..written).map(write))
+            };
+            let trace = requests(&format!("traced-cheetah-writes-{written}"), (0..480).flat_map(turn));
+            for cluster in ["", ", write_cluster = \"64KiB\""] {
+                let cache = format!(", write_delay = \"100ms\"{cluster}");
+                let text = writing(&scenario(&trace, "ffs", "", &device), &cache);
+                let (found, report) = (answer(&text).expect("modelled"), run(&text));
+                let error = number(&found, "response_ns") / report.response_ns.mean as f64 - 1.0;
+                println!("{drive}, {name}{cluster}: {error:+.3}");
+                let requests = (number(&found, "disk_requests"), report.devices[0].requests as f64);
+                // How many blocks have come to be due depends on when the program ends.
+                assert!((requests.0 / requests.1 - 1.0).abs() < 0.03, "{drive}, {name}{cluster}: {requests:?}");
+                assert!(error.abs() < 0.25, "{drive}, {name}{cluster}: {error:+.3}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_the_model_of_a_trace_does_not_know_is_refused() {
     let trace = trace("traced-refused", [(1, 0), (1, 1), (2, 0)]);
@@ -135,6 +229,8 @@ fn what_the_model_of_a_trace_does_not_know_is_refused() {
         ("blocks = 20000", "footprint = 0.5", "cache.footprint: the model evicts nothing"),
         ("policy = \"ffs\"", "policy = \"obl\"", "policy.name: the model knows no obl"),
         ("compute = \"0ms\"", "compute = \"0ms\", processes = \"per-pid\"", "workload.processes: the model of a trace"),
+        ("compute = \"0ms\"", "compute = \"0ms\", writes = \"through\"", "workload.writes: nobody waits for a write"),
+        ("blocks = 20000", "blocks = 20000, write_cluster = \"64KiB\"", "cache.write_cluster: nothing stays dirty"),
         ("scheduler = \"clook\"", "scheduler = \"clook\", queue_depth = 4", "device.queue_depth: "),
     ] {
         assert!(text.contains(old), "{old}");

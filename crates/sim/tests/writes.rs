@@ -186,3 +186,33 @@ fn a_block_whose_frame_another_process_takes_is_written_all_the_same() {
         assert!(report.counts.blocks_written + dirty >= 2 && (writes == "back" || report.counts.blocks_written == 8));
     }
 }
+
+#[test]
+fn a_cluster_leaves_without_what_was_due_before() {
+    // Blocks 0 to 3 are dirty at 0, 1, 2 and 3 ms. Block 0 is due at 1.5 ms, block 1 at 2.5 ms; 2 and 3 leave at 3 ms, when 3 fills
+    // the cluster, as one request. The disk is busy until 7.5 ms; the last think ends at 4 ms.
+    let requests = [0, 1, 2, 3, 8].map(|block| (WRITE, block));
+    let trace = Trace::new("due-before", &requests, 1);
+    let cache = "cache = {blocks = 9, write_delay = \"1500us\", write_cluster = \"32KiB\"}\n";
+    let report = common::run(&trace.scenario("back", &format!("{cache}{TWO_MS}")));
+    // Block 8 is dirty at the end, 5 ms. Block 0 is on the disk at 3.5 ms, block 1 is being written.
+    assert_eq!((report.elapsed_ns, report.counts.blocks_written, report.levels[0].dirty_blocks), (5_000_000, 4, 1));
+    assert_eq!((report.devices[0].writes, report.devices[0].busy_ns), (1, 3_500_000));
+    // Without an early due time all four leave at 3 ms.
+    let late = common::run(&trace.scenario("back", &format!("{cache}{TWO_MS}").replace("1500us", "30s")));
+    assert_eq!((late.counts.blocks_written, late.levels[0].dirty_blocks), (4, 1));
+    assert_eq!((late.devices[0].writes, late.devices[0].blocks, late.devices[0].busy_ns), (1, 4, 2_000_000));
+}
+
+#[test]
+fn clusters_are_of_what_stays_dirty() {
+    let trace = Trace::new("cluster-keys", &ABAC, 1);
+    for (writes, cluster, expected) in [
+        ("through", "64KiB", "cache.write_cluster: nothing stays dirty"),
+        ("back", "1KiB", "cache.write_cluster: smaller than a block"),
+    ] {
+        let text = trace.scenario(writes, &format!("cache = {{blocks = 2, write_cluster = \"{cluster}\"}}\n{TWO_MS}"));
+        let error = common::try_run(common::table(&text)).expect_err(cluster);
+        assert!(error.starts_with(expected), "{error}");
+    }
+}

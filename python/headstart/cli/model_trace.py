@@ -22,7 +22,7 @@ def traced(
     ] = 0,
     json: options.Json = None,
 ) -> None:
-    """Say how long the reads of a trace take, from the equations of a file system.
+    """Say how long the requests of a trace take, from the equations of a file system.
 
     Example: headstart model trace examples/file-system-trace.toml --runs 3 --set policy.name=demand
     """
@@ -50,9 +50,11 @@ def _show(console: Console, found: model.TraceModel, checked: model.Check | None
         ("mean response", output.duration(round(found.response_ns))),
         ("elapsed", output.seconds(round(found.elapsed_ns))),
         ("requests of the disk", f"{found.disk_requests:,}"),
+        ("  writes", f"{found.disk_writes:,}"),
         ("  in its cache", f"{found.buffer_hits:,}"),
         *((f"  {part}", output.seconds(round(found.disk[f"{part}_ns"]))) for part in PARTS),
         ("requests", f"{of.requests:,}"),
+        ("  writes", f"{of.writes:,}"),
         ("  mean size", f"{of.request:,.0f} B"),
         ("  for another file", f"{of.switches:,}"),
         ("runs", f"{of.runs:,}"),

@@ -25,6 +25,8 @@ class TraceParameters:
     """Mean size of a run of contiguous requests of a file."""
     switches: int
     """Requests for another file than the one before."""
+    writes: int
+    """Requests that write; 0 where all count as reads or writes are left out."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,8 +39,10 @@ class TraceModel:
     """All of the trace, think times included."""
     disk_requests: int
     """Requests of the disk that have ended when the program does, as a simulation's result counts them."""
+    disk_writes: int
+    """Those of them that write."""
     buffer_hits: int
-    """Those of them that its cache has."""
+    """Those of them that its cache has, or takes."""
     disk: dict[str, float]
     """What all of them take: `overhead_ns`, `seek_ns`, `rotation_ns` and `transfer_ns`."""
     parameters: TraceParameters
@@ -52,7 +56,7 @@ def of_trace(scenario: Scenario, *, overrides: Sequence[str] = ()) -> TraceModel
     """Return the mean response of a recorded program that reads files through the file system.
 
     A trace that tells files apart, placement `ffs`, policy `ffs` or `demand`, one process, a cache that holds all that
-    is fetched, one disk: docs/model.md has the keys.
+    is fetched, one disk, writes left out, as reads or written back: docs/model.md has the keys.
 
     Raises:
         HeadstartError: A key of the scenario or the trace is at fault, or a key that the equations know nothing of.
@@ -81,6 +85,7 @@ def check_trace(
     modelled: dict[str, float] = {
         "response_ns": found.response_ns,
         "disk_requests": found.disk_requests,
+        "disk_writes": found.disk_writes,
         "buffer_hits": found.buffer_hits,
     }
     return compared(scenario, overrides, modelled, _of_run, runs=runs, progress=progress)
@@ -92,5 +97,6 @@ def _of_run(result: simulation.Result) -> dict[str, float]:
     return {
         "response_ns": result.response_ns["mean"],
         "disk_requests": device["requests"],
+        "disk_writes": device["writes"],
         "buffer_hits": device["buffer_hits"],
     }

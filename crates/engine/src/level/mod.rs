@@ -12,6 +12,7 @@
 
 mod bypass;
 mod check;
+mod clusters;
 mod dirty;
 mod ledger;
 mod one;
@@ -26,6 +27,7 @@ use prefetch_index::prefetch_index;
 pub(crate) use check::holds;
 #[cfg(feature = "sabotage")]
 pub use check::Sabotage;
+pub use clusters::{Clusters, Leaving};
 pub use requests::{Ask, Looked};
 
 use crate::Counts;
@@ -62,6 +64,8 @@ pub struct Level {
     /// Blocks that are waited for in order to be written: no fetch is needed.
     allocating: Vec<Block>,
     dirty: Dirty,
+    /// Where blocks that are written one after another leave together.
+    clusters: Option<Box<Clusters>>,
     /// What the only process of a level that is not asked waits for, or has not taken.
     held: Option<Held>,
     requests: Requests,
@@ -94,6 +98,7 @@ impl Level {
             fetches: Vec::new(),
             allocating: Vec::new(),
             dirty: Dirty::default(),
+            clusters: None,
             held: None,
             requests: Requests::default(),
             ledger: Ledger::default(),
@@ -303,6 +308,11 @@ impl Level {
     /// places on disks.
     pub fn order_by_files(&mut self) {
         self.requests.by_disk = false;
+    }
+
+    /// From now on written blocks that follow one another leave in clusters.
+    pub fn gather_writes(&mut self, clusters: Clusters) {
+        self.clusters = Some(Box::new(clusters));
     }
 
     /// From now on [`Level::take_evicted`] tells what has been evicted.

@@ -1,5 +1,7 @@
 //! What a level decides and has done: fetches, evictions, writes.
 
+use std::ops::Range;
+
 use headstart_policy::{BlockState, Event, Fetch, Space};
 use headstart_types::{Block, Nanos};
 
@@ -18,33 +20,79 @@ impl Level {
     }
 
     /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
-    /// and one order is issued, for whose end the process waits), or is dirty and goes there when `delay` is over
-    /// or when it is evicted. It goes there at once too where another process has taken its frame since it was handed
-    /// over. Returns how many requests of a driver that was.
-    pub fn write(&mut self, now: Nanos, block: Block, delay: Option<Nanos>, backend: &mut impl Backend) -> u32 {
+    /// and one order is issued, for whose end the process waits), or is dirty and goes there when `delay` is over,
+    /// when it is evicted, or with its cluster ([`Level::gather_writes`]), of which `bytes` of it may be a part. It goes there
+    /// at once too where another process has taken its frame since it was handed over. Returns how many requests of a driver
+    /// that was.
+    pub fn write(
+        &mut self,
+        now: Nanos,
+        (block, bytes): (Block, Option<u32>),
+        delay: Option<Nanos>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
         match delay {
             Some(delay) if self.blocks[block.index()].is_resident() => {
                 self.dirty.mark(block, now + delay);
-                0
+                self.gather(now, block, bytes, space, backend)
             }
-            _ => self.write_out(now, block, backend),
+            _ => self.write_out(now, &[block], backend),
         }
+    }
+
+    /// A dirty block joins a cluster; what is to leave for that is written.
+    fn gather(
+        &mut self,
+        now: Nanos,
+        block: Block,
+        bytes: Option<u32>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let Some(clusters) = &mut self.clusters else { return 0 };
+        let (file, index) = space.place(block);
+        let leaving = clusters.written(file, index, bytes, |most| space.contiguous(file, index, most));
+        leaving.into_iter().map(|run| self.write_run(now, file, run, space, backend)).sum()
+    }
+
+    /// Writes what is dirty of a run of blocks: an order for each part that has no gap.
+    fn write_run(
+        &mut self,
+        now: Nanos,
+        file: u32,
+        run: Range<u64>,
+        space: &dyn Space,
+        backend: &mut impl Backend,
+    ) -> u32 {
+        let mut issued = 0;
+        let mut part = Vec::new();
+        for index in run {
+            match space.known(file, index).filter(|block| self.dirty.clean(*block)) {
+                Some(block) => part.push(block),
+                None => issued += self.write_out(now, &std::mem::take(&mut part), backend),
+            }
+        }
+        issued + self.write_out(now, &part, backend)
     }
 
     /// Step (2): writes what is due. Returns how many requests of a driver that was.
     pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
         let mut issued = 0;
         while let Some(block) = self.dirty.take_due(now) {
-            issued += self.write_out(now, block, backend);
+            issued += self.write_out(now, &[block], backend);
         }
         issued
     }
 
-    fn write_out(&mut self, now: Nanos, block: Block, backend: &mut impl Backend) -> u32 {
-        let disk = self.disk_of[block.index()];
-        self.outstanding[disk.index()] += 1;
-        self.counts.blocks_written += 1;
-        backend.issue(now, Order { blocks: &[block], disk, kind: Kind::Write })
+    /// One order for `blocks`, of which there may be none.
+    fn write_out(&mut self, now: Nanos, blocks: &[Block], backend: &mut impl Backend) -> u32 {
+        let Some(first) = blocks.first() else { return 0 };
+        for block in blocks {
+            self.outstanding[self.disk_of[block.index()].index()] += 1;
+        }
+        self.counts.blocks_written += blocks.len() as u64;
+        backend.issue(now, Order { blocks, disk: self.disk_of[first.index()], kind: Kind::Write })
     }
 
     /// Whether the fetch of `block` has been issued at this very instant.
@@ -168,7 +216,7 @@ impl Level {
         self.ledger.evicted(victim, unused, prefetch, &mut self.counts);
         self.requests.note_evicted(victim);
         if self.dirty.clean(victim) {
-            return self.write_out(now, victim, backend);
+            return self.write_out(now, &[victim], backend);
         }
         0
     }

@@ -12,8 +12,8 @@ use crate::devices::Devices;
 struct Arrival {
     at: Nanos,
     tier: usize,
-    /// Blocks to be written once they are there.
-    to_write: Vec<Block>,
+    /// Blocks to be written once they are there, and how many bytes of each; `None`: all.
+    to_write: Vec<(Block, Option<u32>)>,
 }
 
 /// Those that have arrived.
@@ -45,7 +45,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let asked = client.asked(&self.stack.space, true, index as u32);
         let id = arrivals.count;
         arrivals.count += 1;
-        let to_write = if client.writes() { client.blocks(asked.count).to_vec() } else { Vec::new() };
+        let to_write = if client.writes() { client.parts(asked.count) } else { Vec::new() };
         let tier = client.tier;
         arrivals.outstanding.insert(id, Arrival { at: now, tier, to_write });
         let looked = client.request(now, &mut self.stack, (id, asked, Nanos::ZERO));
@@ -74,6 +74,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if !blocks.is_empty() {
             self.write(now, tier, &blocks);
             if self.manner.write_delay.is_none() {
+                let blocks: Vec<Block> = blocks.iter().map(|(block, _)| *block).collect();
                 self.writers.wait(id, tier, &blocks);
                 return;
             }

@@ -174,8 +174,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     fn write_served(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let client = &self.clients[index];
         let tier = client.tier;
-        let blocks = client.blocks(client.count).to_vec();
-        self.write(now, tier, &blocks);
+        let (blocks, parts) = (client.blocks(client.count).to_vec(), client.parts(client.count));
+        self.write(now, tier, &parts);
         if self.manner.write_delay.is_some() {
             return self.served::<false>(now, index);
         }
@@ -184,10 +184,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
+    /// Blocks are written, of which so many bytes each; `None`: all.
+    pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[(Block, Option<u32>)]) {
         let delay = self.manner.write_delay;
-        let (level, _, mut down) = self.stack.at(tier);
-        let issued = blocks.iter().map(|block| level.write(now, *block, delay, &mut down)).sum();
+        let (level, space, mut down) = self.stack.at(tier);
+        let issued = blocks.iter().map(|block| level.write(now, *block, delay, space.as_space(), &mut down)).sum();
         self.follow::<false>(now, tier, issued);
     }
 

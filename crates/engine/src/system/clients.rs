@@ -129,6 +129,16 @@ impl<R> Client<R> {
         }
     }
 
+    /// The same, each with how many of its bytes are asked for; `None`: all.
+    #[must_use]
+    pub fn parts(&self, count: u32) -> Vec<(Block, Option<u32>)> {
+        let bytes = |at| match &self.reads {
+            Reads::Own(cursor) => cursor.chunk.bytes_of(cursor.at + at),
+            Reads::Taken { .. } => None,
+        };
+        self.blocks(count).iter().enumerate().map(|(at, block)| (*block, bytes(at))).collect()
+    }
+
     /// The block that comes next.
     #[inline]
     #[must_use]

@@ -81,7 +81,7 @@ fn geometry(mechanics: &Mechanics) -> Geometry {
         surface: 1e9 / band.bytes_per_second,
         track: turn / (f64::from(band.sectors_per_track) * sector),
     });
-    Geometry { zones: zones.collect(), segment_bytes: mechanics.segment_sectors as f64 * sector }
+    Geometry { zones: zones.collect(), segment_bytes: mechanics.segment_sectors as f64 * sector, writes_behind: false }
 }
 
 /// The model's view of a device without one.

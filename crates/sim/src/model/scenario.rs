@@ -11,7 +11,7 @@
 use headstart_analytic::file_system::{
     Disk, FileSystem, Form, Geometry, Parameters, Prefetch, Scheduler, SeekCurve, Seeks, Work,
 };
-use headstart_device::{Device, Mechanics};
+use headstart_device::{Device, Mechanics, Request};
 use headstart_layout::{FfsKeys, Opens, Placement};
 use headstart_policy::readahead::Size;
 use headstart_scenario::{Arrival, CacheSegments, CacheSize, Input, Issue, Processes, Scenario};
@@ -229,7 +229,15 @@ fn drive(device: &dyn Device, placement: &FfsKeys) -> Result<Modelled, KeyError>
     if let Some(Bytes(bytes)) = placement.size {
         cut(&mut mechanics, bytes / headstart_device::SECTOR_BYTES);
     }
-    Ok(of_mechanics(&mechanics))
+    let mut modelled = of_mechanics(&mechanics);
+    modelled.geometry.writes_behind = writes_behind(device);
+    Ok(modelled)
+}
+
+/// Whether a write to the idle device has ended once its buffer has it.
+fn writes_behind(device: &dyn Device) -> bool {
+    let write = Request { write: true, ..Request::read(0, 1, 0) };
+    device.clone_box().serve(Nanos::ZERO, &write).buffer_hit
 }
 
 /// Leaves the zones and seeks that the first `sectors` sectors need.

@@ -86,6 +86,7 @@ impl Filling<'_> {
             }
             self.chunk.blocks.push(self.universe.number(file, at, self.placing)?);
             self.mark_bytes(record, at, files);
+            self.mark_write(record.write);
         }
         let count = self.chunk.blocks.len();
         if let Some(thinks) = &mut self.thinks {
@@ -95,11 +96,6 @@ impl Filling<'_> {
         if let Some(scale) = self.marks.time_scale {
             let time = Nanos::rounded(record.time.0 as f64 * scale).min(TIME_MAX);
             self.chunk.times.resize(count, time);
-        }
-        if self.marks.writes && (record.write || !self.chunk.writes.is_empty()) {
-            // Where all read there are no marks; from the first write on, all are marked.
-            self.chunk.writes.resize(before, false);
-            self.chunk.writes.resize(count, record.write);
         }
         if count - before > 1 || !self.chunk.request_ends.is_empty() {
             // Single-block requests need no marks; from the first larger one on, all are marked.
@@ -160,6 +156,16 @@ impl Filling<'_> {
         if asked < size || files || !self.chunk.bytes.is_empty() {
             self.chunk.bytes.resize(self.chunk.blocks.len() - 1, size as u32);
             self.chunk.bytes.push(asked as u32);
+        }
+    }
+
+    /// Marks whether the block that has just been pushed is written. Where all read there are no marks; from the first write on,
+    /// all are marked. Metadata before it are read.
+    #[inline]
+    fn mark_write(&mut self, write: bool) {
+        if self.marks.writes && (write || !self.chunk.writes.is_empty()) {
+            self.chunk.writes.resize(self.chunk.blocks.len() - 1, false);
+            self.chunk.writes.push(write);
         }
     }
 

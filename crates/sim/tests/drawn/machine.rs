@@ -101,6 +101,9 @@ pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
     if draw.chance(if plan.dirty { 60 } else { 1 }) {
         first.insert("write_delay".into(), draw.time().into());
     }
+    if plan.dirty && draw.chance(40) {
+        first.insert("write_cluster".into(), format!("{}B", plan.block as i64 * draw.count(9)).into());
+    }
     if draw.chance(if plan.named { 50 } else { 1 }) {
         first.insert("initial".into(), vec![Value::from("A"), Value::from("b")].into());
     }

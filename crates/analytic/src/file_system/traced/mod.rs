@@ -11,6 +11,11 @@
 //! and returned to finds in its segment what was read ahead meanwhile, unless as many other places as there are segments have
 //! been read since. A hit in a segment that the head does not read does not start it again.
 //!
+//! A write goes to the surface as a read does, equation (2), and nothing is read ahead behind it. Where the drive takes writes into
+//! its buffer first, the host waits for the bus alone, and for the write before if the buffer still has that; the head writes
+//! behind the host's back, and what needs it next waits. A write that goes on where the last one ends, before that has been
+//! written, follows without a turn.
+//!
 //! Requests are served in the order in which they come: a program that waits has few of them outstanding. Cost: a look at each
 //! segment and zone for each request.
 //!
@@ -30,6 +35,8 @@ pub struct Geometry {
     pub zones: Vec<Zone>,
     /// Bytes of a segment of the disk's cache, and how far the head reads ahead.
     pub segment_bytes: f64,
+    /// A write has ended for the host once it is in the cache.
+    pub writes_behind: bool,
 }
 
 /// Bytes that pass the head at one rate.
@@ -89,6 +96,7 @@ struct Ending {
     at: f64,
     cost: Cost,
     hit: bool,
+    write: bool,
 }
 
 /// A disk that serves a trace.
@@ -104,6 +112,9 @@ pub struct TracedDisk {
     passed: Option<f64>,
     /// When the last request ends.
     free: f64,
+    /// Until when the head writes what is in the cache, and the bytes of the run that it writes.
+    writing: f64,
+    run: (f64, f64),
     /// How many requests have come.
     asked: u64,
     /// Those that have not been counted, by their ends.
@@ -114,6 +125,8 @@ pub struct TracedDisk {
     pub requests: u64,
     /// See `total`.
     pub hits: u64,
+    /// How many of `requests` wrote.
+    pub writes: u64,
 }
 
 impl TracedDisk {
@@ -130,11 +143,14 @@ impl TracedDisk {
             head: 0.0,
             passed: None,
             free: 0.0,
+            writing: 0.0,
+            run: (0.0, 0.0),
             asked: 0,
             under_way: VecDeque::new(),
             total: Cost::default(),
             requests: 0,
             hits: 0,
+            writes: 0,
         }
     }
 
@@ -150,8 +166,45 @@ impl TracedDisk {
         let (first, bytes) = (first as f64, bytes as f64);
         let (cost, hit) =
             if self.disk.parallel { self.beside_others(at, bytes) } else { self.one_by_one(at, (first, bytes)) };
-        self.under_way.push_back(Ending { at: self.free, cost, hit });
+        self.under_way.push_back(Ending { at: self.free, cost, hit, write: false });
         self.free
+    }
+
+    /// A write at time `at` of `bytes` from `first` on; returns when it ends. For a disk that serves one request at a time.
+    pub fn write(&mut self, at: f64, first: u64, bytes: u64) -> f64 {
+        self.count_until(at);
+        self.asked += 1;
+        let run = (first as f64, (first + bytes) as f64);
+        let now = at.max(self.free);
+        self.settle(now);
+        self.break_off(now);
+        let hit = self.geometry.writes_behind;
+        let cost = if hit { self.write_behind(now, run) } else { self.write_through(now, run) };
+        self.free = now + cost.sum();
+        self.under_way.push_back(Ending { at: self.free, cost, hit, write: true });
+        self.free
+    }
+
+    fn write_through(&mut self, now: f64, (first, end): (f64, f64)) -> Cost {
+        let cost = self.surface(now, first, end);
+        (self.head, self.passed) = (end, Some(now + cost.sum()));
+        cost
+    }
+
+    /// Into the cache, which holds one run at a time; the head follows.
+    fn write_behind(&mut self, now: f64, (first, end): (f64, f64)) -> Cost {
+        let ready = now + self.disk.hit_overhead_ns;
+        let fits = end - self.run.0 <= self.geometry.segment_bytes;
+        let goes_on = self.writing > ready && self.run.1 == first && fits;
+        let begun = if goes_on { ready } else { ready.max(self.writing) };
+        let start = begun.max(self.writing);
+        let (seek, rotation) = if goes_on { (0.0, 0.0) } else { self.position(start, first) };
+        let transfer = (end - first) * self.bus();
+        let surface = (end - first) * self.rates(first).0;
+        self.writing = (start + seek + rotation + surface).max(begun + transfer);
+        self.run = (if goes_on { self.run.0 } else { first }, end);
+        (self.head, self.passed) = (end, Some(self.writing));
+        Cost { overhead: begun - now, transfer, ..Cost::default() }
     }
 
     /// Counts the requests that have ended by `time`.
@@ -161,6 +214,7 @@ impl TracedDisk {
             self.total.add(ended.cost, 1.0);
             self.requests += 1;
             self.hits += u64::from(ended.hit);
+            self.writes += u64::from(ended.write);
         }
     }
 
@@ -265,17 +319,22 @@ impl TracedDisk {
 
     /// Equation (2), of a request that comes at `now` and needs `first` to `end` off the surface.
     fn surface(&self, now: f64, first: f64, end: f64) -> Cost {
-        let overhead = self.disk.miss_overhead_ns;
+        let start = (now + self.disk.miss_overhead_ns).max(self.writing);
+        let (seek, rotation) = self.position(start, first);
+        let transfer = (end - first) * self.bus().max(self.rates(first).0);
+        Cost { overhead: start - now, seek, rotation, transfer }
+    }
+
+    /// How long the arm takes from time `start` on until it is over the byte `first`, and how long that then takes to come by.
+    fn position(&self, start: f64, first: f64) -> (f64, f64) {
         let turn = self.disk.revolution_ns;
         let distance = (self.cylinder(first) - self.cylinder(self.head)).abs();
-        let seek = self.curve.time(distance as u32);
         let rotation = match self.passed.filter(|_| first == self.head && turn > 0.0) {
             // The place has just gone by, and comes round again.
-            Some(passed) => turn - (now + overhead - passed).max(0.0) % turn,
+            Some(passed) => turn - (start - passed).max(0.0) % turn,
             None => turn / 2.0,
         };
-        let transfer = (end - first) * self.bus().max(self.rates(first).0);
-        Cost { overhead, seek, rotation, transfer }
+        (self.curve.time(distance as u32), rotation)
     }
 
     /// From `begun` on the head has read `first` to `end` into a segment, and reads ahead from there.

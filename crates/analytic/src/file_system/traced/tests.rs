@@ -18,7 +18,7 @@ fn disk(segments: u32, during: bool) -> TracedDisk {
     };
     let curve = SeekCurve::Table([vec![0.0; 10], vec![5e6; 990]].concat());
     let zone = Zone { first: 0.0, bytes: 1e8, first_cylinder: 0.0, cylinders: 1000.0, surface: 1.0, track: 1.0 };
-    TracedDisk::new(&disk, curve, Geometry { zones: vec![zone], segment_bytes: 4e6 })
+    TracedDisk::new(&disk, curve, Geometry { zones: vec![zone], segment_bytes: 4e6, writes_behind: false })
 }
 
 /// Reads at `first` when the last has ended; how long it takes, in microseconds.
@@ -86,6 +86,40 @@ fn a_suspected_sequence_is_read_ahead() {
     disk.disk.read_ahead_on_sequence = true;
     let took: Vec<f64> = (0..4).map(|nth| takes(&mut disk, nth * 100_000, 100_000)).collect();
     assert_eq!(took, [4200.0, 6100.0, 1200.0, 1200.0]);
+}
+
+#[test]
+fn a_write_is_equation_2_and_ends_what_is_read_ahead() {
+    let mut disk = disk(3, true);
+    assert_eq!(takes(&mut disk, 0, 100_000), 4200.0);
+    let writes = |disk: &mut TracedDisk, first: u64| {
+        let before = disk.free;
+        (disk.write(before, first, 100_000) - before) / 1e3
+    };
+    assert_eq!(writes(&mut disk, 50_000_000), 9200.0);
+    // Behind it the place has just gone by.
+    assert_eq!(writes(&mut disk, 50_100_000), 1000.0 + 5000.0 + 200.0);
+    // The head has read on for the 100 us that its first request crossed the bus, and no further.
+    assert_eq!(takes(&mut disk, 100_000, 100_000), 1200.0);
+    assert_eq!(takes(&mut disk, 200_000, 100_000), 9200.0);
+    disk.count_until(disk.free);
+    assert_eq!((disk.requests, disk.writes, disk.hits), (5, 2, 1));
+}
+
+#[test]
+fn a_drive_that_writes_behind() {
+    let mut disk = disk(3, true);
+    disk.geometry.writes_behind = true;
+    // 1 ms, and 0.2 ms over the bus. The head is there 1 ms + 5 ms + 3 ms after the request, and done 0.1 ms later.
+    assert_eq!(disk.write(0.0, 50_000_000, 100_000), 1.2e6);
+    // The next goes on behind it: it crosses the bus at once, and is on the surface 0.1 ms after the first.
+    assert_eq!(disk.write(1.2e6, 50_100_000, 100_000), 2.4e6);
+    // Another place waits until both are: at 9.2 ms.
+    assert_eq!(disk.write(2.4e6, 0, 100_000), 9.4e6);
+    // A read waits for that, at 9.2 ms + 5 ms + 3 ms + 0.1 ms, and goes 5 ms back.
+    assert_eq!(disk.read(9.4e6, 50_200_000, 100_000), 17.3e6 + 5e6 + 3e6 + 0.2e6);
+    disk.count_until(1e9);
+    assert_eq!((disk.requests, disk.writes, disk.hits), (4, 3, 3));
 }
 
 proptest! {

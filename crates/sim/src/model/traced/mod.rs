@@ -9,15 +9,18 @@
 //! One process reads with a cache that holds all that is fetched. Everything else is refused at its key.
 
 mod walk;
+mod writing;
 
 use headstart_analytic::file_system::{Parameters, TracedDisk, Work};
+use headstart_engine::Clusters;
 use headstart_layout::{FfsKeys, Opens};
 use headstart_policy::readahead::Ffs;
-use headstart_scenario::{CacheSize, ComputeKey, Input, Scenario};
+use headstart_scenario::{CacheSize, ComputeKey, Input, Scenario, Writes};
 use headstart_types::{KeyError, Nanos};
 use serde_json::{json, Value};
 
 use self::walk::{Costs, Walk};
+use self::writing::Writing;
 use super::scenario::{known_machine, machine, value, Machine};
 use crate::storage::Storage;
 use crate::workload::{placing, survey, Cutter, Opened};
@@ -37,6 +40,7 @@ pub fn traced_answer(scenario: &Scenario) -> Result<Value, Error> {
         "response_ns": walk.response_ns / requests,
         "elapsed_ns": walk.now,
         "disk_requests": walk.disk.requests,
+        "disk_writes": walk.disk.writes,
         "buffer_hits": walk.disk.hits,
         "disk": {
             "overhead_ns": total.overhead,
@@ -51,6 +55,7 @@ pub fn traced_answer(scenario: &Scenario) -> Result<Value, Error> {
             "runs": walk.tally.runs,
             "run_length": walk.tally.bytes as f64 / walk.tally.runs as f64,
             "switches": walk.tally.switches,
+            "writes": walk.tally.writes,
         },
     }))
 }
@@ -90,7 +95,17 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
         },
         opens: keys.opens == Opens::Read,
     };
-    let mut walk = Walk::new(placing, &found.contents, read_ahead, TracedDisk::new(&disk, curve, geometry), costs);
+    let writing = scenario.cache.write_delay.map(|delay| {
+        let clusters =
+            scenario.cache.write_cluster.map(|blocks| Clusters::new(blocks, scenario.workload.block_bytes()));
+        Writing::new(delay.0 as f64, clusters)
+    });
+    if writing.is_some() && disk.parallel {
+        let problem = "the model knows no writes of flash";
+        return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\", or a drive with an arm").into());
+    }
+    let disk = TracedDisk::new(&disk, curve, geometry);
+    let mut walk = Walk::new((placing, &found.contents), read_ahead, writing, disk, costs);
     walk.through(&opened, &cutter)?;
     if walk.tally.requests == 0 {
         return Err(KeyError::new("workload.trace", "nothing is read", "a trace with a read").into());
@@ -111,6 +126,10 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     }
     if workload.processes.are_several() {
         return Err(KeyError::new("workload.processes", "the model of a trace has one process", "\"merged\""));
+    }
+    if workload.writes == Writes::Through {
+        let problem = "the model of a trace waits for no write";
+        return Err(KeyError::new("workload.writes", problem, "\"as-read\", \"skip\" or \"back\""));
     }
     if scenario.device.shared_bus.is_some() {
         return Err(KeyError::new("device.shared_bus", "the model has one disk", "no shared bus"));

@@ -2,7 +2,8 @@
 //!
 //! As the simulation has it (`workload/filling.rs`, the engine's levels): an inode is read when its file is gone to, indirect
 //! blocks before what they lead to; a block that is absent is fetched with those behind it that the read-ahead names; what the
-//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. What is under way when the
+//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. A written block needs no fetch:
+//! it is dirty, and leaves with its cluster or when it is due (`writing.rs`). What is under way when the
 //! program ends is not counted. Cost: constant for each block that is read, and the disk's for each request. Memory: 24 bytes a
 //! block that is fetched.
 
@@ -16,6 +17,7 @@ use headstart_trace::Record;
 use headstart_types::{KeyError, Nanos};
 use rustc_hash::FxBuildHasher;
 
+use super::writing::Writing;
 use crate::workload::{Cutter, Opened};
 use crate::Error;
 
@@ -45,6 +47,8 @@ pub struct Tally {
     pub runs: u64,
     /// Requests for another file than the last.
     pub switches: u64,
+    /// Requests that write.
+    pub writes: u64,
 }
 
 /// Blocks, and when each is there.
@@ -85,6 +89,7 @@ impl Cached for Known {
 pub struct Walk {
     known: Known,
     read_ahead: Option<Ffs>,
+    writing: Option<Writing>,
     costs: Costs,
     /// What the trace is.
     pub tally: Tally,
@@ -103,12 +108,19 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Nothing has been read.
-    pub fn new(placing: Placing, contents: &Contents, read_ahead: Option<Ffs>, disk: TracedDisk, costs: Costs) -> Self {
+    /// Nothing has been read. `writing` is where writes go; `None` where all count as reads.
+    pub fn new(
+        (placing, contents): (Placing, &Contents),
+        read_ahead: Option<Ffs>,
+        writing: Option<Writing>,
+        disk: TracedDisk,
+        costs: Costs,
+    ) -> Self {
         let sizes = contents.files.iter().copied().collect();
         Self {
             known: Known { placing, sizes, there: HashMap::default(), now: 0.0 },
             read_ahead,
+            writing,
             costs,
             tally: Tally::default(),
             disk,
@@ -140,13 +152,20 @@ impl Walk {
                     None => self.stand_at(record.file)?,
                 }
                 let cut = cutter.cut(record, &records)?;
-                self.count(record);
+                let writes = record.write && self.writing.is_some();
+                self.count(record, writes);
                 self.open(cut.file)?;
                 let began = self.now;
                 for at in cut.first..cut.first + cut.blocks {
+                    let bytes = cutter.asked(record, at);
                     self.look_up(cut.file, at)?;
-                    self.read(cut.file, at)?;
-                    self.now += self.costs.copy_ns_per_kib * cutter.asked(record, at) as f64 / 1024.0;
+                    self.tally.blocks += u64::from(self.asked.insert((cut.file, at)));
+                    if writes {
+                        self.write((cut.file, at), bytes)?;
+                    } else {
+                        self.read(cut.file, at)?;
+                    }
+                    self.now += self.costs.copy_ns_per_kib * bytes as f64 / 1024.0;
                 }
                 self.now += self.costs.system_call_ns;
                 self.response_ns += self.now - began;
@@ -155,6 +174,7 @@ impl Walk {
         if let Some(last) = last {
             self.now += cutter.think(&last, None).0 as f64 * self.costs.think_scale;
         }
+        self.write_due()?;
         self.disk.count_until(self.now);
         Ok(())
     }
@@ -173,10 +193,11 @@ impl Walk {
         self.known.placing.ffs()?.inode(file)
     }
 
-    fn count(&mut self, record: &Record) {
+    fn count(&mut self, record: &Record, writes: bool) {
         let end = record.offset.saturating_add(record.size);
         self.tally.requests += 1;
         self.tally.bytes += record.size;
+        self.tally.writes += u64::from(writes);
         self.tally.runs += u64::from(self.ends.insert(record.file, end) != Some(record.offset));
         self.tally.switches += u64::from(self.trail.is_some_and(|(file, _)| file != record.file));
     }
@@ -214,7 +235,6 @@ impl Walk {
     }
 
     fn read(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
-        self.tally.blocks += u64::from(self.asked.insert((file, at)));
         self.known.now = self.now;
         let found = match (self.known.is_cached(file, at), self.known.is_resident(file, at)) {
             (false, _) => Found::Absent,
@@ -250,21 +270,53 @@ impl Walk {
 
     /// A request of the disk for each run of sectors.
     fn fetch_order(&mut self, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
-        let mut pieces: Vec<(u64, u64)> = Vec::new();
-        for block in blocks {
-            let (sector, sectors) = self.lies(*block)?;
-            match pieces.last_mut().filter(|(first, count)| first + count == sector) {
-                Some((_, count)) => *count += sectors,
-                None => pieces.push((sector, sectors)),
-            }
-        }
-        let bytes = |sectors| sectors * headstart_device::SECTOR_BYTES;
+        self.write_due()?;
         let mut there = self.now;
-        for (sector, sectors) in pieces {
-            there = self.disk.read(self.now, bytes(sector), bytes(sectors));
+        for (first, bytes) in self.pieces(blocks)? {
+            there = self.disk.read(self.now, first, bytes);
         }
         self.known.there.extend(blocks.iter().map(|block| (*block, there)));
         Ok(())
+    }
+
+    /// Writes `bytes` of a block: it needs no fetch, and nobody waits until it is on the disk.
+    fn write(&mut self, block: (u32, u64), bytes: u64) -> Result<(), KeyError> {
+        self.wait_for(block.0, block.1);
+        self.write_due()?;
+        self.known.there.entry(block).or_insert(self.now);
+        let Some(writing) = &mut self.writing else { return Ok(()) };
+        let known = &self.known;
+        let runs = writing.written(self.now, block, bytes, |most| known.contiguous(block.0, block.1, most));
+        runs.iter().try_for_each(|run| self.write_order(self.now, run))
+    }
+
+    /// Writes the blocks that have come to be due.
+    fn write_due(&mut self) -> Result<(), KeyError> {
+        while let Some((at, block)) = self.writing.as_mut().and_then(|writing| writing.take_due(self.now)) {
+            self.write_order(at, &[block])?;
+        }
+        Ok(())
+    }
+
+    fn write_order(&mut self, at: f64, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
+        for (first, bytes) in self.pieces(blocks)? {
+            self.disk.write(at, first, bytes);
+        }
+        Ok(())
+    }
+
+    /// The runs of sectors that blocks lie in: first byte, and how many.
+    fn pieces(&self, blocks: &[(u32, u64)]) -> Result<Vec<(u64, u64)>, KeyError> {
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for block in blocks {
+            let (sector, sectors) = self.lies(*block)?;
+            let (first, bytes) = (sector * headstart_device::SECTOR_BYTES, sectors * headstart_device::SECTOR_BYTES);
+            match pieces.last_mut().filter(|(begin, count)| begin + count == first) {
+                Some((_, count)) => *count += bytes,
+                None => pieces.push((first, bytes)),
+            }
+        }
+        Ok(pieces)
     }
 
     /// First sector of a block, and how many it has.
