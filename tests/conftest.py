@@ -58,8 +58,9 @@ SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 """Files whose tests share an expensive fixture: each runs on one worker."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together where several workers run them (pytest-xdist)."""
+    """Say which tests stay together where several workers run them, before pytest-xdist looks at that."""
     for item in items:
         if item.get_closest_marker("xdist_group"):
             continue

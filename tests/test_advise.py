@@ -18,7 +18,7 @@ import headstart
 from headstart import Advice, comparison
 from headstart.advice import DEVICES, DeviceAdvice
 from headstart.advice.commands import commands
-from headstart.advice.runs import LINUX, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
+from headstart.advice.runs import FORMER_KERNELS, LINUX, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
 from headstart.advice.search import choose
 from headstart.compared import Setting
 from headstart.policies import rows
@@ -214,7 +214,7 @@ def test_candidates_are_what_the_registry_has() -> None:
         name
         for name, entry in families.items()
         if entry["family"] not in ("hinted", "parallel") and entry.get("needs") != "future"
-    }
+    } - FORMER_KERNELS
     assert {name.partition(":")[0] for name in names} == deployable
     assert {name.partition(":")[0] for name in ceiling()} == {
         "demand",

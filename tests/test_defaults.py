@@ -221,6 +221,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "model_scenario": ((), {"json": text}),
         "model_open": ((), {"json": text}),
         "model_terms": ((), {}),
+        "model_trace": ((), {"json": text}),
         "metrics": ((), {}),
         "play": ((), {"json": text}),
         "play_trace": ((file, "nbd://localhost/"), {}),

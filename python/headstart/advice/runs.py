@@ -24,6 +24,8 @@ DEPTHS = tuple(size_text(128 << (10 + step)) for step in range(1, 10))
 """Depths of Linux's read-ahead that are tried beside its default of 128 KiB: 256 KiB to 64 MiB."""
 DEPTH_KEYS = ("depth", "max_distance", "max", "max_degree", "degree", "block_size", "effective_io_concurrency")
 """Keys for the depth of a read-ahead; the first of these that a policy has is varied."""
+FORMER_KERNELS = frozenset({"linux-2.6.10", "linux-2.6.16"})
+"""Read-aheads of kernels from 2004 to 2006, which li07 compares with. Nobody can deploy them today."""
 VARIED = 4
 """The depth of another read-ahead is tried this many times smaller and larger too."""
 
@@ -180,7 +182,7 @@ def candidates(cache_bytes: int) -> list[str]:
     """Return the policies that can be deployed with a cache of this size: no depth exceeds half of it."""
     found = []
     for name, row in rows().items():
-        if knows_future(name):
+        if knows_future(name) or name in FORMER_KERNELS:
             continue
         found.append(name)
         if name == LINUX:
