@@ -126,6 +126,7 @@ def test_objects_are_cached_by_bytes(tmp_path: Path, run: Run) -> None:
         (("--cache", "0"), ("cache", "at least one block")),
         (("--cache", "1KiB"), ("1024 bytes is less than one block",)),
         (("--policies", "most"), ('"most"', "demand")),
+        (("--policies", "lruu"), ('policies (--policies): "lruu"', '(did you mean "lru"?); allowed: lru, ', "demand")),
         (("--policies", "lru:x=1"), ("x",)),
         (("--admit", "1MiB"), ("admit (--admit)", "no objects")),
         (("--points", "0"), ("--points",)),

@@ -18,7 +18,7 @@ WRONG = {
     FIGURE_1: ("scenario", "headstart simulate", ("sweep", "advise", "trace info", "forecast", "device show")),
     PROFILE: ("profile", "headstart device show", ("simulate", "compare", "sweep", "trace info", "hints show")),
     STRACE: ("trace", "headstart advise", ("simulate", "sweep", "forecast", "device show", "model fs")),
-    CSCOPE_1: ("trace", "headstart advise", ("simulate", "hints check")),
+    CSCOPE_1: ("trace", "headstart advise", ("simulate", "hints check", "model open", "model trace")),
     OFFSETS: ("trace", "headstart advise", ("simulate",)),
 }
 

@@ -165,7 +165,7 @@ def test_a_trace_beside_the_simulation(run: Run) -> None:
     assert check["relative_error"]["disk_requests"] == pytest.approx(0, abs=0.02)
     shown = run("model", "trace", TRACE, "--set", "policy.name=demand", "--runs", "1")
     assert shown.returncode == 0
-    for word in ("mean response", "in its cache", "rotation", "runs", "the model is"):
+    for word in ("mean response", "from the drive's cache", "rotation", "sequential runs", "the model is"):
         assert word in shown.stdout
 
 

@@ -68,6 +68,12 @@ def test_an_item_through_the_command(run: Run, tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed.splitlines()] == list(studies.load("kimbrel96").items)
 
 
+def test_a_study_that_does_not_exist(run: Run) -> None:
+    done = run("reproduce", "kimbrel95")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'no study "kimbrel95" (did you mean "kimbrel96"?); allowed: ' in done.stderr
+
+
 def test_rows_are_shown_by_item_with_notes_once() -> None:
     import io
 

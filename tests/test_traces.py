@@ -32,6 +32,7 @@ def test_convert_keeps_the_references(run: Run, tmp_path: Path) -> None:
     before, after = (headstart.trace_info(path) for path in (CSCOPE_1, tmp_path / "cscope1.csv"))
     for name in ("requests", "references", "distinct_blocks", "reads", "time_span_ns"):
         assert before[name] == after[name]
+    assert "lost nothing file table" in " ".join(done.stdout.split())
     lirs = tmp_path / "abc.trace"
     lirs.write_text("1\n2\n1\n")
     headstart.trace_convert(lirs, tmp_path / "abc.oracleGeneral", to="oracleGeneral")

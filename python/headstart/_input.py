@@ -3,7 +3,9 @@
 The core reads text files, with a size limit: `headstart_types::read_text`.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 from os import PathLike, fspath
 
 from headstart._core import HeadstartError
@@ -29,6 +31,13 @@ def name(value: str | PathLike[str], what: str) -> str:
         problem = f"{plain(text)}: the name of the {what} is not in UTF-8"
         raise HeadstartError(f"{problem}; allowed: a name in UTF-8, or a link of such a name to the file") from error
     return text
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the name that was probably meant, as ' (did you mean "lru"?)', or nothing if none is near."""
+    # Two names of four letters that differ in one are near (0.75), two of three letters are not (0.67).
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 def plain(text: object) -> str:

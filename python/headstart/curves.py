@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from headstart import _core
 from headstart._core import HeadstartError
+from headstart._input import meant
 from headstart.cases import Case, Plan, in_threads
 from headstart.compared import Setting, pandas
 from headstart.comparison import Source, plan
+from headstart.custom import is_custom
 from headstart.policies import kind, knows_future, policy_keys, rows
 from headstart.registry import catalog
 from headstart.simulation import Result, _shared, simulate, source_of
@@ -121,6 +123,15 @@ def full_name(policy: str) -> str:
     return f"demand:{policy}" if name not in rows() and name in _replacements() else policy
 
 
+def _check_name(policy: str) -> None:
+    """Check that a name of one level is a replacement or a policy; the core would list only the policies."""
+    name = policy_keys(policy)["name"]
+    known = [*_replacements(), *rows()]
+    if "/" not in policy and name not in known and not is_custom(name):
+        problem = f'policies: "{name}" is neither a replacement nor a policy{meant(name, known)}'
+        raise HeadstartError(f"{problem}; allowed: {', '.join(known)}")
+
+
 def _without_time(policy: str) -> bool:
     """Return whether a policy is only a replacement of the registry that does not know the future."""
     if "/" in policy or kind(policy) != "demand" or knows_future(policy):
@@ -191,6 +202,8 @@ def curve(
         if value is not None and value < 1:
             raise HeadstartError(f"{name}: {value}; allowed: a whole number from 1")
     sizes = _sizes(cache, points)
+    for policy in policies:
+        _check_name(policy)
     names = list(dict.fromkeys(full_name(policy) for policy in policies))
     # A cache of one block fits everywhere: each run has its own.
     planned_of = functools.partial(

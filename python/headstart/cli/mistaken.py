@@ -24,6 +24,8 @@ TAKES = {
     "show": (SCENARIO,),
     "model fs": (SCENARIO,),
     "model check": (SCENARIO,),
+    "model open": (SCENARIO,),
+    "model trace": (SCENARIO,),
     "model competitive": (PROFILE,),
     "parallel": (SCENARIO,),
     "sweep": (GRID,),

@@ -26,11 +26,12 @@ def open_arrivals(
     ],
     overrides: options.Set = None,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Simulations beside it, each with a seed of its own.")
+        int,
+        typer.Option("--runs", min=0, metavar="N", help="Also run N simulations, each with its own seed, and compare."),
     ] = 0,
     json: options.Json = None,
 ) -> None:
-    """Say how long requests that arrive at a disk by the clock wait and take, from equations.
+    """Compute the mean wait and service time of requests that arrive at a disk by the clock, from equations.
 
     Example: headstart model open examples/open-arrivals.toml --runs 5 --set workload.timing=bursty
     """

@@ -1,4 +1,4 @@
-"""`headstart model trace`: a recorded program that reads files, in equations and simulated."""
+"""`headstart model trace`: a recorded program that reads files, by equations and by simulation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,11 +18,12 @@ def traced(
     ],
     overrides: options.Set = None,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Simulations beside it, each with a seed of its own.")
+        int,
+        typer.Option("--runs", min=0, metavar="N", help="Also run N simulations, each with its own seed, and compare."),
     ] = 0,
     json: options.Json = None,
 ) -> None:
-    """Say how long the requests of a trace take, from the equations of a file system.
+    """Compute the mean response of a trace's requests, and its elapsed time, from the equations of a file system.
 
     Example: headstart model trace examples/file-system-trace.toml --runs 3 --set policy.name=demand
     """
@@ -49,15 +50,15 @@ def _show(console: Console, found: model.TraceModel, checked: model.Check | None
     for name, value in (
         ("mean response", output.duration(round(found.response_ns))),
         ("elapsed", output.seconds(round(found.elapsed_ns))),
-        ("requests of the disk", f"{found.disk_requests:,}"),
+        ("disk requests", f"{found.disk_requests:,}"),
         ("  writes", f"{found.disk_writes:,}"),
-        ("  in its cache", f"{found.buffer_hits:,}"),
+        ("  from the drive's cache", f"{found.buffer_hits:,}"),
         *((f"  {part}", output.seconds(round(found.disk[f"{part}_ns"]))) for part in PARTS),
         ("requests", f"{of.requests:,}"),
         ("  writes", f"{of.writes:,}"),
         ("  mean size", f"{of.request:,.0f} B"),
-        ("  for another file", f"{of.switches:,}"),
-        ("runs", f"{of.runs:,}"),
+        ("  to another file", f"{of.switches:,}"),
+        ("sequential runs", f"{of.runs:,}"),
         ("  mean length", f"{of.run_length:,.0f} B"),
         ("data", f"{of.data_span:,} B"),
     ):

@@ -53,7 +53,7 @@ def numbers(option: str, text: str) -> list[int]:
 
 @contextmanager
 def named(by_key: Mapping[str, str]) -> Iterator[None]:
-    """Add the option to each scenario key that an error names; `by_key` maps keys to options."""
+    """Add the option to the first mention of each scenario key in an error; `by_key` maps keys to options."""
     try:
         yield
     except InternalError:
@@ -61,9 +61,13 @@ def named(by_key: Mapping[str, str]) -> Iterator[None]:
     except HeadstartError as error:
         keys = "|".join(re.escape(key) for key in by_key)
         said = str(error)
+        added = set[str]()
 
         def with_option(found: re.Match[str]) -> str:
             option = by_key[found[1]]
-            return found[1] if option in said else f"{found[1]} ({option})"
+            if option in said or option in added:
+                return found[1]
+            added.add(option)
+            return f"{found[1]} ({option})"
 
         raise HeadstartError(re.sub(rf"(?<![\w.\"])({keys})(?![\w.])", with_option, said)) from error

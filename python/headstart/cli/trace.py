@@ -186,6 +186,8 @@ def _readable(name: str, value: Any) -> str:
     match value:
         case dict():
             return ", ".join(key for key, carried in value.items() if carried) or "nothing more"
+        case list():
+            return ", ".join(map(str, value)) or "nothing"
         case bool() | str():
             return str(value)
         case float() if name.endswith("_share"):

@@ -9,6 +9,7 @@ import pkgutil
 from typing import Any
 
 from headstart._core import HeadstartError
+from headstart._input import meant
 from headstart.studies._lab import Report
 from headstart.studies._rows import Row, Verdict
 from headstart.studies._study import Draw, Study
@@ -29,6 +30,7 @@ def load(name: str) -> Study[Any]:
         HeadstartError: There is no such study.
     """
     if name not in names():
-        raise HeadstartError(f'paper: no study "{name}"; allowed: {", ".join(names())}, li07-live')
+        known = [*names(), "li07-live"]
+        raise HeadstartError(f'paper: no study "{name}"{meant(name, known)}; allowed: {", ".join(known)}')
     study: Study[Any] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").STUDY
     return study
