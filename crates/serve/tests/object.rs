@@ -95,6 +95,8 @@ impl Web {
         let mut body = self.content[range.clone()].to_vec();
         match manner {
             Manner::Good => {}
+            // What follows this status is the next answer, for who reads on by the same connection.
+            Manner::Status(204) => (status, body) = ("204 No Content".to_owned(), Vec::new()),
             Manner::Status(code) => (status, body) = (format!("{code} Refused"), b"because\n of\n this".to_vec()),
             Manner::Whole => (status, body) = ("200 OK".to_owned(), self.content.clone()),
             Manner::Longer(more) => body.resize((body.len() as i64 + more) as usize, 7),
