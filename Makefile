@@ -65,10 +65,9 @@ test-rust: ## the Rust tests, those that wait beside those that compute; `cargo 
 	$(PYTHON) tests/run_rust.py
 
 # Tests start the command a thousand times: compiled beforehand, it starts sooner where Python writes no bytecode.
-# One process more than there are processors, since those of one wait for disks and clocks half of the time.
-test-py: setup ## the Python tests: API, command, docs
+test-py: setup ## the Python tests: API, command, docs; one process for each processor
 	$(BIN)/python -m compileall -q python
-	$(BIN)/python -m pytest --numprocesses $$(($$(nproc) + 1)) --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 check: lint docs-check test-py ## before each commit: lints, docs, unit tests and Python tests
 	cargo test --workspace --locked --lib

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headstart.cli.app import DONE, MISTAKE, run
-from tests.conftest import ROOT
+from tests.run_rust import programs
 
 COUNT = 1_000
 """Scenarios: about 10 seconds on one core."""
@@ -16,18 +16,7 @@ COUNT = 1_000
 ACCEPTED_MIN = 0.4
 
 DRAWS = "each_is_refused_in_a_line_or_adds_up"
-LIBRARY_TEST = [
-    "cargo",
-    "test",
-    "--locked",
-    "--quiet",
-    # With the features of all crates, as `make test-rust` builds it: with those of one it would be built anew.
-    "--workspace",
-    "--test",
-    "random_scenarios",
-    "--",
-    DRAWS,
-]
+PROGRAM = "tests/random_scenarios.rs"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +26,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the scenarios are drawn by a test program that cargo builds")
     folder = tmp_path_factory.mktemp("random")
     drawn = {"HEADSTART_RANDOM": str(COUNT), "HEADSTART_RANDOM_SEED": "0", "HEADSTART_RANDOM_WRITE": str(folder)}
-    subprocess.run(LIBRARY_TEST, env={**os.environ, **drawn}, cwd=ROOT, check=True, capture_output=True)
+    # As `make test-rust` builds it: with the features of this crate alone cargo would build everything anew.
+    [program] = [each for each in programs() if each.source == PROGRAM]
+    line = [program.executable, DRAWS]
+    subprocess.run(line, env={**os.environ, **drawn}, cwd=program.folder, check=True, capture_output=True)
     return folder
 
 
