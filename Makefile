@@ -18,6 +18,7 @@ TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
 SEED ?= 0
 SECONDS ?= 60
 INPUTS ?= 10000000
+WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
@@ -65,9 +66,10 @@ test-rust: ## the Rust tests, those that wait beside those that compute; `cargo 
 	$(PYTHON) tests/run_rust.py
 
 # Tests start the command a thousand times: compiled beforehand, it starts sooner where Python writes no bytecode.
-test-py: setup ## the Python tests: API, command, docs; one process for each processor
+# One process more than there are processors, since that of the tests that mount and measure often waits.
+test-py: setup ## the Python tests: API, command, docs
 	$(BIN)/python -m compileall -q python
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 check: lint docs-check test-py ## before each commit: lints, docs, unit tests and Python tests
 	cargo test --workspace --locked --lib
