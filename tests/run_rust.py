@@ -51,16 +51,13 @@ class Program:
 
 
 def programs() -> list[Program]:
-    """Compiles the tests; gives the programs in the order in which cargo names them."""
-    built = subprocess.run(
-        [*CARGO, "--no-run", "--message-format=json-render-diagnostics"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if built.returncode:
-        sys.exit(built.returncode)
+    """Compiles the tests; gives the programs in the order in which cargo names them.
+
+    Raises:
+        CalledProcessError: They do not compile; cargo has said why.
+    """
+    command = [*CARGO, "--no-run", "--message-format=json-render-diagnostics"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     found = []
     for line in built.stdout.splitlines():
         message = json.loads(line)
@@ -74,7 +71,10 @@ def programs() -> list[Program]:
 def main() -> int:
     """Runs all test programs, then the examples in the documentation."""
     started = time.monotonic()
-    all_programs = programs()
+    try:
+        all_programs = programs()
+    except subprocess.CalledProcessError as error:
+        return error.returncode
     failed: list[str] = []
     showing = threading.Lock()
 

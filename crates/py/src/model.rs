@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use headstart_analytic::competitive::{defeat, latest_violation};
 use headstart_analytic::file_system::{Column, Sheet, TERMS};
-use headstart_sim::{model, Scenario};
+use headstart_sim::{model, Error, Scenario, Source};
 use headstart_types::KeyError;
 use pyo3::buffer::{PyBuffer, ReadOnlyCell};
 use pyo3::exceptions::PyValueError;
@@ -64,6 +64,17 @@ pub fn model_defeat(
     Ok((found.length_bytes, found.prefetch, found.ratio()))
 }
 
+/// What a model says of a scenario, as JSON.
+fn answered<T: ToString + Send>(
+    py: Python<'_>,
+    source: &Source,
+    overrides: &[String],
+    answer: impl FnOnce(&Scenario) -> Result<T, Error> + Send,
+) -> PyResult<String> {
+    let found = outside(py, described(source, overrides), || answer(&Scenario::read(source, overrides)?))?;
+    Ok(found.map_err(to_python)?.to_string())
+}
+
 /// What the model says of a scenario, as JSON: `response`, `parameters`, and with `advice` what to change.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), advice=false))]
@@ -74,10 +85,7 @@ pub fn model_scenario(
     overrides: Vec<String>,
     advice: bool,
 ) -> PyResult<String> {
-    let source = source(path, json);
-    let answer =
-        outside(py, described(&source, &overrides), || model::answer(&Scenario::read(&source, &overrides)?, advice))?;
-    Ok(answer.map_err(to_python)?.to_string())
+    answered(py, &source(path, json), &overrides, |scenario| model::answer(scenario, advice))
 }
 
 /// What the model of open arrivals says of a scenario's mean request, as JSON.
@@ -89,10 +97,7 @@ pub fn model_open(
     json: Option<String>,
     overrides: Vec<String>,
 ) -> PyResult<String> {
-    let source = source(path, json);
-    let answer =
-        outside(py, described(&source, &overrides), || model::open_answer(&Scenario::read(&source, &overrides)?))?;
-    Ok(answer.map_err(to_python)?.to_string())
+    answered(py, &source(path, json), &overrides, model::open_answer)
 }
 
 /// What the model of a recorded program says of its mean request, as JSON.
@@ -104,10 +109,7 @@ pub fn model_trace(
     json: Option<String>,
     overrides: Vec<String>,
 ) -> PyResult<String> {
-    let source = source(path, json);
-    let answer =
-        outside(py, described(&source, &overrides), || model::traced_answer(&Scenario::read(&source, &overrides)?))?;
-    Ok(answer.map_err(to_python)?.to_string())
+    answered(py, &source(path, json), &overrides, model::traced_answer)
 }
 
 /// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.

@@ -61,9 +61,12 @@ def _show(console: Console, found: model.OpenArrivals, checked: model.Check | No
     console.print(table)
     console.print(f"the disk is busy {found.busy:.1%} of the time")
     if checked is not None:
-        simulated, error = checked.simulated, checked.relative_error["response_ns"]
-        spread = output.duration(round(checked.standard_error["response_ns"]))
-        console.print(
-            f"simulated {output.duration(round(simulated['response_ns']))} +- {spread}, busy {simulated['busy']:.1%}, "
-            f"{checked.runs} run{'s' if checked.runs > 1 else ''}; the model is {error or 0:+.1%} off"
-        )
+        console.print(simulated(checked, f"busy {checked.simulated['busy']:.1%}, "))
+
+
+def simulated(checked: model.Check, also: str = "") -> str:
+    """Return a line with the simulated mean response, and `also` what else is said, beside the model's error."""
+    response, error = checked.simulated["response_ns"], checked.relative_error["response_ns"]
+    spread = output.duration(round(checked.standard_error["response_ns"]))
+    runs = f"{checked.runs} run{'s' if checked.runs > 1 else ''}"
+    return f"simulated {output.duration(round(response))} +- {spread}, {also}{runs}; the model is {error or 0:+.1%} off"

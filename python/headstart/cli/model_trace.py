@@ -9,7 +9,9 @@ from rich.table import Table
 
 from headstart import model
 from headstart.cli import options, output
+from headstart.cli.model_open import simulated
 from headstart.cli.progress import watched
+from headstart.model.scenarios import PARTS
 
 
 def traced(
@@ -53,7 +55,7 @@ def _show(console: Console, found: model.TraceModel, checked: model.Check | None
         ("disk requests", f"{found.disk_requests:,}"),
         ("  writes", f"{found.disk_writes:,}"),
         ("  from the drive's cache", f"{found.buffer_hits:,}"),
-        *((f"  {part}", output.seconds(round(found.disk[f"{part}_ns"]))) for part in PARTS),
+        *((f"  {part.removesuffix('_ns')}", output.seconds(round(found.disk[part]))) for part in PARTS),
         ("requests", f"{of.requests:,}"),
         ("  writes", f"{of.writes:,}"),
         ("  mean size", f"{of.request:,.0f} B"),
@@ -65,12 +67,4 @@ def _show(console: Console, found: model.TraceModel, checked: model.Check | None
         table.add_row(name, value)
     console.print(table)
     if checked is not None:
-        simulated, error = checked.simulated, checked.relative_error["response_ns"]
-        spread = output.duration(round(checked.standard_error["response_ns"]))
-        console.print(
-            f"simulated {output.duration(round(simulated['response_ns']))} +- {spread}, "
-            f"{checked.runs} run{'s' if checked.runs > 1 else ''}; the model is {error or 0:+.1%} off"
-        )
-
-
-PARTS = ("overhead", "seek", "rotation", "transfer")
+        console.print(simulated(checked))

@@ -5,13 +5,14 @@
 //! or one demand adds to the queue, while the first block of it is on its way. What the elevator merges counts as two;
 //! requests of writes and of other levels are not seen.
 
-use headstart_types::keys;
+use headstart_types::{keys, read_keys, KeyError};
+use toml::Table;
 
 use super::recent::Recent;
-use super::{Asked, Cached, Found, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run, Size, FILES};
 
 /// VM_MIN_READAHEAD of include/linux/mm.h, in KiB.
-pub(super) const MIN_KIB: u64 = 16;
+const MIN_KIB: u64 = 16;
 
 /// Most requests of a queue that a user may ask for: an entry each is kept.
 const QUEUE_MAX: u32 = 1 << 20;
@@ -28,6 +29,22 @@ keys! {
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
+}
+
+/// A read-ahead of either kernel from its keys. `new` makes it from the least and the greatest window in blocks, the requests of the
+/// queue, the files, and the frames of the cache.
+///
+/// # Errors
+/// `read_ahead` is less than a block, or a key is at fault.
+pub(super) fn built<P: ReadAhead + 'static>(
+    keys: Table,
+    context: &ReadAheadContext,
+    new: impl Fn(u64, u64, u32, usize, usize) -> P,
+) -> Result<Box<dyn ReadAhead>, KeyError> {
+    let keys: KernelKeys = read_keys(keys)?;
+    let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
+    let min = Size::kib(MIN_KIB).blocks(context.block_bytes);
+    Ok(Box::new(new(min, max, keys.nr_requests, keys.files as usize, context.frames as usize)))
 }
 
 /// The requests on their way, as far as a read-ahead can know them.

@@ -29,11 +29,11 @@
 //! Cost: constant per block, a look at each block of a window; 96 bytes an open file (file and client), of at most `files`, the least
 //! recently read forgotten first, and an entry for each request of the queue. Not for random reads: the first of a file reads half the maximum.
 
-use headstart_types::{read_keys, KeyTable, Nanos};
+use headstart_types::{KeyTable, Nanos};
 
-use super::kernel_windows::{KernelKeys, Pass, Queue, MIN_KIB};
+use super::kernel_windows::{built, KernelKeys, Pass, Queue};
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -47,12 +47,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
-            let keys: KernelKeys = read_keys(keys)?;
-            let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
-            let min = Size::kib(MIN_KIB).blocks(context.block_bytes);
-            Ok(Box::new(Linux2610::new(min, max, keys.nr_requests, keys.files as usize, context.frames as usize)))
-        }),
+        build: BuildReadAhead::Apart(&|keys, context| built(keys, context, Linux2610::new)),
     }),
 };
 

@@ -22,11 +22,11 @@
 //! together.
 //! Cost and memory: as there. Not for reads that are sequential in pieces shorter than two windows.
 
-use headstart_types::{read_keys, KeyTable, Nanos};
+use headstart_types::{KeyTable, Nanos};
 
-use super::kernel_windows::{KernelKeys, Pass, Queue, MIN_KIB};
+use super::kernel_windows::{built, KernelKeys, Pass, Queue};
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// VM_MAX_CACHE_HIT: pages of windows in a row that were cached, and read-ahead is off.
@@ -43,12 +43,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
-            let keys: KernelKeys = read_keys(keys)?;
-            let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
-            let min = Size::kib(MIN_KIB).blocks(context.block_bytes);
-            Ok(Box::new(Linux2616::new(min, max, keys.nr_requests, keys.files as usize, context.frames as usize)))
-        }),
+        build: BuildReadAhead::Apart(&|keys, context| built(keys, context, Linux2616::new)),
     }),
 };
 

@@ -14,7 +14,7 @@ mod writing;
 use headstart_analytic::file_system::{Parameters, TracedDisk, Work};
 use headstart_engine::Clusters;
 use headstart_layout::{FfsKeys, Opens};
-use headstart_policy::readahead::Ffs;
+use headstart_policy::readahead::{Ffs, Size};
 use headstart_scenario::{CacheSize, ComputeKey, Input, Scenario, Writes};
 use headstart_types::{KeyError, Nanos};
 use serde_json::{json, Value};
@@ -76,16 +76,7 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     let device = storage.drives()[0].device();
     let placement = headstart_layout::Placement::Ffs(*keys);
     let placing = placing(scenario, placement, scenario.workload.addresses, device, &found)?;
-    let read_ahead = match scenario.policy.name {
-        "ffs" => {
-            let blocks = |key| value::<headstart_policy::readahead::Size>(scenario, "policy", key);
-            let block_bytes = scenario.workload.block_bytes();
-            let (first, max) = (blocks("first")?.blocks(block_bytes), blocks("max")?.blocks(block_bytes));
-            let files: u32 = value(scenario, "policy", "files")?;
-            Some(Ffs::new(first, max, files as usize))
-        }
-        _ => None,
-    };
+    let read_ahead = read_ahead(scenario)?;
     let costs = Costs {
         system_call_ns: file_system.system_call_ns,
         copy_ns_per_kib: file_system.copy_ns_per_kib,
@@ -95,11 +86,7 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
         },
         opens: keys.opens == Opens::Read,
     };
-    let writing = scenario.cache.write_delay.map(|delay| {
-        let clusters =
-            scenario.cache.write_cluster.map(|blocks| Clusters::new(blocks, scenario.workload.block_bytes()));
-        Writing::new(delay.0 as f64, clusters)
-    });
+    let writing = writing(scenario);
     if writing.is_some() && disk.parallel {
         let problem = "the model knows no writes of flash";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\", or a drive with an arm").into());
@@ -111,6 +98,24 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
         return Err(KeyError::new("workload.trace", "nothing is read", "a trace with a read").into());
     }
     Ok(walk)
+}
+
+/// The file system's read-ahead, if the policy is that.
+fn read_ahead(scenario: &Scenario) -> Result<Option<Ffs>, KeyError> {
+    if scenario.policy.name != "ffs" {
+        return Ok(None);
+    }
+    let block_bytes = scenario.workload.block_bytes();
+    let blocks = |key| Ok::<_, KeyError>(value::<Size>(scenario, "policy", key)?.blocks(block_bytes));
+    let files: u32 = value(scenario, "policy", "files")?;
+    Ok(Some(Ffs::new(blocks("first")?, blocks("max")?, files as usize)))
+}
+
+/// Where writes go, if they do not count as reads.
+fn writing(scenario: &Scenario) -> Option<Writing> {
+    let block_bytes = scenario.workload.block_bytes();
+    let clusters = scenario.cache.write_cluster.map(|blocks| Clusters::new(blocks, block_bytes));
+    scenario.cache.write_delay.map(|delay| Writing::new(delay.0 as f64, clusters))
 }
 
 fn no_trace() -> KeyError {
