@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -165,6 +166,15 @@ def test_a_watch_is_waited_for_where_its_number_stands_already(tmp_path: Path, m
     monkeypatch.setattr(platform, "background", background)
     with platform.watched(Path("/dev/loop77"), "ibm-36gb-10k", state):
         assert seen == [False, False, False, True]
+
+
+def test_an_interrupt_waits_for_a_program_that_changes_the_machine(tmp_path: Path) -> None:
+    mounted = tmp_path / "mounted"
+    # Interrupts us, and is not done yet.
+    program = f"kill -INT {os.getpid()}; sleep 0.5; touch {mounted}"
+    with pytest.raises(KeyboardInterrupt):
+        platform.run("sh", "-c", program)
+    assert mounted.exists()
 
 
 def test_where_it_cannot_be_done_it_says_so_in_one_line() -> None:

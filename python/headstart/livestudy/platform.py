@@ -47,12 +47,16 @@ def why_not() -> str | None:
 
 
 def run(*words: str) -> str:
-    """Run a program, which Ctrl-C does not reach, and return what it printed.
+    """Run a short program, which Ctrl-C does not reach, and return what it printed.
+
+    A signal that ends the study takes effect when the program has ended: a `mount` that is killed may still mount
+    after we have looked whether it has.
 
     Raises:
         HeadstartError: It failed.
     """
-    done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
+    with undisturbed():
+        done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode != 0:
         raise HeadstartError(f"{' '.join(words)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
     return done.stdout.strip()
