@@ -1,9 +1,10 @@
 """The Rust tests, two programs at a time: those that mount, serve and wait beside those that compute.
 
 `cargo test` runs one test program after another. About half of the time goes to programs that wait for disks, sockets
-and clocks and leave the processors idle. Here such programs run one after another in a lane of their own, because they
-share the machine, and all others in a second lane. Each program's output is shown when it has ended, as `cargo test`
-shows it. All run, also behind one that fails; the exit status is 1 then. `make test-rust` runs this.
+and clocks and leave the processors idle. Here such programs run one after another, because they share the machine,
+beside all others. When they are done, two of the others run at a time, since many of those use one processor only.
+Each program's output is shown when it has ended, as `cargo test` shows it. All run, also behind one that fails; the
+exit status is 1 then. `make test-rust` runs this.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,19 +80,31 @@ def main() -> int:
     failed: list[str] = []
     showing = threading.Lock()
 
-    def run_lane(lane: list[Program]) -> None:
-        for program in lane:
+    def run(queue: deque[Program]) -> None:
+        while True:
+            try:
+                program = queue.popleft()
+            except IndexError:
+                return
             passed, output = program.run()
             with showing:
                 print(output, flush=True)
                 if not passed:
                     failed.append(f"{program.folder.name}: {program.source}")
 
-    lanes: tuple[list[Program], list[Program]] = ([], [])
+    machine: deque[Program] = deque()
+    others: deque[Program] = deque()
     for program in all_programs:
-        lanes[program.folder.name in ON_THE_MACHINE].append(program)
-    with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
-        list(pool.map(run_lane, lanes))
+        (machine if program.folder.name in ON_THE_MACHINE else others).append(program)
+
+    def run_machine_then_others() -> None:
+        run(machine)
+        run(others)
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        lanes = [pool.submit(run, others), pool.submit(run_machine_then_others)]
+        for lane in lanes:
+            lane.result()
     if subprocess.run([*CARGO, "--doc"], cwd=ROOT, check=False).returncode:
         failed.append("examples in the documentation")
     seconds = time.monotonic() - started

@@ -299,6 +299,18 @@ impl Drive {
     /// When no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
     pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
+        match self.finish_one(now) {
+            Some(finished) => each(finished),
+            None => self.finish_parts(now, &mut each),
+        }
+    }
+
+    /// The same; returns the request unless it was merged of several, which [`Drive::finish_parts`] is to be asked for next.
+    ///
+    /// # Panics
+    /// As for [`Drive::finish`].
+    #[inline]
+    pub fn finish_one(&mut self, now: Nanos) -> Option<Finished> {
         assert!(self.serving > 0, "finish is called once for each end that start returned");
         let first = &mut self.first;
         assert_eq!(first.service.end, now, "finish is called at the end that start returned");
@@ -316,20 +328,19 @@ impl Drive {
                 commands.completed(now, &first.queued, &mut first.parts, &mut *self.scheduler);
             }
         }
-        if first.parts.is_empty() {
-            self.outstanding -= 1;
-            self.done.areas.ended(now, 1);
-            each(self.done.count_part(now, &first.queued, first));
-        } else {
-            self.finish_parts(now, &mut each);
+        if !first.parts.is_empty() {
+            return None;
         }
-        if self.serving > 0 {
-            self.first = self.others.pop().expect("others are in service");
-        }
+        self.outstanding -= 1;
+        self.done.areas.ended(now, 1);
+        let finished = self.done.count_part(now, &first.queued, first);
+        self.next_to_end();
+        Some(finished)
     }
 
+    /// Gives the parts of the merged request that has just been completed to `each`, in order of arrival.
     #[cold]
-    fn finish_parts(&mut self, now: Nanos, each: &mut dyn FnMut(Finished)) {
+    pub fn finish_parts(&mut self, now: Nanos, each: &mut dyn FnMut(Finished)) {
         let mut parts = mem::take(&mut self.first.parts);
         parts.sort_unstable_by_key(|part| part.sequence);
         self.outstanding -= parts.len() as u32;
@@ -338,6 +349,21 @@ impl Drive {
             each(self.done.count_part(now, &part, &self.first));
         }
         self.spare.push(parts);
+        self.next_to_end();
+    }
+
+    #[inline]
+    fn next_to_end(&mut self) {
+        if self.serving > 0 {
+            self.first = self.others.pop().expect("others are in service");
+        }
+    }
+
+    /// Whether nothing can begin before something has ended: the device is full, and no queue of its own takes more.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.serving >= self.concurrency && self.commands.is_none()
     }
 
     /// Requests of the host that are queued or in service; merged ones count each.

@@ -39,6 +39,8 @@ pub struct Storage {
     allocated: VecDeque<(Ended, u64)>,
     /// Orders that have ended and have not been handed over, with their tags.
     ended: VecDeque<(Ended, u64)>,
+    /// Parts of a merged request; empty between calls.
+    parts: Vec<Finished>,
     /// Disks that have been given requests since they were last looked at.
     touched: Vec<u32>,
     /// The files that are open, where buffers have as many segments.
@@ -90,6 +92,7 @@ impl Storage {
             wakes: BinaryHeap::new(),
             allocated: VecDeque::new(),
             ended: VecDeque::new(),
+            parts: Vec::new(),
             touched: Vec::new(),
             open_files: None,
             journal: None,
@@ -139,37 +142,55 @@ impl Storage {
     }
 
     /// Completes what ends next at `now`, if anything does, and starts the next request of its disk. Returns whether there
-    /// was anything.
+    /// was anything, and the order that this ends, with its tag; what else it ends is in `ended`.
     #[inline]
-    fn complete(&mut self, now: Nanos) -> bool {
+    fn complete(&mut self, now: Nanos) -> (bool, Option<(Ended, u64)>) {
         let (end, wake) = (self.ends.time(), self.next_wake());
         if end.min(wake) > now {
-            return false;
+            return (false, None);
         }
+        let mut over = None;
         let disk = if end <= wake {
-            self.ends.first_by(end).expect("a disk has that end")
+            let disk = self.ends.first_by(end).expect("a disk has that end");
+            match self.drives[disk as usize].finish_one(now) {
+                Some(finished) => over = self.request_ended(now, disk, &finished),
+                None => self.parts_ended(now, disk),
+            }
+            disk
         } else {
-            let Some(Reverse((_, disk))) = self.wakes.pop() else { return false };
+            let Some(Reverse((_, disk))) = self.wakes.pop() else { return (false, None) };
             disk
         };
-        if end <= wake {
-            let Self { drives, pieces, ended, journal, .. } = self;
-            drives[disk as usize].finish(now, |piece| {
-                let Finished { request, service_time, arrived, .. } = piece;
-                if let Some(journal) = journal {
-                    journal.finished(now, disk, &request, arrived, service_time);
-                }
-                let over = if request.tag & GROUP != 0 {
-                    pieces.ended((request.tag & GROUP_SLOT) as usize, service_time, request.write)
-                } else {
-                    let what = if request.write { What::Written } else { What::Fetched(service_time) };
-                    Some(Ended { level: 0, what })
-                };
-                ended.extend(over.map(|over| (over, request.tag)));
-            });
-        }
         self.start_disk(now, disk);
-        true
+        (true, over)
+    }
+
+    /// A request has ended. Returns the order that this ends, if it does, with its tag.
+    #[inline]
+    fn request_ended(&mut self, now: Nanos, disk: u32, finished: &Finished) -> Option<(Ended, u64)> {
+        let Finished { request, service_time, arrived, .. } = *finished;
+        if let Some(journal) = &mut self.journal {
+            journal.finished(now, disk, &request, arrived, service_time);
+        }
+        let over = if request.tag & GROUP != 0 {
+            self.pieces.ended((request.tag & GROUP_SLOT) as usize, service_time, request.write)?
+        } else {
+            let what = if request.write { What::Written } else { What::Fetched(service_time) };
+            Ended { level: 0, what }
+        };
+        Some((over, request.tag))
+    }
+
+    /// A request that was merged of several has ended.
+    #[cold]
+    fn parts_ended(&mut self, now: Nanos, disk: u32) {
+        let mut parts = std::mem::take(&mut self.parts);
+        self.drives[disk as usize].finish_parts(now, &mut |part| parts.push(part));
+        for part in parts.drain(..) {
+            let over = self.request_ended(now, disk, &part);
+            self.ended.extend(over);
+        }
+        self.parts = parts;
     }
 
     /// When the first scheduler wants to be asked again.
@@ -330,7 +351,9 @@ impl Devices<Places> for Storage {
     #[inline]
     fn start(&mut self, now: Nanos) {
         while let Some(disk) = self.touched.pop() {
-            self.start_disk(now, disk);
+            if !self.drives[disk as usize].is_full() {
+                self.start_disk(now, disk);
+            }
         }
     }
 
@@ -342,7 +365,9 @@ impl Devices<Places> for Storage {
     #[inline]
     fn ended(&mut self, now: Nanos, _space: &Places, into: &mut Vec<Block>) -> Option<Ended> {
         loop {
-            if let Some((ended, tag)) = self.ended.pop_front().or_else(|| self.allocated.pop_front()) {
+            let over = self.ended.pop_front().or_else(|| self.allocated.pop_front());
+            let (any, over) = if over.is_some() { (true, over) } else { self.complete(now) };
+            if let Some((ended, tag)) = over {
                 if tag & GROUP == 0 {
                     into.push(Block(tag as u32));
                 } else {
@@ -350,7 +375,7 @@ impl Devices<Places> for Storage {
                 }
                 return Some(ended);
             }
-            if !self.complete(now) {
+            if !any {
                 return None;
             }
         }

@@ -135,10 +135,11 @@ def _mechanics(drive: devices.Mechanics) -> dict[str, str]:
     seek = drive.seek_ns
     one = "" if seek.single_cylinder is None else f"one cylinder {output.duration(seek.single_cylinder)}, "
     mean, full = output.duration(seek.mean), output.duration(seek.full_stroke)
+    zones = "1 zone" if len(drive.zones) == 1 else f"{len(drive.zones)} zones"
     settle = f", writes settle {output.duration(drive.write_settle_ns)} longer" if drive.write_settle_ns else ""
     return {
         "rotation": f"{drive.rpm:,} rpm, {output.duration(drive.revolution_ns)} a turn",
-        "geometry": f"{drive.cylinders:,} cylinders, {drive.surfaces} surfaces, {len(drive.zones)} zones",
+        "geometry": f"{drive.cylinders:,} cylinders, {drive.surfaces} surfaces, {zones}",
         "seek": f"{one}mean of random pairs {mean}, full stroke {full}",
         "head switch": f"{output.duration(drive.head_switch_ns)}{settle}",
     }

@@ -32,15 +32,13 @@ impl Level {
         let Ask { position, compute, .. } = *ask;
         let block = ask.blocks[0];
         self.meet(block, space);
-        self.counts.references += 1;
         self.counts.writes += u64::from(ask.write);
-        let state = self.blocks[block.index()];
-        if state.is_resident() {
-            self.counts.hits_ready += 1;
-            self.first_use(now, block, state);
-            let issued = self.serve(now, (position, block), Outcome::HitReady, compute, space, backend);
+        if let Some(decided) = self.hit(now, (position, block), compute, space) {
+            let issued = if decided { self.issue(now, None, space, backend) } else { 0 };
             return Looked { issued, hits_ready: 1, ..Looked::default() };
         }
+        self.counts.references += 1;
+        let state = self.blocks[block.index()];
         let outcome = self.count_wait(now, block, ask.write, state.is_in_flight(), false);
         self.held = Some(Held { id: ask.id, block, position, outcome, compute, since: now });
         let mut issued = 0;
@@ -55,6 +53,30 @@ impl Level {
         self.blocks[block.index()] = self.blocks[block.index()].used().pinned(true);
         let unready = u32::from(outcome == Outcome::HitUnready);
         Looked { issued, hits_unready: unready, misses: 1 - unready, ..Looked::default() }
+    }
+
+    /// Whether a hit is all that a reference may be: no block is dirty, and the policy is not asked and wishes for no instant.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.asks && self.wake_at.is_none() && self.dirty.due().is_none()
+    }
+
+    /// A process references `block` at `position`: if it is resident, that is all. Returns whether the policy has decided on
+    /// fetches, which are to be issued; `None` if the block is not resident.
+    #[inline(always)]
+    pub(crate) fn hit(
+        &mut self,
+        now: Nanos,
+        (position, block): (Position, Block),
+        compute: Nanos,
+        space: &dyn Space,
+    ) -> Option<bool> {
+        let state = self.blocks.get(block.index()).copied().filter(|state| state.is_resident())?;
+        self.counts.references += 1;
+        self.counts.hits_ready += 1;
+        self.first_use(now, block, state);
+        self.serve(now, (position, block), Outcome::HitReady, compute, space);
+        Some(!self.fetches.is_empty())
     }
 
     /// A block has arrived: if it is waited for, its request is done, and it stays where it is until it is taken.
@@ -79,7 +101,11 @@ impl Level {
         if outcome == Outcome::HitUnready {
             self.counts.hit_wait_ns += u128::from((now - since).0);
         }
-        self.serve(now, (position, block), outcome, compute, space, backend)
+        self.serve(now, (position, block), outcome, compute, space);
+        if self.fetches.is_empty() {
+            return 0;
+        }
+        self.issue(now, None, space, backend)
     }
 
     #[inline(always)]
@@ -90,17 +116,12 @@ impl Level {
         outcome: Outcome,
         compute: Nanos,
         space: &dyn Space,
-        backend: &mut impl Backend,
-    ) -> u32 {
+    ) {
         let state = &mut self.blocks[block.index()];
         debug_assert!(state.is_resident(), "{block:?} is served while absent");
         *state = state.used().pinned(false);
         self.cursor = position.saturating_add(1);
         self.changed = true;
         self.tell(now, Event::Served { position, block, outcome, compute, process: 0 }, space);
-        if self.fetches.is_empty() {
-            return 0;
-        }
-        self.issue(now, None, space, backend)
     }
 }

@@ -112,7 +112,7 @@ impl Level {
 
     /// Carries out what the policy has decided. Returns how many requests of a driver that was.
     #[inline]
-    pub(super) fn issue(
+    pub(crate) fn issue(
         &mut self,
         now: Nanos,
         at_hand: Option<Block>,

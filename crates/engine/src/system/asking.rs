@@ -11,7 +11,7 @@ use crate::level::{Ask, Looked};
 use crate::stack::Stack;
 
 /// References whose blocks are looked at together before the first of them; a power of two.
-const WARM: usize = 64;
+pub(super) const WARM: usize = 64;
 
 impl<R> Client<R> {
     /// Has its level look at what comes next, once in a while.

@@ -10,6 +10,7 @@
 //! Cost of an event: logarithmic in the processes and levels; constant for one process on one level.
 
 mod actions;
+mod alone;
 mod arrivals;
 mod asking;
 mod buffers;
@@ -37,9 +38,6 @@ use crate::responses::Responses;
 use crate::stack::{Stack, Told};
 use arrivals::Arrivals;
 use writers::Writers;
-
-/// Instants of a process that is alone, at most, between two looks of the host.
-const ALONE_MAX: u32 = 1 << 4;
 
 /// How requests are asked for.
 #[derive(Debug, Clone, Copy)]
@@ -303,26 +301,6 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let acted = self.act_all::<false>(now, &due);
         self.due = due;
         acted
-    }
-
-    /// The same for a process that is alone, without all that is for others.
-    fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
-        let mut event = self.stack.next_event();
-        for _ in 0..ALONE_MAX {
-            self.now = now;
-            if event.is_some_and(|at| at <= now) {
-                self.complete(now);
-            }
-            let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
-            self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
-            event = self.stack.next_event();
-            let next = self.next_after(event);
-            if self.is_over() || next > TIME_MAX {
-                break;
-            }
-            now = next;
-        }
-        Ok(())
     }
 
     /// The same where the host says who acts at `now`: those of `due`, in ascending order.

@@ -22,7 +22,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position};
+use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position, NEVER};
 
 use super::batch::Batches;
 use super::fixed_horizon::{fetch_within, misses_within};
@@ -158,6 +158,40 @@ pub struct Forestall {
     cautious_service_ns: Vec<f64>,
     services: Vec<Recent>,
     triggers: Vec<Trigger>,
+    calm: Calm,
+}
+
+/// Until when no look at the disks is needed: nothing was foreseen on any of those that were idle.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calm {
+    /// Those disks, of the first 64: another one that is idle is to be looked at.
+    idle: u64,
+    /// The cursor before which nothing is foreseen; zero if anything was.
+    until: f64,
+    /// The mean think time in nanoseconds below which F' is too large for that.
+    mean_compute_ns: f64,
+    /// [`Knowledge::lost`] then: a block that becomes missing may fire.
+    lost: u64,
+}
+
+/// So much less than what F' may be, since it is compared as a think time, which is rounded in another way.
+const ROUNDING: f64 = 1e-9;
+
+/// Those of the first 64 disks that have nothing `outstanding`, as bits; `None` if there are more.
+#[inline]
+fn idle_disks(outstanding: &[u32]) -> Option<u64> {
+    let bits = || outstanding.iter().rev().fold(0, |bits, outstanding| bits << 1 | u64::from(*outstanding == 0));
+    (outstanding.len() <= 64).then(bits)
+}
+
+impl Calm {
+    #[inline]
+    fn holds(&self, mean_compute_ns: f64, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
+        f64::from(knowledge.residents().cursor()) < self.until
+            && knowledge.lost() == self.lost
+            && mean_compute_ns >= self.mean_compute_ns
+            && idle_disks(outstanding).is_some_and(|idle| idle & !self.idle == 0)
+    }
 }
 
 impl Forestall {
@@ -174,6 +208,7 @@ impl Forestall {
             cautious_service_ns: vec![0.0; disks],
             services: vec![Recent::default(); disks],
             triggers: vec![Trigger::default(); disks],
+            calm: Calm::default(),
         };
         (0..disks).for_each(|disk| forestall.estimate(disk));
         forestall
@@ -182,6 +217,45 @@ impl Forestall {
     fn estimate(&mut self, disk: usize) {
         let mean = self.services[disk].mean_ns().unwrap_or(ASSUMED_SERVICE.0 as f64);
         self.cautious_service_ns[disk] = cautious_ns(mean);
+    }
+
+    /// Mean of the last think times; zero before there is any.
+    #[inline]
+    fn mean_compute_ns(&self) -> f64 {
+        self.computes.mean_ns().unwrap_or(0.0)
+    }
+
+    /// Opens batches on the idle disks on which a stall is foreseen.
+    fn look(&mut self, mean_compute_ns: f64, round: &mut Round<'_>) {
+        // A disk whose first missing block would do harm has nothing to fetch, whatever is foreseen.
+        let harmless_before = round.furthest_use();
+        let mut calm = Calm { until: f64::INFINITY, lost: round.knowledge().lost(), ..Calm::default() };
+        for disk in 0..self.triggers.len() {
+            if !round.is_idle(disk) {
+                continue;
+            }
+            calm.idle |= 1 << (disk % 64);
+            let head = round.knowledge().missing().heads()[disk];
+            if head >= harmless_before {
+                // A block that is missing may be harmless to fetch at the next look.
+                calm.until = if head == NEVER { calm.until } else { 0.0 };
+                continue;
+            }
+            let ratio = self.ratio(disk, mean_compute_ns);
+            let trigger = &mut self.triggers[disk];
+            if trigger.fires(disk, ratio, self.lookahead, round.cursor(), round.knowledge_mut()) {
+                self.batches.open(disk, self.batch_size);
+                calm.until = 0.0;
+                continue;
+            }
+            let (until, ratio) = trigger.quiet(self.lookahead);
+            calm.until = calm.until.min(until);
+            if self.fetch_ratio == FetchRatio::Dynamic {
+                let least = self.cautious_service_ns[disk] / ratio * (1.0 + ROUNDING);
+                calm.mean_compute_ns = calm.mean_compute_ns.max(least);
+            }
+        }
+        self.calm = calm;
     }
 
     /// F' of `disk` now.
@@ -197,18 +271,11 @@ impl Forestall {
 
 impl Strategy for Forestall {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
-        let mean_compute_ns = self.computes.mean_ns().unwrap_or(0.0);
-        // A disk whose first missing block would do harm has nothing to fetch, whatever is foreseen.
-        let harmless_before = round.furthest_use();
-        for disk in 0..self.triggers.len() {
-            if round.knowledge().missing().heads()[disk] < harmless_before && round.is_idle(disk) {
-                let ratio = self.ratio(disk, mean_compute_ns);
-                if self.triggers[disk].fires(disk, ratio, self.lookahead, round.cursor(), round.knowledge_mut()) {
-                    self.batches.open(disk, self.batch_size);
-                }
-            }
+        let mean_compute_ns = self.mean_compute_ns();
+        if !self.calm.holds(mean_compute_ns, round.knowledge(), &round.view().outstanding) {
+            self.look(mean_compute_ns, round);
+            self.batches.build(round);
         }
-        self.batches.build(round);
         if let Some(horizon) = self.horizon {
             fetch_within(horizon, round);
         }
@@ -216,7 +283,8 @@ impl Strategy for Forestall {
 
     #[inline]
     fn decides(&self, knowledge: &Knowledge, outstanding: &[u32]) -> bool {
-        knowledge.may_fetch_on_idle_disk(outstanding)
+        !self.calm.holds(self.mean_compute_ns(), knowledge, outstanding)
+            && knowledge.may_fetch_on_idle_disk(outstanding)
             || self.horizon.is_some_and(|horizon| misses_within(horizon, knowledge))
     }
 
@@ -227,5 +295,7 @@ impl Strategy for Forestall {
     fn fetched(&mut self, disk: Disk, service: Nanos) {
         self.services[disk.index()].push(service);
         self.estimate(disk.index());
+        // F' has changed.
+        self.calm.until = 0.0;
     }
 }

@@ -37,6 +37,8 @@ pub struct Knowledge {
     missing: Missing,
     /// By disk, since they were last taken.
     losses: Vec<Losses>,
+    /// How many there have been, of all disks.
+    lost: u64,
     /// Whether the last round began without a free frame: none has come free since.
     is_full: bool,
 }
@@ -61,7 +63,7 @@ impl Knowledge {
                 missing.insert(residents.next_use(block));
             }
         }
-        Self { residents, missing, losses: vec![NO_LOSSES; disks], is_full: false }
+        Self { residents, missing, losses: vec![NO_LOSSES; disks], lost: 0, is_full: false }
     }
 
     /// The resident blocks.
@@ -90,6 +92,9 @@ impl Knowledge {
     #[must_use]
     pub fn may_fetch_on_idle_disk(&self, outstanding: &[u32]) -> bool {
         let harmless_before = if self.is_full { self.residents.furthest_use() } else { NEVER };
+        if self.missing.first() >= harmless_before {
+            return false;
+        }
         let mut heads = self.missing.heads().iter().zip(outstanding);
         heads.any(|(head, outstanding)| *outstanding == 0 && *head < harmless_before)
     }
@@ -98,6 +103,19 @@ impl Knowledge {
     #[inline]
     pub(super) fn take_losses(&mut self, disk: usize) -> Losses {
         std::mem::replace(&mut self.losses[disk], NO_LOSSES)
+    }
+
+    /// How many blocks have become missing so far.
+    #[inline]
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// A block of `disk` has become missing; its next use is at `position`.
+    #[inline]
+    fn note_loss(&mut self, disk: Disk, position: Position) {
+        self.lost += 1;
+        self.losses[disk.index()].note(position);
     }
 
     /// Whether the reference of `block` at `position` has been disclosed; at `NEVER` none has.
@@ -130,7 +148,7 @@ impl Knowledge {
         let position = self.residents.remove(block);
         if position != NEVER {
             let disk = self.missing.insert(position);
-            self.losses[disk.index()].note(position);
+            self.note_loss(disk, position);
         }
     }
 
@@ -164,7 +182,8 @@ impl Knowledge {
         }
         if let Some(next) = self.residents.skipped(position, block, state.is_resident()) {
             if state.is_absent() && next != NEVER {
-                self.losses[self.missing.insert(next).index()].note(next);
+                let disk = self.missing.insert(next);
+                self.note_loss(disk, next);
             }
         }
     }
@@ -172,9 +191,10 @@ impl Knowledge {
     /// Takes in what may be known at the cursor.
     #[inline]
     fn disclose(&mut self, view: &View<'_>) {
-        let (missing, losses) = (&mut self.missing, &mut self.losses);
-        self.residents.disclose(|block, at| {
+        let Self { residents, missing, losses, lost, .. } = self;
+        residents.disclose(|block, at| {
             if view.state(block).is_absent() {
+                *lost += 1;
                 losses[missing.insert(at).index()].note(at);
             }
         });

@@ -15,6 +15,8 @@ pub struct Missing {
     set: IndexSet,
     /// By disk: position of its first missing block, or `NEVER`.
     heads: Vec<Position>,
+    /// The least of them.
+    first: Position,
     blocks: Arc<[Block]>,
     disk_of: Arc<[Disk]>,
 }
@@ -24,7 +26,7 @@ impl Missing {
     #[must_use]
     pub fn new(blocks: Arc<[Block]>, disk_of: Arc<[Disk]>, disks: usize) -> Self {
         let slots = Slots::new(blocks.iter().map(|block| disk_of[block.index()].index()), disks);
-        Self { slots, set: IndexSet::new(blocks.len()), heads: vec![NEVER; disks], blocks, disk_of }
+        Self { slots, set: IndexSet::new(blocks.len()), heads: vec![NEVER; disks], first: NEVER, blocks, disk_of }
     }
 
     /// The position that a slot stands for.
@@ -49,7 +51,7 @@ impl Missing {
     #[inline]
     #[must_use]
     pub fn first(&self) -> Position {
-        self.heads.iter().copied().min().expect("a level has a disk")
+        self.first
     }
 
     /// The missing block whose next use is `position`.
@@ -72,6 +74,7 @@ impl Missing {
         let disk = self.disk_at(position);
         self.set.insert(self.slots.slot(position));
         self.heads[disk] = self.heads[disk].min(position);
+        self.first = self.first.min(position);
         Disk(disk as u32)
     }
 
@@ -85,6 +88,9 @@ impl Missing {
                 Some(next) if next < self.slots.of_disk(disk).end => self.position(next),
                 _ => NEVER,
             };
+            if self.first == position {
+                self.first = self.heads.iter().copied().min().expect("a level has a disk");
+            }
         }
     }
 

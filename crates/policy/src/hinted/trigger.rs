@@ -88,6 +88,12 @@ impl Trigger {
         self.count(disk, ratio, lookahead, cursor, knowledge)
     }
 
+    /// After a "no": the cursor before which it stays "no", and the F' up to which it does, as long as no block joins.
+    #[inline]
+    pub fn quiet(&self, lookahead: Position) -> (f64, f64) {
+        (self.quiet_until(f64::from(lookahead)), self.ratio)
+    }
+
     /// The remembered moment, brought forward by what has joined since.
     #[inline]
     fn quiet_until(&self, lookahead: f64) -> f64 {

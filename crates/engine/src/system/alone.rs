@@ -1,0 +1,103 @@
+//! A process that is alone on one level: its instants without all that is for others, and a shortcut for quiet ones.
+//!
+//! From one hit to the next mostly nothing else happens. The shortcut does what the general way does at an instant at which
+//! no device is done, no level decides and the block is resident: the reference is served, the process pays for it and
+//! thinks. It leaves every other instant to the general way.
+
+use headstart_policy::Space;
+use headstart_types::Nanos;
+
+use super::asking::WARM;
+use super::{Client, Cursor, Phase, Reads, Supply, System, TIME_MAX};
+use crate::devices::Devices;
+
+/// Instants of a process that is alone, at most, between two looks of the host.
+const ALONE_MAX: u32 = 1 << 4;
+
+impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+    /// [`System::step`] for a process that is alone.
+    pub(super) fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
+        let mut event = self.stack.next_event();
+        for _ in 0..ALONE_MAX {
+            self.now = now;
+            if event.is_some_and(|at| at <= now) {
+                self.complete(now);
+            }
+            if event.is_some_and(|at| at <= now) || self.hit_alone(now, event, ALONE_MAX)? == 0 {
+                let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
+                self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
+            }
+            event = self.stack.next_event();
+            let next = self.next_after(event);
+            if self.is_over() || next > TIME_MAX {
+                break;
+            }
+            now = next;
+        }
+        Ok(())
+    }
+
+    /// Lets a process that is alone make up to `most` references that are hits, the first at `now`, before the devices' next
+    /// `event`. Returns how many it has made.
+    ///
+    /// # Errors
+    /// As for [`System::step`].
+    #[inline(always)]
+    pub(super) fn hit_alone(&mut self, mut now: Nanos, event: Option<Nanos>, most: u32) -> Result<u32, R::Error> {
+        let level = &mut self.stack.tiers[0].level;
+        let Client { process, reads: Reads::Own(Cursor { chunk, at, .. }), positions: None, requests, .. } =
+            &mut self.clients[0]
+        else {
+            return Ok(0);
+        };
+        if process.phase != Phase::Thinking || !level.is_quiet() {
+            return Ok(0);
+        }
+        let until = event.unwrap_or(Nanos::MAX).min(TIME_MAX);
+        let space: &dyn Space = &self.stack.space;
+        let (mut hits, mut decided) = (0, false);
+        while process.free_at == now && now < until && hits < most && !decided && !level.wants_to_decide() {
+            let Some(block) = chunk.blocks.get(*at).copied() else { break };
+            // Where the level looks ahead the reference goes the general way.
+            if *at % WARM == 0 || chunk.is_write(*at) {
+                break;
+            }
+            let Some(fetches) = level.hit(now, (process.position, block), process.last_think, space) else { break };
+            decided = fetches;
+            hits += 1;
+            self.now = now;
+            process.request_since.get_or_insert(now);
+            let (think, ends, bytes) = (chunk.think.after(*at), chunk.ends_request(*at), chunk.bytes_of(*at));
+            *at += 1;
+            *requests += u64::from(ends && bytes != Some(0));
+            if let Some(response) = process.served(now, think.min(TIME_MAX), ends, bytes) {
+                self.responses.record(response);
+            }
+            now = process.free_at;
+        }
+        if hits > 0 {
+            self.have_hit(hits, decided)?;
+        }
+        Ok(hits)
+    }
+
+    /// So many hits have been counted by the level and the process's time line; at the last the policy has `decided` on fetches.
+    #[inline]
+    fn have_hit(&mut self, hits: u32, decided: bool) -> Result<(), R::Error> {
+        let client = &mut self.clients[0];
+        client.references += u64::from(hits);
+        client.found.hits_ready += u64::from(hits);
+        client.count = 1;
+        if !client.has_more(&self.stack.space)? {
+            self.is_done(self.now, 0);
+        }
+        if decided {
+            let now = self.now;
+            self.stack.acts_for(Some(0));
+            let (level, space, mut down) = self.stack.at(0);
+            let issued = level.issue(now, None, space.as_space(), &mut down);
+            self.follow::<true>(now, 0, issued);
+        }
+        Ok(())
+    }
+}
