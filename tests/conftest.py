@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from headstart._environment import CACHE_VARIABLE
+from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURE_1 = ROOT / "examples" / "figure1.toml"
@@ -84,14 +85,21 @@ def needs_report() -> None:
         pytest.importorskip(library, reason="it draws: pip install '.[report]'")
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What forks for each command."""
+    warm = Warm()
+    yield warm
+    warm.end()
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, warm: Warm) -> Run:
     """The command in a process of its own, in an empty folder. What would draw is skipped without the extra."""
 
     def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         if DRAWING & {str(each) for each in arguments}:
             needs_report()
-        words = [COMMAND, *arguments]
-        return subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+        return warm.run([str(COMMAND), *map(str, arguments)], tmp_path)
 
     return run_command

@@ -1,0 +1,132 @@
+"""The command in a process of its own, without waiting for Python to start and to load the package.
+
+Most tests run the command once and look at what it prints. Half of their time would go to starting Python. A process
+that has loaded the modules of all commands, and has done nothing with them, waits here and forks for each command:
+its arguments, folder, environment and output are as `subprocess.run` gives them. Tests that are about starting,
+signals or installed commands start the program itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pkgutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+LENGTH = struct.Struct("!I")
+"""Before each message: its bytes."""
+
+
+class Warm:
+    """A process that forks for each command; started for the first one."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._asking = threading.Lock()
+        self._to: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run the command `words` in `folder` to its end."""
+        with contextlib.ExitStack() as open_files:
+            out, err = (open_files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+            read_end, write_end = os.pipe()
+            try:
+                self._ask(words, folder, [out.fileno(), err.fileno(), write_end])
+            finally:
+                os.close(write_end)
+            with os.fdopen(read_end, "rb") as pipe:
+                status = LENGTH.unpack(pipe.read(LENGTH.size))[0]
+            code = os.waitstatus_to_exitcode(status)
+            return subprocess.CompletedProcess(words, code, _text(out), _text(err))
+
+    def _ask(self, words: list[str], folder: Path, descriptors: list[int]) -> None:
+        message = json.dumps({"words": words, "folder": str(folder), "environment": dict(os.environ)}).encode()
+        with self._asking:
+            if self._to is None:
+                self._to, theirs = socket.socketpair()
+                with theirs:
+                    line = [sys.executable, "-m", "tests.warm", str(theirs.fileno())]
+                    self._process = subprocess.Popen(line, pass_fds=[theirs.fileno()], cwd=Path(__file__).parent.parent)
+            socket.send_fds(self._to, [LENGTH.pack(len(message))], descriptors)
+            self._to.sendall(message)
+
+    def end(self) -> None:
+        """Let the process end, which it does when nobody can ask it any more."""
+        if self._to is not None and self._process is not None:
+            self._to.close()
+            self._process.wait()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _whole(asked: socket.socket, length: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < length:
+        part = asked.recv(length - len(parts))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def _next_command(asked: socket.socket) -> dict[str, Any] | None:
+    """Fork for each message; return it in the process that is to be the command, and `None` at the end."""
+    while True:
+        head, descriptors, _, _ = socket.recv_fds(asked, LENGTH.size, 3)
+        if not head:
+            return None
+        message: dict[str, Any] = json.loads(_whole(asked, LENGTH.unpack(head)[0]))
+        out, err, status = descriptors
+        waits = os.fork()
+        if waits:
+            for each in descriptors:
+                os.close(each)
+            os.waitpid(waits, 0)
+            continue
+        # Nobody waits for what forks the command and waits for it: so many commands may run at a time.
+        if os.fork():
+            os._exit(0)
+        command = os.fork()
+        if command:
+            os.write(status, LENGTH.pack(os.waitpid(command, 0)[1]))
+            os._exit(0)
+        asked.close()
+        os.close(status)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.close(out)
+        os.close(err)
+        return message
+
+
+def main() -> None:
+    """Serve until the other end is closed."""
+    import headstart.cli
+
+    for module in pkgutil.iter_modules(headstart.cli.__path__):
+        import_module(f"headstart.cli.{module.name}")
+    message = _next_command(socket.socket(fileno=int(sys.argv[1])))
+    if message is None:
+        return
+    os.environ.clear()
+    os.environ.update(message["environment"])
+    os.chdir(message["folder"])
+    sys.argv = message["words"]
+    headstart.cli.main()
+
+
+if __name__ == "__main__":
+    main()
