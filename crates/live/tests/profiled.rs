@@ -271,7 +271,7 @@ fn what_says_nothing_is_refused() {
     assert_eq!(refused(&mut Odd::new(1 << 22, 100)), "gone; allowed: one that stays");
     assert_eq!(
         refused(&mut Odd::new(131_071, u64::MAX)),
-        "67108352 bytes are too few to tell anything; allowed: a device of 67108864 bytes at least"
+        "67108352B is too small to tell anything; allowed: a device of 64MiB at least"
     );
 }
 

@@ -19,4 +19,4 @@ pub use plan::AHEAD_MAX;
 pub use replay::replay;
 pub use report::{ProcessReport, Report};
 pub use settings::{Addresses, Arrival, Processes, Settings, Think, Writes};
-pub use survey::{survey, Survey};
+pub use survey::{check, survey, Survey};

@@ -42,6 +42,15 @@ pub(crate) fn open(settings: &Settings) -> Result<Box<dyn RecordReader>, Error> 
     Ok(open_with(&settings.trace, &settings.format, settings.request_bytes)?)
 }
 
+/// What is wrong with `settings` and the trace that they name, as far as it can be told without a server and without reading on.
+///
+/// # Errors
+/// A setting cannot be so, or the trace cannot be opened.
+pub fn check(settings: &Settings) -> Result<(), Error> {
+    settings.check()?;
+    open(settings).map(drop)
+}
+
 /// Reads the trace of `settings`, and holds it against the export. `go_on` is asked between batches.
 ///
 /// # Errors

@@ -211,6 +211,10 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
         }
         Some(_) => return Err(KeyError::new("hints", "is no table", WAYS)),
     };
+    if let Some(key) = table.keys().next().filter(|_| row.keys.is_empty()) {
+        let takes = [("name", true), ("replacement", row.has_open_replacement()), ("hints", row.is_hinted())];
+        return Err(KeyError::unknown_key(key, takes.iter().filter(|(_, takes)| *takes).map(|(key, _)| *key)));
+    }
     let mut own = row.keys.defaults();
     own.extend(table);
     resolved.extend(own.clone());

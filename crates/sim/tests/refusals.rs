@@ -120,6 +120,10 @@ fn errors_of_levels_name_what_set_takes() {
         ("level[1].lnik={}", "level[1].lnik: unknown key (did you mean \"link\"?); allowed: name, clients"),
         ("level[1].policy.degre=4", "level[1].policy.degre: unknown key (did you mean \"degree\"?)"),
         (
+            "level[1].policy={nam=\"ra\"}",
+            "level[1].policy.nam: unknown key (did you mean \"name\"?); allowed: name, replacement",
+        ),
+        (
             "level[1].size={levl=\"L1\"}",
             "level[1].size.levl: unknown key (did you mean \"level\"?); allowed: level, ratio",
         ),

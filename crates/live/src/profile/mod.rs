@@ -43,7 +43,7 @@ pub use direct::DirectProbe;
 pub use findings::{ArmFound, Findings, Latency, ZoneRate, SCHEMA};
 pub use fit::Parameter;
 use headstart_device::{build_device, Device, DeviceError, SECTOR_BYTES};
-use headstart_types::{DriveFacts, KeyError, Nanos};
+use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
 pub use lab::{Phase, Progress, Tell};
 pub use model::ModelFound;
 pub use no_arm::NoArm;
@@ -130,8 +130,8 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
     let capacity = probe.sectors();
     if capacity < LEAST_SECTORS {
         return Err(Error::Unclear {
-            problem: format!("{} bytes are too few to tell anything", capacity * SECTOR_BYTES),
-            allowed: format!("a device of {} bytes at least", LEAST_SECTORS * SECTOR_BYTES),
+            problem: format!("{} is too small to tell anything", Bytes(capacity * SECTOR_BYTES)),
+            allowed: format!("a device of {} at least", Bytes(LEAST_SECTORS * SECTOR_BYTES)),
         });
     }
     let mut lab = Lab::new(probe, settings.seed, settings.time, tell);

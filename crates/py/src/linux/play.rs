@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::Uri;
-use headstart_play::{replay, survey, Error, Settings};
+use headstart_play::{check, replay, survey, Error, Settings};
 use headstart_sim::Progress;
 use headstart_types::KeyError;
 use pyo3::prelude::*;
@@ -68,6 +68,7 @@ pub fn play_trace(
 }
 
 fn play(settings: &Settings, told: &mut dyn FnMut(Progress) -> bool) -> Result<headstart_play::Report, Error> {
+    check(settings)?;
     let options = ConnectOptions { connection_count: settings.connections as usize, ..ConnectOptions::default() };
     let client = Client::connect(&settings.to, options).map_err(Error::Connect)?;
     let found = survey(settings, client.export(), &mut || told(Progress { share: 0.0, references: 0 }))?;

@@ -141,6 +141,12 @@ impl KeyTable {
         property_names(&self.schema()).contains(&key)
     }
 
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        property_names(&self.schema()).is_empty() && self.defaults().is_empty()
+    }
+
     /// The JSON Schema of a table of these keys.
     ///
     /// # Panics
