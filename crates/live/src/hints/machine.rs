@@ -240,6 +240,13 @@ impl Machine {
         self.earned = self.earned.saturating_add(frames);
     }
 
+    /// At least so many pages can be prefetched beside those that are unused.
+    pub fn allow(&mut self, pages: u64) {
+        let counts = self.counts();
+        let frames = counts.prefetches - counts.prefetches_used + pages;
+        self.add_frames(frames.saturating_sub(u64::from(self.frames()) + self.earned));
+    }
+
     /// The command has referenced `block`, for the first time.
     pub fn observe(&mut self, now: Nanos, block: Block) {
         if std::mem::replace(&mut self.referenced[block.index()], true) {
