@@ -136,7 +136,7 @@ impl<Q: Queues> Conductor<Q> {
     /// Limits the disks' time that is at risk (`risk.rs`); the recorded command took `recorded`.
     #[must_use]
     pub fn at_risk(self, recorded: Nanos) -> Self {
-        let recorded = if self.trust == Trust::SameCommand { recorded } else { Nanos::ZERO };
+        let recorded = (self.trust == Trust::SameCommand).then_some(recorded);
         Self { risk: (self.trust != Trust::Whole).then(|| Risk::new(recorded)), ..self }
     }
 

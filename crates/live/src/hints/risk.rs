@@ -7,8 +7,8 @@
 //!   Reads of the command that came between are part of it: prefetching delays them.
 //! - A page that the command references is proved right, and its share is at risk no longer. Cached metadata is not seen when it is
 //!   referenced: it is proved when the command is seen beyond it in the hints.
-//! - What is at risk, with what is under way, stays below [`SHARE`] of the command's time: of the time by now, or of the time that the
-//!   command took when it was recorded, if that is longer. What was read in vain stays at risk for ever.
+//! - What is at risk, with what is under way, stays below [`SHARE`] of the command's time: of the time by now, and where the hints are of
+//!   this very command of the time that it took when it was recorded, if that is longer. What was read in vain stays at risk for ever.
 //!
 //! Thus hints that turn wrong, wherever and however often, take at most that share of the disk's time, and one read: each is counted
 //! when it has ended. The command may lose more than that where prefetching disturbs it otherwise: a drive's buffer serves
@@ -26,7 +26,7 @@ use rustc_hash::FxBuildHasher;
 
 /// Of the command's time. Calibrated in forecasts of nine commands: 0.12 costs right hints 8 points of what they gain, as fewer reads are
 /// sorted together; 0.16 costs 3.
-pub const SHARE: f64 = 0.16;
+const SHARE: f64 = 0.16;
 /// What a read in the order of places takes (`pace.rs`), and how many pages it has; so many are assumed before any has been measured.
 const READ_TYPICAL: Nanos = Nanos(4_500_000);
 const PAGES_TYPICAL: u64 = 2;
@@ -35,8 +35,8 @@ const TYPICALS: u64 = 2;
 /// What is at risk.
 #[derive(Debug, Default)]
 pub struct Risk {
-    /// How long the command took when it was recorded; zero if it was another one.
-    recorded: Nanos,
+    /// How long the command took when it was recorded; `None` if it was another one.
+    recorded: Option<Nanos>,
     /// By block: its share of the time, as long as it is not proved right.
     unproved: HashMap<Block, Nanos, FxBuildHasher>,
     metadata: BTreeSet<Block>,
@@ -50,9 +50,9 @@ pub struct Risk {
 }
 
 impl Risk {
-    /// For a command that took `recorded`; zero if that is not known.
+    /// For a command that took `recorded`; `None` if the hints are another command's.
     #[must_use]
-    pub fn new(recorded: Nanos) -> Self {
+    pub fn new(recorded: Option<Nanos>) -> Self {
         Self { recorded, ..Self::default() }
     }
 
@@ -66,7 +66,7 @@ impl Risk {
         let blocks: Vec<_> = blocks.collect();
         let pages = blocks.len() as u64;
         let spent = now.saturating_sub(before.max(now.saturating_sub(took)));
-        self.took = self.took + spent;
+        self.took += spent;
         self.reads += 1;
         self.pages += pages;
         let each = Nanos(spent.0 / pages.max(1));
@@ -74,7 +74,7 @@ impl Risk {
             if is_referenced || self.unproved.insert(block, each).is_some() {
                 continue;
             }
-            self.at_risk = self.at_risk + each;
+            self.at_risk += each;
             if is_metadata {
                 self.metadata.insert(block);
             }
@@ -98,7 +98,8 @@ impl Risk {
 
     /// What may come to be at risk beside what is.
     fn left(&self, now: Nanos) -> Nanos {
-        Nanos((now.max(self.recorded).0 as f64 * SHARE) as u64).saturating_sub(self.at_risk)
+        let time = self.recorded.map_or(now, |recorded| now.max(recorded));
+        Nanos((time.0 as f64 * SHARE) as u64).saturating_sub(self.at_risk)
     }
 
     /// How many reads may be under way.
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn time_is_at_risk_until_it_is_proved_by_hand() {
         // 16 % of a second; a read is taken for 4.5 ms, a page for the half of it.
-        let mut risk = Risk::new(Nanos(1000 * MS));
+        let mut risk = Risk::new(Some(Nanos(1000 * MS)));
         assert_eq!((risk.reads_max(Nanos(0)), risk.pages_max(Nanos(0))), (160 / 9 * 2 + 1, 71));
         // Two reads at once: the second has the disk's time since the first had ended, 10 ms. The mean of four is 9.75 ms.
         read(&mut risk, 30, 20, &[0, 1], false);
@@ -144,6 +145,8 @@ mod tests {
         // It has been referenced meanwhile.
         risk.read(Nanos(50 * MS), 0, Nanos(10 * MS), [(Block(9), false, true)].into_iter());
         assert_eq!(risk.at_risk, Nanos(20 * MS));
+        // Another command's hints.
+        assert_eq!(Risk::new(None).left(Nanos(500 * MS)), Nanos(80 * MS));
         // Nothing is left.
         read(&mut risk, 300, 250, &[6], false);
         assert_eq!((risk.reads_max(Nanos(0)), risk.pages_max(Nanos(0))), (0, 0));
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn metadata_is_proved_by_what_comes_behind_it_in_the_hints() {
-        let mut risk = Risk::new(Nanos(0));
+        let mut risk = Risk::new(None);
         read(&mut risk, 10, 10, &[3, 4, 8], true);
         read(&mut risk, 12, 2, &[5, 6], false);
         let mut after = |block, near| {
