@@ -295,8 +295,6 @@ fn hints_that_prove_right_are_followed() {
     let mut settings = settings(list(&files), &["sh", "-c", &script]);
     settings.list.command.clone_from(&settings.command);
     settings.list.folder = std::env::current_dir().expect("there is one");
-    // Of which a share may be at risk, where there is an arm.
-    settings.list.elapsed_ns = 10_000_000_000;
     let came = open_when(gate, move || cached_pages(&second) == 600);
     let (_, report) = ran(settings);
     let came = came.join().expect("it looks");
