@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,22 @@ def test_a_file_system_on_an_emulated_drive_has_cold_caches(tmp_path: Path) -> N
         disk.cold()
         assert (data / "base").read_bytes() == b"x" * 5000
     assert not platform.is_mounted(disk.root)
+
+
+@pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
+def test_caches_that_another_mount_namespace_keeps_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"y" * 300_000)
+    with disks.emulated("ibm-36gb-10k", tmp_path) as disk:
+        assert disk.device is not None
+        held = ["unshare", "--mount", "sh", "-c", "echo ready; read line"]
+        with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"ready\n"
+            with monkeypatch.context() as hurried:
+                hurried.setattr(platform, "PATIENCE_S", 0.1)
+                with pytest.raises(HeadstartError, match="still mounted in another mount namespace"):
+                    disk.cold()
+            assert not disks.is_free(disk.device)
+            holder.communicate(b"\n")
+        disk.cold()
+        assert (disk.root / "file").read_bytes() == b"y" * 300_000

@@ -1,5 +1,6 @@
 """The disks of the study: a file system whose caches can be made cold, emulated or the machine's own."""
 
+import errno
 import functools
 import os
 import shutil
@@ -69,6 +70,12 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
 
         def cold() -> None:
             unmount()
+            # Mounted elsewhere it would stay in use, and this mount would find the caches as they were.
+            if not platform.wait_for(functools.partial(is_free, loop)):
+                raise HeadstartError(
+                    f"{loop}: the caches of its file system cannot be emptied: it is still mounted in another mount"
+                    " namespace; allowed: to unmount it there, or to end the processes of that namespace"
+                )
             run("mount", "-t", "ext4", "-o", "ro,noatime", str(loop), str(root))
             data = root / WRITTEN
             if data.exists():
@@ -91,6 +98,18 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
         stack.callback(leave)
         cold()
         yield Disk(profile, root, profile, cold, loop, read_bytes)
+
+
+def is_free(device: Path) -> bool:
+    """Return whether a block device is in no use by the kernel: no file system on it is mounted in any namespace."""
+    try:
+        opened = os.open(device, os.O_RDONLY | os.O_EXCL)
+    except OSError as problem:
+        if problem.errno != errno.EBUSY:
+            raise
+        return False
+    os.close(opened)
+    return True
 
 
 def _unmounted(mount: Path) -> bool:

@@ -57,6 +57,10 @@ impl Queues for SimulatedQueues {
         self.queues.iter_mut().for_each(|queue| queue.slow(halvings));
     }
 
+    fn limit(&mut self, reads: usize) {
+        self.queues.iter_mut().for_each(|queue| queue.limit(reads));
+    }
+
     fn stop(&mut self) {
         self.stopped = true;
     }
@@ -116,8 +120,8 @@ impl Prefetcher {
         Self { conductor, recorded, identity, readers, open, free_at, seen, looks_at: None, woken: true }
     }
 
-    fn hear(&mut self, done: Done) {
-        self.conductor.heard(done);
+    fn hear(&mut self, now: Nanos, done: Done) {
+        self.conductor.heard(now, done);
         self.woken = true;
     }
 
@@ -176,7 +180,7 @@ impl Prefetcher {
                 }
                 did = true;
                 match slot.take() {
-                    Some(Busy::Opening(_, Work::Place(file, blocks))) => self.place(disk, file, &blocks, places),
+                    Some(Busy::Opening(_, Work::Place(file, blocks))) => self.place(now, disk, file, &blocks, places),
                     Some(Busy::Opening(_, Work::Read(piece, metadata))) => {
                         self.read(now, (disk, reader), &piece, metadata, storage);
                     }
@@ -187,12 +191,12 @@ impl Prefetcher {
         did
     }
 
-    fn place(&mut self, disk: usize, file: u32, blocks: &[(Block, u64)], places: &Places) {
+    fn place(&mut self, now: Nanos, disk: usize, file: u32, blocks: &[(Block, u64)], places: &Places) {
         let recorded = self.recorded[file as usize];
         let (mut stored, mut holes) = (Vec::new(), Vec::new());
         if places.changed[recorded as usize] {
             self.conductor.queues.queues[disk].place(stored);
-            return self.hear(Done::Unneeded(blocks.iter().map(|(block, _)| *block).collect(), Why::Stale));
+            return self.hear(now, Done::Unneeded(blocks.iter().map(|(block, _)| *block).collect(), Why::Stale));
         }
         for (block, page) in blocks {
             match places.page(recorded, *page) {
@@ -202,7 +206,7 @@ impl Prefetcher {
         }
         self.conductor.queues.queues[disk].place(stored);
         if !holes.is_empty() {
-            self.hear(Done::Unneeded(holes, Why::Hole));
+            self.hear(now, Done::Unneeded(holes, Why::Hole));
         }
     }
 
@@ -219,7 +223,7 @@ impl Prefetcher {
         let (cached, needed): (Vec<&Placed>, Vec<&Placed>) =
             piece.pages.iter().partition(|placed| storage.cache.state(file, placed.page).is_some());
         if !cached.is_empty() {
-            self.hear(Done::Unneeded(cached.iter().map(|placed| placed.block).collect(), Why::Cached));
+            self.hear(now, Done::Unneeded(cached.iter().map(|placed| placed.block).collect(), Why::Cached));
         }
         let (Some(first), Some(last)) = (needed.first(), needed.last()) else {
             self.conductor.queues.queues[disk].read(metadata);
@@ -246,7 +250,7 @@ impl Prefetcher {
         let needed = std::mem::take(&mut reading.needed);
         *slot = None;
         self.conductor.queues.queues[disk].read(metadata);
-        self.hear(Done::Read(needed, Duration::from_nanos((now - begun).0), holes));
+        self.hear(now, Done::Read(needed, Duration::from_nanos((now - begun).0), holes));
     }
 }
 

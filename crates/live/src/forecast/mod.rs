@@ -362,6 +362,8 @@ impl<'a> Study<'a> {
         let arms = self.arms();
         let queues = SimulatedQueues::new(&arms, self.list.files.iter().map(|file| file.is_device).collect());
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
+        let recorded = Nanos(self.list.elapsed_ns);
+        let conductor = if arms.contains(&true) { conductor.at_risk(recorded) } else { conductor };
         let identity = self.recording.files.iter().map(|file| {
             let device = crate::hints::device_number(u64::from(file.major), u64::from(file.minor));
             if file.kind == FileKind::Device {

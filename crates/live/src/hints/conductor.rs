@@ -5,45 +5,27 @@
 use std::collections::HashSet;
 
 use headstart_policy::Space;
-use headstart_types::{Block, KeyError, Nanos};
+use headstart_types::{Block, Nanos};
 use rustc_hash::FxBuildHasher;
-use toml::Table;
-
-use headstart_policy::registry::{PolicyRow, POLICIES};
 
 use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
-use super::list::{HintList, PAGE_BYTES};
-use super::machine::{Machine, Setting};
+use super::list::PAGE_BYTES;
+use super::machine::Machine;
 use super::pace::{Pace, Suspicions, SUSPICION};
+pub use super::plan::{Plan, Trust};
 use super::queue::HALVINGS_MAX;
 use super::report::Report;
+use super::risk::Risk;
 use super::trace::{By, Seen};
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
-/// Frames before anything has been used: where there is an arm some 16 seeks, 64 where hints were recorded of this very command; 16 MiB
-/// where there is none.
-const ARM_FRAMES_MIN: u32 = 16;
-const ARM_FRAMES_MIN_SAME: u32 = 64;
-const FLASH_FRAMES_MIN: u32 = 4096;
-/// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
-const ARM_BATCH: i64 = 1 << 16;
-const FLASH_BATCH: i64 = 1024;
-const HORIZON: i64 = 4096;
 /// What is read ahead for a command is referenced by it, or seen not to be, within this time, mostly.
 const CACHED_JUDGED_AFTER: Nanos = Nanos(50_000_000);
 /// After hints were wrong nothing is begun; one read at a time again when the command has gone nowhere else for so long. A read of the
 /// command then waits for that one, which is 3 % of the pause.
 const PAUSE: Nanos = Nanos(250_000_000);
-/// What a disk typically takes for a page.
-const ARM_SERVICE: Nanos = Nanos(8_000_000);
-const FLASH_SERVICE: Nanos = Nanos(100_000);
-/// The part of it that goes by the page's size: 80 MB/s, and 1 GB/s.
-const ARM_TRANSFER: Nanos = Nanos(50_000);
-const FLASH_TRANSFER: Nanos = Nanos(4_000);
-/// Reads that a disk without an arm serves at a time.
-const FLASH_CONCURRENCY: u32 = 16;
 /// Pages of holes that may be read for each frame, and the share of the budget that they may take in all.
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
@@ -53,81 +35,10 @@ const STALE_MAX: f64 = 0.1;
 
 /// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
-/// Frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page
-/// that they were right about. A command reads a few files before it reads the metadata of thousands.
-const GROWTH: u32 = 2;
-const GROWTH_SAME: u32 = 8;
-
 /// ext4's default of `inode_readahead_blks`.
 const INODE_READAHEAD_BLOCKS: u64 = 32;
 /// References that no hint names, of which it is known whether they come again.
 const ELSEWHERE_MAX: usize = 1 << 16;
-
-/// How far hints are trusted before they have proved right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Few frames at first, more for each prefetched page that is used.
-    Earned,
-    /// More of both: they were recorded of this very command.
-    SameCommand,
-    /// The whole budget from the start.
-    Whole,
-}
-
-/// How a policy is to prefetch from hints.
-#[derive(Clone)]
-pub struct Plan {
-    /// The policy.
-    pub row: &'static PolicyRow,
-    /// Its keys.
-    pub keys: Table,
-    /// Bytes prefetched and not yet used, at most.
-    pub budget_bytes: u64,
-    /// How far the hints are trusted.
-    pub trust: Trust,
-}
-
-impl Plan {
-    /// What the machine is built from, on `disks` disks of which one has an `arm`.
-    ///
-    /// # Errors
-    /// The policy does not work from hints.
-    pub fn setting(&self, list: &HintList, disks: usize, arm: bool) -> Result<Setting, KeyError> {
-        let row = self.row;
-        if !row.is_hinted() {
-            let hinted = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);
-            let allowed = hinted.collect::<Vec<_>>().join(", ");
-            return Err(KeyError::new("policy", format!("{} does not work from hints", row.name), allowed));
-        }
-        let mut keys = self.keys.clone();
-        for (key, value) in [("batch_size", if arm { ARM_BATCH } else { FLASH_BATCH }), ("horizon", HORIZON)] {
-            if row.keys.has(key) && !keys.contains_key(key) {
-                keys.insert(key.into(), value.into());
-            }
-        }
-        let pages: u64 = list.ranges.iter().map(|range| u64::from(range.count)).sum();
-        let frames_max = (self.budget_bytes / PAGE_BYTES).clamp(1, pages.clamp(1, 1 << 24)) as u32;
-        let (frames_min, growth) = match (self.trust, arm) {
-            (Trust::Whole, _) => (frames_max, 0),
-            (Trust::SameCommand, true) => (ARM_FRAMES_MIN_SAME, GROWTH_SAME),
-            (Trust::SameCommand, false) => (FLASH_FRAMES_MIN, GROWTH_SAME),
-            (Trust::Earned, true) => (ARM_FRAMES_MIN, GROWTH),
-            (Trust::Earned, false) => (FLASH_FRAMES_MIN, GROWTH),
-        };
-        Ok(Setting {
-            row,
-            keys,
-            frames_min: frames_min.min(frames_max),
-            frames_max,
-            growth,
-            disks,
-            service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
-            transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },
-            concurrency: if arm { 1 } else { FLASH_CONCURRENCY },
-            think: Nanos(list.elapsed_ns / pages.max(1)),
-        })
-    }
-}
 
 /// Where orders go: the queue of each disk.
 pub trait Queues {
@@ -145,6 +56,9 @@ pub trait Queues {
 
     /// How often what is under way on each disk is halved (`pace.rs`).
     fn slow(&mut self, halvings: u32);
+
+    /// At most so many reads are under way on each disk.
+    fn limit(&mut self, reads: usize);
 
     /// Nothing is begun any more.
     fn stop(&mut self);
@@ -184,6 +98,7 @@ pub struct Conductor<Q> {
     foreign_last: Nanos,
     suspicions: Suspicions,
     held_until: Nanos,
+    risk: Option<Risk>,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
@@ -213,14 +128,28 @@ impl<Q: Queues> Conductor<Q> {
             foreign_last: Nanos(0),
             suspicions: Suspicions::default(),
             held_until: Nanos::ZERO,
+            risk: None,
             confirmed: trust == Trust::Whole,
         }
     }
 
+    /// Limits the disks' time that is at risk (`risk.rs`); the recorded command took `recorded`.
+    #[must_use]
+    pub fn at_risk(self, recorded: Nanos) -> Self {
+        let recorded = (self.trust == Trust::SameCommand).then_some(recorded);
+        Self { risk: (self.trust != Trust::Whole).then(|| Risk::new(recorded)), ..self }
+    }
+
     /// What a disk has done.
-    pub fn heard(&mut self, said: Done) {
+    pub fn heard(&mut self, now: Nanos, said: Done) {
         match said {
             Done::Read(blocks, took, holes) => {
+                if let Some(risk) = &mut self.risk {
+                    let (machine, universe) = (&self.machine, self.machine.universe());
+                    let each = |block: &Block| (*block, universe.is_metadata(*block), machine.is_referenced(*block));
+                    let disk = universe.disk(blocks[0]).index();
+                    risk.read(now, disk, Nanos(took.as_nanos() as u64), blocks.iter().map(each));
+                }
                 let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
                 self.looked.read += blocks.len() as u64;
                 self.holes += holes;
@@ -267,7 +196,11 @@ impl<Q: Queues> Conductor<Q> {
                 continue;
             }
             fresh += 1;
-            near |= self.machine.is_near(block);
+            let is_near = self.machine.is_near(block);
+            near |= is_near;
+            if let Some(risk) = &mut self.risk {
+                risk.referenced(block, is_near || self.trust != Trust::Earned);
+            }
             let disk = self.machine.universe().disk(block);
             if self.queues.cancel(disk.index(), block) {
                 late += 1;
@@ -280,7 +213,7 @@ impl<Q: Queues> Conductor<Q> {
         // Pages that were referenced before tell nothing, nor do those that the file system has read beside another one.
         if fresh > 0 && !beside {
             self.looked.referenced(true);
-            if self.trust != Trust::Earned {
+            if self.trust != Trust::Earned && self.risk.is_none() {
                 self.machine.earn(late);
                 // A command that reads faster than the hints can be followed proves them right all the same.
                 self.machine.add_frames(fresh);
@@ -341,6 +274,10 @@ impl<Q: Queues> Conductor<Q> {
         self.queues.slow(halvings);
         if !confirmed {
             return;
+        }
+        if let Some(risk) = &self.risk {
+            self.queues.limit(risk.reads_max(now));
+            self.machine.allow(risk.pages_max(now));
         }
         let mut orders = std::mem::take(&mut self.orders);
         self.machine.turn(now, &mut orders);

@@ -1,9 +1,11 @@
 use super::*;
-use crate::hints::list::{disks_of, HintedFile, HintedRange};
+use crate::hints::list::{disks_of, HintList, HintedFile, HintedRange};
+use crate::hints::machine::Setting;
 use crate::hints::trace::By;
 use crate::hints::universe::Universe;
 use headstart_policy::registry::policy;
 use proptest::prelude::*;
+use toml::Table;
 
 /// What has been ordered, in order; nothing is read by itself.
 #[derive(Default)]
@@ -12,6 +14,7 @@ struct Ordered {
     /// What has been read of it.
     read: Vec<Block>,
     halvings: u32,
+    reads_max: usize,
     stopped: bool,
 }
 
@@ -34,6 +37,10 @@ impl Queues for Ordered {
         self.halvings = halvings;
     }
 
+    fn limit(&mut self, reads: usize) {
+        self.reads_max = reads;
+    }
+
     fn stop(&mut self) {
         self.stopped = true;
     }
@@ -49,7 +56,7 @@ fn file(number: u64, is_device: bool) -> HintedFile {
     HintedFile { path: format!("/{number}").into(), identity: (0, number), is_device, size, mtime_ns }
 }
 
-/// Of `metadata` pages of the device, and `data` pages of a file.
+/// Of `metadata` pages of the device, and `data` pages of a file, without an arm but with few frames at first.
 fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     let files = vec![file(0, true), file(2, false)];
     let range = |file, count| HintedRange { file, first: 0, count };
@@ -57,10 +64,24 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     let budget_bytes = 1 << 30;
     let row = policy("just-in-time").expect("it is registered");
     let plan = Plan { row, keys: Table::new(), budget_bytes, trust };
-    let setting = plan.setting(&list, 1, true).expect("it works from hints");
+    let setting = plan.setting(&list, 1, false).expect("it works from hints");
+    let frames_min = if trust == Trust::SameCommand { 64 } else { 16 };
+    let setting = Setting { frames_min: setting.frames_min.min(frames_min), ..setting };
     let (disks, _) = disks_of(&list.files);
     let machine = Machine::try_new(setting, Universe::new(&list, disks)).expect("no keys");
     Conductor::new(machine, Ordered::default(), budget_bytes, trust)
+}
+
+/// Of `data` pages of a file, on a disk with an arm.
+fn with_arm(data: u32, trust: Trust) -> Conductor<Ordered> {
+    let ranges = vec![HintedRange { file: DATA, first: 0, count: data }];
+    let list = HintList { files: vec![file(0, true), file(2, false)], ranges, ..HintList::default() };
+    let row = policy("just-in-time").expect("it is registered");
+    let plan = Plan { row, keys: Table::new(), budget_bytes: 1 << 30, trust };
+    let setting = plan.setting(&list, 1, true).expect("it works from hints");
+    let (disks, _) = disks_of(&list.files);
+    let machine = Machine::try_new(setting, Universe::new(&list, disks)).expect("no keys");
+    Conductor::new(machine, Ordered::default(), 1 << 30, trust)
 }
 
 /// One reference.
@@ -86,7 +107,7 @@ fn read_all(conductor: &mut Conductor<Ordered>, at: u64) -> usize {
         }
         read += blocks.len();
         conductor.queues.read.extend(&blocks);
-        conductor.heard(Done::Read(blocks, std::time::Duration::from_millis(1), 0));
+        conductor.heard(Nanos(at), Done::Read(blocks, std::time::Duration::from_millis(1), 0));
         conductor.act(Nanos(at));
     }
 }
@@ -205,6 +226,53 @@ proptest! {
         // Metadata that has come counts as used once as far as there are frames.
         prop_assert!(read <= right + 2 * (start + growth * right), "{read} pages for {right} that were right");
         prop_assert_eq!(conductor.queues.halvings, HALVINGS_MAX);
+    }
+}
+
+/// A disk with an arm reads what is ordered, one block at a time, until `until`, as long as it may. Returns when it has ended.
+fn read_until(conductor: &mut Conductor<Ordered>, mut now: u64, until: u64, read_ns: u64) -> u64 {
+    conductor.act(Nanos(now));
+    while now < until && conductor.queues.reads_max > 0 && conductor.queues.halvings < HALVINGS_MAX {
+        let Some(block) = conductor.queues.blocks.pop() else { break };
+        now += read_ns;
+        conductor.queues.read.push(block);
+        conductor.heard(Nanos(now), Done::Read(vec![block], std::time::Duration::from_nanos(read_ns), 0));
+        conductor.act(Nanos(now));
+    }
+    now.max(until)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Wherever the hints turn wrong, and whatever a read takes: the disk's time that is spent in vain is a share of the command's, and
+    /// one read.
+    #[test]
+    fn time_in_vain_is_a_share_of_the_commands(
+        right in 0u64..600,
+        wrong in 0u64..600,
+        recorded_ms in 0u64..4000,
+        gap_ms in 0u64..40,
+        read_ms in 1u64..12,
+        shuffled: bool,
+        same: bool,
+    ) {
+        let trust = if same { Trust::SameCommand } else { Trust::Earned };
+        let of_arm = with_arm(2000, trust);
+        let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000));
+        let mut now = 0;
+        for at in 0..right + wrong {
+            // What hints name in another order is right where they are of the same command.
+            let page = if shuffled { at * 7 % right.max(1) } else { at };
+            let (file, page) = if at < right { (OURS, page) } else { (OTHER, at) };
+            now = read_until(&mut conductor, now, now + gap_ms * 1_000_000, read_ms * 1_000_000);
+            conductor.referenced(Nanos(now), Seen { file, first: page, last: page, by: By::Use });
+        }
+        let unused = conductor.queues.read.iter().filter(|block| !conductor.machine.is_referenced(**block)).count();
+        let spent = (unused as u64 * read_ms) as f64;
+        let time = (now / 1_000_000).max(if same { recorded_ms } else { 0 }) as f64;
+        let most = time * 0.16 + read_ms as f64;
+        prop_assert!(spent <= most, "{unused} reads of {read_ms} ms in vain in {time} ms");
     }
 }
 

@@ -132,6 +132,12 @@ impl Disk {
         self.changed.notify_all();
     }
 
+    /// As [`Queue::limit`].
+    pub fn limit(&self, reads: usize) {
+        self.lock().queue.limit(reads);
+        self.changed.notify_all();
+    }
+
     /// Nothing is begun any more.
     pub fn stop(&self) {
         self.lock().stopped = true;

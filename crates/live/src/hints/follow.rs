@@ -99,6 +99,10 @@ impl Queues for Reads {
         self.queue.slow(halvings);
     }
 
+    fn limit(&mut self, reads: usize) {
+        self.queue.limit(reads);
+    }
+
     fn stop(&mut self) {
         self.stopped = true;
     }
@@ -234,10 +238,10 @@ impl Follower {
         let Some(Reading { since, read, unneeded, .. }) = self.readings.remove(&number) else { return };
         self.conductor.queues.queue.read(false);
         if !unneeded.is_empty() {
-            self.conductor.heard(Done::Unneeded(unneeded, Why::Cached));
+            self.conductor.heard(now, Done::Unneeded(unneeded, Why::Cached));
         }
         if !read.is_empty() {
-            self.conductor.heard(Done::Read(read, Duration::from_nanos((now - since).0), 0));
+            self.conductor.heard(now, Done::Read(read, Duration::from_nanos((now - since).0), 0));
         }
     }
 

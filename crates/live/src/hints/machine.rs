@@ -8,7 +8,7 @@
 //!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
 //! - Trust grows: the level starts with few frames, and gets `growth` for each prefetched page that is used, up to the budget. When
 //!   `used` pages are, at most `frames_min + growth * used` others are prefetched. Pages that the command finds in the page cache
-//!   prove nothing: programs share libraries.
+//!   prove nothing: programs share libraries. Where there is an arm `growth` is 0, and frames come with [`Machine::allow`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -238,6 +238,13 @@ impl Machine {
     /// So many frames are earned by themselves.
     pub fn add_frames(&mut self, frames: u64) {
         self.earned = self.earned.saturating_add(frames);
+    }
+
+    /// At least so many pages can be prefetched beside those that are unused.
+    pub fn allow(&mut self, pages: u64) {
+        let counts = self.counts();
+        let frames = counts.prefetches - counts.prefetches_used + pages;
+        self.add_frames(frames.saturating_sub(u64::from(self.frames()) + self.earned));
     }
 
     /// The command has referenced `block`, for the first time.

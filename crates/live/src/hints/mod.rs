@@ -10,7 +10,7 @@
 //! - `machine.rs`: the machine around a command that is only watched;
 //! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
 //! - `trace.rs`: what the command references;
-//! - `pace.rs`: how fast; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
+//! - `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `risk.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
 //! - `follow.rs`: the same for a host that does its own reads, a block server;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
@@ -29,9 +29,11 @@ mod pace;
 pub(crate) mod pieces;
 #[cfg(test)]
 mod pieces_tests;
+mod plan;
 pub(crate) mod queue;
 mod recorded;
 pub(crate) mod report;
+mod risk;
 mod run;
 mod store;
 pub(crate) mod system;

@@ -62,6 +62,8 @@ pub struct Queue {
     /// Where waiting blocks are.
     placed: hashbrown::HashMap<Block, Placed, FxBuildHasher>,
     holes_left: u64,
+    /// Reads under way at most.
+    reads_max: usize,
 }
 
 impl Queue {
@@ -79,6 +81,7 @@ impl Queue {
             data: Pieces::default(),
             placed: hashbrown::HashMap::default(),
             holes_left: 0,
+            reads_max: usize::MAX,
         }
     }
 
@@ -121,6 +124,11 @@ impl Queue {
         self.halvings = halvings;
     }
 
+    /// From now on at most so many reads are under way.
+    pub fn limit(&mut self, reads: usize) {
+        self.reads_max = reads;
+    }
+
     /// A file has been placed: these of its pages are stored.
     pub fn place(&mut self, stored: impl IntoIterator<Item = Placed>) {
         self.active -= 1;
@@ -150,6 +158,10 @@ impl Queue {
 
     fn work(&mut self) -> Option<Work> {
         let cut = self.cut();
+        let may_read = self.active - self.placing < self.reads_max;
+        if self.metadata.len() > 0 && !may_read {
+            return None;
+        }
         if let Some(piece) = self.metadata.next(Cut { by_address: true, ..cut }, u64::MAX) {
             self.metadata_active += 1;
             return Some(Work::Read(piece, true));
@@ -168,6 +180,9 @@ impl Queue {
                 self.placing += 1;
                 return Some(Work::Place(file, blocks));
             }
+        }
+        if !may_read {
+            return None;
         }
         let piece = self.data.next(cut, self.holes_left)?;
         self.holes_left -= piece.count() - piece.pages.len() as u64;

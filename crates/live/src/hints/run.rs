@@ -244,6 +244,10 @@ impl Queues for Disks {
         self.disks.iter().for_each(|disk| disk.slow(halvings));
     }
 
+    fn limit(&mut self, reads: usize) {
+        self.disks.iter().for_each(|disk| disk.limit(reads));
+    }
+
     fn stop(&mut self) {
         self.disks.iter().for_each(|disk| disk.stop());
     }
@@ -288,7 +292,8 @@ impl Host {
             let what = "the command's reads are not seen, prefetching is by the hints alone";
             report.notes.push(format!("{what}: {}", system_says(problem)));
         }
-        let setting = plan(settings, trust).setting(&list, facts.len(), facts.iter().any(|disk| disk.arm))?;
+        let arm = facts.iter().any(|disk| disk.arm);
+        let setting = plan(settings, trust).setting(&list, facts.len(), arm)?;
         let machine = Machine::try_new(setting, universe)?;
         let recorded = Duration::from_nanos(list.elapsed_ns);
         let list = Arc::new(list);
@@ -297,6 +302,7 @@ impl Host {
         let wake = Arc::new(File::from(wake_file().map_err(|source| Error::Wait { source })?));
         let disks = Disks { disks, done: sender, wake, begun: false };
         let conductor = Conductor::new(machine, disks, settings.budget_bytes, trust);
+        let conductor = if arm { conductor.at_risk(Nanos(list.elapsed_ns)) } else { conductor };
         Ok(Self {
             conductor,
             done,
@@ -342,7 +348,8 @@ impl Host {
                 // The number does not matter.
                 let _ = (&*wake).read(&mut [0; 8]);
             }
-            self.done.try_iter().for_each(|said| self.conductor.heard(said));
+            let now = self.now();
+            self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
             self.observe();
             if ready[0] {
                 return;

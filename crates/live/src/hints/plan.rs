@@ -1,0 +1,96 @@
+//! From hints and a policy to the setting of a machine.
+
+use headstart_policy::registry::{PolicyRow, POLICIES};
+use headstart_types::{KeyError, Nanos};
+use toml::Table;
+
+use super::list::{HintList, PAGE_BYTES};
+use super::machine::Setting;
+
+/// Frames before anything has been used: where there is an arm some 4 seeks, 16 where hints were recorded of this very command, and then by
+/// what the disk may have at risk (`risk.rs`); 16 MiB where there is none.
+const ARM_FRAMES_MIN: u32 = 4;
+const ARM_FRAMES_MIN_SAME: u32 = 16;
+const FLASH_FRAMES_MIN: u32 = 4096;
+/// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
+const ARM_BATCH: i64 = 1 << 16;
+const FLASH_BATCH: i64 = 1024;
+const HORIZON: i64 = 4096;
+/// What a disk typically takes for a page.
+const ARM_SERVICE: Nanos = Nanos(8_000_000);
+const FLASH_SERVICE: Nanos = Nanos(100_000);
+/// The part of it that goes by the page's size: 80 MB/s, and 1 GB/s.
+const ARM_TRANSFER: Nanos = Nanos(50_000);
+const FLASH_TRANSFER: Nanos = Nanos(4_000);
+/// Reads that a disk without an arm serves at a time.
+const FLASH_CONCURRENCY: u32 = 16;
+/// Without an arm, frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page
+/// that they were right about. A command reads a few files before it reads the metadata of thousands.
+const GROWTH: u32 = 2;
+const GROWTH_SAME: u32 = 8;
+
+/// How far hints are trusted before they have proved right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Few frames at first, more for each prefetched page that is used.
+    Earned,
+    /// More of both: they were recorded of this very command.
+    SameCommand,
+    /// The whole budget from the start.
+    Whole,
+}
+
+/// How a policy is to prefetch from hints.
+#[derive(Clone)]
+pub struct Plan {
+    /// The policy.
+    pub row: &'static PolicyRow,
+    /// Its keys.
+    pub keys: Table,
+    /// Bytes prefetched and not yet used, at most.
+    pub budget_bytes: u64,
+    /// How far the hints are trusted.
+    pub trust: Trust,
+}
+
+impl Plan {
+    /// What the machine is built from, on `disks` disks of which one has an `arm`.
+    ///
+    /// # Errors
+    /// The policy does not work from hints.
+    pub fn setting(&self, list: &HintList, disks: usize, arm: bool) -> Result<Setting, KeyError> {
+        let row = self.row;
+        if !row.is_hinted() {
+            let hinted = POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name);
+            let allowed = hinted.collect::<Vec<_>>().join(", ");
+            return Err(KeyError::new("policy", format!("{} does not work from hints", row.name), allowed));
+        }
+        let mut keys = self.keys.clone();
+        for (key, value) in [("batch_size", if arm { ARM_BATCH } else { FLASH_BATCH }), ("horizon", HORIZON)] {
+            if row.keys.has(key) && !keys.contains_key(key) {
+                keys.insert(key.into(), value.into());
+            }
+        }
+        let pages: u64 = list.ranges.iter().map(|range| u64::from(range.count)).sum();
+        let frames_max = (self.budget_bytes / PAGE_BYTES).clamp(1, pages.clamp(1, 1 << 24)) as u32;
+        let (frames_min, growth) = match (self.trust, arm) {
+            (Trust::Whole, _) => (frames_max, 0),
+            (Trust::SameCommand, true) => (ARM_FRAMES_MIN_SAME, 0),
+            (Trust::SameCommand, false) => (FLASH_FRAMES_MIN, GROWTH_SAME),
+            (Trust::Earned, true) => (ARM_FRAMES_MIN, 0),
+            (Trust::Earned, false) => (FLASH_FRAMES_MIN, GROWTH),
+        };
+        Ok(Setting {
+            row,
+            keys,
+            frames_min: frames_min.min(frames_max),
+            frames_max,
+            growth,
+            disks,
+            service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
+            transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },
+            concurrency: if arm { 1 } else { FLASH_CONCURRENCY },
+            think: Nanos(list.elapsed_ns / pages.max(1)),
+        })
+    }
+}
