@@ -80,6 +80,7 @@ mod tests {
     use bytes::BytesMut;
 
     use super::*;
+    use crate::backing::FileBacking;
 
     /// Storage on a virtual clock.
     struct Slow {
@@ -176,5 +177,22 @@ mod tests {
             (window_kib(25_000, 1_000, false, 10 << 20), window_kib(25_000, 1_000, false, 1 << 10)),
             (2 << 10, 128)
         );
+    }
+
+    #[test]
+    fn a_file_of_which_all_reads_are_direct_can_be_measured() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-direct-{}", std::process::id()));
+        std::fs::write(&path, vec![1; 8 << 20]).expect("a temporary file");
+        let opened = FileBacking::open(&path, false, true);
+        std::fs::remove_file(&path).expect("it is there");
+        // A file system in memory may have no direct I/O.
+        let Ok(backing) = opened else { return };
+        let mut now = 0;
+        let mut clock = || {
+            now += 1000;
+            Nanos(now)
+        };
+        let window = window_bytes(&backing, 64 << 20, &mut clock).expect("the buffers fit");
+        assert!(window >= WINDOW_BYTES_MIN);
     }
 }
