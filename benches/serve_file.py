@@ -167,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=512, help="size of the file")
     parser.add_argument("--rounds", type=int, default=3, help="medians of so many")
-    parser.add_argument("--rest", type=float, default=2, help="seconds before each cold run")
+    parser.add_argument("--rest", type=float, default=4, help="seconds before each cold run")
     parser.add_argument("--states", nargs="+", choices=STATES, default=list(STATES), help="cached, cold or both")
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="which jobs")
     arguments = parser.parse_args()
