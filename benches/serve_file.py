@@ -1,13 +1,18 @@
-"""A file in the page cache, for clients of the NBD protocol: `headstart serve` beside qemu-nbd and nbdkit.
+"""A file for clients of the NBD protocol: `headstart serve` beside qemu-nbd and nbdkit, cached and cold.
 
 Each server reads the same file for fio's NBD engine over a Unix socket. They take turns, as other work on the machine
 makes single runs differ: compare figures of one run only. Beside the rates stand the seconds of processor that a
 server takes for a GiB, which other work hardly changes.
 
-Goals: at least 1.0 times the better peer, with all of it in the cache of `serve` and with nothing, of sequential reads
-of 1 MiB and of random reads of 4 KiB with 32 under way; and no more processor than the better peer.
+Cached: the file is in the kernel's page cache, and `serve` has all of it in its cache or nothing. Cold: the page cache
+has been told to forget the file, and the server has just started. `device` is what fio reads of the file itself
+without the page cache, 4 MiB at a time with four under way. `--rest` leaves the device alone before each cold run:
+devices that a hypervisor limits give more after a rest.
 
-Needs Linux, fio with its NBD engine, qemu-nbd and nbdkit (Debian: `fio`, `qemu-utils`, `nbdkit`).
+Goals: at least 1.0 times the better peer, cached and cold, of sequential reads of 1 MiB and of random reads of 4 KiB
+with 32 under way; and no more processor than the better peer.
+
+Needs Linux, fio with its NBD and io_uring engines, qemu-nbd and nbdkit (Debian: `fio`, `qemu-utils`, `nbdkit`).
 
     python benches/serve_file.py
 """
@@ -19,6 +24,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +40,10 @@ class Server:
 
     name: str
     command: tuple[str, ...]
-    warm: bool = False
+    reads_all: bool = False
     """All of the file is read once before it is measured."""
+    cold: bool = False
+    """The page cache forgets the file before it is measured."""
 
     def started_by(self, image: Path, at: Path) -> list[str]:
         """Return its command line."""
@@ -43,19 +51,28 @@ class Server:
 
 
 OWN = ("headstart", "serve", "{image}", "--socket", "{socket}", "--cache")
-CACHED, COLD = "serve, all in the cache", "serve, nothing in the cache at first"
-SERVERS = (
-    Server(CACHED, (*OWN, "1GiB"), warm=True),
-    Server(COLD, (*OWN, "64MiB")),
-    Server("qemu-nbd", ("qemu-nbd", "-r", "-t", "-e", "8", "-f", "raw", "-k", "{socket}", "{image}")),
-    Server("nbdkit file", ("nbdkit", "-f", "-r", "-U", "{socket}", "file", "{image}")),
-)
-PEERS = tuple(each.name for each in SERVERS if not each.name.startswith("serve"))
+QEMU = ("qemu-nbd", "-r", "-t", "-e", "8", "-f", "raw", "-k", "{socket}", "{image}")
+NBDKIT = ("nbdkit", "-f", "-r", "-U", "{socket}", "file", "{image}")
+STATES = {
+    "cached": (
+        Server("serve, all in its cache", (*OWN, "1GiB"), reads_all=True),
+        Server("serve, all in the page cache", (*OWN, "64MiB")),
+        Server("qemu-nbd", QEMU),
+        Server("nbdkit file", NBDKIT),
+    ),
+    "cold": (
+        Server("serve", (*OWN, "64MiB"), cold=True),
+        Server("qemu-nbd", QEMU, cold=True),
+        Server("nbdkit file", NBDKIT, cold=True),
+    ),
+}
+DEVICE = "device"
 JOBS = {
     "1 MiB, one at a time": ("--rw=read", "--bs=1m", "--iodepth=1"),
     "1 MiB, four under way": ("--rw=read", "--bs=1m", "--iodepth=4"),
     "4 KiB at random": ("--rw=randread", "--bs=4k", "--iodepth=32", "--time_based", f"--runtime={RANDOM_S}"),
 }
+RAW = ("--ioengine=io_uring", "--direct=1", "--rw=read", "--bs=4m", "--iodepth=4")
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,9 @@ class Figure:
 
     mib_per_s: float
     processor_s_per_gib: float
+
+
+Found = dict[tuple[str, str, str], list[Figure]]
 
 
 def processor_s(pid: int) -> float:
@@ -79,36 +99,65 @@ def run(pid: int, at: Path, size: int, options: tuple[str, ...]) -> Figure:
     return Figure(read["bw_bytes"] / 2**20, (processor_s(pid) - before) * 2**30 / read["io_bytes"])
 
 
-def measured(image: Path, size: int, rounds: int) -> dict[tuple[str, str], list[Figure]]:
-    """Return the runs of each server and job."""
-    found: dict[tuple[str, str], list[Figure]] = {}
-    for _ in range(rounds):
-        for job, options in JOBS.items():
-            for server in SERVERS:
-                at = image.with_suffix(".sock")
-                with running(server.started_by(image, at), at.exists) as pid:
-                    if server.warm:
-                        run(pid, at, size, JOBS["1 MiB, four under way"])
-                    figure = run(pid, at, size, options)
-                at.unlink(missing_ok=True)
-                found.setdefault((server.name, job), []).append(figure)
-                print(f"{server.name}, {job}: {figure}", file=sys.stderr)
+def forget(image: Path) -> None:
+    """Have the page cache forget a file."""
+    with image.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def remember(image: Path) -> None:
+    """Have the page cache hold a file."""
+    with image.open("rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
+def measured(image: Path, arguments: argparse.Namespace) -> Found:
+    """Return the runs of each state, server and job."""
+    found: Found = {}
+
+    def add(key: tuple[str, str, str], figure: Figure) -> None:
+        print(*key, figure, sep=", ", file=sys.stderr)
+        found.setdefault(key, []).append(figure)
+
+    size, at = arguments.mib << 20, image.with_suffix(".sock")
+    for _ in range(arguments.rounds):
+        for state in arguments.states:
+            for job in arguments.jobs:
+                for server in STATES[state]:
+                    (forget if server.cold else remember)(image)
+                    time.sleep(arguments.rest if server.cold else 0)
+                    with running(server.started_by(image, at), at.exists) as pid:
+                        if server.reads_all:
+                            run(pid, at, size, JOBS["1 MiB, four under way"])
+                        if server.cold:
+                            # What it has read to measure the storage.
+                            forget(image)
+                        figure = run(pid, at, size, JOBS[job])
+                    at.unlink(missing_ok=True)
+                    add((state, job, server.name), figure)
+                if state == "cold":
+                    time.sleep(arguments.rest)
+                    raw = fio(f"--filename={image}", f"--size={size}", *RAW)
+                    add((state, job, DEVICE), Figure(raw["bw_bytes"] / 2**20, 0.0))
     return found
 
 
-def show(found: dict[tuple[str, str], list[Figure]]) -> None:
+def show(found: Found) -> None:
     """Print medians, and each of ours beside the better peer."""
     rate = {key: statistics.median(each.mib_per_s for each in runs) for key, runs in found.items()}
     cost = {key: statistics.median(each.processor_s_per_gib for each in runs) for key, runs in found.items()}
-    for job in JOBS:
-        per_mib = 256 if "4 KiB" in job else 1
-        unit = "a second" if "4 KiB" in job else "MiB/s"
-        best, least = max(rate[peer, job] for peer in PEERS), min(cost[peer, job] for peer in PEERS)
-        print(job)
-        for server in SERVERS:
-            key = (server.name, job)
-            line = f"  {server.name}: {rate[key] * per_mib:,.0f} {unit}, {cost[key]:.2f} s of processor for a GiB"
-            if server.name not in PEERS:
+    for state, job in dict.fromkeys(key[:2] for key in found):
+        peers = [(state, job, each.name) for each in STATES[state] if not each.name.startswith("serve")]
+        best, least = max(rate[peer] for peer in peers), min(cost[peer] for peer in peers)
+        per_mib, unit = (256, "a second") if "4 KiB" in job else (1, "MiB/s")
+        print(f"{state}: {job}")
+        for key in (key for key in found if key[:2] == (state, job)):
+            line = f"  {key[2]}: {rate[key] * per_mib:,.0f} {unit}"
+            if key[2] != DEVICE:
+                line += f", {cost[key]:.2f} s of processor for a GiB"
+            if key[2].startswith("serve"):
                 line += f"; {rate[key] / best:.2f} and {cost[key] / least:.2f} of the better peer's"
             print(line)
 
@@ -118,6 +167,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=512, help="size of the file")
     parser.add_argument("--rounds", type=int, default=3, help="medians of so many")
+    parser.add_argument("--rest", type=float, default=4, help="seconds before each cold run")
+    parser.add_argument("--states", nargs="+", choices=STATES, default=list(STATES), help="cached, cold or both")
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="which jobs")
     arguments = parser.parse_args()
     needed("headstart", "fio", "qemu-nbd", "nbdkit")
     with tempfile.TemporaryDirectory(prefix="serve-file-", dir="/var/tmp") as folder:
@@ -125,7 +177,7 @@ def main() -> None:
         with image.open("wb") as file:
             for _ in range(arguments.mib):
                 file.write(os.urandom(1 << 20))
-        show(measured(image, arguments.mib << 20, arguments.rounds))
+        show(measured(image, arguments))
 
 
 if __name__ == "__main__":

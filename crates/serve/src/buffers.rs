@@ -34,13 +34,20 @@ impl Buffers {
 
     /// A buffer, with anything in it.
     pub fn take(&mut self) -> BytesMut {
-        if self.free.is_empty() {
+        self.take_run(1).pop().expect("one has been taken")
+    }
+
+    /// So many, in the order in which they lie in memory, so that as many as possible are neighbours.
+    pub fn take_run(&mut self, count: usize) -> Vec<BytesMut> {
+        while self.free.len() < count {
             let pages = (SLAB_BYTES / self.page_bytes).max(1);
             let mut slab = BytesMut::zeroed(pages * self.page_bytes + ALIGNMENT);
             let _ = slab.split_to(slab.as_ptr().align_offset(ALIGNMENT));
             self.free.extend((0..pages).map(|_| slab.split_to(self.page_bytes)));
         }
-        self.free.pop().expect("some have just been made")
+        let mut run = self.free.split_off(self.free.len() - count);
+        run.sort_unstable_by_key(|buffer| buffer.as_ptr());
+        run
     }
 
     /// Takes back a buffer.

@@ -5,14 +5,18 @@
 //! prove to cost at most twice the optimum on a disk, where the latency is that of a seek and a rotation. A few reads far from
 //! each other tell both: a short one the latency, and a long one right behind it, which needs no seek, the rate.
 //!
+//! A device of this machine is read ahead of at least as far as the system does it, which its driver or its administrator has set, and which
+//! other servers of a file get: the product leaves out how long a busy machine takes to notice that a read has ended. A file that is in memory
+//! needs neither.
+//!
 //! Cost: eight reads, 4 MiB. Not for a backing whose latency changes while it is served: name a read-ahead for that.
 
 use std::io;
 
-use bytes::BytesMut;
 use headstart_types::Nanos;
 
 use crate::backing::Backing;
+use crate::buffers::Buffers;
 use crate::window::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 
 /// A window takes this share of the cache at most: several streams, and what is read again, need the rest.
@@ -34,17 +38,27 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
     if backing.size_bytes() < PLACES * (SHORT_BYTES + LONG_BYTES) {
         return Ok(WINDOW_BYTES_MIN);
     }
-    let mut timed = |offset: u64, bytes: u64| -> io::Result<Nanos> {
-        let mut buffers = vec![BytesMut::zeroed(SHORT_BYTES as usize); (bytes / SHORT_BYTES) as usize];
-        let since = now();
-        backing.read(offset, &mut buffers)?;
-        Ok(now().saturating_sub(since))
-    };
-    let (mut short, mut long) = (Vec::new(), Vec::new());
+    let mut pages = Buffers::new(SHORT_BYTES as usize);
+    let (mut short, mut long, mut in_memory) = (Vec::new(), Vec::new(), 0);
     for place in 0..PLACES {
         let offset = backing.size_bytes() / PLACES * place / SHORT_BYTES * SHORT_BYTES;
-        short.push(timed(offset, SHORT_BYTES)?);
-        long.push(timed(offset + SHORT_BYTES, LONG_BYTES)?);
+        let mut timed = |offset: u64, bytes: u64, tries: bool| -> io::Result<Nanos> {
+            let mut buffers = pages.take_run((bytes / SHORT_BYTES) as usize);
+            let since = now();
+            if tries && backing.read_at_once(offset, &mut buffers) {
+                in_memory += 1;
+            } else {
+                backing.read(offset, &mut buffers)?;
+            }
+            let took = now().saturating_sub(since);
+            buffers.into_iter().for_each(|buffer| pages.put_back(buffer));
+            Ok(took)
+        };
+        short.push(timed(offset, SHORT_BYTES, true)?);
+        long.push(timed(offset + SHORT_BYTES, LONG_BYTES, false)?);
+    }
+    if in_memory > PLACES / 2 {
+        return Ok(WINDOW_BYTES_MIN);
     }
     short.sort_unstable();
     long.sort_unstable();
@@ -53,6 +67,7 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
     // A long read that is quicker than a short one has had no latency of its own.
     let transfer = if whole > latency { whole.saturating_sub(short[0]) } else { whole }.max(TRANSFER_MIN);
     let product = u128::from(latency.0) * u128::from(LONG_BYTES) / u128::from(transfer.0);
+    let product = product.max(backing.device_read_ahead_bytes().unwrap_or(0).into());
     let most = (cache_bytes / CACHE_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
     let window = (product.min(WINDOW_BYTES_MAX.into()) as u64).next_power_of_two();
     Ok(if window > most { 1 << most.ilog2() } else { window.max(WINDOW_BYTES_MIN) })
@@ -62,7 +77,10 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use bytes::BytesMut;
+
     use super::*;
+    use crate::backing::FileBacking;
 
     /// Storage on a virtual clock.
     struct Slow {
@@ -70,6 +88,9 @@ mod tests {
         latency: Nanos,
         bytes_per_second: u64,
         seeks: bool,
+        /// What the system reads ahead of it.
+        system_kib: Option<u64>,
+        in_memory: bool,
         now: AtomicU64,
         end: AtomicU64,
     }
@@ -85,6 +106,14 @@ mod tests {
             let latency = if self.seeks && follows { Nanos::ZERO } else { self.latency };
             self.now.fetch_add(latency.0 + bytes * 1_000_000_000 / self.bytes_per_second, Ordering::Relaxed);
             Ok(())
+        }
+
+        fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
+            self.in_memory
+        }
+
+        fn device_read_ahead_bytes(&self) -> Option<u64> {
+            self.system_kib.map(|kib| kib << 10)
         }
 
         fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
@@ -104,10 +133,32 @@ mod tests {
         }
     }
 
-    fn window_kib(latency_us: u64, mb_per_second: u64, seeks: bool, cache_bytes: u64) -> u64 {
+    fn slow(latency_us: u64, mb_per_second: u64) -> Slow {
         let (latency, bytes_per_second) = (Nanos::from_micros(latency_us), mb_per_second * 1_000_000);
-        let slow = Slow { latency, bytes_per_second, seeks, now: AtomicU64::new(5), end: AtomicU64::new(u64::MAX) };
-        window_bytes(&slow, cache_bytes, &mut || Nanos(slow.now.load(Ordering::Relaxed))).expect("it can be read") >> 10
+        let (now, end) = (AtomicU64::new(5), AtomicU64::new(u64::MAX));
+        Slow { latency, bytes_per_second, seeks: false, system_kib: None, in_memory: false, now, end }
+    }
+
+    fn window_of(slow: &Slow, cache_bytes: u64) -> u64 {
+        window_bytes(slow, cache_bytes, &mut || Nanos(slow.now.load(Ordering::Relaxed))).expect("it can be read") >> 10
+    }
+
+    fn window_kib(latency_us: u64, mb_per_second: u64, seeks: bool, cache_bytes: u64) -> u64 {
+        window_of(&Slow { seeks, ..slow(latency_us, mb_per_second) }, cache_bytes)
+    }
+
+    #[test]
+    fn a_device_is_read_ahead_of_as_far_as_the_system_does_it() {
+        // Of itself 2 MiB, see below.
+        let drive = |system_kib, in_memory| Slow { seeks: true, system_kib, in_memory, ..slow(8_000, 200) };
+        let cache = 64 << 20;
+        assert_eq!(window_of(&drive(Some(128), false), cache), 2 << 10);
+        assert_eq!(window_of(&drive(Some(8192), false), cache), 8 << 10);
+        // No more than the most, and than a quarter of the cache.
+        assert_eq!(window_of(&drive(Some(1 << 20), false), cache), 16 << 10);
+        assert_eq!(window_of(&drive(Some(8192), false), 8 << 20), 2 << 10);
+        // The file is in the page cache: the device has no part in it.
+        assert_eq!(window_of(&drive(Some(8192), true), cache), 128);
     }
 
     #[test]
@@ -126,5 +177,22 @@ mod tests {
             (window_kib(25_000, 1_000, false, 10 << 20), window_kib(25_000, 1_000, false, 1 << 10)),
             (2 << 10, 128)
         );
+    }
+
+    #[test]
+    fn a_file_of_which_all_reads_are_direct_can_be_measured() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-direct-{}", std::process::id()));
+        std::fs::write(&path, vec![1; 8 << 20]).expect("a temporary file");
+        let opened = FileBacking::open(&path, false, true);
+        std::fs::remove_file(&path).expect("it is there");
+        // A file system in memory may have no direct I/O.
+        let Ok(backing) = opened else { return };
+        let mut now = 0;
+        let mut clock = || {
+            now += 1000;
+            Nanos(now)
+        };
+        let window = window_bytes(&backing, 64 << 20, &mut clock).expect("the buffers fit");
+        assert!(window >= WINDOW_BYTES_MIN);
     }
 }

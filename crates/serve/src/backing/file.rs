@@ -1,12 +1,20 @@
 //! A regular file or a block device.
+//!
+//! What the kernel's page cache holds is copied from there. A long read of what it does not hold goes to the device straight into the pages
+//! of this cache (`O_DIRECT`): the way through the page cache costs as much processor time again, and keeps a second copy. Whether
+//! the page cache holds a range shows only when it is read, and the kernel then begins to fetch what is missing. So where it has held nothing,
+//! it is tried ever more rarely, with a single page first. Short reads always take the page cache, and so do all reads of a file that is written here, as what
+//! has been written stays in the page cache for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::BytesMut;
+use headstart_live::tune::{Device, Roots};
 use headstart_nbd::Extent;
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAdvice};
@@ -21,6 +29,13 @@ use super::{file_identity, Backing};
 const BUFFERS_MAX: usize = 1024;
 /// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
+/// The least read that passes the page cache: shorter ones are mostly at random places, and may come again.
+const DIRECT_BYTES_MIN: usize = 128 << 10;
+/// Offsets, lengths and buffers of such reads are multiples of this on every device.
+const ALIGNMENT: usize = 4096;
+/// Reads that go without a look into the page cache, at most, after one that has found nothing: a file that comes into it later is found
+/// within 64 MiB of a stream, and what a look fetches in vain is a page in 64 MiB.
+const UNTRIED_MAX: u32 = 64;
 /// Bytes of zeroes written at a time where the file system cannot make them.
 const ZEROES: usize = 1 << 20;
 
@@ -29,13 +44,62 @@ pub struct FileBacking {
     file: File,
     /// The same file, for reads that pass the page cache. The kernel writes back what it covers before it reads.
     direct: Option<File>,
+    /// All reads do.
+    always_direct: bool,
+    /// The device does not take such reads after all.
+    direct_refused: AtomicBool,
+    page_cache: PageCache,
+    /// What the kernel reads ahead of the device.
+    device_read_ahead_bytes: Option<u64>,
     size_bytes: u64,
     /// Holes can be told from data.
     sparse: bool,
 }
 
+/// Whether a look into the page cache is worth it, by what the last long reads have found there.
+#[derive(Debug, Default)]
+struct PageCache {
+    /// Reads that go without a look after the next miss; 0 after a hit.
+    pause: AtomicU32,
+    /// Reads that still do.
+    untried: AtomicU32,
+}
+
+/// How a read looks into the page cache.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    No,
+    /// At its first page, then at all of it.
+    First,
+    /// At all of it.
+    All,
+}
+
+impl PageCache {
+    /// How the next long read looks.
+    fn look(&self) -> Look {
+        let untried = self.untried.load(Ordering::Relaxed);
+        if untried > 0 {
+            self.untried.store(untried - 1, Ordering::Relaxed);
+            return Look::No;
+        }
+        if self.pause.load(Ordering::Relaxed) == 0 {
+            Look::All
+        } else {
+            Look::First
+        }
+    }
+
+    /// What came of a look.
+    fn found(&self, found: bool) {
+        let pause = if found { 0 } else { (self.pause.load(Ordering::Relaxed) * 2).clamp(1, UNTRIED_MAX) };
+        self.pause.store(pause, Ordering::Relaxed);
+        self.untried.store(pause, Ordering::Relaxed);
+    }
+}
+
 impl FileBacking {
-    /// Opens the file at `path`. With `direct` reads pass the page cache: offsets and buffers are then multiples of 4096.
+    /// Opens the file at `path`. With `direct` all reads pass the page cache: offsets and buffers are then multiples of 4096.
     ///
     /// # Errors
     /// It cannot be opened so, or is no file and no block device.
@@ -50,8 +114,73 @@ impl FileBacking {
         // What is read ahead is decided here; the kernel's own would come on top of it.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
         let unbuffered = || OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(path);
-        let direct = direct.then(unbuffered).transpose()?;
-        Ok(Self { file, direct, size_bytes, sparse: kind.is_file() })
+        let (always_direct, direct) = match (direct, writable) {
+            (true, _) => (true, Some(unbuffered()?)),
+            (false, true) => (false, None),
+            (false, false) => (false, unbuffered().ok()),
+        };
+        let device_read_ahead = Device::of(&Roots::of_machine(), path).and_then(|device| device.read_ahead_kb());
+        Ok(Self {
+            file,
+            direct,
+            always_direct,
+            direct_refused: AtomicBool::new(false),
+            page_cache: PageCache::default(),
+            device_read_ahead_bytes: device_read_ahead.ok().map(|kib| kib << 10),
+            size_bytes,
+            sparse: kind.is_file(),
+        })
+    }
+
+    /// The file that a read into `buffers` passes the page cache by, if it does.
+    fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&File> {
+        let direct = self.direct.as_ref()?;
+        if self.always_direct {
+            return Some(direct);
+        }
+        let is_aligned =
+            |buffer: &BytesMut| buffer.len() % ALIGNMENT == 0 && buffer.as_ptr().align_offset(ALIGNMENT) == 0;
+        let fits = offset % ALIGNMENT as u64 == 0
+            && length_of(buffers) >= DIRECT_BYTES_MIN
+            && !self.direct_refused.load(Ordering::Relaxed)
+            && buffers.iter().all(is_aligned);
+        fits.then_some(direct)
+    }
+
+    /// Whether the page cache has had what fills `buffers`.
+    fn read_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
+        let bytes = length_of(buffers);
+        let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        preadv2(&self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
+    }
+
+    /// Fills `buffers` from `file`; beyond the end there are zeroes.
+    fn read_from(&self, file: &File, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        let (mut at, mut next, mut within) = (offset, 0, 0);
+        while next < buffers.len() && at < self.size_bytes {
+            let mut slices: Vec<IoSliceMut<'_>> =
+                buffers[next..].iter_mut().take(BUFFERS_MAX).map(|buffer| IoSliceMut::new(buffer)).collect();
+            slices[0].advance(within);
+            let read = match preadv(file, &mut slices, at as i64) {
+                Err(Errno::EINTR) => continue,
+                read => read?,
+            };
+            if read == 0 {
+                // It has become shorter.
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            at += read as u64;
+            within += read;
+            while next < buffers.len() && within >= buffers[next].len() {
+                within -= buffers[next].len();
+                next += 1;
+            }
+        }
+        if let Some((first, others)) = buffers[next..].split_first_mut() {
+            first[within..].fill(0);
+            others.iter_mut().for_each(|buffer| buffer.fill(0));
+        }
+        Ok(())
     }
 
     fn sync_if(&self, fua: bool) -> io::Result<()> {
@@ -87,47 +216,43 @@ impl Backing for FileBacking {
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        let file = self.direct.as_ref().unwrap_or(&self.file);
-        let (mut at, mut next, mut within) = (offset, 0, 0);
-        while next < buffers.len() && at < self.size_bytes {
-            let mut slices: Vec<IoSliceMut<'_>> =
-                buffers[next..].iter_mut().take(BUFFERS_MAX).map(|buffer| IoSliceMut::new(buffer)).collect();
-            slices[0].advance(within);
-            let read = match preadv(file, &mut slices, at as i64) {
-                Err(Errno::EINTR) => continue,
-                read => read?,
-            };
-            if read == 0 {
-                // It has become shorter.
-                return Err(io::ErrorKind::UnexpectedEof.into());
+        if let Some(direct) = self.direct_for(offset, buffers) {
+            let read = with_neighbours_joined(buffers, |joined| self.read_from(direct, offset, joined));
+            let is_refused = |error: &io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
+            if self.always_direct || !read.as_ref().is_err_and(is_refused) {
+                return read;
             }
-            at += read as u64;
-            within += read;
-            while next < buffers.len() && within >= buffers[next].len() {
-                within -= buffers[next].len();
-                next += 1;
-            }
+            self.direct_refused.store(true, Ordering::Relaxed);
         }
-        if let Some((first, others)) = buffers[next..].split_first_mut() {
-            first[within..].fill(0);
-            others.iter_mut().for_each(|buffer| buffer.fill(0));
-        }
-        Ok(())
+        self.read_from(&self.file, offset, buffers)
     }
 
     fn reads_at_once(&self) -> bool {
-        self.direct.is_none()
+        !self.always_direct
     }
 
     /// What the page cache has: a thread's wake-up costs more than a short copy.
     fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
-        let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        if self.direct.is_some() || bytes > AT_ONCE_BYTES_MAX || offset + bytes as u64 > self.size_bytes {
+        let bytes = length_of(buffers);
+        if self.always_direct || bytes > AT_ONCE_BYTES_MAX || offset + bytes as u64 > self.size_bytes {
             return false;
         }
-        let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
         // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
-        preadv2(&self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
+        if self.direct_for(offset, buffers).is_none() {
+            return self.read_cached(offset, buffers);
+        }
+        let look = self.page_cache.look();
+        if look == Look::No {
+            return false;
+        }
+        let found =
+            (look == Look::All || self.read_cached(offset, &mut buffers[..1])) && self.read_cached(offset, buffers);
+        self.page_cache.found(found);
+        found
+    }
+
+    fn device_read_ahead_bytes(&self) -> Option<u64> {
+        self.device_read_ahead_bytes
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
@@ -181,9 +306,95 @@ impl Backing for FileBacking {
     }
 }
 
+fn length_of(buffers: &[BytesMut]) -> usize {
+    buffers.iter().map(|buffer| buffer.len()).sum()
+}
+
+/// Calls `read` with `buffers` of which those that lie one behind another in memory are one: the kernel pins each buffer by itself for a direct
+/// read, and devices take so many separate ones at a time.
+fn with_neighbours_joined<T>(buffers: &mut [BytesMut], read: impl FnOnce(&mut [BytesMut]) -> T) -> T {
+    let lengths: Vec<usize> = buffers.iter().map(|buffer| buffer.len()).collect();
+    let mut joined: Vec<BytesMut> = Vec::new();
+    for buffer in buffers.iter_mut().map(std::mem::take) {
+        match joined.last_mut() {
+            // Nothing is copied: neighbours are of one allocation, as each allocation begins with bytes that are no buffer's.
+            Some(last) if last.as_ptr_range().end == buffer.as_ptr() => last.unsplit(buffer),
+            _ => joined.push(buffer),
+        }
+    }
+    let done = read(&mut joined);
+    let mut parts = joined.into_iter();
+    let mut rest = BytesMut::new();
+    for (buffer, length) in buffers.iter_mut().zip(lengths) {
+        if rest.is_empty() {
+            rest = parts.next().expect("parts are as long as the buffers");
+        }
+        *buffer = rest.split_to(length);
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffers::Buffers;
+
+    #[test]
+    fn looks_into_the_page_cache_become_rare_where_it_has_nothing() {
+        let cache = PageCache::default();
+        let mut looks = Vec::new();
+        for read in 0..200 {
+            let look = cache.look();
+            if look != Look::No {
+                looks.push(read);
+                assert_eq!(look == Look::All, read == 0);
+                cache.found(false);
+            }
+        }
+        assert_eq!(looks, [0, 2, 5, 10, 19, 36, 69, 134, 199]);
+        let next = (0..).find(|_| cache.look() == Look::First);
+        assert_eq!(next, Some(64));
+        cache.found(true);
+        assert_eq!((cache.look(), cache.look()), (Look::All, Look::All));
+    }
+
+    #[test]
+    fn neighbours_are_read_as_one_and_come_back_as_they_were() {
+        let mut pages = Buffers::new(4096);
+        let mut buffers = pages.take_run(8);
+        let places: Vec<*const u8> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
+        buffers.swap(2, 6);
+        let pieces = with_neighbours_joined(&mut buffers, |joined| {
+            joined.iter_mut().zip(1..).for_each(|(piece, number)| piece.fill(number));
+            joined.iter().map(|piece| piece.len() / 4096).collect::<Vec<_>>()
+        });
+        assert_eq!(pieces, [2, 1, 3, 1, 1]);
+        buffers.swap(2, 6);
+        assert_eq!(buffers.iter().map(|buffer| buffer[4095]).collect::<Vec<_>>(), [1, 1, 4, 3, 3, 3, 2, 5]);
+        assert!(buffers.iter().zip(places).all(|(buffer, place)| buffer.as_ptr() == place && buffer.len() == 4096));
+    }
+
+    #[test]
+    fn a_long_read_is_the_same_by_every_way() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-long-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..(1_u32 << 20) + 5000).map(|at| (at / 7 % 251) as u8).collect();
+        std::fs::write(&path, &bytes).expect("a temporary file");
+        let backing = FileBacking::open(&path, false, false).expect("it can be opened");
+        std::fs::remove_file(&path).expect("it is there");
+        let mut buffers = Buffers::new(4096).take_run(258);
+        let is_right = |buffers: &[BytesMut]| {
+            let read = buffers.concat();
+            read[..bytes.len()] == bytes && read[bytes.len()..].iter().all(|byte| *byte == 0)
+        };
+        for refused in [false, true] {
+            buffers.iter_mut().for_each(|buffer| buffer.fill(9));
+            backing.direct_refused.fetch_or(refused, Ordering::Relaxed);
+            assert!(!refused || backing.direct_for(0, &buffers).is_none());
+            backing.read(0, &mut buffers).expect("it can be read");
+            assert!(is_right(&buffers), "refused: {refused}");
+        }
+        assert!(backing.direct_for(0, &buffers[..8]).is_none(), "a short read");
+    }
 
     #[test]
     fn a_sparse_file_of_odd_length() {

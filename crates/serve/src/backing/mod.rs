@@ -105,6 +105,11 @@ pub trait Backing: Send + Sync {
         None
     }
 
+    /// How far the system reads ahead of the device, where there is one.
+    fn device_read_ahead_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Keeps a page that has left the cache, where there is a spill file.
     fn store(&self, _place: Place, _bytes: &[u8]) {}
 

@@ -119,6 +119,10 @@ impl Backing for SpilledBacking {
         self.inner.read_ahead_bytes()
     }
 
+    fn device_read_ahead_bytes(&self) -> Option<u64> {
+        self.inner.device_read_ahead_bytes()
+    }
+
     fn device(&self) -> Option<serde_json::Value> {
         self.inner.device()
     }

@@ -321,7 +321,7 @@ impl Conductor {
             let piece = queue.piece(index);
             let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
             self.statistics.read_started(count as u64 * self.setting.page_bytes, demand);
-            let buffers = (0..count).map(|_| self.buffers.take()).collect();
+            let buffers = self.buffers.take_run(count);
             actions.push(Action::Start(index.into(), Work::Read { offset, buffers, demand }));
         }
     }
