@@ -361,6 +361,9 @@ pub trait Policy: Send {
     /// The resident `block` has been taken out of the cache from outside.
     fn removed(&mut self, _block: Block) {}
 
+    /// The level has been given frames: some are free now, whatever the last decision found.
+    fn given_frames(&mut self) {}
+
     /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
     /// happen then. Asked for after each `Asked` and `Decide`.
     fn wake_at(&self) -> Option<Nanos> {

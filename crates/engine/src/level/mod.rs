@@ -339,6 +339,7 @@ impl Level {
         self.frames += more;
         self.free += more;
         self.changed = true;
+        self.policy.given_frames();
     }
 
     /// The prefetch of `block`, on its way, was not needed and is not one: it is no longer counted.

@@ -58,6 +58,29 @@ fn each_page_is_numbered_once_in_the_order_of_need() {
 }
 
 #[test]
+fn frames_that_are_allowed_are_used_though_nothing_has_been() {
+    for name in names() {
+        let mut machine = machine(name, 1000, (10, 1000));
+        let mut orders = Vec::new();
+        let mut ordered = 0;
+        for at in 1..20 {
+            machine.turn(Nanos(at * 10_000_000), &mut orders);
+            ordered += orders.len();
+            orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
+        }
+        assert_eq!((ordered, machine.frames(), machine.is_full()), (10, 10, true), "{name}");
+        machine.allow(100);
+        for at in 20..40 {
+            machine.turn(Nanos(at * 10_000_000), &mut orders);
+            ordered += orders.len();
+            orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
+        }
+        // Not more than fixed horizon looks ahead: the command has not begun.
+        assert!(machine.frames() == 110 && ordered >= 60, "{name}: {ordered}");
+    }
+}
+
+#[test]
 fn trust_grows_with_use_up_to_the_budget() {
     let mut machine = machine("aggressive", 1000, (10, 60));
     let mut orders = Vec::new();

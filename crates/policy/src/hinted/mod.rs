@@ -193,6 +193,10 @@ impl<S: Strategy> Policy for Hinted<S> {
         // Every block is known from the start: hints hold the whole reference string.
     }
 
+    fn given_frames(&mut self) {
+        self.knowledge.note_free(1);
+    }
+
     #[inline]
     fn decides(&self, outstanding: &[u32]) -> bool {
         !self.owed.is_empty() || self.strategy.decides(&self.knowledge, outstanding)
