@@ -55,7 +55,10 @@ fn read_aheads_see_whole_requests() {
 
 /// The line of a run, which would read the trace.
 fn refused(text: &str) -> String {
-    simulate(&read(text), &mut |_| true).expect_err(text).to_string()
+    match Scenario::from_table(common::table(text)) {
+        Ok(scenario) => simulate(&scenario, &mut |_| true).expect_err(text).to_string(),
+        Err(error) => error.to_string(),
+    }
 }
 
 #[test]
