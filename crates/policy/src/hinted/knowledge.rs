@@ -91,10 +91,12 @@ impl Knowledge {
     #[inline]
     #[must_use]
     pub fn may_fetch_on_idle_disk(&self, outstanding: &[u32]) -> bool {
-        // Of the idle disks.
-        let heads = self.missing.heads().iter().zip(outstanding).filter(|(_, outstanding)| **outstanding == 0);
-        let first = heads.map(|(head, _)| *head).min().unwrap_or(NEVER);
-        first < NEVER && (!self.is_full || first < self.residents.furthest_use())
+        let harmless_before = if self.is_full { self.residents.furthest_use() } else { NEVER };
+        if self.missing.first() >= harmless_before {
+            return false;
+        }
+        let mut heads = self.missing.heads().iter().zip(outstanding);
+        heads.any(|(head, outstanding)| *outstanding == 0 && *head < harmless_before)
     }
 
     /// The blocks of `disk` that have become missing since the last call.

@@ -2,7 +2,6 @@
 //!
 //! One ordered bitmap over [`Slots`] holds every disk's set. Cost: a few words per event.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use headstart_types::{Block, Disk, IndexSet, Position, NEVER};
@@ -16,8 +15,8 @@ pub struct Missing {
     set: IndexSet,
     /// By disk: position of its first missing block, or `NEVER`.
     heads: Vec<Position>,
-    /// The least of them; `None` until it is asked for again. Most policies look at heads only.
-    first: Cell<Option<Position>>,
+    /// The least of them.
+    first: Position,
     blocks: Arc<[Block]>,
     disk_of: Arc<[Disk]>,
 }
@@ -27,14 +26,7 @@ impl Missing {
     #[must_use]
     pub fn new(blocks: Arc<[Block]>, disk_of: Arc<[Disk]>, disks: usize) -> Self {
         let slots = Slots::new(blocks.iter().map(|block| disk_of[block.index()].index()), disks);
-        Self {
-            slots,
-            set: IndexSet::new(blocks.len()),
-            heads: vec![NEVER; disks],
-            first: Cell::new(None),
-            blocks,
-            disk_of,
-        }
+        Self { slots, set: IndexSet::new(blocks.len()), heads: vec![NEVER; disks], first: NEVER, blocks, disk_of }
     }
 
     /// The position that a slot stands for.
@@ -59,11 +51,7 @@ impl Missing {
     #[inline]
     #[must_use]
     pub fn first(&self) -> Position {
-        self.first.get().unwrap_or_else(|| {
-            let first = self.heads.iter().copied().min().expect("a level has a disk");
-            self.first.set(Some(first));
-            first
-        })
+        self.first
     }
 
     /// The missing block whose next use is `position`.
@@ -86,7 +74,7 @@ impl Missing {
         let disk = self.disk_at(position);
         self.set.insert(self.slots.slot(position));
         self.heads[disk] = self.heads[disk].min(position);
-        self.first.set(self.first.get().map(|first| first.min(position)));
+        self.first = self.first.min(position);
         Disk(disk as u32)
     }
 
@@ -100,8 +88,8 @@ impl Missing {
                 Some(next) if next < self.slots.of_disk(disk).end => self.position(next),
                 _ => NEVER,
             };
-            if self.first.get() == Some(position) {
-                self.first.set(None);
+            if self.first == position {
+                self.first = self.heads.iter().copied().min().expect("a level has a disk");
             }
         }
     }
