@@ -161,7 +161,7 @@ def test_small_files_and_files_with_holes_are_refused(run: Run, tmp_path: Path) 
     with holes.open("wb") as file:
         file.truncate(1 << 30)
     # Where a file system has no direct reads, it is that which is said.
-    refused = {small: ("small: 1048576 bytes are too few", "O_DIRECT"), holes: ("has holes", "O_DIRECT")}
+    refused = {small: ("small: 1MiB is too small", "O_DIRECT"), holes: ("has holes", "O_DIRECT")}
     for path, problems in refused.items():
         done = run("profile", path.name)
         one_line(done)

@@ -8,19 +8,18 @@ signals or installed commands start the program itself.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pkgutil
+import selectors
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 LENGTH = struct.Struct("!I")
 """Before each message: its bytes."""
@@ -37,17 +36,15 @@ class Warm:
 
     def run(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         """Run the command `words` in `folder` to its end."""
-        with contextlib.ExitStack() as open_files:
-            out, err = (open_files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-            read_end, write_end = os.pipe()
-            try:
-                self._ask(words, folder, [out.fileno(), err.fileno(), write_end])
-            finally:
+        ends = [os.pipe() for _ in range(3)]
+        try:
+            self._ask(words, folder, [write_end for _, write_end in ends])
+        finally:
+            for _, write_end in ends:
                 os.close(write_end)
-            with os.fdopen(read_end, "rb") as pipe:
-                status = LENGTH.unpack(pipe.read(LENGTH.size))[0]
-            code = os.waitstatus_to_exitcode(status)
-            return subprocess.CompletedProcess(words, code, _text(out), _text(err))
+        out, err, status = _read_all([read_end for read_end, _ in ends])
+        code = os.waitstatus_to_exitcode(LENGTH.unpack(status)[0])
+        return subprocess.CompletedProcess(words, code, _text(out), _text(err))
 
     def _ask(self, words: list[str], folder: Path, descriptors: list[int]) -> None:
         message = json.dumps({"words": words, "folder": str(folder), "environment": dict(os.environ)}).encode()
@@ -67,9 +64,24 @@ class Warm:
             self._process.wait()
 
 
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode().replace("\r\n", "\n").replace("\r", "\n")
+def _read_all(pipes: list[int]) -> list[bytes]:
+    """What comes out of each, until the last is closed at its other end."""
+    came = {pipe: bytearray() for pipe in pipes}
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                part = os.read(key.fd, 1 << 16)
+                came[key.fd] += part
+                if not part:
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+    return [bytes(came[pipe]) for pipe in pipes]
+
+
+def _text(content: bytes) -> str:
+    return content.decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _whole(asked: socket.socket, length: int) -> bytes:

@@ -1,7 +1,7 @@
 //! Section `[policy]`.
 
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::{policy_among, replacement_among, PolicyRow, ReplacementRow, Rows};
+use headstart_policy::registry::{policy_among, replacement_among, PolicyRow, ReplacementRow, Rows, POLICIES};
 use headstart_types::{keys, read_keys, KeyError};
 use toml::{Table, Value};
 
@@ -211,7 +211,9 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
         }
         Some(_) => return Err(KeyError::new("hints", "is no table", WAYS)),
     };
-    if let Some(key) = table.keys().next().filter(|_| row.keys.is_empty()) {
+    // Another's policy says itself which keys it takes.
+    let is_ours = POLICIES.iter().any(|ours| ours.name == row.name);
+    if let Some(key) = table.keys().next().filter(|_| is_ours && row.keys.is_empty()) {
         let takes = [("name", true), ("replacement", row.has_open_replacement()), ("hints", row.is_hinted())];
         return Err(KeyError::unknown_key(key, takes.iter().filter(|(_, takes)| *takes).map(|(key, _)| *key)));
     }
