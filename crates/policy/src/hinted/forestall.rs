@@ -272,7 +272,7 @@ impl Forestall {
 impl Strategy for Forestall {
     fn decide(&mut self, _now: Nanos, round: &mut Round<'_>) {
         let mean_compute_ns = self.mean_compute_ns();
-        if !self.calm.holds(mean_compute_ns, round.knowledge(), &round.view().outstanding) {
+        if !self.calm.holds(mean_compute_ns, round.knowledge(), round.view().outstanding) {
             self.look(mean_compute_ns, round);
             self.batches.build(round);
         }
