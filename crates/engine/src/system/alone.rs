@@ -7,8 +7,7 @@
 use headstart_policy::Space;
 use headstart_types::Nanos;
 
-use super::asking::WARM;
-use super::{Client, Cursor, Phase, Reads, Supply, System, TIME_MAX};
+use super::{Phase, Supply, System, TIME_MAX};
 use crate::devices::Devices;
 
 /// Instants of a process that is alone, at most, between two looks of the host.
@@ -20,10 +19,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let mut event = self.stack.next_event();
         for _ in 0..ALONE_MAX {
             self.now = now;
-            if event.is_some_and(|at| at <= now) {
+            let ends = event.is_some_and(|at| at <= now);
+            if ends {
                 self.complete(now);
             }
-            if event.is_some_and(|at| at <= now) || self.hit_alone(now, event, ALONE_MAX)? == 0 {
+            if ends || self.hit_alone(now, event)? == 0 {
                 let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
                 self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
             }
@@ -37,43 +37,35 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// Lets a process that is alone make up to `most` references that are hits, the first at `now`, before the devices' next
-    /// `event`. Returns how many it has made.
+    /// Lets a process that is alone make references that are hits, the first at `now`, before the devices' next `event`; not
+    /// more than there are instants between two looks of the host. Returns how many it has made.
     ///
     /// # Errors
     /// As for [`System::step`].
     #[inline(always)]
-    pub(super) fn hit_alone(&mut self, mut now: Nanos, event: Option<Nanos>, most: u32) -> Result<u32, R::Error> {
-        let level = &mut self.stack.tiers[0].level;
-        let Client { process, reads: Reads::Own(Cursor { chunk, at, .. }), positions: None, requests, .. } =
-            &mut self.clients[0]
-        else {
-            return Ok(0);
-        };
-        if process.phase != Phase::Thinking || !level.is_quiet() {
+    fn hit_alone(&mut self, mut now: Nanos, event: Option<Nanos>) -> Result<u32, R::Error> {
+        let (level, client) = (&mut self.stack.tiers[0].level, &mut self.clients[0]);
+        if client.positions.is_some() || client.process.phase != Phase::Thinking || !level.is_quiet() {
             return Ok(0);
         }
         let until = event.unwrap_or(Nanos::MAX).min(TIME_MAX);
         let space: &dyn Space = &self.stack.space;
         let (mut hits, mut decided) = (0, false);
-        while process.free_at == now && now < until && hits < most && !decided && !level.wants_to_decide() {
-            let Some(block) = chunk.blocks.get(*at).copied() else { break };
+        while client.process.free_at == now && now < until && hits < ALONE_MAX && !decided && !level.wants_to_decide() {
             // Where the level looks ahead the reference goes the general way.
-            if *at % WARM == 0 || chunk.is_write(*at) {
+            if !client.has_at_hand() || client.warms() || client.writes() {
                 break;
             }
-            let Some(fetches) = level.hit(now, (process.position, block), process.last_think, space) else { break };
+            let reference = (client.process.position, client.block());
+            let Some(fetches) = level.hit(now, reference, client.process.last_think, space) else { break };
             decided = fetches;
             hits += 1;
             self.now = now;
-            process.request_since.get_or_insert(now);
-            let (think, ends, bytes) = (chunk.think.after(*at), chunk.ends_request(*at), chunk.bytes_of(*at));
-            *at += 1;
-            *requests += u64::from(ends && bytes != Some(0));
-            if let Some(response) = process.served(now, think.min(TIME_MAX), ends, bytes) {
+            client.process.request_since.get_or_insert(now);
+            if let Some(response) = client.served(now, 1) {
                 self.responses.record(response);
             }
-            now = process.free_at;
+            now = client.process.free_at;
         }
         if hits > 0 {
             self.have_hit(hits, decided)?;
@@ -81,11 +73,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(hits)
     }
 
-    /// So many hits have been counted by the level and the process's time line; at the last the policy has `decided` on fetches.
+    /// So many hits have been served; at the last the policy has `decided` on fetches, or not.
     #[inline]
     fn have_hit(&mut self, hits: u32, decided: bool) -> Result<(), R::Error> {
         let client = &mut self.clients[0];
-        client.references += u64::from(hits);
         client.found.hits_ready += u64::from(hits);
         client.count = 1;
         if !client.has_more(&self.stack.space)? {

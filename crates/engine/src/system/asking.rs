@@ -11,17 +11,21 @@ use crate::level::{Ask, Looked};
 use crate::stack::Stack;
 
 /// References whose blocks are looked at together before the first of them; a power of two.
-pub(super) const WARM: usize = 64;
+const WARM: usize = 64;
 
 impl<R> Client<R> {
+    /// Whether its level is to look at what comes next.
+    #[inline(always)]
+    pub(super) fn warms(&self) -> bool {
+        matches!(&self.reads, Reads::Own(cursor) if cursor.at % WARM == 0)
+    }
+
     /// Has its level look at what comes next, once in a while.
     #[inline(always)]
     fn warm<D: Devices<S>, S: Space>(&self, stack: &mut Stack<D, S>) {
-        if let Reads::Own(Cursor { chunk, at, .. }) = &self.reads {
-            if at % WARM == 0 {
-                let next = *at..(at + WARM).min(chunk.blocks.len());
-                stack.tiers[self.tier].level.warm(&chunk.blocks[next], &stack.space);
-            }
+        if let (true, Reads::Own(Cursor { chunk, at, .. })) = (self.warms(), &self.reads) {
+            let next = *at..(at + WARM).min(chunk.blocks.len());
+            stack.tiers[self.tier].level.warm(&chunk.blocks[next], &stack.space);
         }
     }
 
