@@ -4,7 +4,7 @@
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
 //! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead,
 //! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
-//! prefetched, and [`mod@forecast`], which says beforehand what that saves.
+//! prefetched, and [`mod@forecast`], which says beforehand what that saves. [`ring`] reads files without threads.
 
 mod child;
 mod clock;
@@ -15,6 +15,7 @@ pub mod parallel;
 mod path_error;
 pub mod profile;
 pub mod record;
+pub mod ring;
 mod tracefs;
 pub mod tune;
 

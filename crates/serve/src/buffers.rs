@@ -21,6 +21,8 @@ const SLAB_BYTES: usize = 1 << 20;
 pub struct Buffers {
     page_bytes: usize,
     free: Vec<BytesMut>,
+    /// All that there are.
+    made: usize,
     /// By block.
     kept: Vec<Option<Page>>,
 }
@@ -29,7 +31,19 @@ impl Buffers {
     /// Of `page_bytes` each.
     #[must_use]
     pub fn new(page_bytes: usize) -> Self {
-        Self { page_bytes, free: Vec::new(), kept: Vec::new() }
+        Self { page_bytes, free: Vec::new(), made: 0, kept: Vec::new() }
+    }
+
+    /// Buffers that are not free.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.made - self.free.len()
+    }
+
+    /// Blocks that have bytes.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.kept.iter().flatten().count()
     }
 
     /// A buffer, with anything in it.
@@ -43,6 +57,7 @@ impl Buffers {
             let pages = (SLAB_BYTES / self.page_bytes).max(1);
             let mut slab = BytesMut::zeroed(pages * self.page_bytes + ALIGNMENT);
             let _ = slab.split_to(slab.as_ptr().align_offset(ALIGNMENT));
+            self.made += pages;
             self.free.extend((0..pages).map(|_| slab.split_to(self.page_bytes)));
         }
         let mut run = self.free.split_off(self.free.len() - count);

@@ -23,6 +23,7 @@ mod queue;
 mod recording;
 mod report;
 mod run;
+pub mod sabotage;
 pub mod server;
 pub mod spill;
 pub mod statistics;

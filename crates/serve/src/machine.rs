@@ -73,6 +73,20 @@ impl Machine {
         self.level().counts()
     }
 
+    /// Checks what must hold of the level between two instants.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.system.check()
+    }
+
+    /// Plants a fault in the level, if that is possible now; whether it was.
+    #[cfg(feature = "sabotage")]
+    pub fn plant(&mut self, fault: headstart_engine::Sabotage) -> bool {
+        self.system.plant(fault)
+    }
+
     /// When the policy wants to act though nothing may happen.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {

@@ -109,7 +109,7 @@ impl Queue {
         if self.under_way >= self.under_way_max {
             return None;
         }
-        let prefetch_max = self.under_way_max - self.under_way_max / 4;
+        let prefetch_max = self.prefetch_max();
         let next = |waiting: &mut VecDeque<u32>, demand| Self::next(waiting, &self.pieces, demand, &is_free);
         let mut demand = next(&mut self.demand, true);
         let prefetch = if self.under_way < prefetch_max { next(&mut self.prefetch, false) } else { None };
@@ -172,6 +172,36 @@ impl Queue {
     pub fn reads_any(&self, first: u64, end: u64) -> bool {
         self.under_way > 0
             && self.pieces.iter().any(|piece| piece.since.is_some() && piece.first < end && first < piece.end())
+    }
+
+    /// Checks that nothing waits that may start, by `is_free` too, and that what clients wait for is not behind prefetches.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self, is_free: impl Fn(&Piece) -> bool) -> Result<(), String> {
+        let waits = |piece: &&Piece| piece.since.is_none() && is_free(piece);
+        let demand = self.pieces().filter(|piece| piece.demand).find(waits);
+        let prefetch = self.pieces().filter(|piece| !piece.demand).find(waits);
+        let (under_way, prefetch_max) = (self.under_way, self.prefetch_max());
+        match (demand, prefetch) {
+            (Some(piece), _) if under_way < self.under_way_max => {
+                Err(format!("page {} waits for one of {under_way} reads to end, and clients for it", piece.first))
+            }
+            (None, Some(piece)) if under_way < prefetch_max => {
+                Err(format!("page {} waits to be prefetched, with {under_way} reads under way", piece.first))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The pieces, of which none is empty.
+    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(|piece| !piece.blocks.is_empty())
+    }
+
+    /// Reads under way of which the last may be a prefetch.
+    fn prefetch_max(&self) -> u32 {
+        self.under_way_max - self.under_way_max / 4
     }
 
     /// Pieces that wait, and pieces under way.

@@ -48,6 +48,16 @@ impl Wanted {
         self.last.get(block.index()).is_some_and(|last| *last != NONE)
     }
 
+    /// What waits for `block`, the last first.
+    pub fn of(&self, block: Block) -> impl Iterator<Item = u64> + '_ {
+        let mut slot = self.last.get(block.index()).copied().unwrap_or(NONE);
+        std::iter::from_fn(move || {
+            let waiter = self.waiters.get(slot as usize)?;
+            slot = waiter.before;
+            Some(waiter.request)
+        })
+    }
+
     /// Nothing waits for `block` any more: what did goes to `into`, which is emptied first, in the order in which it came.
     pub fn take(&mut self, block: Block, into: &mut Vec<u64>) {
         into.clear();

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_live::tune::{Device, Roots};
@@ -23,10 +24,9 @@ use nix::unistd::{lseek, Whence};
 
 use rustix::io::{preadv2, ReadWriteFlags};
 
-use super::{file_identity, Backing};
+use super::joined::{join, BUFFERS_MAX};
+use super::{file_identity, Backing, RingRead};
 
-/// Buffers of one system call at most, as the system has it.
-const BUFFERS_MAX: usize = 1024;
 /// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
 /// The least read that passes the page cache: shorter ones are mostly at random places, and may come again.
@@ -41,9 +41,9 @@ const ZEROES: usize = 1 << 20;
 
 /// A file or device.
 pub struct FileBacking {
-    file: File,
+    file: Arc<File>,
     /// The same file, for reads that pass the page cache. The kernel writes back what it covers before it reads.
-    direct: Option<File>,
+    direct: Option<Arc<File>>,
     /// All reads do.
     always_direct: bool,
     /// The device does not take such reads after all.
@@ -115,13 +115,13 @@ impl FileBacking {
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
         let unbuffered = || OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(path);
         let (always_direct, direct) = match (direct, writable) {
-            (true, _) => (true, Some(unbuffered()?)),
+            (true, _) => (true, Some(Arc::new(unbuffered()?))),
             (false, true) => (false, None),
-            (false, false) => (false, unbuffered().ok()),
+            (false, false) => (false, unbuffered().ok().map(Arc::new)),
         };
         let device_read_ahead = Device::of(&Roots::of_machine(), path).and_then(|device| device.read_ahead_kb());
         Ok(Self {
-            file,
+            file: Arc::new(file),
             direct,
             always_direct,
             direct_refused: AtomicBool::new(false),
@@ -133,7 +133,7 @@ impl FileBacking {
     }
 
     /// The file that a read into `buffers` passes the page cache by, if it does.
-    fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&File> {
+    fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&Arc<File>> {
         let direct = self.direct.as_ref()?;
         if self.always_direct {
             return Some(direct);
@@ -151,7 +151,7 @@ impl FileBacking {
     fn read_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         let bytes = length_of(buffers);
         let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
-        preadv2(&self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
+        preadv2(&*self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
     }
 
     /// Fills `buffers` from `file`; beyond the end there are zeroes.
@@ -217,7 +217,9 @@ impl Backing for FileBacking {
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         if let Some(direct) = self.direct_for(offset, buffers) {
-            let read = with_neighbours_joined(buffers, |joined| self.read_from(direct, offset, joined));
+            let (mut joined, joints) = join(buffers.iter_mut().map(std::mem::take).collect());
+            let read = self.read_from(direct, offset, &mut joined);
+            buffers.iter_mut().zip(joints.part(joined)).for_each(|(buffer, part)| *buffer = part);
             let is_refused = |error: &io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
             if self.always_direct || !read.as_ref().is_err_and(is_refused) {
                 return read;
@@ -249,6 +251,15 @@ impl Backing for FileBacking {
             (look == Look::All || self.read_cached(offset, &mut buffers[..1])) && self.read_cached(offset, buffers);
         self.page_cache.found(found);
         found
+    }
+
+    fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
+        // What lies beyond the end is zeroed by a thread.
+        if offset + length_of(buffers) as u64 > self.size_bytes || buffers.len() > BUFFERS_MAX {
+            return None;
+        }
+        let direct = self.direct_for(offset, buffers);
+        Some(RingRead { file: direct.unwrap_or(&self.file).clone(), is_direct: direct.is_some() })
     }
 
     fn device_read_ahead_bytes(&self) -> Option<u64> {
@@ -310,30 +321,6 @@ fn length_of(buffers: &[BytesMut]) -> usize {
     buffers.iter().map(|buffer| buffer.len()).sum()
 }
 
-/// Calls `read` with `buffers` of which those that lie one behind another in memory are one: the kernel pins each buffer by itself for a direct
-/// read, and devices take so many separate ones at a time.
-fn with_neighbours_joined<T>(buffers: &mut [BytesMut], read: impl FnOnce(&mut [BytesMut]) -> T) -> T {
-    let lengths: Vec<usize> = buffers.iter().map(|buffer| buffer.len()).collect();
-    let mut joined: Vec<BytesMut> = Vec::new();
-    for buffer in buffers.iter_mut().map(std::mem::take) {
-        match joined.last_mut() {
-            // Nothing is copied: neighbours are of one allocation, as each allocation begins with bytes that are no buffer's.
-            Some(last) if last.as_ptr_range().end == buffer.as_ptr() => last.unsplit(buffer),
-            _ => joined.push(buffer),
-        }
-    }
-    let done = read(&mut joined);
-    let mut parts = joined.into_iter();
-    let mut rest = BytesMut::new();
-    for (buffer, length) in buffers.iter_mut().zip(lengths) {
-        if rest.is_empty() {
-            rest = parts.next().expect("parts are as long as the buffers");
-        }
-        *buffer = rest.split_to(length);
-    }
-    done
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,22 +343,6 @@ mod tests {
         assert_eq!(next, Some(64));
         cache.found(true);
         assert_eq!((cache.look(), cache.look()), (Look::All, Look::All));
-    }
-
-    #[test]
-    fn neighbours_are_read_as_one_and_come_back_as_they_were() {
-        let mut pages = Buffers::new(4096);
-        let mut buffers = pages.take_run(8);
-        let places: Vec<*const u8> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
-        buffers.swap(2, 6);
-        let pieces = with_neighbours_joined(&mut buffers, |joined| {
-            joined.iter_mut().zip(1..).for_each(|(piece, number)| piece.fill(number));
-            joined.iter().map(|piece| piece.len() / 4096).collect::<Vec<_>>()
-        });
-        assert_eq!(pieces, [2, 1, 3, 1, 1]);
-        buffers.swap(2, 6);
-        assert_eq!(buffers.iter().map(|buffer| buffer[4095]).collect::<Vec<_>>(), [1, 1, 4, 3, 3, 3, 2, 5]);
-        assert!(buffers.iter().zip(places).all(|(buffer, place)| buffer.as_ptr() == place && buffer.len() == 4096));
     }
 
     #[test]

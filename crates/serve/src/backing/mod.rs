@@ -2,16 +2,19 @@
 
 mod emulated;
 mod file;
+mod joined;
 mod mem;
 mod nbd;
 mod object;
 mod pool;
 mod refusal;
+mod ringed;
 mod spilled;
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
@@ -30,6 +33,15 @@ use crate::work::{Place, Work};
 
 /// What hears of the end of a read, and gets its buffers.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
+
+/// A read of a file that io_uring can make.
+#[derive(Debug)]
+pub struct RingRead {
+    /// The file, from the same offset on.
+    pub file: Arc<File>,
+    /// It passes the page cache: what that has is not looked at.
+    pub is_direct: bool,
+}
 
 /// Bytes of storage that can be read, and perhaps written, by several threads at a time.
 pub trait Backing: Send + Sync {
@@ -50,6 +62,12 @@ pub trait Backing: Send + Sync {
     /// Reads as [`Backing::read`] does if nothing has to be waited for. Otherwise this is false, and the buffers may hold anything.
     fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
         false
+    }
+
+    /// The file that the same read is one of, where its buffers can be filled through io_uring. One that brings too little, or that is refused, is
+    /// done by [`Backing::read`].
+    fn ring_read(&self, _offset: u64, _buffers: &[BytesMut]) -> Option<RingRead> {
+        None
     }
 
     /// Starts a read without a thread that waits for it, and calls `ended` with its end, from any thread. Reads that are started

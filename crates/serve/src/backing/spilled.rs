@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 
-use super::{Backing, ReadEnded};
+use super::{Backing, ReadEnded, RingRead};
 use crate::spill::Spill;
 use crate::work::Place;
 
@@ -67,6 +67,13 @@ impl Backing for SpilledBacking {
 
     fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         !self.has_any(offset, buffers) && self.inner.read_at_once(offset, buffers)
+    }
+
+    fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
+        if self.has_any(offset, buffers) {
+            return None;
+        }
+        self.inner.ring_read(offset, buffers)
     }
 
     fn start_read(&self, offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {

@@ -3,6 +3,7 @@
 use headstart_nbd::Errno;
 
 use super::{Conductor, Open, DIRECT};
+use crate::sabotage::Sabotage;
 use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
 use crate::writes::Change;
 
@@ -14,7 +15,7 @@ impl Conductor {
         let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
         let work = match &mut open.request.op {
             Op::Write { data, fua } => {
-                for block in known {
+                for block in known.into_iter().filter(|_| !self.planted.has(Sabotage::StaleCache)) {
                     let start = self.machine.page(block) * self.setting.page_bytes;
                     if let Some(bytes) = self.buffers.of_mut(block) {
                         let (from, to) = (offset.max(start), (offset + length).min(start + self.setting.page_bytes));
@@ -23,7 +24,8 @@ impl Conductor {
                             .copy_from_slice(&data[new.start as usize..new.end as usize]);
                     }
                 }
-                Work::Write { offset, data: std::mem::take(data), fua: *fua }
+                let fua = *fua && !self.planted.has(Sabotage::DropsFua);
+                Work::Write { offset, data: std::mem::take(data), fua }
             }
             Op::Trim { fua } => Work::Trim { offset, length, fua: *fua },
             Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
@@ -32,7 +34,16 @@ impl Conductor {
         if !matches!(work, Work::Write { .. }) {
             self.take_out(change.pages.clone());
         }
+        let work = if self.planted.has(Sabotage::LosesWrite) { Work::Flush } else { work };
         actions.push(Action::Start(change.request + DIRECT, work));
+    }
+
+    /// What makes everything stable.
+    pub(super) fn flush(&self) -> Work {
+        if self.planted.has(Sabotage::SkipsFlush) {
+            return Work::Extents { offset: 0, length: 1 };
+        }
+        Work::Flush
     }
 
     /// The cache forgets what it has of `pages`.
@@ -47,10 +58,13 @@ impl Conductor {
     pub(super) fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let request = completed.id - DIRECT;
         if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
-            self.take_out(pages);
+            if !self.planted.has(Sabotage::KeepsFailed) {
+                self.take_out(pages);
+            }
         }
         let Some(Open { since, request: ClientRequest { op, .. }, .. }) = self.open.remove(&request) else { return };
         let answer = match completed.result {
+            Err(_) if self.planted.has(Sabotage::HidesFailure) => Answer::Done,
             Err(error) => Answer::Failed(Errno::of(&error)),
             Ok(extents) if matches!(op, Op::Extents) => Answer::Extents(extents),
             Ok(_) => Answer::Done,

@@ -18,7 +18,9 @@
 //! Cost: constant for a page beside the machine's. Memory: [`buffers`](crate::buffers), [`pages`](crate::pages), and the replies
 //! that are not complete.
 
+mod arriving;
 mod changes;
+mod check;
 mod hinted;
 mod spilling;
 
@@ -36,6 +38,7 @@ use crate::buffers::Buffers;
 use crate::machine::Machine;
 use crate::pages::Pages;
 use crate::queue::{Piece, Queue};
+use crate::sabotage::{Planted, Sabotage};
 use crate::spill::Spill;
 use crate::statistics::Statistics;
 use crate::wanted::Wanted;
@@ -46,6 +49,9 @@ use crate::writes::{Change, Writes};
 const DIRECT: u64 = 1 << 32;
 /// And those of pages that are stored in a spill file from here on.
 const STORES: u64 = 1 << 63;
+
+/// A read that has not been answered for so long is stuck.
+const STUCK: Nanos = Nanos::from_millis(1_000);
 
 /// What an export is.
 #[derive(Debug, Clone)]
@@ -100,6 +106,7 @@ pub struct Conductor {
     storing: u64,
     stored: u64,
     now: Nanos,
+    planted: Planted,
 }
 
 impl Conductor {
@@ -124,6 +131,7 @@ impl Conductor {
             storing: 0,
             stored: 0,
             now: Nanos::ZERO,
+            planted: Planted::default(),
             setting,
         }
     }
@@ -194,7 +202,9 @@ impl Conductor {
 
     /// Takes back the pages of an answer.
     pub fn reuse(&mut self, reply: Data) {
-        reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
+        if !self.planted.has(Sabotage::LosesBuffer) {
+            reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
+        }
     }
 
     /// Lets everything happen that happens at `now`, which is not before the instant before.
@@ -239,7 +249,7 @@ impl Conductor {
         match open.request.op {
             Op::Read | Op::Cache => return self.read(open, pages, actions),
             Op::Write { .. } | Op::Trim { .. } | Op::Zero { .. } => self.writes.push(Change { request: id, pages }),
-            Op::Flush => actions.push(Action::Start(id + DIRECT, Work::Flush)),
+            Op::Flush => actions.push(Action::Start(id + DIRECT, self.flush())),
             Op::Extents => {
                 let ClientRequest { offset, length, .. } = open.request;
                 actions.push(Action::Start(id + DIRECT, Work::Extents { offset, length }));
@@ -282,7 +292,7 @@ impl Conductor {
         evicted.iter().for_each(|block| self.leave(*block, actions));
         let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
         for (kind, blocks) in orders {
-            let demand = kind == Kind::Demand;
+            let demand = self.is_demand(kind);
             for blocks in blocks.chunks(pages_max) {
                 let first = self.machine.page(blocks[0]);
                 self.queue.push(Piece { blocks: blocks.to_vec(), first, demand, since: None });
@@ -301,6 +311,12 @@ impl Conductor {
         }
     }
 
+    /// Whether a client waits for what is ordered so.
+    fn is_demand(&self, kind: Kind) -> bool {
+        let is_demand = kind == Kind::Demand && !self.planted.has(Sabotage::DemandBehindPrefetch);
+        is_demand || self.planted.has(Sabotage::PrefetchesFillQueue)
+    }
+
     fn drop_if_absent(&mut self, block: Block) {
         if !self.machine.level().state(block).is_resident() {
             self.buffers.drop_of(block);
@@ -310,13 +326,23 @@ impl Conductor {
     /// Starts what may start.
     fn start(&mut self, actions: &mut Vec<Action>) {
         if !self.writes.is_empty() {
-            for change in self.writes.start(|pages| self.queue.reads_any(pages.start, pages.end)) {
+            let Self { queue, planted, .. } = self;
+            let is_read = |pages: &std::ops::Range<u64>| {
+                queue.reads_any(pages.start, pages.end) && !planted.has(Sabotage::ChangesBesideRead)
+            };
+            for change in self.writes.start(is_read) {
                 self.change(&change, actions);
             }
         }
         loop {
-            let Self { queue, writes, .. } = self;
-            let is_free = |piece: &Piece| writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
+            if self.planted.has(Sabotage::WaitsForStuck) && self.open.values().any(|open| open.since + STUCK < self.now) {
+                break;
+            }
+            let Self { queue, writes, planted, .. } = self;
+            let is_free = |piece: &Piece| {
+                let is_free = writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
+                is_free || planted.has(Sabotage::ReadsBesideChange)
+            };
             let Some(index) = queue.start(self.now, is_free) else { break };
             let piece = queue.piece(index);
             let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
@@ -324,72 +350,6 @@ impl Conductor {
             let buffers = self.buffers.take_run(count);
             actions.push(Action::Start(index.into(), Work::Read { offset, buffers, demand }));
         }
-    }
-
-    /// A read of the backing has ended.
-    fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
-        let Completed { id, buffers, result } = completed;
-        let piece = self.queue.end(id as u32);
-        let service = self.now - piece.since.expect("it has been started");
-        self.statistics.read_ended(service, result.is_err());
-        let share = Nanos(service.0 / piece.blocks.len() as u64);
-        let final_failure = piece.blocks.len() == 1 || !self.setting.fails_in_parts;
-        for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
-            match &result {
-                Ok(_) => {
-                    let bytes = Arc::new(buffer);
-                    self.hand_out(page, block, &bytes, actions);
-                    if self.machine.level().state(block).is_in_flight() {
-                        self.buffers.keep(block, bytes);
-                    } else {
-                        self.buffers.give_back(bytes);
-                    }
-                }
-                Err(error) => {
-                    self.buffers.put_back(buffer);
-                    if self.wanted.holds(block) && !final_failure {
-                        self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
-                        continue;
-                    }
-                    let failed = Some(Errno::of(error));
-                    self.for_takers(block, |own, request| own.miss_less(request, failed, actions));
-                    self.failed.push(block);
-                }
-            }
-            if let Some(hints) = &mut self.hints {
-                hints.arrived(self.now, page);
-            }
-            self.machine.fetched(block, share);
-        }
-    }
-
-    /// The bytes of a page go to those who wait for them.
-    fn hand_out(&mut self, page: u64, block: Block, bytes: &Page, actions: &mut Vec<Action>) {
-        let page_bytes = self.setting.page_bytes;
-        self.for_takers(block, |own, request| {
-            if let Some(open) = own.open.get_mut(&request) {
-                let at = page - open.request.offset / page_bytes;
-                if let Some(part) = open.reply.get_mut(at as usize) {
-                    *part = Some(bytes.clone());
-                }
-            }
-            own.miss_less(request, None, actions);
-        });
-    }
-
-    /// Nothing waits for `block` any more: does `with` for each request that has.
-    fn for_takers(&mut self, block: Block, mut with: impl FnMut(&mut Self, u64)) {
-        let mut takers = std::mem::take(&mut self.takers);
-        self.wanted.take(block, &mut takers);
-        takers.iter().for_each(|request| with(self, *request));
-        self.takers = takers;
-    }
-
-    fn miss_less(&mut self, request: u64, failed: Option<Errno>, actions: &mut Vec<Action>) {
-        let Some(open) = self.open.get_mut(&request) else { return };
-        open.pages_missing -= 1;
-        open.failed = open.failed.or(failed);
-        self.reply_if_done(request, actions);
     }
 
     fn reply_if_done(&mut self, id: u64, actions: &mut Vec<Action>) {
@@ -416,6 +376,11 @@ impl Conductor {
 
     fn answer(&mut self, id: u64, since: Nanos, answer: Answer, actions: &mut Vec<Action>) {
         self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
-        actions.push(Action::Reply(id, answer));
+        if self.planted.has(Sabotage::AnswersTwice) {
+            actions.push(Action::Reply(id, Answer::Done));
+        }
+        if !self.planted.has(Sabotage::LosesAnswer) {
+            actions.push(Action::Reply(id, answer));
+        }
     }
 }

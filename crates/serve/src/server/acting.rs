@@ -1,6 +1,6 @@
 //! What an export does at an instant, carried out.
 
-use super::Server;
+use super::{Served, Server};
 use crate::work::{Action, Work};
 
 /// Instants of one export in a row, so that reads which are done at once keep no client waiting for long.
@@ -27,6 +27,7 @@ impl Server {
                     },
                 }
             }
+            self.take_ended(index);
             if !std::mem::take(&mut self.exports[index].dirty) {
                 return;
             }
@@ -42,5 +43,14 @@ impl Server {
             served.conductor.completed(completed);
             served.dirty = true;
         }
+    }
+
+    /// Starts the reads that wait for it, and brings those that have ended to the export's next instant.
+    pub(super) fn take_ended(&mut self, index: usize) {
+        let Served { pool, conductor, dirty, .. } = &mut self.exports[index];
+        pool.ended(|completed| {
+            conductor.completed(completed);
+            *dirty = true;
+        });
     }
 }

@@ -82,6 +82,8 @@ pub struct Connection {
     requests: usize,
     request_bytes: usize,
     readable: bool,
+    /// The client sends no more: what the socket holds is read up to its end.
+    closed: bool,
     writable: bool,
     /// No more requests come: it is over when what is under way has been replied to.
     ending: bool,
@@ -118,6 +120,7 @@ impl Connection {
             requests: 0,
             request_bytes: 0,
             readable: true,
+            closed: false,
             writable: true,
             ending: false,
             tls,
@@ -140,9 +143,10 @@ impl Connection {
         }
     }
 
-    /// The system says that there is something to read, or room to write.
-    pub fn is_ready(&mut self, readable: bool, writable: bool) {
+    /// The system says that there is something to read, the last of it perhaps, or room to write.
+    pub fn is_ready(&mut self, readable: bool, closed: bool, writable: bool) {
         self.readable |= readable;
+        self.closed |= closed;
         self.writable |= writable;
     }
 
@@ -186,22 +190,24 @@ impl Connection {
                 self.inbox.drain(..self.taken);
                 self.taken = 0;
             }
-            let read = match &mut self.payload {
+            let (read, room) = match &mut self.payload {
                 // The inbox is empty: what comes goes where it belongs.
                 Some(Payload { request: Some(_), data, missing }) => {
-                    let start = data.len() - *missing;
-                    self.stream.read(&mut data[start..]).inspect(|read| *missing -= read)
+                    let (start, room) = (data.len() - *missing, *missing);
+                    (self.stream.read(&mut data[start..]).inspect(|read| *missing -= read), room)
                 }
                 _ => {
                     let start = self.inbox.len();
                     self.inbox.resize(start + INBOX_BYTES, 0);
                     let read = self.stream.read(&mut self.inbox[start..]);
                     self.inbox.truncate(start + *read.as_ref().unwrap_or(&0));
-                    read
+                    (read, INBOX_BYTES)
                 }
             };
             match read {
                 Ok(0) => return Err(Gone(None)),
+                // That was all: the system says when there is more.
+                Ok(read) if read < room && !self.closed && !self.stream.is_encrypted() => self.readable = false,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use headstart_live::hints::Follower;
 use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYTES_MAX};
 use headstart_types::Nanos;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use rustls::ServerConfig;
@@ -140,7 +141,10 @@ impl Server {
                 read_bytes_max: backing.read_bytes_max(),
                 fails_in_parts: backing.fails_in_parts(),
             };
-            let pool = Pool::try_new(&backing, depth + THREADS_MORE, number, &done, &wake)?;
+            let pool = Pool::try_new(&backing, (depth, THREADS_MORE), number, &done, &wake)?;
+            if let Some(ring) = pool.ring_fd() {
+                poll.registry().register(&mut SourceFd(&ring), WAKER, Interest::READABLE)?;
+            }
             let link = EmulatedLink::try_new(link, wake.clone())?;
             let mut conductor = Conductor::new(setting, tier);
             hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
@@ -232,7 +236,7 @@ impl Server {
                     Token(token) => {
                         let number = (token - CONNECTIONS) as u64;
                         if let Some(connection) = self.connections.get_mut(&number) {
-                            connection.is_ready(event.is_readable(), event.is_writable());
+                            connection.is_ready(event.is_readable(), event.is_read_closed(), event.is_writable());
                             self.active.push(number);
                         }
                     }
@@ -320,6 +324,7 @@ impl Server {
             self.exports[export].dirty = true;
         }
         for export in 0..self.exports.len() {
+            self.take_ended(export);
             let crossed = self.exports[export].link.as_ref().map(EmulatedLink::crossed).unwrap_or_default();
             crossed.into_iter().for_each(|(id, answer)| self.answer(export, id, answer));
         }
@@ -352,6 +357,7 @@ impl Server {
         for (index, id, work) in later {
             self.start(index, id, work);
         }
+        (0..self.exports.len()).for_each(|index| self.take_ended(index));
     }
 
     fn ask(&mut self, number: u64, export: usize, request: Request, op: Op, observer: &mut dyn Observer) {

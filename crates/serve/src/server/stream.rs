@@ -198,6 +198,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Whether it is.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Whether something has been taken and not sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {

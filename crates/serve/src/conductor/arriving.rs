@@ -1,0 +1,83 @@
+//! What reads of the backing bring: bytes for frames and for the requests that wait, or errors.
+
+use std::sync::Arc;
+
+use headstart_nbd::Errno;
+use headstart_types::{Block, Nanos};
+
+use super::Conductor;
+use crate::queue::Piece;
+use crate::sabotage::Sabotage;
+use crate::work::{Action, Completed, Page};
+
+impl Conductor {
+    /// A read of the backing has ended.
+    pub(super) fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
+        let Completed { id, buffers, result } = completed;
+        let piece = self.queue.end(id as u32);
+        let service = self.now - piece.since.expect("it has been started");
+        self.statistics.read_ended(service, result.is_err());
+        let share = Nanos(service.0 / piece.blocks.len() as u64);
+        let final_failure =
+            piece.blocks.len() == 1 || !self.setting.fails_in_parts || self.planted.has(Sabotage::SpreadsError);
+        for ((page, block), mut buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
+            if self.planted.has(Sabotage::WrongByte) {
+                buffer[0] ^= 1;
+            }
+            match &result {
+                Ok(_) => {
+                    let bytes = Arc::new(buffer);
+                    self.hand_out(page, block, &bytes, actions);
+                    if self.machine.level().state(block).is_in_flight() {
+                        self.buffers.keep(block, bytes);
+                    } else {
+                        self.buffers.give_back(bytes);
+                    }
+                }
+                Err(error) => {
+                    self.buffers.put_back(buffer);
+                    if self.wanted.holds(block) && !final_failure {
+                        self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
+                        continue;
+                    }
+                    let failed = Some(Errno::of(error));
+                    self.for_takers(block, |own, request| own.miss_less(request, failed, actions));
+                    self.failed.push(block);
+                }
+            }
+            if let Some(hints) = &mut self.hints {
+                hints.arrived(self.now, page);
+            }
+            self.machine.fetched(block, share);
+        }
+    }
+
+    /// The bytes of a page go to those who wait for them.
+    fn hand_out(&mut self, page: u64, block: Block, bytes: &Page, actions: &mut Vec<Action>) {
+        let page_bytes = self.setting.page_bytes;
+        self.for_takers(block, |own, request| {
+            if let Some(open) = own.open.get_mut(&request) {
+                let at = page - open.request.offset / page_bytes;
+                if let Some(part) = open.reply.get_mut(at as usize) {
+                    *part = Some(bytes.clone());
+                }
+            }
+            own.miss_less(request, None, actions);
+        });
+    }
+
+    /// Nothing waits for `block` any more: does `with` for each request that has.
+    fn for_takers(&mut self, block: Block, mut with: impl FnMut(&mut Self, u64)) {
+        let mut takers = std::mem::take(&mut self.takers);
+        self.wanted.take(block, &mut takers);
+        takers.iter().for_each(|request| with(self, *request));
+        self.takers = takers;
+    }
+
+    fn miss_less(&mut self, request: u64, failed: Option<Errno>, actions: &mut Vec<Action>) {
+        let Some(open) = self.open.get_mut(&request) else { return };
+        open.pages_missing -= 1;
+        open.failed = open.failed.or(failed);
+        self.reply_if_done(request, actions);
+    }
+}

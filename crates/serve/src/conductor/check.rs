@@ -1,0 +1,75 @@
+//! What must hold of an export after each instant, whatever clients, policies and backings do: for fuzzers. Cost: proportional to the
+//! pages that have numbers.
+
+use headstart_policy::Space;
+use headstart_types::Block;
+use rustc_hash::FxHashMap;
+
+use super::Conductor;
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Sabotage;
+use crate::work::Op;
+
+fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if invariant {
+        return Ok(());
+    }
+    Err(what())
+}
+
+impl Conductor {
+    /// Checks what must hold after an instant.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.machine.check()?;
+        let level = self.machine.level();
+        let mut waits: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut kept = 0;
+        for block in (0..self.machine.pages().blocks() as u32).map(Block) {
+            let (state, page) = (level.state(block), self.machine.page(block));
+            let has_bytes = self.buffers.of(block).is_some();
+            holds(has_bytes || !state.is_resident(), || format!("page {page} is cached and has no bytes"))?;
+            holds(!has_bytes || state.is_resident(), || format!("page {page} has bytes and is not cached"))?;
+            kept += u32::from(has_bytes);
+            let mut is_wanted = false;
+            for request in self.wanted.of(block) {
+                is_wanted = true;
+                *waits.entry(request).or_default() += 1;
+            }
+            let comes = self.queue.holds(block) || !state.is_resident() && !level.is_unknown(block);
+            holds(!is_wanted || comes, || format!("page {page} is wanted and does not come"))?;
+        }
+        holds(kept <= self.setting.frames, || format!("{kept} pages are in {} frames", self.setting.frames))?;
+        for (id, open) in &self.open {
+            let missing = if matches!(open.request.op, Op::Read | Op::Cache) { open.pages_missing } else { 0 };
+            let waited = waits.remove(id).unwrap_or(0);
+            holds(missing == waited, || format!("request {id} misses {missing} pages and waits for {waited}"))?;
+        }
+        holds(waits.is_empty(), || format!("pages are wanted for requests that are over: {waits:?}"))?;
+        for piece in self.queue.pieces() {
+            let is_wanted = piece.blocks.iter().any(|block| self.wanted.holds(*block));
+            let (first, waits) = (piece.first, if is_wanted { "wait" } else { "do not wait" });
+            holds(piece.demand == is_wanted, || format!("clients {waits} for page {first}, which is queued otherwise"))?;
+        }
+        self.queue.check(|piece| !self.writes.holds(&(piece.first..piece.end())))
+    }
+
+    /// Checks what must hold when nothing is under way and all answers have been given back.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_idle(&self) -> Result<(), String> {
+        holds(self.is_idle(), || "something is under way".to_owned())?;
+        let (kept, used) = (self.buffers.kept(), self.buffers.in_use());
+        holds(kept == used, || format!("{used} buffers are in use, of which {kept} are pages that are cached"))
+    }
+
+    /// Plants a fault.
+    #[cfg(feature = "sabotage")]
+    pub fn plant(&mut self, fault: Sabotage) -> bool {
+        self.planted.plant(fault);
+        fault != Sabotage::LosesFrame || self.machine.plant(headstart_engine::Sabotage::LosesFrame)
+    }
+}

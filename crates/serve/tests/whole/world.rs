@@ -1,0 +1,438 @@
+//! An export, its clients and its backing on a virtual clock.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use headstart_live::hints::{Expected, Follower};
+use headstart_nbd::Extent;
+use headstart_policy::registry::policy;
+use headstart_serve::backing::{Backing, SpilledBacking};
+use headstart_serve::conductor::{Conductor, Setting};
+use headstart_serve::sabotage::Sabotage;
+use headstart_serve::spill::Spill;
+use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Data, Op, Work};
+use headstart_sim::served;
+use headstart_types::Nanos;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toml::Table;
+
+use super::drawn::{End, Event, Kind, Plan, What};
+use super::model::{content, Fate, Model, ZEROES};
+use super::storage::{Broken, Storage, GRAIN, PAGE};
+use super::Done;
+
+/// What takes a minute.
+const STUCK: Nanos = Nanos::from_millis(60_000);
+/// What no request takes that has nothing to do with that.
+const PATIENCE: Nanos = Nanos::from_millis(5_000);
+
+/// A request that is not answered.
+struct Open {
+    client: (u32, u32),
+    bytes: Range<u64>,
+    kind: Kind,
+    at: Nanos,
+    /// When it began, as the model counts.
+    since: u64,
+    /// Something that it touches has been at fault since then.
+    may_fail: bool,
+}
+
+/// Work under way, with what has come of it if that is known.
+struct Working {
+    id: u64,
+    work: Work,
+    done: Option<std::io::Result<Vec<Extent>>>,
+}
+
+pub struct World<'a> {
+    plan: &'a Plan,
+    fault: Option<Sabotage>,
+    random: ChaCha8Rng,
+    storage: Storage,
+    model: Model,
+    spill: Option<(PathBuf, Arc<Spill>)>,
+    backing: Box<dyn Backing>,
+    conductor: Conductor,
+    now: Nanos,
+    working: BTreeMap<(Nanos, u64), Working>,
+    open: BTreeMap<u64, Open>,
+    /// Answers that clients are reading, with their bytes.
+    held: BTreeMap<(Nanos, u64), (Data, Vec<u8>)>,
+    /// By client: how many have gone by its number.
+    gone: BTreeMap<u32, u32>,
+    sticks: Vec<u64>,
+    counted: u64,
+    done: Done,
+}
+
+impl Drop for World<'_> {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.spill {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl<'a> World<'a> {
+    pub fn new(plan: &'a Plan, fault: Option<Sabotage>) -> Self {
+        let storage = Storage::new(plan.size_bytes, plan.seed);
+        let mut world = Self {
+            plan,
+            fault,
+            random: ChaCha8Rng::seed_from_u64(plan.seed ^ 0x5eed),
+            model: Model::new(plan.size_bytes / GRAIN),
+            spill: None,
+            backing: Box::new(storage.clone()),
+            conductor: conductor(plan),
+            storage,
+            now: Nanos::ZERO,
+            working: BTreeMap::new(),
+            open: BTreeMap::new(),
+            held: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            sticks: Vec::new(),
+            counted: 0,
+            done: Done::default(),
+        };
+        world.starts();
+        world
+    }
+
+    /// A server starts.
+    fn starts(&mut self) {
+        self.conductor = conductor(self.plan);
+        self.backing = Box::new(self.storage.clone());
+        if self.plan.spill {
+            let name = format!("headstart-whole-{}-{:?}", std::process::id(), std::thread::current().id());
+            let path = std::env::temp_dir().join(name);
+            // 70 slots, and what a file has beside them.
+            let text = format!("{}:{}B", path.display(), 8192 + 70 * (PAGE + 32));
+            let identity = self.identity();
+            let spill = Spill::open(&text, (self.plan.size_bytes, PAGE), Some(&identity), true).expect("it can be opened");
+            let spill = Arc::new(spill);
+            self.conductor.spill_into(spill.clone());
+            self.backing = Box::new(SpilledBacking::new(Box::new(self.storage.clone()), spill.clone(), PAGE));
+            self.spill = Some((path, spill));
+        }
+        if let Some(hints) = &self.plan.hints {
+            let expected = Expected {
+                row: policy(hints.policy).expect("it is registered"),
+                keys: Table::new(),
+                pages: hints.pages.clone(),
+                elapsed: Nanos::from_millis(self.plan.events.len() as u64),
+                page_bytes: PAGE,
+                budget_pages: hints.budget_pages,
+            };
+            if let Ok(follower) = Follower::try_new(expected) {
+                self.conductor.follow_hints(follower);
+            }
+        }
+        if let Some(fault) = self.fault {
+            self.conductor.plant(fault);
+        }
+    }
+
+    /// What tells the backing from itself after a change.
+    fn identity(&self) -> String {
+        format!("changed {} times", self.storage.lock().changes)
+    }
+
+    pub fn happens(&mut self, event: &Event) {
+        self.passes(event.after);
+        match &event.what {
+            What::Ask { client, bytes, kind } => self.asks(*client, bytes, *kind),
+            What::Dies { client } => *self.gone.entry(*client).or_default() += 1,
+            What::Breaks { pages, how } => {
+                self.storage.lock().broken.push((pages.clone(), *how));
+                self.may_fail();
+            }
+            What::Heals => self.storage.lock().broken.clear(),
+            What::Sticks { page } => self.sticks.push(*page),
+            What::Restart(end) => self.restarts(*end),
+        }
+    }
+
+    fn generation(&self, client: u32) -> u32 {
+        self.gone.get(&client).copied().unwrap_or(0)
+    }
+
+    fn asks(&mut self, client: u32, bytes: &Range<u64>, kind: Kind) {
+        self.counted += 1;
+        self.done.requests += 1;
+        let (id, length) = (self.counted, bytes.end - bytes.start);
+        let grains = bytes.start / GRAIN..bytes.end / GRAIN;
+        let since = self.model.tick();
+        let op = match kind {
+            Kind::Read => Op::Read,
+            Kind::Cache => Op::Cache,
+            Kind::Extents => Op::Extents,
+            Kind::Flush => Op::Flush,
+            Kind::Write { fua } => {
+                let version = id + 2;
+                self.model.begins(id, grains.clone(), version, fua);
+                Op::Write { data: grains.flat_map(|grain| content(version, grain)).collect(), fua }
+            }
+            Kind::Zero { fua } => {
+                self.model.begins(id, grains, ZEROES, fua);
+                Op::Zero { fua, no_hole: self.random.random() }
+            }
+            Kind::Trim { fua } => {
+                self.model.begins(id, grains, ZEROES, fua);
+                Op::Trim { fua }
+            }
+        };
+        let generation = self.generation(client);
+        let open = Open { client: (client, generation), bytes: bytes.clone(), kind, at: self.now, since, may_fail: false };
+        self.open.insert(id, open);
+        self.may_fail();
+        let client = client + 100 * generation;
+        self.conductor.request(ClientRequest { id, client, offset: bytes.start, length: length as u32, op });
+        self.instant();
+    }
+
+    /// Requests may fail that touch what is broken now.
+    fn may_fail(&mut self) {
+        let inner = self.storage.lock();
+        let alone = self.plan.fails_in_parts;
+        for open in self.open.values_mut() {
+            let is = |how| open.kind.changes() == (how == Broken::Changes);
+            let fails = inner.fails(open.bytes.start, open.bytes.end - open.bytes.start, is).is_some();
+            // Where reads do not fail in parts, they do with their neighbours.
+            open.may_fail |= fails || !alone && !inner.broken.is_empty() && !open.kind.changes();
+        }
+    }
+
+    /// Lets so much time pass, and what happens in it happen.
+    fn passes(&mut self, time: Nanos) {
+        let until = self.now + time;
+        while self.step(until) {}
+        self.now = until;
+        self.is_prompt();
+    }
+
+    /// Lets happen what happens next, if that is before `until`.
+    fn step(&mut self, until: Nanos) -> bool {
+        let ends = self.working.first_key_value().map(|(key, _)| key.0);
+        let read = self.held.first_key_value().map(|(key, _)| key.0);
+        let timer = self.conductor.next_timer().map(|at| at.max(self.now));
+        let Some(next) = ends.into_iter().chain(read).chain(timer).min().filter(|at| *at < until) else { return false };
+        self.now = next.max(self.now);
+        if read == Some(next) {
+            self.is_read();
+        } else if ends == Some(next) {
+            self.work_ends();
+        } else {
+            self.instant();
+        }
+        true
+    }
+
+    /// A client has read an answer.
+    fn is_read(&mut self) {
+        let Some((_, (data, bytes))) = self.held.pop_first() else { return };
+        assert!(data.slices(0).flatten().eq(&bytes), "an answer has changed on its way");
+        self.conductor.reuse(data);
+    }
+
+    fn work_ends(&mut self) {
+        let Some((_, working)) = self.working.pop_first() else { return };
+        let Working { id, mut work, done } = working;
+        let mut result = done.unwrap_or_else(|| self.backing.carry_out(&mut work));
+        if let (Work::Read { offset, buffers, .. }, true) = (&work, result.is_ok()) {
+            let is = |how| how != Broken::Changes;
+            let failed = self.storage.lock().fails(*offset, buffers.len() as u64 * PAGE, is);
+            result = failed.map_or(result, Err);
+        }
+        let mut buffers = match work {
+            Work::Read { buffers, .. } => buffers,
+            Work::Store { buffer, .. } => vec![buffer],
+            _ => Vec::new(),
+        };
+        if result.is_err() {
+            // Whatever a read has left there is nothing to go by.
+            buffers.iter_mut().for_each(|buffer: &mut BytesMut| buffer.fill(0xee));
+        }
+        self.conductor.completed(Completed { id, buffers, result });
+        // Others may end at the same instant.
+        if self.working.first_key_value().is_none_or(|(key, _)| key.0 > self.now) {
+            self.instant();
+        }
+    }
+
+    fn instant(&mut self) {
+        self.done.instants += 1;
+        let mut actions = Vec::new();
+        self.conductor.instant(self.now, &mut actions);
+        for action in actions {
+            match action {
+                Action::Start(id, work) => self.begins(id, work),
+                Action::Reply(id, answer) => self.answered(id, answer),
+            }
+        }
+        if let Err(broken) = self.conductor.check() {
+            panic!("{broken}");
+        }
+    }
+
+    fn begins(&mut self, id: u64, mut work: Work) {
+        self.counted += 1;
+        let mut takes = Nanos(self.random.random_range(1_000..2_000_000));
+        if let Work::Read { offset, buffers, .. } = &work {
+            self.done.reads += 1;
+            let pages = offset / PAGE..offset / PAGE + buffers.len() as u64;
+            assert!(pages.start * PAGE < self.plan.size_bytes, "a read beyond the end: {pages:?}");
+            if let Some(at) = self.sticks.iter().position(|page| pages.contains(page)) {
+                self.sticks.remove(at);
+                takes = STUCK;
+            }
+        }
+        // What it does it does when it begins, or when it ends. What fails fails at the end.
+        let done = self.random.random::<bool>().then(|| self.backing.carry_out(&mut work));
+        self.working.insert((self.now + takes, self.counted), Working { id, work, done });
+    }
+
+    fn answered(&mut self, id: u64, answer: Answer) {
+        let Some(open) = self.open.remove(&id) else { panic!("an answer to what is answered, or was not asked: {id}") };
+        let has_failed = matches!(answer, Answer::Failed(_));
+        self.done.failed += u64::from(has_failed);
+        assert!(!has_failed || open.may_fail, "{:?} of {:?} fails, and nothing is broken", open.kind, open.bytes);
+        let oldest = self.open.values().map(|open| open.since).min().unwrap_or(u64::MAX);
+        let length = open.bytes.end - open.bytes.start;
+        match (open.kind, answer) {
+            (Kind::Read, Answer::Data(data)) => {
+                let bytes = data.slices(0).collect::<Vec<_>>().concat();
+                assert_eq!(bytes.len() as u64, length, "an answer has another length");
+                if let Err(wrong) = self.model.may_bring(open.bytes.start, &bytes, open.since) {
+                    panic!("a read brings what is not there: {wrong}");
+                }
+                if open.client.1 < self.generation(open.client.0) {
+                    return self.conductor.reuse(data);
+                }
+                self.counted += 1;
+                let until = self.now + Nanos(self.random.random_range(0..1_500_000));
+                self.held.insert((until, self.counted), (data, bytes));
+            }
+            (Kind::Extents, Answer::Extents(extents)) => {
+                assert_eq!(extents.iter().map(|extent| u64::from(extent.length)).sum::<u64>(), length, "extents");
+            }
+            (Kind::Flush, Answer::Done) => self.model.flushed(open.since),
+            (Kind::Write { .. } | Kind::Zero { .. }, Answer::Done) => self.model.ends(id, Fate::Made, oldest),
+            // A trim is a hint.
+            (Kind::Trim { .. }, Answer::Done) => self.model.ends(id, Fate::Either, oldest),
+            (kind, Answer::Failed(_)) if kind.changes() => self.model.ends(id, Fate::Either, oldest),
+            (Kind::Cache, Answer::Done) | (_, Answer::Failed(_)) => {}
+            (kind, answer) => panic!("{kind:?} is answered by {answer:?}"),
+        }
+    }
+
+    /// No request has waited for long that has nothing to do with a read that is stuck.
+    fn is_prompt(&self) {
+        if !self.open.values().any(|open| open.at + PATIENCE < self.now) {
+            return;
+        }
+        let pages = |bytes: &Range<u64>| bytes.start / PAGE..bytes.end.div_ceil(PAGE);
+        let mut stuck = Vec::new();
+        for Working { work, .. } in self.working.values() {
+            if let Work::Read { offset, buffers, .. } = work {
+                stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64);
+            }
+        }
+        let frames = u64::from(self.conductor.setting().frames);
+        let taken: u64 = stuck.iter().map(|pages| pages.end - pages.start).sum();
+        // A level whose frames are all on their way has none for a demand.
+        if frames > 0 && frames < taken + 8 {
+            return;
+        }
+        for open in self.open.values() {
+            let own = pages(&open.bytes);
+            if stuck.iter().any(|other| other.start < own.end && own.start < other.end) {
+                stuck.push(own);
+            } else {
+                let (kind, took) = (open.kind, self.now - open.at);
+                assert!(took <= PATIENCE, "{kind:?} of pages {own:?} has waited {took} for none of {stuck:?}");
+            }
+        }
+    }
+
+    /// Everything that is under way ends.
+    fn drains(&mut self) {
+        let soon = Nanos(u64::MAX);
+        while !self.working.is_empty() || !self.held.is_empty() {
+            self.step(soon);
+        }
+        if let Some((id, open)) = self.open.first_key_value() {
+            panic!("no answer to {id}, {:?} of {:?}", open.kind, open.bytes);
+        }
+        if let Err(broken) = self.conductor.check_idle() {
+            panic!("{broken}");
+        }
+    }
+
+    fn restarts(&mut self, end: End) {
+        if end == End::Drained {
+            self.drains();
+            if let Some((_, spill)) = &self.spill {
+                spill.close(Some(&self.identity())).expect("it can be closed");
+            }
+        }
+        // What was under way has come as far as it has.
+        for (_, Working { mut work, done, .. }) in std::mem::take(&mut self.working) {
+            if done.is_none() && !matches!(work, Work::Store { .. } | Work::Read { .. }) && self.random.random() {
+                let _ = self.backing.carry_out(&mut work);
+            }
+        }
+        self.open.clear();
+        self.held.clear();
+        self.model.gives_up();
+        self.conductor = conductor(self.plan);
+        self.backing = Box::new(self.storage.clone());
+        let path = self.spill.take().map(|(path, _)| path);
+        if end == End::Crashed {
+            path.iter().for_each(|path| std::fs::remove_file(path).expect("it is there"));
+            self.storage.crash();
+            let bytes = self.storage.lock().bytes.clone();
+            if let Err(wrong) = self.model.may_be_left(&bytes) {
+                panic!("what was stable is lost: {wrong}");
+            }
+        }
+        self.starts();
+    }
+
+    /// The end: all is answered, and the cache is what the backing is.
+    pub fn ends(mut self) -> Done {
+        self.storage.lock().broken.clear();
+        self.drains();
+        for first in (0..self.plan.size_bytes).step_by(5 * PAGE as usize) {
+            self.asks(99, &(first..(first + 5 * PAGE).min(self.plan.size_bytes)), Kind::Read);
+            while self.open.len() > 0 {
+                assert!(self.step(Nanos(u64::MAX)), "nothing brings the answer");
+            }
+            let (_, (data, bytes)) = self.held.pop_last().expect("it has just come");
+            let is = &self.storage.lock().bytes[first as usize..first as usize + bytes.len()] == &bytes[..];
+            assert!(is, "the cache is not what the backing is, from byte {first} on");
+            self.conductor.reuse(data);
+        }
+        self.drains();
+        self.restarts(End::Crashed);
+        self.done
+    }
+}
+
+fn conductor(plan: &Plan) -> Conductor {
+    let keys: Table = plan.level.parse().expect("the keys are TOML");
+    let level = served(keys, PAGE).expect("the keys are right");
+    let setting = Setting {
+        size_bytes: plan.size_bytes,
+        page_bytes: PAGE,
+        frames: level.frames,
+        under_way_max: plan.depth,
+        read_bytes_max: plan.read_pages_max * PAGE,
+        fails_in_parts: plan.fails_in_parts,
+    };
+    Conductor::new(setting, level.tier)
+}

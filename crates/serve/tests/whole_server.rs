@@ -1,0 +1,45 @@
+//! The whole-system fuzzer of the server: random clients, levels, coordinators, hints, spill files and backings, with their faults, on a virtual clock.
+//! 150 cases, or as many as `HEADSTART_FUZZ_CASES` says, from `HEADSTART_FUZZ_SEED` on; a failure names its seed, and shows a small case.
+//! `make fuzz-system` runs as many as there is time for.
+
+mod whole;
+
+use headstart_serve::sabotage::Sabotage;
+use whole::{fault, run, shrunk, Plan};
+
+/// Cases within which each planted fault is found.
+const FOUND_WITHIN: u64 = 150;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a whole number")))
+}
+
+#[test]
+fn whatever_happens_the_server_keeps_its_word() {
+    let first = number("HEADSTART_FUZZ_SEED", 0);
+    let (mut requests, mut failed, mut reads) = (0, 0, 0);
+    for seed in first..first + number("HEADSTART_FUZZ_CASES", 150) {
+        let plan = Plan::drawn(seed);
+        let done = std::panic::catch_unwind(|| run(&plan, None)).unwrap_or_else(|_| {
+            let small = shrunk(&plan, None);
+            let said = fault(&small, None).unwrap_or_default();
+            panic!("HEADSTART_FUZZ_SEED={seed} HEADSTART_FUZZ_CASES=1\n{small}{said}");
+        });
+        requests += done.requests;
+        failed += done.failed;
+        reads += done.reads;
+    }
+    println!("{requests} requests, of which {failed} failed, and {reads} reads of backings");
+}
+
+#[test]
+fn each_planted_fault_is_found_and_shrunk() {
+    for planted in Sabotage::ALL {
+        let found = (0..FOUND_WITHIN).map(Plan::drawn).find(|plan| fault(plan, Some(planted)).is_some());
+        let plan = found.unwrap_or_else(|| panic!("{planted:?} is not found in {FOUND_WITHIN} cases"));
+        let small = shrunk(&plan, Some(planted));
+        let said = fault(&small, Some(planted)).unwrap_or_else(|| panic!("{planted:?} is lost on the way"));
+        println!("{planted:?}, seed {}: {} of {} events: {said}", plan.seed, small.events.len(), plan.events.len());
+        assert!(small.events.len() <= plan.events.len());
+    }
+}
