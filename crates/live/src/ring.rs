@@ -86,7 +86,13 @@ impl Ring {
     ///
     /// # Errors
     /// There is no room.
-    pub fn push(&mut self, name: u64, file: &Arc<File>, offset: u64, buffers: Vec<BytesMut>) -> Result<(), Vec<BytesMut>> {
+    pub fn push(
+        &mut self,
+        name: u64,
+        file: &Arc<File>,
+        offset: u64,
+        buffers: Vec<BytesMut>,
+    ) -> Result<(), Vec<BytesMut>> {
         let Some(slot) = self.free.pop() else { return Err(buffers) };
         let mut read = UnderWay { name, file: file.clone(), buffers, parts: Box::default() };
         let entry = entry(&mut read, offset).user_data(slot.into());

@@ -6,9 +6,10 @@ use headstart_types::Block;
 use rustc_hash::FxHashMap;
 
 use super::Conductor;
+use crate::queue::Piece;
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Sabotage;
-use crate::work::Op;
+use crate::work::{ClientRequest, Op};
 
 fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if invariant {
@@ -50,10 +51,17 @@ impl Conductor {
         holds(waits.is_empty(), || format!("pages are wanted for requests that are over: {waits:?}"))?;
         for piece in self.queue.pieces() {
             let is_wanted = piece.blocks.iter().any(|block| self.wanted.holds(*block));
-            let (first, waits) = (piece.first, if is_wanted { "wait" } else { "do not wait" });
-            holds(piece.demand == is_wanted, || format!("clients {waits} for page {first}, which is queued otherwise"))?;
+            holds(piece.demand || !is_wanted, || format!("clients wait for page {}, a prefetch", piece.first))?;
+            // A request may have got a page that the machine fetches for it once more.
+            let is_asked = || self.open.values().any(|open| self.touches(&open.request, piece));
+            holds(!piece.demand || is_wanted || is_asked(), || format!("no client waits for page {}", piece.first))?;
         }
         self.queue.check(|piece| !self.writes.holds(&(piece.first..piece.end())))
+    }
+
+    fn touches(&self, request: &ClientRequest, piece: &Piece) -> bool {
+        let pages = self.pages_of(request.offset, request.length.into());
+        pages.start < piece.end() && piece.first < pages.end
     }
 
     /// Checks what must hold when nothing is under way and all answers have been given back.

@@ -335,7 +335,8 @@ impl Conductor {
             }
         }
         loop {
-            if self.planted.has(Sabotage::WaitsForStuck) && self.open.values().any(|open| open.since + STUCK < self.now) {
+            if self.planted.has(Sabotage::WaitsForStuck) && self.open.values().any(|open| open.since + STUCK < self.now)
+            {
                 break;
             }
             let Self { queue, writes, planted, .. } = self;

@@ -57,15 +57,26 @@ pub enum End {
 /// What happens.
 #[derive(Debug, Clone)]
 pub enum What {
-    Ask { client: u32, bytes: Range<u64>, kind: Kind },
+    Ask {
+        client: u32,
+        bytes: Range<u64>,
+        kind: Kind,
+    },
     /// A client is gone, whatever it waits for; the next of its number is another one.
-    Dies { client: u32 },
+    Dies {
+        client: u32,
+    },
     /// Pages of the backing fail from now on.
-    Breaks { pages: Range<u64>, how: Broken },
+    Breaks {
+        pages: Range<u64>,
+        how: Broken,
+    },
     /// Everything works again.
     Heals,
     /// The next read of this page takes a minute.
-    Sticks { page: u64 },
+    Sticks {
+        page: u64,
+    },
     Restart(End),
 }
 
@@ -102,7 +113,10 @@ pub struct Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, level, size_bytes, depth, read_pages_max, fails_in_parts, spill, hints, events } = self;
-        writeln!(to, "seed {seed}, {size_bytes} bytes, level {level:?}, depth {depth}, reads of {read_pages_max} pages")?;
+        writeln!(
+            to,
+            "seed {seed}, {size_bytes} bytes, level {level:?}, depth {depth}, reads of {read_pages_max} pages"
+        )?;
         writeln!(to, "fails in parts: {fails_in_parts}, spill: {spill}, hints: {hints:?}")?;
         events.iter().try_for_each(|event| writeln!(to, "  after {}: {:?}", event.after, event.what))
     }
@@ -131,8 +145,12 @@ impl Plan {
     /// What makes a case simpler.
     pub fn simpler(&self) -> Vec<Box<dyn Fn(&mut Self)>> {
         let of = |change: fn(&mut Self)| Box::new(change) as Box<dyn Fn(&mut Self)>;
-        let mut all = vec![of(|plan| plan.hints = None), of(|plan| plan.spill = false), of(|plan| plan.read_pages_max = 1)];
-        all.extend([LEVELS[2], LEVELS[0]].map(|level| Box::new(move |plan: &mut Self| plan.level = level) as Box<dyn Fn(&mut Self)>));
+        let mut all =
+            vec![of(|plan| plan.hints = None), of(|plan| plan.spill = false), of(|plan| plan.read_pages_max = 1)];
+        all.extend(
+            [LEVELS[2], LEVELS[0]]
+                .map(|level| Box::new(move |plan: &mut Self| plan.level = level) as Box<dyn Fn(&mut Self)>),
+        );
         all
     }
 }

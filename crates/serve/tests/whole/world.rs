@@ -30,6 +30,9 @@ const STUCK: Nanos = Nanos::from_millis(60_000);
 /// What no request takes that has nothing to do with that.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
 
+/// So many frames are enough for what else goes on.
+const FRAMES_LEFT: u64 = 16;
+
 /// A request that is not answered.
 struct Open {
     client: (u32, u32),
@@ -113,7 +116,8 @@ impl<'a> World<'a> {
             // 70 slots, and what a file has beside them.
             let text = format!("{}:{}B", path.display(), 8192 + 70 * (PAGE + 32));
             let identity = self.identity();
-            let spill = Spill::open(&text, (self.plan.size_bytes, PAGE), Some(&identity), true).expect("it can be opened");
+            let spill =
+                Spill::open(&text, (self.plan.size_bytes, PAGE), Some(&identity), true).expect("it can be opened");
             let spill = Arc::new(spill);
             self.conductor.spill_into(spill.clone());
             self.backing = Box::new(SpilledBacking::new(Box::new(self.storage.clone()), spill.clone(), PAGE));
@@ -187,7 +191,8 @@ impl<'a> World<'a> {
             }
         };
         let generation = self.generation(client);
-        let open = Open { client: (client, generation), bytes: bytes.clone(), kind, at: self.now, since, may_fail: false };
+        let open =
+            Open { client: (client, generation), bytes: bytes.clone(), kind, at: self.now, since, may_fail: false };
         self.open.insert(id, open);
         self.may_fail();
         let client = client + 100 * generation;
@@ -342,20 +347,32 @@ impl<'a> World<'a> {
                 stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64);
             }
         }
+        // What waits for them, for what waits for them, and so on.
+        let beside = self.plan.read_pages_max - 1;
+        let mut others: Vec<&Open> = self.open.values().collect();
+        loop {
+            let before = others.len();
+            others.retain(|open| {
+                let own = pages(&open.bytes);
+                // Pages are read with their neighbours, and wait for those too.
+                let read = own.start.saturating_sub(beside)..own.end + beside;
+                let waits = stuck.iter().any(|other| other.start < read.end && read.start < other.end);
+                stuck.extend(waits.then_some(own));
+                !waits
+            });
+            if others.len() == before {
+                break;
+            }
+        }
+        // A level whose frames are all on their way has none for a demand.
         let frames = u64::from(self.conductor.setting().frames);
         let taken: u64 = stuck.iter().map(|pages| pages.end - pages.start).sum();
-        // A level whose frames are all on their way has none for a demand.
-        if frames > 0 && frames < taken + 8 {
+        if frames > 0 && frames < taken + FRAMES_LEFT {
             return;
         }
-        for open in self.open.values() {
-            let own = pages(&open.bytes);
-            if stuck.iter().any(|other| other.start < own.end && own.start < other.end) {
-                stuck.push(own);
-            } else {
-                let (kind, took) = (open.kind, self.now - open.at);
-                assert!(took <= PATIENCE, "{kind:?} of pages {own:?} has waited {took} for none of {stuck:?}");
-            }
+        for Open { kind, bytes, at, .. } in others {
+            let took = self.now - *at;
+            assert!(took <= PATIENCE, "{kind:?} of {bytes:?} has waited {took} for none of {stuck:?}");
         }
     }
 
