@@ -19,7 +19,11 @@ IMAGE_MIB = 192
 
 def several(client: Client, reads: list[tuple[int, int]]) -> None:
     """Send all of these reads at once, and take the answers."""
-    requests = [struct.pack(">IHHQQI", 0x25609513, 0, 0, at, offset, length) for at, (offset, length) in enumerate(reads)]
+
+    def packed(cookie: int, offset: int, length: int) -> bytes:
+        return struct.pack(">IHHQQI", 0x25609513, 0, 0, cookie, offset, length)
+
+    requests = [packed(cookie, *read) for cookie, read in enumerate(reads)]
     client.socket.sendall(b"".join(requests))
     for _ in reads:
         magic, error, cookie = struct.unpack(">IIQ", client.take(16))

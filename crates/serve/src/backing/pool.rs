@@ -166,3 +166,46 @@ fn next((waiting, added): &(Mutex<Waiting>, Condvar)) -> Option<(u64, Work)> {
         guard.idle -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::backing::FileBacking;
+    use crate::buffers::Buffers;
+
+    #[test]
+    fn a_file_is_read_with_io_uring_and_without() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-pool-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..400_001_u32).map(|at| (at / 5 % 253) as u8).collect();
+        std::fs::write(&path, &bytes).expect("a temporary file");
+        let backing: Arc<dyn Backing> = Arc::new(FileBacking::open(&path, false, false).expect("it can be opened"));
+        std::fs::remove_file(&path).expect("it is there");
+        for with_ring in [true, false] {
+            let (done, wake): (Arc<Done>, Arc<dyn Fn() + Send + Sync>) = (Arc::default(), Arc::new(|| ()));
+            let mut pool = Pool::try_new(&backing, (8, 1), 0, &done, &wake).expect("there are threads");
+            if !with_ring {
+                pool.ringed = None;
+            }
+            let mut pages = Buffers::new(4096);
+            // One page, several, so many that they pass the page cache, and what goes beyond the end.
+            let reads = [(3, 1), (10, 7), (40, 50), (96, 4)];
+            let mut ended = BTreeMap::new();
+            for (id, (first, count)) in (0..).zip(reads) {
+                let work = Work::Read { offset: first * 4096, buffers: pages.take_run(count), demand: true };
+                ended.extend(pool.start(id, work).map(|completed| (id, completed)));
+            }
+            while ended.len() < reads.len() {
+                pool.ended(|completed| drop(ended.insert(completed.id, completed)));
+                ended.extend(lock(&done).drain(..).map(|(_, completed)| (completed.id, completed)));
+            }
+            for (id, (first, count)) in (0..).zip(reads) {
+                let mut expected = bytes[first as usize * 4096..].to_vec();
+                expected.resize(count * 4096, 0);
+                let Completed { buffers, result, .. } = &ended[&id];
+                assert!(result.is_ok() && buffers.concat() == expected, "{id} {with_ring}");
+            }
+        }
+    }
+}
