@@ -16,7 +16,7 @@ COUNT = 1_000
 ACCEPTED_MIN = 0.4
 
 DRAWS = "each_is_refused_in_a_line_or_adds_up"
-PROGRAM = "tests/random_scenarios.rs"
+PROGRAM = ("sim", "tests/all/main.rs")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("random")
     drawn = {"HEADSTART_RANDOM": str(COUNT), "HEADSTART_RANDOM_SEED": "0", "HEADSTART_RANDOM_WRITE": str(folder)}
     # As `make test-rust` builds it: with the features of this crate alone cargo would build everything anew.
-    [program] = [each for each in programs() if each.source == PROGRAM]
+    [program] = [each for each in programs() if (each.folder.name, each.source) == PROGRAM]
     line = [program.executable, DRAWS]
     subprocess.run(line, env={**os.environ, **drawn}, cwd=program.folder, check=True, capture_output=True)
     return folder

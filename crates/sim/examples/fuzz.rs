@@ -4,9 +4,9 @@
 //!     make fuzz-system SECONDS=3600
 //!     cargo run --release -p headstart-sim --example fuzz -- --seed 7 --cases 1
 
-#[path = "../tests/case/mod.rs"]
+#[path = "../tests/all/case/mod.rs"]
 mod case;
-#[path = "../tests/drawn/mod.rs"]
+#[path = "../tests/all/drawn/mod.rs"]
 mod drawn;
 
 use std::panic;

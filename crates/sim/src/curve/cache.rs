@@ -1,7 +1,7 @@
 //! A replacement policy alone: a cache without time, in which a block is there as soon as it is referenced.
 //!
 //! Under demand fetching, one block at a time, that is all that a run does with it, so that hits and misses are those of a run
-//! (`tests/curve.rs` compares them). Where objects have sizes it holds bytes: victims leave until the object fits, and an object that
+//! (`tests/all/curve.rs` compares them). Where objects have sizes it holds bytes: victims leave until the object fits, and an object that
 //! is larger than the cache, or than what is admitted, passes it by.
 //!
 //! Cost: that of the policy. Memory: 9 bytes a distinct block, and the policy's.

@@ -1,0 +1,29 @@
+//! Device models against hand-worked cases, naive models, the published drive and what holds for every device.
+
+mod arrays;
+mod common;
+mod devices;
+mod divided_buffers;
+mod flash;
+mod fuzz_mutated;
+mod hp97560;
+mod layout_and_keys;
+#[path = "../../../trace/tests/all/common/mutate.rs"]
+mod mutate;
+mod naive_drive;
+mod naive_reading;
+mod naive_segments;
+mod object_store;
+mod profile_input;
+mod profiles;
+mod queueing;
+mod queues;
+mod random_reads;
+mod read_ahead;
+mod scheduler_anticipatory;
+mod scheduler_deadline;
+mod scheduler_orders;
+mod segments;
+mod sequential;
+mod slow_bus;
+mod small_drive;

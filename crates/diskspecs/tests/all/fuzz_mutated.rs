@@ -1,0 +1,22 @@
+//! Mutated DiskSim files: whatever becomes of a right one is a drive, or an error on one line, soon.
+//!
+//! 2,000 inputs, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the number of the input, which is the seed of
+//! its mutations.
+
+use headstart_diskspecs::fuzz_import;
+
+use crate::mutate::run;
+use crate::toy_files::changed;
+
+#[test]
+fn mutated_diskspecs() {
+    let parts = [
+        changed("toy.parv", &[("source toy.diskspecs", "source f1")]),
+        changed("toy.diskspecs", &[("source toy.model", "source f2")]),
+        changed("toy.model", &[("toy.seek", "f3")]),
+        changed("toy.seek", &[]),
+    ];
+    let seeds =
+        [parts.join("\0").into_bytes(), parts[1..].join("\0").replace("f2", "f1").replace("f3", "f2").into_bytes()];
+    run("diskspecs", &seeds, |content| fuzz_import(content).map(|_| ()).map_err(|error| error.to_string()));
+}

@@ -1,0 +1,9 @@
+//! The engine driven by hosts of the tests: hand-worked cases, conformance, naive models.
+
+mod by_hand;
+mod bypass;
+mod canary;
+mod conformance;
+mod host;
+mod just_in_time;
+mod naive_hinted;

@@ -1,0 +1,165 @@
+//! The exact result of every row of the registry on one small scenario for each kind of device. What changes here
+//! changes results: look at the difference, then accept it with `HEADSTART_UPDATE_GOLDEN=1 cargo test -p
+//! headstart-sim --test all golden`. The same result must come out twice in a row.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use headstart_policy::coordinator::registry::COORDINATORS;
+use headstart_policy::readahead::Needs;
+use headstart_policy::registry::read_aheads;
+use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+
+use crate::common;
+
+const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";
+
+/// By device: what is beside the policy in a scenario. Two disks, think times, costs, requests of three blocks.
+const SYSTEMS: [(&str, &str); 2] = [
+    (
+        "hp97560",
+        "seed = 7\nworkload = {generator = \"synth\", blocks = 300, passes = 4, request_blocks = 3, compute = \"exp:1ms\"}\n\
+         cache = {blocks = 200}\ndevice = {model = \"hp97560\", count = 2, scheduler = \"cscan\"}\n\
+         host = {driver_overhead = \"0.5ms\", hit_time = \"10us\", system_call = \"20us\", copy_per_kib = \"1us\"}\n",
+    ),
+    (
+        "uniform",
+        "seed = 7\nworkload = {generator = \"zipf\", blocks = 400, requests = 1500, compute = \"1ms\"}\n\
+         cache = {blocks = 100}\ndevice = {model = \"uniform\", fetch_time = \"7ms\", count = 3, scheduler = \"fcfs\"}\n",
+    ),
+];
+
+/// The one that `optimum` can take: Figure 1 of kimbrel96.
+const FIGURE_1: &str = "workload = {references = [\"A\", \"b\", \"C\", \"d\", \"E\", \"F\"], compute = \"1ms\"}\n\
+    cache = {blocks = 4, initial = [\"A\", \"b\", \"d\", \"F\"]}\n\
+    device = {model = \"uniform\", fetch_time = \"2ms\", layout = [[\"A\", \"C\", \"E\", \"F\"], [\"b\", \"d\"]]}\n";
+
+/// By device: what read-aheads and coordinators run on. Runs of requests and places at random, asked for as wholes; a
+/// scheduler that merges, and one that does not.
+const STREAMS: [(&str, &str, &str); 2] = [
+    (
+        "hp97560",
+        "seed = 7\nworkload = {generator = \"zipf\", blocks = 900, requests = 900, request_blocks = 5, compute = \"exp:8ms\", \
+         issue = \"whole\"}\n",
+        "device = {model = \"hp97560\", count = 2, scheduler = \"deadline\"}\n\
+         host = {driver_overhead = \"0.5ms\", hit_time = \"10us\", system_call = \"20us\", copy_per_kib = \"1us\"}\n",
+    ),
+    (
+        "uniform",
+        "seed = 7\nworkload = {generator = \"synth\", blocks = 300, passes = 4, request_blocks = 3, compute = \"1ms\", \
+         issue = \"blocks\"}\n",
+        "device = {model = \"uniform\", fetch_time = \"7ms\", count = 3, scheduler = \"fcfs\"}\n",
+    ),
+];
+
+/// What policies for parallel programs run on: processes that read portions of one file, meet and prefetch meanwhile.
+const PROGRAM: &str = "seed = 7\nworkload = {compute = \"exp:20ms\", block_size = \"1KiB\"}\n\
+    process = {count = 5, pattern = \"gw\", barrier = {scope = \"process\", every = 10}, min_lead = 2}\n\
+    cache = {blocks = 20}\n\
+    device = {model = \"uniform\", fetch_time = \"30ms\", count = 5, stripe_unit = \"1KiB\", scheduler = \"fcfs\"}\n";
+
+/// Two levels with a read-ahead on each, and a coordinator between them.
+fn two_levels(coordinator: &str) -> String {
+    format!(
+        "[[level]]\nblocks = 60\npolicy = {{name = \"linux-2.6\"}}\n\
+         [[level]]\nblocks = 120\npolicy = {{name = \"ra\", degree = 4}}\nlink = {{alpha = \"6ms\", beta = \"30us\"}}\n\
+         coordinator = \"{coordinator}\"\n"
+    )
+}
+
+/// Every row's files: name and scenario.
+fn cases() -> Vec<(String, String)> {
+    let mut cases = vec![];
+    for (device, workload, machine) in STREAMS {
+        for row in read_aheads().filter(|row| row.needs() != Needs::Drive || device != "uniform") {
+            let level = format!("cache = {{blocks = 120}}\npolicy = {{name = \"{}\"}}\n", row.name);
+            cases.push((format!("{}.{device}.json", row.name), format!("{workload}{level}{machine}")));
+        }
+        for row in COORDINATORS {
+            // Tables in arrays end what stands outside of tables: they come last.
+            let scenario = format!("{workload}{machine}{}", two_levels(row.name));
+            cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
+        }
+    }
+    for row in POLICIES.iter().filter(|row| row.is_parallel()) {
+        let policy = format!("policy = {{name = \"{}\"}}\n", row.name);
+        cases.push((format!("{}.uniform.json", row.name), format!("{PROGRAM}{policy}")));
+    }
+    for row in POLICIES.iter().filter(|row| row.goes_by_blocks()) {
+        let systems = if row.name == "optimum" { vec![("uniform", FIGURE_1)] } else { SYSTEMS.to_vec() };
+        let variants = match row.has_open_replacement() {
+            true => REPLACEMENTS
+                .iter()
+                .map(|each| (format!("-{}", each.name), format!(", replacement = \"{}\"", each.name)))
+                .collect(),
+            false => vec![(String::new(), String::new())],
+        };
+        for (device, system) in systems {
+            for (suffix, key) in &variants {
+                let policy = format!("policy = {{name = \"{}\"{key}}}\n", row.name);
+                cases.push((format!("{}{suffix}.{device}.json", row.name), format!("{system}{policy}")));
+            }
+        }
+    }
+    cases
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn json(scenario: &str) -> String {
+    let mut text = serde_json::to_string_pretty(&common::run(scenario)).expect("reports are plain values");
+    text.push('\n');
+    text
+}
+
+/// The first line that differs. A new release does not make results other ones.
+fn first_difference(ours: &str, golden: &str) -> Option<String> {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with("  \"version\": ")).map(|line| line.trim().to_owned()).collect()
+    };
+    let (ours, golden) = (lines(ours), lines(golden));
+    let at = (0..ours.len().max(golden.len())).find(|at| ours.get(*at) != golden.get(*at))?;
+    let end = "the end".to_owned();
+    Some(format!("{} where {} was", ours.get(at).unwrap_or(&end), golden.get(at).unwrap_or(&end)))
+}
+
+#[test]
+fn a_difference_is_seen() {
+    assert_eq!(first_difference("{\n  \"a\": 1\n}", "{\n  \"a\": 1\n}"), None);
+    assert!(first_difference("{\n  \"a\": 1\n}", "{\n  \"a\": 2\n}").is_some());
+    assert!(first_difference("{\n  \"a\": 1\n}", "{\n").is_some());
+}
+
+#[test]
+fn every_row_gives_exactly_what_it_gave() {
+    let update = env::var_os(UPDATE).is_some();
+    let mut wrong = vec![];
+    for (name, scenario) in cases() {
+        let path = folder().join(&name);
+        let ours = json(&scenario);
+        assert_eq!(ours, json(&scenario), "{name}: the same scenario gives the same bytes");
+        if update {
+            fs::write(&path, &ours).expect("the folder can be written to");
+            continue;
+        }
+        match fs::read_to_string(&path) {
+            Err(_) => wrong.push(format!("{name} is missing")),
+            Ok(golden) => {
+                wrong.extend(first_difference(&ours, &golden).map(|difference| format!("{name}: {difference}")))
+            }
+        }
+    }
+    let how = format!("{UPDATE}=1 cargo test -p headstart-sim --test all golden writes the files anew");
+    assert!(wrong.is_empty(), "{}\n{how}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_is_left_over() {
+    let known: Vec<String> = cases().into_iter().map(|(name, _)| name).collect();
+    for entry in fs::read_dir(folder()).expect("the folder is there") {
+        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        assert!(known.contains(&name), "tests/golden/{name} belongs to no row");
+    }
+}

@@ -1,0 +1,40 @@
+//! The simulator against hand-worked cases, naive models, theory, published numbers and random whole systems.
+
+mod addresses;
+mod always_true;
+mod bridge;
+mod cache_segments;
+mod case;
+mod common;
+mod competitive;
+mod curve;
+mod dealt;
+mod defaults;
+mod drawn;
+mod file_system;
+mod fuzz_mutated;
+mod golden;
+mod hinting_processes;
+mod hints;
+mod levels;
+mod libcachesim;
+mod model;
+#[path = "../../../trace/tests/all/common/mutate.rs"]
+mod mutate;
+mod naive;
+mod naive_self;
+mod open_arrivals;
+mod optimum;
+mod parallel;
+mod published;
+mod random_scenarios;
+mod read_ahead_bounds;
+mod refusals;
+mod replacement;
+mod servers;
+mod shared_bus;
+mod shared_traces;
+mod theory;
+mod traced_model;
+mod whole_system;
+mod writes;

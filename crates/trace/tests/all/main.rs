@@ -1,0 +1,18 @@
+//! Readers and writers of traces: samples of every format, broken input, and workloads.
+
+mod bad_input;
+mod block_formats;
+mod common;
+mod convert;
+mod csv_as_written;
+mod formats;
+mod fuzz_mutated;
+mod fuzz_short;
+mod hints;
+#[path = "common/mutate.rs"]
+mod mutate;
+mod patterns;
+mod pending;
+mod samples;
+mod system_calls;
+mod workloads;

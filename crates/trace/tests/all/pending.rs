@@ -1,0 +1,53 @@
+//! Temporary files of conversions under way are removed when the process is stopped: alone in its process, since it removes
+//! those of every conversion.
+
+use std::path::Path;
+
+use headstart_trace::{convert, Carries, Record, RecordReader, TraceError};
+
+use crate::common::scratch;
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A trace that has no end until it is told to.
+struct Endless(std::sync::mpsc::Sender<()>);
+
+impl RecordReader for Endless {
+    fn carries(&self) -> Carries {
+        Carries { objects: true, ..Carries::default() }
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        into.clear();
+        into.push(Record { size: 1, ..Record::default() });
+        // Fails once the test has ended.
+        Ok(self.0.send(()).is_ok())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (0, 1)
+    }
+}
+
+#[test]
+fn temporary_files_can_be_removed_from_another_thread() {
+    let directory = scratch("stopped");
+    let (sender, began) = std::sync::mpsc::channel();
+    let target = directory.join("out.csv");
+    let thread = std::thread::spawn(move || convert(&mut Endless(sender), "csv", &target, 8192).is_err());
+    began.recv().unwrap();
+    assert_eq!(names(&directory).len(), 1);
+    headstart_trace::remove_pending_files();
+    assert_eq!(names(&directory), [""; 0]);
+    drop(began);
+    assert!(thread.join().unwrap(), "there is nothing left to put in place");
+}
