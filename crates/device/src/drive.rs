@@ -237,10 +237,13 @@ impl Drive {
             return host_waits.map_or(Started::Nothing, Started::Wakes);
         }
         let scheduler = self.commands.as_mut().map_or(&mut self.scheduler, CommandQueue::scheduler);
-        let (queued, stroke) = match scheduler.pop(now, &*self.device, &mut self.parts) {
+        // What is next is read where it has been put, and copied once: a processor waits where it loads at once what has just
+        // been stored in parts.
+        let next = scheduler.pop(now, &*self.device, &mut self.parts);
+        let (queued, stroke) = match &next {
             Next::Serve(queued) => (queued, None),
-            Next::ServeAfter(stroke, queued) => (queued, Some(stroke)),
-            next => {
+            Next::ServeAfter(stroke, queued) => (queued, Some(*stroke)),
+            _ => {
                 debug_assert!(self.parts.is_empty());
                 let waits = if let Next::Wait(until) = next { Some(until) } else { None };
                 debug_assert!(waits.is_none_or(|until| until > now));
@@ -252,10 +255,9 @@ impl Drive {
             self.busy_since = now;
             begin = stroke.map_or(now, |stroke| self.stroke(now, stroke));
         }
-        let mut service = self.device.serve(begin, &queued.request);
-        service.seek += begin - now;
+        let service = self.device.serve(begin, &queued.request);
         debug_assert_eq!(
-            now + service.seek + service.rotation + service.transfer + service.overhead + service.wait,
+            begin + service.seek + service.rotation + service.transfer + service.overhead + service.wait,
             service.end
         );
         let parts = if self.parts.is_empty() {
@@ -264,10 +266,13 @@ impl Drive {
             mem::replace(&mut self.parts, self.spare.pop().unwrap_or_default())
         };
         if self.serving > 0 {
-            self.join(InService { queued, parts, started: now, service });
+            self.join(InService { queued: *queued, parts, started: now, service });
         } else {
             let first = &mut self.first;
-            (first.queued, first.parts, first.started, first.service) = (queued, parts, now, service);
+            (first.queued, first.parts, first.started, first.service) = (*queued, parts, now, service);
+            if begin > now {
+                first.service.seek += begin - now;
+            }
         }
         self.serving += 1;
         self.done.areas.began(now);

@@ -10,12 +10,12 @@
 //! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
 //!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
 
-use std::collections::BTreeMap;
-
+use hashbrown::HashMap;
 use headstart_device::{build_layout, Device, Layout, Stripe};
 use headstart_types::{stream_seed, Bytes, Disk, KeyError, Nanos, Spread};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rustc_hash::FxBuildHasher;
 
 use super::ffs::{Ffs, Spot, Volume};
 use super::ffs::{FfsKeys, FileSize};
@@ -24,6 +24,9 @@ use super::room::{Disks, Room};
 
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
 const GROUP_BLOCKS: u64 = 8550;
+
+/// First block of the volume of each file.
+type Bases = HashMap<u32, u64, FxBuildHasher>;
 
 /// What lies there, as far as the rule needs to know it.
 #[derive(Debug, Default)]
@@ -40,7 +43,7 @@ pub struct Contents {
 #[derive(Debug)]
 pub struct Placing {
     /// By server: first block of its volume of each file; `None`: files are not told apart.
-    bases: Option<Vec<BTreeMap<u32, u64>>>,
+    bases: Option<Vec<Bases>>,
     /// A file system instead, on one server.
     ffs: Option<Ffs>,
     /// By server; `None`: no compaction.
@@ -325,11 +328,7 @@ fn gap_blocks(keys: &FfsKeys, block_bytes: u64, disk: &dyn Device) -> Result<u64
 }
 
 /// What `of` makes of the files of each server, with its number.
-fn each_server(
-    spread: Option<Spread>,
-    files: &[(u32, u64)],
-    of: impl Fn(u32, &[(u32, u64)]) -> BTreeMap<u32, u64>,
-) -> Vec<BTreeMap<u32, u64>> {
+fn each_server(spread: Option<Spread>, files: &[(u32, u64)], of: impl Fn(u32, &[(u32, u64)]) -> Bases) -> Vec<Bases> {
     let Some(spread) = spread else { return vec![of(0, files)] };
     let parts = |server| -> Vec<(u32, u64)> {
         files.iter().map(|(file, blocks)| (*file, spread.blocks_of(*file, server, *blocks))).collect()
@@ -338,7 +337,7 @@ fn each_server(
 }
 
 /// Files one after another.
-fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
+fn table_order(files: &[(u32, u64)]) -> Bases {
     let mut next = 0u64;
     files
         .iter()
@@ -351,7 +350,7 @@ fn table_order(files: &[(u32, u64)]) -> BTreeMap<u32, u64> {
 }
 
 /// Files at random starts within groups.
-fn random_groups(files: &[(u32, u64)], seed: u64, server: u32) -> BTreeMap<u32, u64> {
+fn random_groups(files: &[(u32, u64)], seed: u64, server: u32) -> Bases {
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, "groups", server.into()));
     let (mut group, mut filled) = (0u64, 0u64);
     files
@@ -375,7 +374,7 @@ mod tests {
     #[test]
     fn files_follow_one_another_in_table_order() {
         let bases = table_order(&[(3, 10), (1, 5), (2, 1)]);
-        assert_eq!(bases, BTreeMap::from([(3, 0), (1, 10), (2, 15)]));
+        assert_eq!(bases, Bases::from_iter([(3, 0), (1, 10), (2, 15)]));
     }
 
     #[test]

@@ -90,19 +90,19 @@ impl DiskJournal {
         self.serving.insert((disk, end, start));
     }
 
-    /// A request has ended, `service` after its start.
+    /// The request with that tag for `sectors` from `sector` has ended, `service` after its start.
     #[cold]
     pub fn finished(
         &mut self,
-        now: Nanos,
+        (now, service): (Nanos, Nanos),
         disk: u32,
-        request: &headstart_device::Request,
+        (sector, sectors): (u64, u32),
+        tag: u64,
         arrived: Nanos,
-        service: Nanos,
     ) {
         let start = now - service;
         self.serving.remove(&(disk, now, start));
-        let key = (disk, request.sector, request.tag);
+        let key = (disk, sector, tag);
         let Some(waiting) = self.open.get_mut(&key) else { return };
         let Some(Open { from, kind, blocks }) = waiting.pop_front() else { return };
         if waiting.is_empty() {
@@ -121,8 +121,8 @@ impl DiskJournal {
                 Kind::Allocate | Kind::Write => "write",
             },
             blocks: numbers(&blocks),
-            sector: request.sector,
-            sectors: request.sectors,
+            sector,
+            sectors,
         });
     }
 

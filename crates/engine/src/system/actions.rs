@@ -229,7 +229,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let still_idle = parallel.nodes[index].ends();
         let held = parallel.actions.as_mut().and_then(|actions| actions.held[index].take());
         self.issue_held(now, tier, held);
-        self.charge(now, tier, 1);
+        self.charge::<false>(now, tier, 1);
         if still_idle {
             self.is_free(now, index);
         }

@@ -23,9 +23,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             if ends {
                 self.complete(now);
             }
-            if ends || self.hit_alone(now, event)? == 0 {
+            let wants = self.stack.tiers[0].level.wants_to_decide();
+            if ends || wants || self.hit_alone(now, event)? == 0 {
                 let acts = self.clients[0].process.due().is_some_and(|at| at <= now);
-                self.act_all::<true>(now, if acts { &[0] } else { &[] })?;
+                self.act_all::<true>(now, if acts { &[0] } else { &[] }, wants)?;
             }
             event = self.stack.next_event();
             let next = self.next_after(event);
@@ -38,7 +39,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     }
 
     /// Lets a process that is alone make references that are hits, the first at `now`, before the devices' next `event`; not
-    /// more than there are instants between two looks of the host. Returns how many it has made.
+    /// more than there are instants between two looks of the host. The caller guarantees that the level does not want to
+    /// decide. Returns how many it has made.
     ///
     /// # Errors
     /// As for [`System::step`].
@@ -51,7 +53,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let until = event.unwrap_or(Nanos::MAX).min(TIME_MAX);
         let space: &dyn Space = &self.stack.space;
         let (mut hits, mut decided) = (0, false);
-        while client.process.free_at == now && now < until && hits < ALONE_MAX && !decided && !level.wants_to_decide() {
+        while client.process.free_at == now && now < until && hits < ALONE_MAX {
             // Where the level looks ahead the reference goes the general way.
             if !client.has_at_hand() || client.warms() || client.writes() {
                 break;
@@ -66,6 +68,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
                 self.responses.record(response);
             }
             now = client.process.free_at;
+            if decided || level.wants_to_decide() {
+                break;
+            }
         }
         if hits > 0 {
             self.have_hit(hits, decided)?;

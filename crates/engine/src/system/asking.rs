@@ -48,7 +48,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// A level has given `issued` orders.
     #[inline(always)]
     pub(super) fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
-        self.charge(now, tier, issued);
+        self.charge::<ALONE>(now, tier, issued);
         if !ALONE {
             self.stack.settle(now);
         }

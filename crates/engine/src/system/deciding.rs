@@ -7,29 +7,29 @@ use super::{Phase, Supply, System};
 use crate::devices::Devices;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Step (2).
+    /// Step (2). Whether the level of a process that is `ALONE` `wants` to decide has been looked at.
     #[inline(always)]
-    pub(super) fn decide<const ALONE: bool>(&mut self, now: Nanos) {
+    pub(super) fn decide<const ALONE: bool>(&mut self, now: Nanos, wants: bool) {
         if ALONE {
-            self.decide_at::<true>(now, 0);
+            self.decide_at::<true>(now, 0, wants);
         } else {
             self.stack.wishes_come(now);
             let mut from = 0;
             while let Some(index) = self.stack.take_undecided(from) {
                 from = index + 1;
-                self.decide_at::<false>(now, index);
+                let wants = self.stack.tiers[index].level.wants_to_decide();
+                self.decide_at::<false>(now, index, wants);
             }
         }
         self.stack.devices.start(now);
     }
 
-    /// Lets level `index` write what is due, and decide if it wants to or its time has come.
+    /// Lets level `index` write what is due, and decide if it `wants` to or its time has come.
     #[inline(always)]
-    fn decide_at<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
+    fn decide_at<const ALONE: bool>(&mut self, now: Nanos, index: usize, wants: bool) {
         let level = &self.stack.tiers[index].level;
         let due = level.flush_at().is_some_and(|at| at <= now);
         let woken = level.wake_at().is_some_and(|at| at <= now);
-        let wants = level.wants_to_decide();
         if !due && !woken && !wants {
             return;
         }
@@ -40,7 +40,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if woken || wants {
             issued += level.decide(now, at_hand, space.as_space(), &mut down);
         }
-        self.charge(now, index, issued);
+        self.charge::<ALONE>(now, index, issued);
         if !ALONE {
             self.stack.settle(now);
         }
@@ -61,8 +61,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Driver work is the acting process's; that of a level's own decisions its first process's.
     #[inline(always)]
-    pub(super) fn charge(&mut self, now: Nanos, tier: usize, issued: u32) {
-        if issued > 0 && !self.manner.open {
+    pub(super) fn charge<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
+        if ALONE {
+            self.clients[0].process.charge_driver(now, issued);
+        } else if issued > 0 && !self.manner.open {
             self.charge_all(now, tier, issued);
         }
     }

@@ -298,7 +298,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             self.calendar.set(process, Nanos::MAX);
             due.push(process);
         }
-        let acted = self.act_all::<false>(now, &due);
+        debug_assert!(due.is_sorted(), "who is due at one instant acts in the order of the numbers");
+        let acted = self.act_all::<false>(now, &due, false);
         self.due = due;
         acted
     }
@@ -309,7 +310,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// As for [`System::step`].
     pub fn turn(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
         self.complete(now);
-        self.act_all::<false>(now, due)
+        self.act_all::<false>(now, due, false)
     }
 
     /// A process that the host only watches has referenced what `ask` says, of level `tier`: at an instant that
@@ -357,16 +358,17 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Steps (2) and (3), and idle processors. What cannot be so of a process that is `ALONE` is not asked.
+    /// Steps (2) and (3), and idle processors. What cannot be so of a process that is `ALONE` is not asked, nor once more
+    /// whether its level `wants` to decide.
     #[inline(always)]
-    fn act_all<const ALONE: bool>(&mut self, now: Nanos, due: &[u32]) -> Result<(), R::Error> {
+    fn act_all<const ALONE: bool>(&mut self, now: Nanos, due: &[u32], wants: bool) -> Result<(), R::Error> {
         // Who is due now acts now, though driver work of this instant's decisions may keep its processor busy.
         for index in due {
             let client = &mut self.clients[*index as usize];
             client.is_due = true;
             client.charged_before = client.process.charged();
         }
-        self.decide::<ALONE>(now);
+        self.decide::<ALONE>(now, wants);
         if !ALONE {
             self.hear_all(now);
         }

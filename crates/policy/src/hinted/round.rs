@@ -124,7 +124,11 @@ impl<'a> Round<'a> {
         if self.free > 0 {
             return Some(None);
         }
-        let (victim, next_use) = self.knowledge.residents().furthest(self.view)?;
+        let residents = self.knowledge.residents();
+        if position != NEVER && residents.furthest_use() <= position {
+            return None;
+        }
+        let (victim, next_use) = residents.furthest(self.view)?;
         (next_use == NEVER || next_use > position).then_some(Some(victim))
     }
 
