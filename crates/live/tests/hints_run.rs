@@ -74,6 +74,7 @@ fn list(files: &[(&Path, u64, u32)]) -> HintList {
         file: at as u32,
         first: *first,
         count: *count,
+        ..HintedRange::default()
     };
     HintList {
         files: files.iter().map(|(path, _, _)| hinted(path)).collect(),

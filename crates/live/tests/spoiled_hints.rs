@@ -9,9 +9,10 @@
 //! DIR/grep.hints. `turn:25:grep` as hints are the first 25 % of the command's own and then all of grep's; of `mix:25:grep`, 25 % of the
 //! command's own, drawn, and in place of the others those of grep. Both are taken for hints of the same command.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use headstart_live::forecast::{forecast, Forecast, Settings, OPEN};
+use headstart_live::forecast::{as_simulated, forecast, Row, Settings, OPEN};
 use headstart_live::tune::Roots;
 use headstart_policy::registry::policy;
 use headstart_trace::hints::{Read, RecordedFile, Recording};
@@ -80,41 +81,77 @@ fn spoiled(command: &Recording, how: &str, percent: u64, other: &Recording) -> R
     made
 }
 
-fn forecast_of(folder: &Path, command: &str, hints: &str, device: &str) -> Forecast {
-    let of_command = recording(folder, command);
-    let wrong = match hints.split(':').collect::<Vec<_>>()[..] {
-        [name] => (name != command).then(|| recording(folder, name)),
-        [how, percent, other] => {
-            let percent = percent.parse().expect("a percentage");
-            Some(spoiled(&of_command, how, percent, &recording(folder, other)))
-        }
-        _ => panic!("{hints}: allowed: NAME, turn:PERCENT:NAME, mix:PERCENT:NAME"),
-    };
-    let settings = Settings {
+/// What is simulated on `device`.
+fn settings(device: &str) -> Settings {
+    Settings {
         device: Some((device.into(), Table::new())),
         scheduler: None,
         policies: vec![policy("just-in-time").expect("it is registered")],
         budgets: vec![1 << 30],
         read_ahead_bytes: Some(128 << 10),
         trusted: false,
-        hints: wrong,
+        hints: None,
         cached: false,
         open: OPEN,
         roots: Roots::of_machine(),
+    }
+}
+
+/// Recordings by name and device: as they would be of that device.
+type Timed = BTreeMap<(String, String), Recording>;
+
+/// Of a line of the list: how long the command takes plain, and with its hints.
+fn times_of(timed: &Timed, command: &str, hints: &str, device: &str) -> (u64, Row) {
+    let of = |name: &str| &timed[&(name.to_owned(), device.to_owned())];
+    let wrong = match hints.split(':').collect::<Vec<_>>()[..] {
+        [name] => of(name).clone(),
+        [how, percent, other] => spoiled(of(command), how, percent.parse().expect("a percentage"), of(other)),
+        _ => panic!("{hints}: allowed: NAME, turn:PERCENT:NAME, mix:PERCENT:NAME"),
     };
-    forecast(&of_command, &settings, |_| true).expect("it can be simulated")
+    // What the command does, its think times among it, is as it was recorded.
+    let recorded = recording(&setting("HEADSTART_RECORDINGS"), command);
+    let found = forecast(&recorded, &Settings { hints: Some(wrong), ..settings(device) }, |_| true);
+    let found = found.expect("it can be simulated");
+    (found.plain.elapsed_ns, found.rows[0].clone())
 }
 
 #[test]
 #[ignore = "needs recordings"]
 fn spoiled_hints() {
     let (folder, pairs) = (setting("HEADSTART_RECORDINGS"), setting("HEADSTART_PAIRS"));
+    let list = std::fs::read_to_string(pairs).expect("a list of pairs");
+    let parts = |line: &'static str| line.split_whitespace().collect::<Vec<_>>();
+    let lines: Vec<Vec<&str>> = String::leak(list).lines().map(parts).collect();
+    let mut timed = Timed::new();
+    for line in &lines {
+        let [command, hints, device] = line[..] else { panic!("{line:?}") };
+        for name in [command, hints.split(':').next_back().expect("a name")] {
+            let made = || as_simulated(&recording(&folder, name), &settings(device)).expect("it can be simulated");
+            timed.entry((name.to_owned(), device.to_owned())).or_insert_with(made);
+        }
+    }
+    // In parts, as there are processors; in the order of the list.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = lines.len().div_ceil(cores).max(1);
+    let times = |lines: &[Vec<&str>]| -> Vec<(u64, Row)> {
+        lines.iter().map(|line| times_of(&timed, line[0], line[1], line[2])).collect()
+    };
+    let found: Vec<(u64, Row)> = std::thread::scope(|scope| {
+        let parts: Vec<_> = lines.chunks(part).map(|lines| scope.spawn(|| times(lines))).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("it can be simulated")).collect()
+    });
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
-    for line in std::fs::read_to_string(pairs).expect("a list of pairs").lines() {
-        let [command, hints, device] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let found = forecast_of(&folder, command, hints, device);
-        let share = found.rows[0].elapsed_ns as f64 / found.plain.elapsed_ns as f64;
-        println!("{share:.3} of {:.3} s: {command}, hints {hints}, {device}", found.plain.elapsed_ns as f64 / 1e9);
+    for (line, (plain_ns, row)) in lines.iter().zip(found) {
+        let [command, hints, device] = line[..] else { panic!("{line:?}") };
+        let share = row.elapsed_ns as f64 / plain_ns as f64;
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        println!(
+            "{share:.3} of {:.3} s: {command}, hints {hints}, {device}: {:.1} MB used, {:.1} MB wasted; {}",
+            plain_ns as f64 / 1e9,
+            mb(row.used_bytes),
+            mb(row.wasted_bytes),
+            row.stopped.as_deref().unwrap_or("not stopped")
+        );
         if command == hints { &mut right } else { &mut wrong }.push(share);
     }
     let mean = (right.iter().map(|share: &f64| share.ln()).sum::<f64>() / right.len() as f64).exp();

@@ -8,11 +8,12 @@
 //! threads there is simulated here.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
 use headstart_policy::readahead::Cached;
 use headstart_types::{Block, Nanos};
+use rustc_hash::FxBuildHasher;
 
 use super::memory::Kernel;
 use super::places::Places;
@@ -273,6 +274,12 @@ pub(super) struct Ran {
     pub read_bytes: u64,
 }
 
+/// A step that has not ended.
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// When each page was first asked for and there: by file and page.
+pub(super) type Times = HashMap<(u32, u64), (Nanos, Nanos), FxBuildHasher>;
+
 /// A command that runs.
 pub(super) struct Host<'a> {
     pub program: &'a Program,
@@ -281,11 +288,12 @@ pub(super) struct Host<'a> {
     /// By disk.
     pub kernels: Vec<Kernel>,
     pub prefetcher: Option<Prefetcher>,
+    pub times: Times,
 }
 
 impl Host<'_> {
     /// Runs it to its end; what prefetching has come to goes to `report`.
-    pub fn run(mut self, report: Option<&mut Report>) -> Ran {
+    pub fn run(&mut self, report: Option<&mut Report>) -> Ran {
         let mut progress = vec![Progress::default(); self.program.threads.len()];
         let mut ready: BinaryHeap<Reverse<(Nanos, u32)>> = BinaryHeap::new();
         let mut left = self.program.threads.len();
@@ -345,6 +353,7 @@ impl Host<'_> {
     fn step(&mut self, now: Nanos, thread: u32, step: u32) -> usize {
         let program = self.program;
         let action = &program.threads[thread as usize][step as usize].action;
+        self.note(now, action, false);
         let (needed, fetched) = match action {
             Action::Read(pages) => (
                 vec![*pages],
@@ -386,6 +395,24 @@ impl Host<'_> {
         self.storage.wait(Waiter::Thread(thread), &needed)
     }
 
+    /// A step of the plain command begins, or has ended.
+    fn note(&mut self, now: Nanos, action: &Action, has_ended: bool) {
+        if self.prefetcher.is_some() {
+            return;
+        }
+        let pages = match action {
+            Action::Read(pages) | Action::Fault(pages) | Action::Map(pages) => std::slice::from_ref(pages),
+            Action::Metadata(pages, _) => pages,
+        };
+        for page in pages.iter().flat_map(|pages| (pages.first..pages.end()).map(|page| (pages.file, page))) {
+            // Of a page that comes again the first time counts.
+            let times = self.times.entry(page).or_insert((now, NEVER));
+            if has_ended && times.1 == NEVER {
+                times.1 = now;
+            }
+        }
+    }
+
     fn see(&mut self, now: Nanos, pages: &Pages, by: By) {
         if let Some(prefetcher) = &mut self.prefetcher {
             prefetcher.see(now, pages, by);
@@ -407,6 +434,7 @@ impl Host<'_> {
     ) -> usize {
         let program = self.program;
         let step = progress[thread as usize].done;
+        self.note(now, &program.threads[thread as usize][step as usize].action, true);
         // A read is seen when it has its pages.
         if let Action::Read(pages) = &program.threads[thread as usize][step as usize].action {
             self.see(now, pages, By::Use);

@@ -31,14 +31,14 @@ use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
 use crate::hints::conductor::{Conductor, Plan, Trust};
-use crate::hints::list::{disks_of, HintList, PAGE_BYTES};
+use crate::hints::list::{disks_of, main_disk, HintList, PAGE_BYTES};
 use crate::hints::machine::Machine;
 use crate::hints::report::Report;
 use crate::hints::universe::Universe;
 use crate::hints::Error as HintsError;
 use crate::tune::Roots;
 
-use host::{Host, Prefetcher, Ran, SimulatedQueues};
+use host::{Host, Prefetcher, Ran, SimulatedQueues, Times};
 use memory::{Kernel, PageCache, State};
 use places::Places;
 use program::Program;
@@ -117,10 +117,12 @@ pub fn forecast(
     let (files, of_hints) = joined(&recording.files, &hints.files);
     let both = Recording { files, ..recording.clone() };
     let mut study = Study::try_new(&both, settings, list, hinted(hints).map(|file| of_hints[file as usize]).collect())?;
-    let all = Host { kernels: study.kernels(None), ..study.host(true, None)? }.run(None);
-    let compute = all.elapsed;
-    let demand = study.plain(Some(0))?;
-    let plain = study.plain(None)?;
+    let compute = study.host(true, None)?.run(None).elapsed;
+    let (demand, _) = study.plain(Some(0))?;
+    let (plain, times) = study.plain(None)?;
+    if settings.hints.is_none() {
+        study.list = HintList::try_from(&timed(recording, &times, plain.elapsed_ns))?;
+    }
     let universe = Universe::new(&study.list, study.disk_of_hint.clone());
     let hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
     let policies = study.policies(settings)?;
@@ -153,6 +155,29 @@ pub fn forecast(
         rows,
         (settings.trusted, notes),
     ))
+}
+
+/// The recording as it would be of the simulated devices: what is prefetched on them has been recorded on them.
+///
+/// # Errors
+/// As [`forecast`].
+pub fn as_simulated(recording: &Recording, settings: &Settings) -> Result<Recording, Error> {
+    let list = HintList::try_from(recording)?;
+    let study = Study::try_new(recording, settings, list, hinted(recording).collect())?;
+    let (plain, times) = study.plain(None)?;
+    Ok(timed(recording, &times, plain.elapsed_ns))
+}
+
+/// The recording with other times.
+fn timed(recording: &Recording, times: &Times, elapsed_ns: u64) -> Recording {
+    let mut timed = recording.clone();
+    timed.about.elapsed_ns = elapsed_ns;
+    for read in &mut timed.reads {
+        if let Some((begun, done)) = times.get(&(read.file, read.start)) {
+            (read.time_ns, read.wait_ns) = (begun.0, (*done - *begun).0);
+        }
+    }
+    timed
 }
 
 /// Whether both are of one command.
@@ -307,10 +332,14 @@ impl<'a> Study<'a> {
         self.disks.iter().map(|disk| self.templates[*disk].arm).collect()
     }
 
+    /// Whether the disk that most of what is hinted lies on has an arm.
+    fn has_arm(&self) -> bool {
+        self.arms()[main_disk(&self.list.ranges, &self.disk_of_hint, self.disks.len())]
+    }
+
     fn machine(&self, row: &'static PolicyRow, budget_bytes: u64, list: &HintList) -> Result<Machine, KeyError> {
         let plan = Plan { row, keys: Table::new(), budget_bytes, trust: self.trust };
-        let arms = self.arms();
-        let setting = plan.setting(&self.list, arms.len(), arms.contains(&true))?;
+        let setting = plan.setting(&self.list, self.disks.len(), self.has_arm())?;
         let disk_of = if list.files.is_empty() { Vec::new() } else { self.disk_of_hint.clone() };
         Machine::try_new(setting, Universe::new(list, disk_of)).map_err(|error| error.within("policy"))
     }
@@ -347,14 +376,22 @@ impl<'a> Study<'a> {
             drives.push(Drive::new(device, build_scheduler(&template.scheduler, Table::new())?));
         }
         let storage = Storage::new(self.cache(all_cached || self.cached), &self.places, drives);
-        Ok(Host { program: &self.program, places: &self.places, storage, kernels: self.kernels(None), prefetcher })
+        Ok(Host {
+            program: &self.program,
+            places: &self.places,
+            storage,
+            kernels: self.kernels(None),
+            prefetcher,
+            times: Times::default(),
+        })
     }
 
     /// Without prefetching, with a read-ahead of so many bytes, or as it is set.
-    fn plain(&self, read_ahead_bytes: Option<u64>) -> Result<Row, Error> {
-        let host = Host { kernels: self.kernels(read_ahead_bytes), ..self.host(false, None)? };
+    fn plain(&self, read_ahead_bytes: Option<u64>) -> Result<(Row, Times), Error> {
+        let mut host = Host { kernels: self.kernels(read_ahead_bytes), ..self.host(false, None)? };
         let name = if read_ahead_bytes == Some(0) { "demand" } else { "linux" };
-        Ok(Row::plain(name, host.run(None)))
+        let ran = host.run(None);
+        Ok((Row::plain(name, ran), host.times))
     }
 
     fn hinted(&self, row: &'static PolicyRow, budget_bytes: u64, plain: &Row) -> Result<Row, Error> {
@@ -363,7 +400,7 @@ impl<'a> Study<'a> {
         let queues = SimulatedQueues::new(&arms, self.list.files.iter().map(|file| file.is_device).collect());
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
-        let conductor = if arms.contains(&true) { conductor.at_risk(recorded) } else { conductor };
+        let conductor = conductor.at_risk(recorded, self.has_arm());
         let identity = self.recording.files.iter().map(|file| {
             let device = crate::hints::device_number(u64::from(file.major), u64::from(file.minor));
             if file.kind == FileKind::Device {

@@ -59,14 +59,14 @@ fn file(number: u64, is_device: bool) -> HintedFile {
 /// Of `metadata` pages of the device, and `data` pages of a file, without an arm but with few frames at first.
 fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     let files = vec![file(0, true), file(2, false)];
-    let range = |file, count| HintedRange { file, first: 0, count };
+    let range = |file, count| HintedRange { file, count, ..HintedRange::default() };
     let list = HintList { files, ranges: vec![range(DEVICE, metadata), range(DATA, data)], ..HintList::default() };
     let budget_bytes = 1 << 30;
     let row = policy("just-in-time").expect("it is registered");
     let plan = Plan { row, keys: Table::new(), budget_bytes, trust };
     let setting = plan.setting(&list, 1, false).expect("it works from hints");
-    let frames_min = if trust == Trust::SameCommand { 64 } else { 16 };
-    let setting = Setting { frames_min: setting.frames_min.min(frames_min), ..setting };
+    let (frames_min, growth) = if trust == Trust::SameCommand { (64, 8) } else { (16, 2) };
+    let setting = Setting { frames_min: frames_min.min(setting.frames_max), growth, ..setting };
     let (disks, _) = disks_of(&list.files);
     let machine = Machine::try_new(setting, Universe::new(&list, disks)).expect("no keys");
     Conductor::new(machine, Ordered::default(), budget_bytes, trust)
@@ -74,7 +74,7 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
 
 /// Of `data` pages of a file, on a disk with an arm.
 fn with_arm(data: u32, trust: Trust) -> Conductor<Ordered> {
-    let ranges = vec![HintedRange { file: DATA, first: 0, count: data }];
+    let ranges = vec![HintedRange { file: DATA, count: data, ..HintedRange::default() }];
     let list = HintList { files: vec![file(0, true), file(2, false)], ranges, ..HintList::default() };
     let row = policy("just-in-time").expect("it is registered");
     let plan = Plan { row, keys: Table::new(), budget_bytes: 1 << 30, trust };
@@ -259,7 +259,7 @@ proptest! {
     ) {
         let trust = if same { Trust::SameCommand } else { Trust::Earned };
         let of_arm = with_arm(2000, trust);
-        let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000));
+        let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000), true);
         let mut now = 0;
         for at in 0..right + wrong {
             // What hints name in another order is right where they are of the same command.

@@ -28,6 +28,8 @@ use super::universe::Universe;
 
 /// Pages prefetched and not yet used before any has been used: what hints cost that turn wrong at once. A guess.
 const FRAMES_MIN: u32 = 256;
+/// Pages more for each that is used.
+const GROWTH: u32 = 8;
 /// While reads wait for hints to be confirmed or to prove right again, it is looked at them so often.
 const LOOK_EVERY: Nanos = Nanos(10_000_000);
 /// The one file.
@@ -139,7 +141,7 @@ impl Follower {
         let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
         let file = HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None };
         let range =
-            |pages: Range<u64>| HintedRange { file: 0, first: pages.start, count: (pages.end - pages.start) as u32 };
+            |Range { start, end }| HintedRange { first: start, count: (end - start) as u32, ..HintedRange::default() };
         let list = HintList {
             files: vec![file],
             ranges: pages.into_iter().map(range).collect(),
@@ -149,7 +151,8 @@ impl Follower {
         let budget_bytes = budget_pages.saturating_mul(PAGE_BYTES);
         let plan = Plan { row, keys, budget_bytes, trust: Trust::SameCommand };
         let mut setting = plan.setting(&list, 1, false)?;
-        setting.frames_min = setting.frames_min.min(FRAMES_MIN);
+        setting.frames_min = FRAMES_MIN.min(setting.frames_max);
+        setting.growth = GROWTH;
         let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)]))?;
         let reads = Reads { queue: Queue::new(false), stopped: false };
         Ok(Self {

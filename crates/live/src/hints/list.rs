@@ -24,7 +24,7 @@ pub struct HintedFile {
 }
 
 /// Pages of one file, read one after another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintedRange {
     /// Which file.
     pub file: u32,
@@ -32,6 +32,8 @@ pub struct HintedRange {
     pub first: u64,
     /// How many.
     pub count: u32,
+    /// When the recorded command had them, in ns since its start; zero where that is not known.
+    pub done_ns: u64,
 }
 
 /// A recording.
@@ -72,6 +74,14 @@ impl HintList {
     }
 }
 
+/// Which of the disks has most of the pages that `ranges` name.
+#[must_use]
+pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usize {
+    let mut pages = vec![0; disks];
+    ranges.iter().for_each(|range| pages[of_file[range.file as usize].index()] += u64::from(range.count));
+    (0..disks).rev().max_by_key(|disk| pages[*disk]).unwrap_or(0)
+}
+
 /// By file its disk, and the disks' numbers; at least one.
 #[must_use]
 pub fn disks_of(files: &[HintedFile]) -> (Vec<Disk>, Vec<u64>) {
@@ -103,7 +113,7 @@ mod tests {
 
     #[test]
     fn pages_count_once() {
-        let range = |(file, first, count)| HintedRange { file, first, count };
+        let range = |(file, first, count)| HintedRange { file, first, count, ..HintedRange::default() };
         let pages = |ranges: &[(u32, u64, u32)]| {
             HintList { ranges: ranges.iter().copied().map(range).collect(), ..HintList::default() }.pages()
         };

@@ -224,6 +224,12 @@ impl Machine {
         self.referenced[block.index()]
     }
 
+    /// Whether a disk has read `block` for the command.
+    #[must_use]
+    pub fn has_read(&self, block: Block) -> bool {
+        self.read[block.index()]
+    }
+
     /// Whether `block` is about where the command is in its hints: as near as none is skipped for.
     #[must_use]
     pub fn is_near(&self, block: Block) -> bool {

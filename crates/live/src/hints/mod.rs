@@ -21,6 +21,7 @@ pub(crate) mod conductor;
 pub(crate) mod disk;
 mod follow;
 mod guard;
+mod ledger;
 pub(crate) mod list;
 pub(crate) mod machine;
 #[cfg(test)]

@@ -7,11 +7,10 @@ use toml::Table;
 use super::list::{HintList, PAGE_BYTES};
 use super::machine::Setting;
 
-/// Frames before anything has been used: where there is an arm some 4 seeks, 16 where hints were recorded of this very command, and then by
-/// what the disk may have at risk (`risk.rs`); 16 MiB where there is none.
-const ARM_FRAMES_MIN: u32 = 4;
-const ARM_FRAMES_MIN_SAME: u32 = 16;
-const FLASH_FRAMES_MIN: u32 = 4096;
+/// Frames before anything has been used, where hints were recorded of another command and of this very one; then by what may be at
+/// risk (`risk.rs`).
+const FRAMES_MIN: u32 = 4;
+const FRAMES_MIN_SAME: u32 = 16;
 /// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
 const ARM_BATCH: i64 = 1 << 16;
 const FLASH_BATCH: i64 = 1024;
@@ -24,10 +23,6 @@ const ARM_TRANSFER: Nanos = Nanos(50_000);
 const FLASH_TRANSFER: Nanos = Nanos(4_000);
 /// Reads that a disk without an arm serves at a time.
 const FLASH_CONCURRENCY: u32 = 16;
-/// Without an arm, frames for each prefetched page that is used; where hints were recorded of this very command, and one more for each page
-/// that they were right about. A command reads a few files before it reads the metadata of thousands.
-const GROWTH: u32 = 2;
-const GROWTH_SAME: u32 = 8;
 
 /// How far hints are trusted before they have proved right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,19 +68,17 @@ impl Plan {
         }
         let pages: u64 = list.ranges.iter().map(|range| u64::from(range.count)).sum();
         let frames_max = (self.budget_bytes / PAGE_BYTES).clamp(1, pages.clamp(1, 1 << 24)) as u32;
-        let (frames_min, growth) = match (self.trust, arm) {
-            (Trust::Whole, _) => (frames_max, 0),
-            (Trust::SameCommand, true) => (ARM_FRAMES_MIN_SAME, 0),
-            (Trust::SameCommand, false) => (FLASH_FRAMES_MIN, GROWTH_SAME),
-            (Trust::Earned, true) => (ARM_FRAMES_MIN, 0),
-            (Trust::Earned, false) => (FLASH_FRAMES_MIN, GROWTH),
+        let frames_min = match self.trust {
+            Trust::Whole => frames_max,
+            Trust::SameCommand => FRAMES_MIN_SAME,
+            Trust::Earned => FRAMES_MIN,
         };
         Ok(Setting {
             row,
             keys,
             frames_min: frames_min.min(frames_max),
             frames_max,
-            growth,
+            growth: 0,
             disks,
             service: if arm { ARM_SERVICE } else { FLASH_SERVICE },
             transfer: if arm { ARM_TRANSFER } else { FLASH_TRANSFER },

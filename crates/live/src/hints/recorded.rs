@@ -28,7 +28,8 @@ impl TryFrom<&Recording> for HintList {
         }
         for read in recording.references() {
             if let Some(file) = number_of[read.file as usize] {
-                list.ranges.push(HintedRange { file, first: read.start, count: read.pages });
+                let done_ns = read.time_ns.saturating_add(read.wait_ns);
+                list.ranges.push(HintedRange { file, first: read.start, count: read.pages, done_ns });
             }
         }
         Ok(list)

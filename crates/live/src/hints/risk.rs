@@ -24,12 +24,17 @@ use hashbrown::HashMap;
 use headstart_types::{Block, Nanos};
 use rustc_hash::FxBuildHasher;
 
-/// Of the command's time. Calibrated in forecasts of nine commands: 0.12 costs right hints 8 points of what they gain, as fewer reads are
-/// sorted together; 0.16 costs 3.
-const SHARE: f64 = 0.16;
+/// Of the command's time, with an arm. Calibrated in forecasts of nine commands: 0.12 costs right hints 8 points of what they gain, as fewer
+/// reads are sorted together; 0.16 costs 3.
+const ARM_SHARE: f64 = 0.16;
+/// Without an arm: what wrong hints may cost.
+const FLASH_SHARE: f64 = 0.03;
 /// What a read in the order of places takes (`pace.rs`), and how many pages it has; so many are assumed before any has been measured.
-const READ_TYPICAL: Nanos = Nanos(4_500_000);
-const PAGES_TYPICAL: u64 = 2;
+const ARM_READ: Nanos = Nanos(4_500_000);
+const ARM_PAGES: u64 = 2;
+/// The same without an arm.
+const FLASH_READ: Nanos = Nanos(200_000);
+const FLASH_PAGES: u64 = 4;
 const TYPICALS: u64 = 2;
 
 /// What is at risk.
@@ -47,18 +52,25 @@ pub struct Risk {
     took: Nanos,
     reads: u64,
     pages: u64,
+    arm: bool,
 }
 
 impl Risk {
-    /// For a command that took `recorded`; `None` if the hints are another command's.
+    /// For a command that took `recorded`, `None` if the hints are another command's; of disks with an arm, or without one.
     #[must_use]
-    pub fn new(recorded: Option<Nanos>) -> Self {
-        Self { recorded, ..Self::default() }
+    pub fn new(recorded: Option<Nanos>, arm: bool) -> Self {
+        Self { recorded, arm, ..Self::default() }
     }
 
     /// A read of `blocks` has ended on a disk, which began `took` ago. Each comes with whether it is metadata, and whether the command
-    /// has referenced it meanwhile.
-    pub fn read(&mut self, now: Nanos, disk: usize, took: Nanos, blocks: impl Iterator<Item = (Block, bool, bool)>) {
+    /// has referenced it meanwhile. Returns how long the disk has spent on it.
+    pub fn read(
+        &mut self,
+        now: Nanos,
+        disk: usize,
+        took: Nanos,
+        blocks: impl Iterator<Item = (Block, bool, bool)>,
+    ) -> Nanos {
         if self.ended.len() <= disk {
             self.ended.resize(disk + 1, Nanos::ZERO);
         }
@@ -79,6 +91,7 @@ impl Risk {
                 self.metadata.insert(block);
             }
         }
+        spent
     }
 
     /// The command has referenced `block`; `near`: about where it is in the hints.
@@ -97,23 +110,35 @@ impl Risk {
     }
 
     /// What may come to be at risk beside what is.
-    fn left(&self, now: Nanos) -> Nanos {
+    #[must_use]
+    pub fn left(&self, now: Nanos) -> Nanos {
         let time = self.recorded.map_or(now, |recorded| now.max(recorded));
-        Nanos((time.0 as f64 * SHARE) as u64).saturating_sub(self.at_risk)
+        let share = if self.arm { ARM_SHARE } else { FLASH_SHARE };
+        Nanos((time.0 as f64 * share) as u64).saturating_sub(self.at_risk)
     }
 
-    /// How many reads may be under way.
-    #[must_use]
-    pub fn reads_max(&self, now: Nanos) -> usize {
-        let each = (self.took.0 + TYPICALS * READ_TYPICAL.0) / (self.reads + TYPICALS);
-        usize::try_from(self.left(now).0 / each.max(1)).unwrap_or(usize::MAX)
+    /// What a read takes and how many pages it has, before any has been measured.
+    fn typical(&self) -> (Nanos, u64) {
+        if self.arm {
+            (ARM_READ, ARM_PAGES)
+        } else {
+            (FLASH_READ, FLASH_PAGES)
+        }
     }
 
-    /// How many pages may be ordered.
+    /// How many reads `left` pays for.
     #[must_use]
-    pub fn pages_max(&self, now: Nanos) -> u64 {
-        let each = (self.took.0 + TYPICALS * READ_TYPICAL.0) / (self.pages + TYPICALS * PAGES_TYPICAL);
-        self.left(now).0 / each.max(1)
+    pub fn reads_in(&self, left: Nanos) -> usize {
+        let each = (self.took.0 + TYPICALS * self.typical().0 .0) / (self.reads + TYPICALS);
+        usize::try_from(left.0 / each.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// How many pages `left` pays for.
+    #[must_use]
+    pub fn pages_in(&self, left: Nanos) -> u64 {
+        let (read, pages) = self.typical();
+        let each = (self.took.0 + TYPICALS * read.0) / (self.pages + TYPICALS * pages);
+        left.0 / each.max(1)
     }
 }
 
@@ -123,6 +148,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn most(risk: &Risk) -> (usize, u64) {
+        let left = risk.left(Nanos(0));
+        (risk.reads_in(left), risk.pages_in(left))
+    }
+
     fn read(risk: &mut Risk, now_ms: u64, took_ms: u64, blocks: &[u32], is_metadata: bool) {
         let blocks = blocks.iter().map(|block| (Block(*block), is_metadata, false));
         risk.read(Nanos(now_ms * MS), 0, Nanos(took_ms * MS), blocks);
@@ -131,13 +161,13 @@ mod tests {
     #[test]
     fn time_is_at_risk_until_it_is_proved_by_hand() {
         // 16 % of a second; a read is taken for 4.5 ms, a page for the half of it.
-        let mut risk = Risk::new(Some(Nanos(1000 * MS)));
-        assert_eq!((risk.reads_max(Nanos(0)), risk.pages_max(Nanos(0))), (160 / 9 * 2 + 1, 71));
+        let mut risk = Risk::new(Some(Nanos(1000 * MS)), true);
+        assert_eq!(most(&risk), (160 / 9 * 2 + 1, 71));
         // Two reads at once: the second has the disk's time since the first had ended, 10 ms. The mean of four is 9.75 ms.
         read(&mut risk, 30, 20, &[0, 1], false);
         read(&mut risk, 40, 30, &[2, 3, 4, 5], false);
         assert_eq!(risk.at_risk, Nanos(30 * MS));
-        assert_eq!((risk.reads_max(Nanos(0)), risk.pages_max(Nanos(0))), (13, 33));
+        assert_eq!(most(&risk), (13, 33));
         risk.referenced(Block(0), true);
         assert_eq!(risk.at_risk, Nanos(20 * MS));
         // Twice the time, twice the limit.
@@ -146,15 +176,15 @@ mod tests {
         risk.read(Nanos(50 * MS), 0, Nanos(10 * MS), [(Block(9), false, true)].into_iter());
         assert_eq!(risk.at_risk, Nanos(20 * MS));
         // Another command's hints.
-        assert_eq!(Risk::new(None).left(Nanos(500 * MS)), Nanos(80 * MS));
+        assert_eq!(Risk::new(None, true).left(Nanos(500 * MS)), Nanos(80 * MS));
         // Nothing is left.
         read(&mut risk, 300, 250, &[6], false);
-        assert_eq!((risk.reads_max(Nanos(0)), risk.pages_max(Nanos(0))), (0, 0));
+        assert_eq!(most(&risk), (0, 0));
     }
 
     #[test]
     fn metadata_is_proved_by_what_comes_behind_it_in_the_hints() {
-        let mut risk = Risk::new(None);
+        let mut risk = Risk::new(None, true);
         read(&mut risk, 10, 10, &[3, 4, 8], true);
         read(&mut risk, 12, 2, &[5, 6], false);
         let mut after = |block, near| {

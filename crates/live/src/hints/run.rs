@@ -20,7 +20,7 @@ use toml::Table;
 use super::budget::Room;
 use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
-use super::list::{disks_of, HintList, PAGE_BYTES};
+use super::list::{disks_of, main_disk, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
 use super::system::{begin, process_file, wait_readable, wake_file};
@@ -280,6 +280,7 @@ impl Host {
         } else {
             Trust::Earned
         };
+        let arm = facts.get(main_disk(&list.ranges, &disk_of_file, facts.len())).is_some_and(|disk| disk.arm);
         let universe = Universe::new(&list, disk_of_file);
         let mut report = Report::new(settings.row.name);
         report.observed = trace.is_ok();
@@ -292,17 +293,16 @@ impl Host {
             let what = "the command's reads are not seen, prefetching is by the hints alone";
             report.notes.push(format!("{what}: {}", system_says(problem)));
         }
-        let arm = facts.iter().any(|disk| disk.arm);
         let setting = plan(settings, trust).setting(&list, facts.len(), arm)?;
         let machine = Machine::try_new(setting, universe)?;
-        let recorded = Duration::from_nanos(list.elapsed_ns);
+        let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();
         let wake = Arc::new(File::from(wake_file().map_err(|source| Error::Wait { source })?));
         let disks = Disks { disks, done: sender, wake, begun: false };
         let conductor = Conductor::new(machine, disks, settings.budget_bytes, trust);
-        let conductor = if arm { conductor.at_risk(Nanos(list.elapsed_ns)) } else { conductor };
+        let conductor = conductor.at_risk(recorded_ns, arm);
         Ok(Self {
             conductor,
             done,

@@ -1,12 +1,12 @@
 //! The blocks of a command: each recorded page once, numbered in the order in which it is first needed.
 //!
-//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 32 bytes a page.
+//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 40 bytes a page.
 
 use std::collections::HashMap;
 
 use hashbrown::hash_map::Entry;
 use headstart_policy::Space;
-use headstart_types::{Block, Disk};
+use headstart_types::{Block, Disk, Nanos};
 use rustc_hash::FxBuildHasher;
 
 use super::list::{HintList, PAGE_BYTES};
@@ -21,6 +21,8 @@ pub struct Universe {
     places: Vec<(u32, u64)>,
     /// By file: its disk.
     disk_of_file: Vec<Disk>,
+    /// By block: what of the recorded run lies between its reference and the one before.
+    passed: Vec<Nanos>,
     blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
     files: HashMap<(u64, u64), u32>,
     /// By file: its last page.
@@ -39,23 +41,39 @@ impl Universe {
         let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
         let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
         let is_device = list.files.iter().map(|file| file.is_device).collect();
-        let (places, blocks) = (Vec::new(), hashbrown::HashMap::default());
-        let mut universe = Self { places, disk_of_file, blocks, files, last_pages, is_device, left_out: 0 };
+        let (places, passed, blocks) = (Vec::new(), Vec::new(), hashbrown::HashMap::default());
+        let mut universe = Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_out: 0 };
+        let mut until = Nanos::ZERO;
         for range in &list.ranges {
-            (0..u64::from(range.count)).for_each(|at| universe.add(range.file, range.first + at));
+            for at in 0..u64::from(range.count) {
+                let passed = Nanos(range.done_ns).saturating_sub(until);
+                if universe.add(range.file, range.first + at, passed) {
+                    until = until.max(Nanos(range.done_ns));
+                }
+            }
         }
         universe
     }
 
-    fn add(&mut self, file: u32, page: u64) {
+    /// Whether it is a new page.
+    fn add(&mut self, file: u32, page: u64, passed: Nanos) -> bool {
         if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
             if self.places.len() == PAGES_MAX {
                 self.left_out += 1;
-                return;
+                return false;
             }
             free.insert(Block(self.places.len() as u32));
             self.places.push((file, page));
+            self.passed.push(passed);
+            return true;
         }
+        false
+    }
+
+    /// What of the recorded run lies between the reference to `block` and the one before.
+    #[must_use]
+    pub fn passed(&self, block: Block) -> Nanos {
+        self.passed[block.index()]
     }
 
     /// The file of that device and inode.
