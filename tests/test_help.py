@@ -99,13 +99,14 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert "devices" in completed("headstart list d")
 
 
-def test_completion_is_printed_for_each_shell() -> None:
-    for shell in ("bash", "zsh", "fish"):
-        # What starts it matters: a shell that is looked for among its parents.
-        line = [str(COMMAND), "--show-completion", shell]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "_HEADSTART_COMPLETE" in done.stdout
+@pytest.mark.parametrize(("shell", "words"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --command")])
+def test_completion_is_printed_for_the_named_shell(shell: str, words: str) -> None:
+    # Whichever shell, or none, has started it.
+    line = [str(COMMAND), "--show-completion", shell]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "_HEADSTART_COMPLETE" in done.stdout
+    assert words in done.stdout
 
 
 def test_the_man_page_has_every_command_and_option() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.browser import WIDTHS, look
 from tests.conftest import COMMAND, ROOT, Run
 from tests.test_run import recording
+from tests.warm import Warm
 
 pytest.importorskip("altair", reason="it draws: pip install '.[report]'")
 pytest.importorskip("vl_convert", reason="it draws: pip install '.[report]'")
@@ -53,14 +54,13 @@ FIGURES = {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Path:
     """A folder with the page of each command."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "examples").symlink_to(ROOT / "examples")
     recording(folder / "cat.hints", ROOT / "README.md", pages=3)
     for name, words in COMMANDS.items():
-        line = [str(COMMAND), *words, "--html", f"{name}.html"]
-        done = subprocess.run(line, capture_output=True, text=True, cwd=folder, check=False)
+        done = warm.run([str(COMMAND), *words, "--html", f"{name}.html"], folder)
         assert (done.returncode, done.stderr) == (0, ""), name
     return folder
 

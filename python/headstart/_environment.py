@@ -8,6 +8,10 @@ CACHE_VARIABLE = "HEADSTART_CACHE"
 TRACES_VARIABLE = "HEADSTART_TRACES"
 COMPLETION_VARIABLE = "_HEADSTART_COMPLETE"
 """The variable of typer that is set when a shell requests a completion; the line is in the environment too."""
+NAMED_SHELL_VARIABLE = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
+"""The variable of typer that makes its completion options take the name of a shell."""
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+"""The shells that typer knows."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,3 +38,12 @@ def folders() -> Folders:
 def completes() -> bool:
     """Return whether a shell requests a completion."""
     return COMPLETION_VARIABLE in os.environ
+
+
+def take_named_shell(words: list[str]) -> None:
+    """If a completion option is followed by a shell's name, let typer take that shell.
+
+    Without a name typer searches for the shell among the parents of the process, and ignores what follows the option.
+    """
+    if words[:1] in (["--show-completion"], ["--install-completion"]) and words[1:2] and words[1] in SHELLS:
+        os.environ[NAMED_SHELL_VARIABLE] = "1"

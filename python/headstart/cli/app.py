@@ -101,5 +101,6 @@ def run(arguments: list[str], name: str = "headstart") -> int:
 
 def main() -> None:
     """Run the command with the process's arguments and exit."""
+    _environment.take_named_shell(sys.argv[1:])
     named = None if _environment.completes() else next(iter(sys.argv[1:]), None)
     exits.run_and_exit(tree(named))

@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
-use super::ledger::{ordered, Ledger};
+use super::ledger::Ledger;
 use super::list::PAGE_BYTES;
 use super::machine::Machine;
 use super::pace::{Pace, Suspicions, SUSPICION};
@@ -102,7 +102,6 @@ pub struct Conductor<Q> {
     risk: Option<Risk>,
     /// Where the times of the recorded run are known.
     ledger: Option<Ledger>,
-    has_arm: bool,
     /// The command does what the hints say: while it does not, nothing is prefetched.
     confirmed: bool,
 }
@@ -134,7 +133,6 @@ impl<Q: Queues> Conductor<Q> {
             held_until: Nanos::ZERO,
             risk: None,
             ledger: None,
-            has_arm: false,
             confirmed: trust == Trust::Whole,
         }
     }
@@ -149,9 +147,8 @@ impl<Q: Queues> Conductor<Q> {
         }
         // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56 (docs/hints-study.md).
         if same && recorded > Nanos::ZERO && !arm {
-            self.ledger = Some(Ledger::new(recorded, arm, self.machine.universe().blocks()));
+            self.ledger = Some(Ledger::new(recorded, self.machine.universe().blocks()));
         }
-        self.has_arm = arm;
         self
     }
 
@@ -300,7 +297,7 @@ impl<Q: Queues> Conductor<Q> {
             let left = self.ledger.as_ref().map_or_else(|| risk.left(now), Ledger::left);
             let pages = risk.pages_in(left);
             self.queues.limit(risk.reads_in(left));
-            self.machine.allow(if self.ledger.is_some() { ordered(pages, self.has_arm) } else { pages });
+            self.machine.allow(pages);
         }
         let mut orders = std::mem::take(&mut self.orders);
         self.machine.turn(now, &mut orders);

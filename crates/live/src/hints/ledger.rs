@@ -4,10 +4,12 @@
 //! references between two looks at its trace add up to its *progress*: the time that the recorded run took for as much. Progress beyond
 //! the time that went by is a gain, and less of it a loss. Both count where prefetching had a hand in them:
 //!
-//! - Without an arm, a loss is never more than the time that the disks have spent on prefetches since the last look. With an arm, all of it
-//!   counts until the next look but one: the arm has to go back, and the drive's buffer begins anew. A processor that is slower today, or a
-//!   read that no hint names, is no loss of ours while no disk reads for us.
+//! - A loss is never more than the time that the disks have spent on prefetches since the last look. A processor that is slower today, or
+//!   a read that no hint names, is no loss of ours while no disk reads for us.
 //! - Where no disk has read for us, a gain is never more than the recorded times of the pages that had been prefetched.
+//!
+//! This is for disks without an arm. With one, a prefetch costs more than the time of its read: the arm has to go back, and the drive's
+//! buffer begins anew. There `risk.rs` alone sets the limit.
 //!
 //! The *balance* begins with a share of the recorded time, and gains and losses go into it. What the disks have spent since the last look
 //! is a loss as long as nothing else is known. While the balance less that is positive, reads go on: as many at a time, and as many pages,
@@ -23,23 +25,16 @@ use headstart_types::{Block, Nanos};
 
 use super::machine::Machine;
 
-/// What hints may cost, as a share of the recorded time. Found by a scan from 0.01 to 0.1 with the forecasts of docs/hints-study.md: with
-/// 0.03, an arm gains 6 points less for right hints.
-const ARM_LOSS: f64 = 0.06;
-const FLASH_LOSS: f64 = 0.03;
-/// Pages that are ordered for each that the balance pays for: an arm takes them by place, and the more there are the less far it goes.
-const ARM_PAGES: u64 = 4;
-const FLASH_PAGES: u64 = 1;
+/// What hints may cost, as a share of the recorded time. Chosen after a scan from 0.01 to 0.05 with some of the forecasts of
+/// docs/hints-study.md, between what right hints gain and what the worst wrong ones cost.
+const LOSS: f64 = 0.03;
 
 /// The account of a command.
 #[derive(Debug)]
 pub struct Ledger {
     balance_ns: i64,
-    has_arm: bool,
     /// What disks have spent since the last look.
     spent: Nanos,
-    /// Between the two looks before.
-    spent_before: Nanos,
     /// Since the last look: whether a reference was seen, the command's progress, and the part of it on pages that were prefetched.
     seen: bool,
     progress: Nanos,
@@ -51,15 +46,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// For a command that took `recorded`, on disks with an arm or without one.
+    /// For a command that took `recorded`, whose hints name so many `blocks`.
     #[must_use]
-    pub fn new(recorded: Nanos, has_arm: bool, blocks: usize) -> Self {
-        let share = Nanos((recorded.0 as f64 * if has_arm { ARM_LOSS } else { FLASH_LOSS }) as u64);
+    pub fn new(recorded: Nanos, blocks: usize) -> Self {
+        let share = Nanos((recorded.0 as f64 * LOSS) as u64);
         Self {
             balance_ns: signed(share),
-            has_arm,
             spent: Nanos::ZERO,
-            spent_before: Nanos::ZERO,
             seen: false,
             progress: Nanos::ZERO,
             prefetched: Nanos::ZERO,
@@ -110,14 +103,11 @@ impl Ledger {
         }
         let gained = signed(self.progress) - signed(now.saturating_sub(self.settled));
         // What is lost while no disk has read for us is not lost to us.
-        self.balance_ns += if self.has_arm && self.spent + self.spent_before > Nanos::ZERO {
-            gained
-        } else if self.spent > Nanos::ZERO {
+        self.balance_ns += if self.spent > Nanos::ZERO {
             gained.max(-signed(self.spent))
         } else {
             gained.clamp(0, signed(self.prefetched))
         };
-        self.spent_before = self.spent;
         self.settled = now;
         (self.spent, self.progress, self.prefetched) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
     }
@@ -127,12 +117,6 @@ impl Ledger {
     pub fn left(&self) -> Nanos {
         Nanos(u64::try_from(self.balance_ns - signed(self.spent)).unwrap_or(0))
     }
-}
-
-/// How many pages may be ordered, where there is room for `pages`.
-#[must_use]
-pub fn ordered(pages: u64, has_arm: bool) -> u64 {
-    pages.saturating_mul(if has_arm { ARM_PAGES } else { FLASH_PAGES })
 }
 
 fn signed(time: Nanos) -> i64 {
@@ -158,7 +142,7 @@ mod tests {
     #[test]
     fn gains_and_losses_by_hand() {
         // 3 % of a second. Nothing has been read: a slow processor is no loss, and the command's own luck no gain.
-        let mut ledger = Ledger::new(Nanos(1_000_000_000), false, 0);
+        let mut ledger = Ledger::new(Nanos(1_000_000_000), 0);
         assert_eq!([look(&mut ledger, 10, 2, 0, 0), look(&mut ledger, 12, 20, 0, 0)], [30, 30]);
         // 20 ms for what took 12: a loss of 8, of which 5 can be ours.
         assert_eq!(look(&mut ledger, 32, 12, 0, 5), 25);
@@ -168,20 +152,14 @@ mod tests {
         assert_eq!(ledger.left(), Nanos(20_000_000));
         ledger.settle(Nanos(60_000_000));
         assert_eq!(ledger.left(), Nanos(20_000_000), "nothing was seen");
-        // With an arm all of it counts, until the next look but one.
-        let mut ledger = Ledger::new(Nanos(1_000_000_000), true, 0);
-        let looks =
-            [(10, 2, 5), (20, 2, 0), (30, 2, 0)].map(|(at, progress, spent)| look(&mut ledger, at, progress, 0, spent));
-        assert_eq!(looks, [52, 44, 44]);
-        assert_eq!([false, true].map(|arm| ordered(10, arm)), [10, 40]);
     }
 
     proptest! {
-        /// Without an arm, whatever the command does: all that reads have cost is what they were begun for, of the share and the gains, and
+        /// Whatever the command does: all that reads have cost is what they were begun for, of the share and the gains, and
         /// the last of them.
         #[test]
         fn losses_are_bounded(looks in prop::collection::vec((1..50i64, 0..50i64, 0..20i64), 1..200)) {
-            let mut ledger = Ledger::new(Nanos(1_000_000_000), false, 0);
+            let mut ledger = Ledger::new(Nanos(1_000_000_000), 0);
             let (mut now, mut gains) = (0, 0);
             for (passed, progress, read) in looks {
                 now += passed;

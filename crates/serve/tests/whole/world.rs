@@ -426,11 +426,11 @@ impl<'a> World<'a> {
         self.drains();
         for first in (0..self.plan.size_bytes).step_by(5 * PAGE as usize) {
             self.asks(99, &(first..(first + 5 * PAGE).min(self.plan.size_bytes)), Kind::Read);
-            while self.open.len() > 0 {
+            while !self.open.is_empty() {
                 assert!(self.step(Nanos(u64::MAX)), "nothing brings the answer");
             }
             let (_, (data, bytes)) = self.held.pop_last().expect("it has just come");
-            let is = &self.storage.lock().bytes[first as usize..first as usize + bytes.len()] == &bytes[..];
+            let is = self.storage.lock().bytes[first as usize..first as usize + bytes.len()] == bytes[..];
             assert!(is, "the cache is not what the backing is, from byte {first} on");
             self.conductor.reuse(data);
         }
