@@ -95,7 +95,7 @@ golden-update: ## write the golden results anew; look at the difference before y
 
 fuzz-system: ## random whole systems and servers, checked after every step; a fault is shrunk; SECONDS=3600 SEED=0
 	cargo run --release --locked -p headstart-sim --example fuzz -- --seed $(SEED) --seconds $(SECONDS)
-	cargo run --release --locked -p headstart-serve --example fuzz -- --seed $(SEED) --seconds $(SECONDS)
+	cargo run --release --locked -p headstart-serve --example fuzz_server -- --seed $(SEED) --seconds $(SECONDS)
 
 bench: setup ## references and drive requests per second and peak memory, beside libcachesim where it can be installed
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check libcachesim==0.3.5

@@ -8,7 +8,7 @@
 //!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
 //! - Trust grows: the level starts with few frames, and gets `growth` for each prefetched page that is used, up to the budget. When
 //!   `used` pages are, at most `frames_min + growth * used` others are prefetched. Pages that the command finds in the page cache
-//!   prove nothing: programs share libraries. Where there is an arm `growth` is 0, and frames come with [`Machine::allow`].
+//!   prove nothing: programs share libraries. `growth` is 0 where frames come with [`Machine::allow`], as for commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

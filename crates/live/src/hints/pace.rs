@@ -22,8 +22,8 @@
 //! - References to cached metadata are not seen, but those that the command has to read itself are. A command that goes elsewhere
 //!   is noticed when it reads the first directory or inode there, before it has opened a file.
 //!
-//! The bytes are limited by frames. Without an arm `frames_min + growth * used` pages are prefetched and not used, at most; one more for each
-//! page that hints of the very command were right about, prefetched or not. With an arm they follow from its time (`risk.rs`).
+//! The bytes are limited by frames, which follow from the disk's time (`risk.rs`, `ledger.rs`). A server gives `frames_min + growth * used`
+//! in place of that (`follow.rs`).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! How much of a disk's time prefetching may have at risk: spent on pages that are read and not seen to be used yet. Of disks with an arm.
+//! How much of a disk's time prefetching may have at risk: spent on pages that are read and not seen to be used yet.
+//! Without an arm this limits hints of another command only; what hints of the same command may cost is counted in `ledger.rs`.
 //!
 //! A read in vain delays the command by at most the time that the disk spends on it. This time is what has to be limited, not
 //! bytes: a page among thousands that lie together takes a twentieth of a millisecond, one that is alone some 5 ms.
@@ -7,7 +8,7 @@
 //!   Reads of the command that came between are part of it: prefetching delays them.
 //! - A page that the command references is proved right, and its share is at risk no longer. Cached metadata is not seen when it is
 //!   referenced: it is proved when the command is seen beyond it in the hints.
-//! - What is at risk, with what is under way, stays below [`SHARE`] of the command's time: of the time by now, and where the hints are of
+//! - What is at risk, with what is under way, stays below a share of the command's time ([`ARM_SHARE`], [`FLASH_SHARE`]): of the time by now, and where the hints are of
 //!   this very command of the time that it took when it was recorded, if that is longer. What was read in vain stays at risk for ever.
 //!
 //! Thus hints that turn wrong, wherever and however often, take at most that share of the disk's time, and one read: each is counted

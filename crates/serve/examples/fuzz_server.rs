@@ -2,7 +2,7 @@
 //! is shrunk and printed.
 //!
 //!     make fuzz-system SECONDS=3600
-//!     cargo run --release -p headstart-serve --example fuzz -- --seed 7 --cases 1
+//!     cargo run --release -p headstart-serve --example fuzz_server -- --seed 7 --cases 1
 
 #[path = "../tests/whole/mod.rs"]
 mod whole;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
             let small = shrunk(&plan, None);
             let said = fault(&small, None).unwrap_or_else(|| "it does not happen again".to_owned());
             println!("{small}seed {seed}: {said}");
-            println!("again: cargo run --release -p headstart-serve --example fuzz -- --seed {seed} --cases 1");
+            println!("again: cargo run --release -p headstart-serve --example fuzz_server -- --seed {seed} --cases 1");
             result = ExitCode::FAILURE;
             break;
         };
