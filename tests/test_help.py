@@ -99,7 +99,9 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert "devices" in completed("headstart list d")
 
 
-@pytest.mark.parametrize(("shell", "words"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --command")])
+@pytest.mark.parametrize(
+    ("shell", "words"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --command")]
+)
 def test_completion_is_printed_for_the_named_shell(shell: str, words: str) -> None:
     # Whichever shell, or none, has started it.
     line = [str(COMMAND), "--show-completion", shell]
