@@ -5,29 +5,17 @@
 //! 0.5 ms + 0.1 ms d, so that a move to the next, 0.6 ms, fits the skew. The bus takes 0.02 ms a sector. Overheads in
 //! ms after a read: hit 0.1, miss 0.3, buffered write 0.2, written through 0.4; after a write twice that.
 
-use headstart_device::{build_device, Device, Mechanical, Request, Service};
+use headstart_device::{build_device, Device, Mechanical, Request};
 use headstart_types::Nanos;
 use toml::Table;
 
-use crate::small_drive::small;
+use crate::small_drive::{ms, read, small, write};
 
 fn drive(buffer: &str) -> Mechanical {
     small(0.02, "", buffer)
 }
 
 const TWO: &str = "segments = 2\nsegment_sectors = 50\nread_ahead = 'segment'\nwrite_reporting = 'buffer'\n";
-
-fn ms(ms: f64) -> Nanos {
-    Nanos::from_millis_f64(ms)
-}
-
-fn read(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
-    device.serve(ms(at), &Request::read(sector, sectors, 0))
-}
-
-fn write(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
-    device.serve(ms(at), &Request::write(sector, sectors, 0))
-}
 
 #[test]
 fn a_miss_then_hits_behind_it() {

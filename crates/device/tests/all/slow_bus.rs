@@ -4,25 +4,12 @@
 //! 10.0 ms and sector 100 begins at 11.0. Overheads in ms after a read: hit 0.1, miss 0.3, written through 0.4; after a
 //! write twice that.
 
-use headstart_device::{Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
 
-use crate::small_drive::small as drive;
+use crate::small_drive::{ms, read, small as drive, write};
 
 const SEGMENTED: &str = "segments = 2\nsegment_sectors = 50\nread_ahead = 'segment'\nwrite_reporting = 'media'\n";
 const SINGLE: &str = "size = '50KiB'\nread_ahead = true\n";
-
-fn ms(ms: f64) -> Nanos {
-    Nanos::from_millis_f64(ms)
-}
-
-fn read(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
-    device.serve(ms(at), &Request::read(sector, sectors, 0))
-}
-
-fn write(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
-    device.serve(ms(at), &Request::write(sector, sectors, 0))
-}
 
 #[test]
 fn the_bus_idles_while_the_head_changes_tracks() {

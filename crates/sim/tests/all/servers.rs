@@ -101,18 +101,6 @@ fn whole_files_go_round() {
     }
 }
 
-/// What two runs must share: everything but the scenario and the levels below the first.
-fn same(one: &Report, two: &Report, text: &str) {
-    let json = |report: &Report| {
-        let mut value = serde_json::to_value(report).expect("plain values");
-        let object = value.as_object_mut().expect("an object");
-        object.remove("scenario");
-        let levels = object.remove("levels").expect("levels");
-        (value, levels[0].clone())
-    };
-    assert_eq!(json(one), json(two), "{text}");
-}
-
 #[test]
 fn servers_without_frames_are_disks() {
     // Nothing is prefetched, so that each request is one block: servers that have no frames and cost nothing are what striping
@@ -129,7 +117,7 @@ fn servers_without_frames_are_disks() {
         let text = format!("{workload}{level}[device]\n{model}\ncount = {servers}\nstripe_unit = \"{unit}KiB\"\n");
         let tier = if servers > 1 { format!("servers = {servers}\nunit = \"{unit}KiB\"") } else { String::new() };
         let spread = format!("{workload}{level}[[level]]\nblocks = 0\n{tier}\n[device]\n{model}\n");
-        same(&common::run(&text), &common::run(&spread), &spread);
+        common::same_but_lower_levels(&common::run(&text), &common::run(&spread), &spread);
     }
 }
 

@@ -227,3 +227,15 @@ fn random_policy(rng: &mut ChaCha8Rng) -> String {
     }
     policy
 }
+
+/// What two runs must share: everything but the scenario and the levels below the first.
+pub fn same_but_lower_levels(one: &Report, two: &Report, text: &str) {
+    let json = |report: &Report| {
+        let mut value = serde_json::to_value(report).expect("plain values");
+        let object = value.as_object_mut().expect("an object");
+        object.remove("scenario");
+        let levels = object.remove("levels").expect("levels");
+        (value, levels[0].clone())
+    };
+    assert_eq!(json(one), json(two), "{text}");
+}

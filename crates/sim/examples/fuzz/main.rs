@@ -4,48 +4,27 @@
 //!     make fuzz-system SECONDS=3600
 //!     cargo run --release -p headstart-sim --example fuzz -- --seed 7 --cases 1
 
-#[path = "../tests/all/case/mod.rs"]
+#[path = "../../tests/all/case/mod.rs"]
 mod case;
-#[path = "../tests/all/drawn/mod.rs"]
+#[path = "../../tests/all/drawn/mod.rs"]
 mod drawn;
+mod seeds;
 
 use std::panic;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use case::{Case, Outcome};
+use seeds::Seeds;
 
-const USAGE: &str = "fuzz [--seed N] [--cases N] [--seconds N] (by default: from seed 0, for 60 seconds)";
-
-/// `--seed`, `--cases`, `--seconds`.
-fn arguments() -> Option<[Option<u64>; 3]> {
-    let mut given = [None; 3];
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let at = ["--seed", "--cases", "--seconds"].iter().position(|name| *name == word)?;
-        given[at] = Some(words.next()?.parse().ok()?);
-    }
-    Some(given)
-}
-
-#[expect(clippy::disallowed_methods, reason = "it says how long to go on, and decides nothing in a run")]
 fn main() -> ExitCode {
-    let Some([seed, cases, seconds]) = arguments() else {
-        eprintln!("usage: {USAGE}");
-        return ExitCode::from(2);
-    };
-    let started = Instant::now();
-    let patience = Duration::from_secs(seconds.unwrap_or(if cases.is_some() { u64::MAX } else { 60 }));
-    let first = seed.unwrap_or(0);
+    let Some(mut seeds) = Seeds::asked_for() else { return ExitCode::from(2) };
+    let first = seeds.first;
     let folder = std::env::temp_dir().join(format!("headstart-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
     panic::set_hook(Box::new(|_| ()));
     let (mut ran, mut references, mut refused) = (0u64, 0u64, 0u64);
     let mut result = ExitCode::SUCCESS;
-    for seed in first..first.saturating_add(cases.unwrap_or(u64::MAX - first)) {
-        if started.elapsed() > patience {
-            break;
-        }
+    for seed in &mut seeds {
         let case = Case::drawn(seed, &folder);
         let outcome = panic::catch_unwind(panic::AssertUnwindSafe(|| case.run(&mut |_| ())));
         match outcome {
@@ -68,7 +47,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    let took = started.elapsed().as_secs();
+    let took = seeds.seconds();
     println!(
         "from seed {first}: {ran} cases ran with {references} references, {refused} were refused in a line, {took} s"
     );
