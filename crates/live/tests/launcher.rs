@@ -116,12 +116,12 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     }
     let _cache = PAGE_CACHE.read().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("store");
-    // Each page of the first file that is as the hints say earns one of the second, whatever the programs have in the page cache.
+    // Whether hints that are not trusted go on depends on what the disk and the processor do besides: hints_run.rs has that.
     let (proof, data) = (folder.file("proof", 1200), folder.file("data", 600));
     let gate = Gate::new(folder.path("gate"));
     copy_program("/bin/sh", &folder.path("shell"));
     let script = format!("cat '{}' | wc -c; {}; cat '{}' | wc -c", proof.display(), gate.pass(), data.display());
-    let words = ["-v", "--report", "r.json", "--", "./shell", "-c", &script];
+    let words = ["-v", "--trust", "--report", "r.json", "--", "./shell", "-c", &script];
     let start = || folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let run = || {
         let running = start();

@@ -327,8 +327,7 @@ impl<Q: Queues> Conductor<Q> {
         self.turn(now);
         self.use_metadata(now);
         self.judge_cached(now);
-        let counts = self.machine.counts();
-        let unused = (self.confirmed, counts.prefetches_used, self.machine.passed_unused(), self.machine.is_full());
+        let unused = (self.confirmed, self.machine.used(), self.machine.passed_unused(), self.machine.is_full());
         if let Some(why) = why_stop(&self.looked, unused, self.frames_min) {
             self.stopped = Some(why);
             self.queues.stop();
@@ -368,11 +367,11 @@ impl<Q: Queues> Conductor<Q> {
 
     /// What has come of it, into `report`.
     pub fn fill(&self, report: &mut Report) {
-        let (counts, looked) = (self.machine.counts(), &self.looked);
+        let looked = &self.looked;
         report.stopped = self.stopped.map(str::to_owned);
-        report.used_bytes = counts.prefetches_used * PAGE_BYTES;
-        report.late_bytes = counts.prefetches_late * PAGE_BYTES;
-        report.prefetched_bytes = ((looked.read + self.holes) * PAGE_BYTES).max(report.used_bytes);
+        report.used_bytes = self.machine.used() * PAGE_BYTES;
+        report.late_bytes = self.machine.used_late() * PAGE_BYTES;
+        report.prefetched_bytes = (looked.read + self.holes) * PAGE_BYTES;
         report.wasted_bytes = report.prefetched_bytes - report.used_bytes;
         report.cached_bytes = looked.cached * PAGE_BYTES;
         report.stale_bytes = looked.stale * PAGE_BYTES;

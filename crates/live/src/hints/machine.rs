@@ -101,10 +101,14 @@ enum Over {
 /// A machine for one command.
 pub struct Machine {
     system: System<Mailbox, Universe, NoSupply>,
-    /// By block: whether it has been referenced; whether a disk has read it; whether its position is over.
+    /// By block: whether it has been referenced; whether a disk has read it; whether it was referenced while it was ordered and had
+    /// not come; whether its position is over.
     referenced: Vec<bool>,
     read: Vec<bool>,
+    late: Vec<bool>,
     over: Vec<Over>,
+    /// Blocks that are late and that no disk has read: so far, or because the command itself had.
+    late_unread: u64,
     /// The lowest position that is not over, and how many references have been seen beyond it.
     lowest: u32,
     beyond: u32,
@@ -159,7 +163,9 @@ impl Machine {
             system,
             referenced: vec![false; pages],
             read: vec![false; pages],
+            late: vec![false; pages],
             over: vec![Over::No; pages],
+            late_unread: 0,
             lowest: 0,
             beyond: 0,
             frames_max: setting.frames_max,
@@ -186,10 +192,22 @@ impl Machine {
         &self.system.stack.tiers[0].level
     }
 
-    /// What has been counted.
+    /// What the level has counted.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         self.level().counts()
+    }
+
+    /// Pages that a disk has read for the command and that it has used.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.counts().prefetches_used - self.late_unread
+    }
+
+    /// The part of [`used`](Self::used) that the command had to wait for.
+    #[must_use]
+    pub fn used_late(&self) -> u64 {
+        self.counts().prefetches_late - self.late_unread
     }
 
     /// Pages read for the command that it has gone past without using them.
@@ -262,7 +280,12 @@ impl Machine {
         let was_unused = self.level().state(block).is_unused_prefetch();
         self.passed_unused -= u64::from(before == Over::Skipped && self.read[block.index()]);
         self.earn(was_unused.into());
+        let late_before = self.counts().prefetches_late;
         self.use_block(now, block);
+        if self.counts().prefetches_late > late_before {
+            self.late[block.index()] = true;
+            self.late_unread += u64::from(!self.read[block.index()]);
+        }
         if before == Over::No {
             self.over[block.index()] = Over::Seen;
             self.beyond += 1;
@@ -314,9 +337,10 @@ impl Machine {
     /// `block` has been fetched, at the cost of `service`; `None`: it needed no fetch.
     pub fn fetched(&mut self, block: Block, service: Option<Nanos>) {
         if service.is_some() {
-            let late = self.over[block.index()] == Over::Skipped && !self.referenced[block.index()];
+            let passed = self.over[block.index()] == Over::Skipped && !self.referenced[block.index()];
             let again = std::mem::replace(&mut self.read[block.index()], true);
-            self.passed_unused += u64::from(late && !again);
+            self.passed_unused += u64::from(passed && !again);
+            self.late_unread -= u64::from(self.late[block.index()] && !again);
         }
         let what = service.map_or(What::Unneeded, What::Fetched);
         self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));

@@ -113,6 +113,25 @@ fn what_was_there_already_is_no_prefetch() {
 }
 
 #[test]
+fn what_the_command_has_read_itself_in_the_meantime_is_not_used() {
+    let mut machine = machine("aggressive", 4, (4, 4));
+    let mut orders = Vec::new();
+    machine.turn(Nanos(1), &mut orders);
+    assert_eq!(orders.len(), 4);
+    // The command comes to three pages before the disk does; it has read two of them itself when the disk looks.
+    (0..2).for_each(|block| machine.observe(Nanos(2), Block(block)));
+    machine.fetched(Block(2), None);
+    machine.observe(Nanos(2), Block(2));
+    machine.fetched(Block(1), None);
+    assert_eq!((machine.used(), machine.used_late()), (0, 0), "no disk has read any of them yet");
+    [0, 3].iter().for_each(|block| machine.fetched(Block(*block), Some(Nanos(1))));
+    machine.turn(Nanos(3), &mut orders);
+    assert_eq!((machine.used(), machine.used_late()), (1, 1));
+    machine.observe(Nanos(4), Block(3));
+    assert_eq!((machine.used(), machine.used_late()), (2, 1));
+}
+
+#[test]
 fn a_block_that_is_assumed_used_and_then_referenced_is_overtaken_once() {
     let mut machine = machine("aggressive", 20, (4, 20));
     (10..20).for_each(|block| machine.assume_used(Nanos(1), Block(block)));
@@ -190,6 +209,8 @@ proptest! {
                 prop_assert!(unused <= u64::from(machine.frames()) + counts.evictions, "{name}");
                 prop_assert!(machine.frames() <= frames.1.max(frames.0));
                 prop_assert!(counts.prefetches <= u64::from(pages), "{name}: each page once");
+                let read = (0..pages).filter(|block| machine.has_read(Block(*block))).count() as u64;
+                prop_assert!(machine.used_late() <= machine.used() && machine.used() <= read, "{name}");
             }
         }
     }
