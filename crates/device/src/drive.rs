@@ -135,6 +135,8 @@ pub struct Drive {
     /// How many requests are in service: at most `concurrency`.
     serving: usize,
     concurrency: usize,
+    /// Whether its queues may have something to do where nothing is queued, or nothing can begin.
+    asks_always: bool,
     /// The one in service that is the first to end; an old one where none is. It is kept apart, since most devices
     /// serve one at a time, and is written in place.
     first: InService,
@@ -154,12 +156,14 @@ impl Drive {
     #[must_use]
     pub fn new(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>) -> Self {
         let concurrency = device.concurrency().max(1) as usize;
+        let asks_always = scheduler.idles_at_most() > Nanos::ZERO;
         Self {
             device,
             scheduler,
             commands: None,
             serving: 0,
             concurrency,
+            asks_always,
             first: InService::none(),
             others: BinaryHeap::new(),
             sequence: 0,
@@ -175,6 +179,7 @@ impl Drive {
     #[must_use]
     pub fn with_commands(mut self, commands: CommandQueue) -> Self {
         self.commands = Some(commands);
+        self.asks_always = true;
         self
     }
 
@@ -364,11 +369,12 @@ impl Drive {
         }
     }
 
-    /// Whether nothing can begin before something has ended: the device is full, and no queue of its own takes more.
+    /// Whether [`Drive::start`] has anything to do: something is queued, and there is room for it. One whose scheduler may be idle on
+    /// purpose is always asked.
     #[inline]
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.serving >= self.concurrency && self.commands.is_none()
+    pub fn may_start(&self) -> bool {
+        self.asks_always || (self.serving < self.concurrency && self.outstanding as usize > self.serving)
     }
 
     /// Requests of the host that are queued or in service; merged ones count each.

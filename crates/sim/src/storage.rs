@@ -204,24 +204,9 @@ impl Storage {
     #[inline]
     fn start_disk(&mut self, now: Nanos, disk: u32) {
         self.divide_buffer(now, disk);
-        self.start_requests(now, disk);
-        self.ends.set(disk, self.drives[disk as usize].next_end().unwrap_or(Nanos::MAX));
-    }
-
-    /// A disk's buffer gets as many segments as files are open, where that is asked for.
-    #[inline]
-    fn divide_buffer(&mut self, now: Nanos, disk: u32) {
-        let Some(files) = &mut self.open_files else { return };
-        let Some(segments) = files.wanted(disk) else { return };
-        if self.drives[disk as usize].redivide_buffer(now, segments.into()) {
-            files.divided(disk, segments);
-        }
-    }
-
-    #[inline]
-    fn start_requests(&mut self, now: Nanos, disk: u32) {
-        loop {
-            match self.drives[disk as usize].start(now) {
+        let drive = &mut self.drives[disk as usize];
+        while drive.may_start() {
+            match drive.start(now) {
                 Started::Ends(end) => {
                     if let Some(journal) = &mut self.journal {
                         journal.started(disk, now, end);
@@ -232,10 +217,21 @@ impl Storage {
                         self.wakes_at[disk as usize] = at;
                         self.wakes.push(Reverse((at, disk)));
                     }
-                    return;
+                    break;
                 }
-                Started::Nothing => return,
+                Started::Nothing => break,
             }
+        }
+        self.ends.set(disk, drive.next_end().unwrap_or(Nanos::MAX));
+    }
+
+    /// A disk's buffer gets as many segments as files are open, where that is asked for.
+    #[inline]
+    fn divide_buffer(&mut self, now: Nanos, disk: u32) {
+        let Some(files) = &mut self.open_files else { return };
+        let Some(segments) = files.wanted(disk) else { return };
+        if self.drives[disk as usize].redivide_buffer(now, segments.into()) {
+            files.divided(disk, segments);
         }
     }
 }
@@ -352,7 +348,7 @@ impl Devices<Places> for Storage {
     #[inline]
     fn start(&mut self, now: Nanos) {
         while let Some(disk) = self.touched.pop() {
-            if !self.drives[disk as usize].is_full() {
+            if self.drives[disk as usize].may_start() {
                 self.start_disk(now, disk);
             }
         }

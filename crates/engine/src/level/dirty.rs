@@ -12,6 +12,8 @@ use headstart_types::{Block, Nanos};
 pub(crate) struct Dirty {
     due: BTreeMap<Block, Nanos>,
     order: BTreeSet<(Nanos, Block)>,
+    /// The first of `order`: asked for at every instant.
+    first: Option<Nanos>,
 }
 
 impl Dirty {
@@ -20,6 +22,7 @@ impl Dirty {
         if let std::collections::btree_map::Entry::Vacant(entry) = self.due.entry(block) {
             entry.insert(at);
             self.order.insert((at, block));
+            self.look_first();
         }
     }
 
@@ -29,14 +32,21 @@ impl Dirty {
         !self.due.is_empty() && self.remove(block)
     }
 
+    #[inline(never)]
     fn remove(&mut self, block: Block) -> bool {
-        self.due.remove(&block).is_some_and(|at| self.order.remove(&(at, block)))
+        let removed = self.due.remove(&block).is_some_and(|at| self.order.remove(&(at, block)));
+        self.look_first();
+        removed
+    }
+
+    fn look_first(&mut self) {
+        self.first = self.order.first().map(|(at, _)| *at);
     }
 
     /// When the first is due.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
-        self.order.first().map(|(at, _)| *at)
+        self.first
     }
 
     /// Makes the first block that is due at `now` clean and returns it.

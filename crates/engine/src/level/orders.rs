@@ -77,6 +77,7 @@ impl Level {
     }
 
     /// Step (2): writes what is due. Returns how many requests of a driver that was.
+    #[inline(never)]
     pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
         let mut issued = 0;
         while let Some(block) = self.dirty.take_due(now) {

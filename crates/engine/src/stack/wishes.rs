@@ -50,7 +50,7 @@ impl Wishes {
     }
 
     /// Something happens to a level.
-    #[inline]
+    #[inline(never)]
     pub fn touch(&mut self, level: usize) {
         let level = level as u32;
         self.undecided.insert(level);

@@ -198,7 +198,8 @@ impl<R> Client<R> {
 
     /// The `count` blocks that were asked for together have been served: pays, thinks, goes on. Returns the response
     /// time of the request that this ends, if it ends one.
-    #[inline]
+    // One copy, as `System::decide`.
+    #[inline(never)]
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
         let mut response = self.served_one(now);
         for _ in 1..count {

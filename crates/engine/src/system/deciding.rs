@@ -8,7 +8,8 @@ use crate::devices::Devices;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Step (2). Whether the level of a process that is `ALONE` `wants` to decide has been looked at.
-    #[inline(always)]
+    // One copy, whoever calls: what happens from one reference to the next has to fit the processor's instruction cache.
+    #[inline(never)]
     pub(super) fn decide<const ALONE: bool>(&mut self, now: Nanos, wants: bool) {
         if ALONE {
             self.decide_at::<true>(now, 0, wants);
