@@ -3,7 +3,8 @@
 //!
 //! Two families of seeded random instances: tiny ones, which the exact optimum can take too, and larger ones.
 
-use crate::bridge::{at_most, fast, holds, holds_with, same};
+use crate::bridge::{fast, holds, holds_with};
+use crate::naive::laws::{at_most, same};
 use crate::naive::random::{Limits, Random, TINY};
 use crate::naive::*;
 

@@ -133,13 +133,3 @@ fn judge(law: &impl Fn(u64, &Instance) -> Result<(), String>, seed: u64, of: &In
         Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
     })
 }
-
-/// An error that names the statement and both sides.
-pub fn at_most(what: &str, left: u64, right: u64) -> Result<(), String> {
-    (left <= right).then_some(()).ok_or_else(|| format!("{what}: {left} > {right}"))
-}
-
-/// An error that names what was compared and both sides.
-pub fn same(what: &str, fast: Outcome, naive: Outcome) -> Result<(), String> {
-    (fast == naive).then_some(()).ok_or_else(|| format!("{what}: the library has {fast:?}, the model {naive:?}"))
-}

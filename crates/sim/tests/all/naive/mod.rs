@@ -17,6 +17,7 @@ mod aggressive;
 mod demand;
 mod fixed_horizon;
 mod forestall;
+pub mod laws;
 mod optimum;
 pub mod random;
 pub mod replacement;
