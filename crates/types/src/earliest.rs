@@ -9,9 +9,10 @@ use crate::Nanos;
 /// A time for each number, [`Nanos::MAX`] at first.
 #[derive(Debug, Clone)]
 pub struct Earliest {
-    /// The second half has the numbers in order; before it node `i` is the earlier one of the nodes `2 i` and `2 i + 1`, the
-    /// first of them where both have one time.
-    nodes: Vec<Node>,
+    /// Node 1 is the root; below node `i` are the nodes `2 i` and `2 i + 1`, which are pair `i`, and the last ones are the numbers
+    /// in order. Each node is the earlier one of the two below it, the first of them where both have one time.
+    pairs: Vec<[Node; 2]>,
+    first: Node,
 }
 
 /// A number and its time.
@@ -28,47 +29,52 @@ impl Earliest {
         let half = count.next_power_of_two();
         let first_below = |node: usize| (node << (half.ilog2() - node.max(1).ilog2())) - half;
         let never = |node: usize| Node { at: Nanos::MAX, number: first_below(node.max(1)) as u32 };
-        Self { nodes: (0..2 * half).map(never).collect() }
+        Self { pairs: (0..half).map(|node| [never(2 * node), never(2 * node + 1)]).collect(), first: never(1) }
     }
 
     /// The time of `number`.
     #[inline]
     #[must_use]
     pub fn of(&self, number: u32) -> Nanos {
-        self.nodes[self.nodes.len() / 2 + number as usize].at
+        let node = self.pairs.len() + number as usize;
+        if node > 1 {
+            self.pairs[node / 2][node % 2].at
+        } else {
+            self.first.at
+        }
     }
 
     /// The earliest time.
     #[inline]
     #[must_use]
     pub fn time(&self) -> Nanos {
-        self.nodes[1].at
+        self.first.at
     }
 
     /// From now on `number` has the time `at`.
     #[inline]
     pub fn set(&mut self, number: u32, at: Nanos) {
-        let mut node = self.nodes.len() / 2 + number as usize;
-        self.nodes[node].at = at;
+        let mut node = self.pairs.len() + number as usize;
+        let mut value = Node { at, number };
         while node > 1 {
-            node /= 2;
-            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-            let is_right = right.at < left.at;
-            let at = if is_right { right.at } else { left.at };
-            let number = if is_right { right.number } else { left.number };
-            if self.nodes[node] == (Node { at, number }) {
+            let pair = &mut self.pairs[node / 2];
+            if pair[node % 2] == value {
                 return;
             }
-            self.nodes[node] = Node { at, number };
+            pair[node % 2] = value;
+            let is_right = pair[1].at < pair[0].at;
+            value.at = if is_right { pair[1].at } else { pair[0].at };
+            value.number = if is_right { pair[1].number } else { pair[0].number };
+            node /= 2;
         }
+        self.first = value;
     }
 
     /// The number with the earliest time, the lowest of several, if that is not after `now`.
     #[inline]
     #[must_use]
     pub fn first_by(&self, now: Nanos) -> Option<u32> {
-        let Node { at, number } = self.nodes[1];
-        (at <= now).then_some(number)
+        (self.first.at <= now).then_some(self.first.number)
     }
 }
 
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn as_a_list_of_times_has_it() {
-        for count in [1usize, 2, 3, 5, 8, 13] {
+        for count in [1usize, 2, 3, 5, 8, 13, 200] {
             let (mut fast, mut naive) = (Earliest::new(count), vec![Nanos::MAX; count]);
             let mut random = 1u64;
             for _ in 0..2_000 {

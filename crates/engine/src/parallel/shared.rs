@@ -129,11 +129,16 @@ impl Free {
         let behind = |process: u32| self.since[process as usize].map(|state| self.rule.key(state, process) + 1);
         let from = after.and_then(behind).unwrap_or(0);
         let is_free = |process: &u32| self.since(*process).is_some_and(|at| at <= now);
-        let mut others = self.order.range(from..).map(|key| *key as u32);
         match self.rule {
             // Behind one that becomes free later all do.
-            IdleOrder::Longest => others.next().filter(is_free),
-            IdleOrder::Shortest | IdleOrder::Number | IdleOrder::Slack => others.find(is_free),
+            IdleOrder::Longest => {
+                // The first of all is found without a search.
+                let first = if from == 0 { self.order.first() } else { self.order.range(from..).next() };
+                first.map(|key| *key as u32).filter(is_free)
+            }
+            IdleOrder::Shortest | IdleOrder::Number | IdleOrder::Slack => {
+                self.order.range(from..).map(|key| *key as u32).find(is_free)
+            }
         }
     }
 }
