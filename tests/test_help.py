@@ -1,5 +1,6 @@
 """Help, the man page, completion and the examples: what a new user sees first."""
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -127,3 +128,13 @@ def test_the_page_of_the_package_stands_alone() -> None:
     text = (ROOT / "docs" / "package.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
     assert "<img" not in text
+
+
+def test_paragraphs_fill_the_terminal(run: Run) -> None:
+    """A line of the help ends where the next word does not fit."""
+    for path in TREE:
+        head = run(*path.split()[1:], "--help").stdout.split("╭─")[0]
+        for paragraph in re.split(r"\n\s*\n", head.strip()):
+            lines = [line.strip() for line in paragraph.splitlines()]
+            for line, following in itertools.pairwise(lines):
+                assert len(line) + 1 + len(following.split()[0]) > 76, f"{path}: {line}"

@@ -11,6 +11,7 @@ shows the chart; `chart.save("times.png")` or `.svg` writes it.
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,25 @@ if TYPE_CHECKING:
 Rows = Any
 """A frame of `compare`, a `Result`, a mapping of results by name, or the rows as dictionaries."""
 
-WIDTH, BAR, LINES = 560, 26, 280
 TICKS_MAX = 20
 """Places along x that have a tick each."""
+WIDTH, BAR, LINES = 560, 26, 280
 """Width of a chart, height of a bar with its gap, height of a chart of lines; in points."""
 LABEL_MAX = 170
 """Width of a policy's name; a longer name is cut, and shown in full in the tooltip."""
 DISKS_MAX = 64
 """Disks in a picture."""
+
+BYTES = " : ".join(
+    [
+        *(
+            f"abs(datum.value) < {1000 * 1024**power} ? format(datum.value / {1024**power}, '.3~r') + ' {unit}'"
+            for power, unit in enumerate(("B", "KiB", "MiB", "GiB"))
+        ),
+        f"format(datum.value / {1024**4}, ',.3~r') + ' TiB'",
+    ]
+)
+"""A label for a number of bytes, with three digits, as an expression of Vega."""
 
 SETTINGS = ("device", "cache", "disks", "coordinator")
 """Columns that identify the run of a row, together with the policy."""
@@ -274,10 +286,19 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
     return chart
 
 
-def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False) -> "Chart":
+def _powers_of_two(low: float, high: float) -> list[int]:
+    """Return powers of two up to `high`, not more than ten of them from `low` on."""
+    first, last = math.ceil(math.log2(max(low, 1))), math.floor(math.log2(max(high, 1)))
+    return [2**power for power in range(first, last + 1, (last - first) // 10 + 1)]
+
+
+def lines(
+    points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False, x_bytes: bool = False
+) -> "Chart":
     """Return lines of `x` and `y`, one per `series`; names on the x axis keep their order.
 
-    Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %.
+    Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %. With `x_bytes` each `x`
+    is a number of bytes, and its label has a suitable unit.
     """
     alt = altair("plot")
     series = list(dict.fromkeys(plain(point["series"]) for point in points))
@@ -287,8 +308,10 @@ def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share
         low, high = min(places), max(places)
         ticks: dict[str, Any] = {"values": sorted(places)}
         if len(places) > TICKS_MAX:
-            ticks = {"values": [tick for tick in log_ticks(places) if low <= tick <= high]} if low > 0 else {}
-        axis = alt.Axis(format=",~r", labelOverlap=True, **ticks)
+            places_of_ticks = _powers_of_two(low, high) if x_bytes else log_ticks(places)
+            ticks = {"values": [tick for tick in places_of_ticks if low <= tick <= high]} if low > 0 else {}
+        labels = {"labelExpr": BYTES} if x_bytes else {"format": ",~r"}
+        axis = alt.Axis(labelOverlap="greedy", **labels, **ticks)
         scale = alt.Scale(type="log", nice=False) if min(places) > 0 and len(places) > 1 else alt.Scale(zero=False)
         x = alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     else:
@@ -312,7 +335,7 @@ def lines(points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share
             strokeDash=alt.StrokeDash("series:N", sort=series, title=None, scale=scaled(range=dashes), legend=legend),
             tooltip=[
                 alt.Tooltip("series:N", title="run"),
-                alt.Tooltip(f"x:{'Q' if numbers else 'N'}", title=x_title),
+                alt.Tooltip(f"x:{'Q' if numbers else 'N'}", title=f"{x_title} (bytes)" if x_bytes else x_title),
                 alt.Tooltip("y:Q", title=y_title, format=",.4~g"),
             ],
         )

@@ -5,6 +5,7 @@
 """
 
 import functools
+import inspect
 import os
 import sys
 from typing import Any
@@ -56,7 +57,18 @@ def run(arguments: list[str], commands: typer.Typer, name: str = "headstart") ->
 @functools.cache
 def _tree(commands: typer.Typer) -> Any:
     """Return the typer command object, cached for callers that run many command lines."""
-    return typer.main.get_command(commands)
+    tree: Any = typer.main.get_command(commands)
+    _join_lines(tree)
+    return tree
+
+
+def _join_lines(command: Any) -> None:
+    """Let the help's paragraphs fill the terminal: typer joins the lines of the first one only."""
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for each in getattr(command, "commands", {}).values():
+        _join_lines(each)
 
 
 def _is_text(argument: str) -> bool:

@@ -127,7 +127,7 @@ def _content(done: Curve) -> tuple[list[str], list[Figure]]:
 
 def _figure(done: Curve, name: str, title: str, value: Callable[[Point], float]) -> Figure:
     points: list[dict[str, Any]] = [
-        {"series": point.policy, "x": float(f"{point.bytes / 1024**2:.3g}"), "y": value(point)} for point in done.points
+        {"series": point.policy, "x": point.bytes, "y": value(point)} for point in done.points
     ]
-    chart = plot.lines(points, "cache (MiB)", title, share="%" in title)
+    chart = plot.lines(points, "cache", title, share="%" in title, x_bytes=True)
     return Figure(name, chart, f"{title[0].upper()}{title[1:]} over the size of the cache.")
