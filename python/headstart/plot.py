@@ -286,9 +286,9 @@ def _by_setting(alt: Any, rows: Sequence[dict[str, Any]], draw: Callable[[Any, l
     return chart
 
 
-def _powers_of_two(low: float, high: float) -> list[int]:
-    """Return powers of two up to `high`, not more than ten of them from `low` on."""
-    first, last = math.ceil(math.log2(max(low, 1))), math.floor(math.log2(max(high, 1)))
+def _powers_of_two(values: Sequence[float]) -> list[int]:
+    """Return at most ten powers of two among `values`, which are at least 1."""
+    first, last = math.ceil(math.log2(min(values))), math.floor(math.log2(max(values)))
     return [2**power for power in range(first, last + 1, (last - first) // 10 + 1)]
 
 
@@ -308,8 +308,8 @@ def lines(
         low, high = min(places), max(places)
         ticks: dict[str, Any] = {"values": sorted(places)}
         if len(places) > TICKS_MAX:
-            places_of_ticks = _powers_of_two(low, high) if x_bytes else log_ticks(places)
-            ticks = {"values": [tick for tick in places_of_ticks if low <= tick <= high]} if low > 0 else {}
+            steps = _powers_of_two if x_bytes else log_ticks
+            ticks = {"values": [tick for tick in steps(places) if low <= tick <= high]} if low > 0 else {}
         labels = {"labelExpr": BYTES} if x_bytes else {"format": ",~r"}
         axis = alt.Axis(labelOverlap="greedy", **labels, **ticks)
         scale = alt.Scale(type="log", nice=False) if min(places) > 0 and len(places) > 1 else alt.Scale(zero=False)
@@ -318,9 +318,9 @@ def lines(
         x = alt.X("x:N", sort=places, title=x_title, axis=alt.Axis(labelAngle=0, labelLimit=110))
     values = [point["y"] for point in points]
     wide = not share and min(values) > 0 and max(values) > 30 * min(values)
-    steps = log_ticks(values) if wide else []
-    y_scale = alt.Scale(type="log", domain=[steps[0], steps[-1]], nice=False) if wide else alt.Scale(zero=True)
-    y_axis = alt.Axis(values=steps, format=",~r") if wide else alt.Axis()
+    decades = log_ticks(values) if wide else []
+    y_scale = alt.Scale(type="log", domain=[decades[0], decades[-1]], nice=False) if wide else alt.Scale(zero=True)
+    y_axis = alt.Axis(values=decades, format=",~r") if wide else alt.Axis()
     colours = list(itertools.islice(itertools.cycle(COLOURS), len(series)))
     scaled = functools.partial(alt.Scale, domain=series)
     legend = alt.Legend(symbolType="stroke", symbolSize=300)
