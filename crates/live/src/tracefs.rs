@@ -64,10 +64,10 @@ impl Tracefs {
         Ok([self.open_to_write("set_event_pid")?, self.open_to_write("tracing_on")?])
     }
 
-    /// Removes it in a process of its own: the kernel takes some 40 ms for it. Where that process is killed, or cannot be made, the
-    /// next [`sweep`] removes it.
+    /// Removes it in a process of its own: the kernel takes 40 to 110 ms for it. Where that process is killed, or cannot be made, the
+    /// next [`sweep`] removes it. `is_last`: this process ends now, and need not wait until the other one is nobody's.
     #[allow(unsafe_code)]
-    pub fn leave(self) {
+    pub fn leave(self, is_last: bool) {
         let folder = CString::new(self.folder.as_os_str().as_bytes()).unwrap_or_default();
         std::mem::forget(self);
         // SAFETY: behind both forks, only system calls that may follow a fork; `folder` lives in the copies, too.
@@ -75,7 +75,7 @@ impl Tracefs {
             let child = libc::fork();
             if child == 0 {
                 // The removing process is of no parent: nothing has to wait for it.
-                if libc::fork() == 0 {
+                if is_last || libc::fork() == 0 {
                     // A reader of our streams does not wait for it either.
                     libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32);
                     libc::setsid();
@@ -83,7 +83,7 @@ impl Tracefs {
                 }
                 libc::_exit(0);
             }
-            if child > 0 {
+            if child > 0 && !is_last {
                 libc::waitpid(child, std::ptr::null_mut(), 0);
             }
         }

@@ -55,11 +55,15 @@ impl Queues for SimulatedQueues {
     }
 
     fn slow(&mut self, halvings: u32) {
-        self.queues.iter_mut().for_each(|queue| queue.slow(halvings));
+        self.queues.iter_mut().for_each(|queue| {
+            queue.slow(halvings);
+        });
     }
 
-    fn limit(&mut self, reads: usize) {
-        self.queues.iter_mut().for_each(|queue| queue.limit(reads));
+    fn limit(&mut self, reads: usize, pages: u64) {
+        self.queues.iter_mut().for_each(|queue| {
+            queue.limit(reads, pages);
+        });
     }
 
     fn stop(&mut self) {

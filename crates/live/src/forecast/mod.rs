@@ -31,7 +31,7 @@ use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
 use crate::hints::conductor::{Conductor, Plan, Trust};
-use crate::hints::list::{disks_of, main_disk, HintList, PAGE_BYTES};
+use crate::hints::list::{disks_of, main_disk, waited_for_page, HintList, ARM_WAIT_NS_MIN, PAGE_BYTES};
 use crate::hints::machine::Machine;
 use crate::hints::report::Report;
 use crate::hints::universe::Universe;
@@ -400,7 +400,7 @@ impl<'a> Study<'a> {
         let queues = SimulatedQueues::new(&arms, self.list.files.iter().map(|file| file.is_device).collect());
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
-        let conductor = conductor.at_risk(recorded, self.has_arm());
+        let conductor = conductor.at_risk(recorded, self.has_arm(), waited_for_page(&self.list.ranges));
         let identity = self.recording.files.iter().map(|file| {
             let device = crate::hints::device_number(u64::from(file.major), u64::from(file.minor));
             if file.kind == FileKind::Device {
@@ -442,9 +442,7 @@ impl<'a> Study<'a> {
     }
 }
 
-/// Reads that wait less than this in the median wait for no arm, whatever the system says: virtual disks call themselves rotational.
-const ARM_WAIT_NS_MIN: u64 = 1_500_000;
-/// And less than this: no SATA.
+/// Reads that wait less than this in the median wait for no SATA disk.
 const SATA_WAIT_NS_MIN: u64 = 100_000;
 
 /// A device of its kind, by what reads have waited and by what the system says.

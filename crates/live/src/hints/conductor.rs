@@ -58,8 +58,8 @@ pub trait Queues {
     /// How often what is under way on each disk is halved (`pace.rs`).
     fn slow(&mut self, halvings: u32);
 
-    /// At most so many reads are under way on each disk.
-    fn limit(&mut self, reads: usize);
+    /// At most so many reads are under way on each disk, of so many pages each.
+    fn limit(&mut self, reads: usize, pages: u64);
 
     /// Nothing is begun any more.
     fn stop(&mut self);
@@ -138,16 +138,19 @@ impl<Q: Queues> Conductor<Q> {
     }
 
     /// Limits the disks' time that is at risk (`risk.rs`), and what hints may cost (`ledger.rs`); the recorded command took `recorded`, on disks
-    /// with an `arm` or without one.
+    /// with an `arm` or without one, for which it `waited` so long for each page.
     #[must_use]
-    pub fn at_risk(mut self, recorded: Nanos, arm: bool) -> Self {
+    pub fn at_risk(mut self, recorded: Nanos, arm: bool, waited: Option<Nanos>) -> Self {
         let same = self.trust == Trust::SameCommand;
         if self.trust != Trust::Whole {
-            self.risk = Some(Risk::new(same.then_some(recorded), arm));
+            self.risk = Some(Risk::new(same.then_some(recorded), arm, waited));
         }
         // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56 (docs/hints-study.md).
         if same && recorded > Nanos::ZERO && !arm {
             self.ledger = Some(Ledger::new(recorded, self.machine.universe().blocks()));
+            // A short command is over before enough has been seen; what it may cost is limited all the same.
+            self.confirmed = true;
+            self.pace = Pace::FULL;
         }
         self
     }
@@ -160,8 +163,8 @@ impl<Q: Queues> Conductor<Q> {
                     let (machine, universe) = (&self.machine, self.machine.universe());
                     let each = |block: &Block| (*block, universe.is_metadata(*block), machine.is_referenced(*block));
                     let disk = universe.disk(blocks[0]).index();
-                    let spent = risk.read(now, disk, Nanos(took.as_nanos() as u64), blocks.iter().map(each));
-                    self.ledger.iter_mut().for_each(|ledger| ledger.spend(spent));
+                    risk.read(now, disk, Nanos(took.as_nanos() as u64), blocks.iter().map(each));
+                    self.ledger.iter_mut().for_each(Ledger::read);
                 }
                 let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
                 self.looked.read += blocks.len() as u64;
@@ -274,7 +277,9 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Lets the machine act, and gives the disks what it wants.
     pub fn turn(&mut self, now: Nanos) {
-        let confirmed = self.trust == Trust::Whole || self.looked.confirmed();
+        let confirmed = self.trust == Trust::Whole
+            || self.looked.confirmed()
+            || (self.ledger.is_some() && self.looked.is_unshaken());
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
             self.pace = Pace::SLOWEST;
@@ -294,9 +299,9 @@ impl<Q: Queues> Conductor<Q> {
             return;
         }
         if let Some(risk) = &self.risk {
-            let left = self.ledger.as_ref().map_or_else(|| risk.left(now), Ledger::left);
+            let left = self.ledger.as_ref().map_or_else(|| risk.left(now), |ledger| ledger.left(risk.at_risk()));
             let pages = risk.pages_in(left);
-            self.queues.limit(risk.reads_in(left));
+            self.queues.limit(risk.reads_in(left), risk.longest_in(left));
             self.machine.allow(pages);
         }
         let mut orders = std::mem::take(&mut self.orders);

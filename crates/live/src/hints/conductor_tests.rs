@@ -37,7 +37,7 @@ impl Queues for Ordered {
         self.halvings = halvings;
     }
 
-    fn limit(&mut self, reads: usize) {
+    fn limit(&mut self, reads: usize, _pages: u64) {
         self.reads_max = reads;
     }
 
@@ -121,6 +121,30 @@ fn nothing_is_ordered_before_the_first_references_confirm_the_hints() {
         each(&mut conductor, 2, OURS, 7..8);
         assert!(read_all(&mut conductor, 2) > 0, "{trust:?}");
     }
+}
+
+/// Of 5000 pages of a file, by a command that took so long, on a disk without an arm.
+fn at_once(trust: Trust, recorded_ms: u64) -> Conductor<Ordered> {
+    let mut conductor = conductor(0, 5000, trust).at_risk(Nanos(recorded_ms * 1_000_000), false, None);
+    conductor.turn(Nanos(0));
+    conductor
+}
+
+#[test]
+fn hints_of_the_same_command_are_followed_at_once_without_an_arm_and_for_a_share_of_its_time() {
+    assert_eq!(at_once(Trust::Earned, 100).queues.blocks.len(), 0);
+    // 3 ms, of which a read of four pages takes 0.2: 29 times 7 us.
+    let same = at_once(Trust::SameCommand, 100);
+    assert!(!same.queues.blocks.is_empty());
+    assert_eq!((same.queues.reads_max, same.queues.halvings), (14, 0));
+    // What hints do not name has to be made up for.
+    let mut other = at_once(Trust::SameCommand, 100);
+    each(&mut other, 1, OTHER, 0..1);
+    assert_eq!(other.queues.halvings, HALVINGS_MAX);
+    each(&mut other, 2, OURS, 0..7);
+    assert_eq!(other.queues.halvings, HALVINGS_MAX);
+    each(&mut other, 3, OURS, 7..9);
+    assert!(other.queues.halvings < HALVINGS_MAX);
 }
 
 /// How many pages are read each time, when 20 pages are referenced each time.
@@ -259,7 +283,7 @@ proptest! {
     ) {
         let trust = if same { Trust::SameCommand } else { Trust::Earned };
         let of_arm = with_arm(2000, trust);
-        let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000), true);
+        let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000), true, None);
         let mut now = 0;
         for at in 0..right + wrong {
             // What hints name in another order is right where they are of the same command.
@@ -273,6 +297,38 @@ proptest! {
         let time = (now / 1_000_000).max(if same { recorded_ms } else { 0 }) as f64;
         let most = time * 0.16 + read_ms as f64;
         prop_assert!(spent <= most, "{unused} reads of {read_ms} ms in vain in {time} ms");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The same without an arm, where hints of the same command are followed at once: the share of the recorded time, and what right
+    /// hints have gained. A command that is never faster than it was recorded gains nothing.
+    #[test]
+    fn time_in_vain_without_an_arm_is_the_share(
+        right in 0u64..600,
+        wrong in 1u64..600,
+        recorded_ms in 20u64..4000,
+        gap_us in 0u64..4000,
+        read_us in 10u64..3000,
+        same: bool,
+    ) {
+        let trust = if same { Trust::SameCommand } else { Trust::Earned };
+        let mut conductor = conductor(0, 2000, trust).at_risk(Nanos(recorded_ms * 1_000_000), false, None);
+        conductor.turn(Nanos(0));
+        let mut now = 0;
+        for at in 0..right + wrong {
+            let file = if at < right { OURS } else { OTHER };
+            now = read_until(&mut conductor, now, now + gap_us * 1000, read_us * 1000);
+            conductor.referenced(Nanos(now), Seen { file, first: at, last: at, by: By::Use });
+        }
+        // A read of a page costs what it takes, and at most 26 times 7 us.
+        let cost_us = read_us.min(26 * 7);
+        let unused = conductor.queues.read.iter().filter(|block| !conductor.machine.is_referenced(**block)).count();
+        let time_us = if same { recorded_ms * 1000 } else { now / 1000 };
+        let most_us = time_us as f64 * 0.03 + cost_us as f64;
+        prop_assert!((unused as u64 * cost_us) as f64 <= most_us, "{unused} reads of {cost_us} us in vain in {time_us} us");
     }
 }
 

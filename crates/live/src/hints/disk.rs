@@ -54,8 +54,10 @@ impl Why {
 /// What is known of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFacts {
-    /// It has an arm.
+    /// It has an arm, as the system says.
     pub arm: bool,
+    /// It is a virtual machine's: the system does not know, and says that it has one.
+    pub is_virtual: bool,
     /// Its scheduler puts requests of the idle class behind all others, without starving them.
     pub idle_class: bool,
 }
@@ -70,7 +72,14 @@ impl DiskFacts {
             let own = fs::read_to_string(folder.join("queue").join(name));
             own.or_else(|_| fs::read_to_string(folder.join("../queue").join(name))).unwrap_or_default()
         };
-        Self { arm: read("rotational").trim() == "1", idle_class: read("scheduler").contains("[mq-deadline]") }
+        // ../../devices/pci0000:00/0000:00:04.0/virtio2/block/vda, and Xen's ../../devices/vbd-768/block/xvda.
+        let place = fs::canonicalize(&folder).unwrap_or_default();
+        let is_virtual = |name: &str| ["virtio", "vbd-"].iter().any(|driver| name.starts_with(driver));
+        Self {
+            arm: read("rotational").trim() == "1",
+            is_virtual: place.iter().any(|name| name.to_str().is_some_and(is_virtual)),
+            idle_class: read("scheduler").contains("[mq-deadline]"),
+        }
     }
 }
 
@@ -109,11 +118,13 @@ impl Disk {
     /// Reads to be done.
     pub fn order(&self, blocks: impl IntoIterator<Item = (Block, u32, u64)>) {
         let mut state = self.lock();
+        let mut count = 0;
         for (block, file, page) in blocks {
             state.queue.add(block, file, page, self.list.files[file as usize].is_device);
+            count += 1;
         }
         drop(state);
-        self.changed.notify_all();
+        (0..self.depth().min(count)).for_each(|_| self.changed.notify_one());
     }
 
     /// The command has read `block` itself: if its read has not begun it is not needed any more.
@@ -128,14 +139,21 @@ impl Disk {
 
     /// As [`Queue::slow`].
     pub fn slow(&self, halvings: u32) {
-        self.lock().queue.slow(halvings);
-        self.changed.notify_all();
+        let may_begin = self.lock().queue.slow(halvings);
+        self.wake(may_begin);
     }
 
     /// As [`Queue::limit`].
-    pub fn limit(&self, reads: usize) {
-        self.lock().queue.limit(reads);
-        self.changed.notify_all();
+    pub fn limit(&self, reads: usize, pages: u64) {
+        let may_begin = self.lock().queue.limit(reads, pages);
+        self.wake(may_begin);
+    }
+
+    /// Both are set with every turn, and a thread that is woken in vain takes time from the command.
+    fn wake(&self, may_begin: bool) {
+        if may_begin {
+            self.changed.notify_all();
+        }
     }
 
     /// Nothing is begun any more.
@@ -169,15 +187,19 @@ impl Disk {
                     for said in self.place(file, blocks) {
                         let _ = done.send(said);
                     }
+                    self.changed.notify_all();
                 }
                 Work::Read(piece, metadata) => {
                     for said in reader.read(&self.list, &piece) {
                         let _ = done.send(said);
                     }
                     self.lock().queue.read(metadata);
+                    // In place of a read of a file this thread begins the next one; others wait for metadata.
+                    if metadata {
+                        self.changed.notify_all();
+                    }
                 }
             }
-            self.changed.notify_all();
             tell();
         }
     }

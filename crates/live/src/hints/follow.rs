@@ -101,8 +101,8 @@ impl Queues for Reads {
         self.queue.slow(halvings);
     }
 
-    fn limit(&mut self, reads: usize) {
-        self.queue.limit(reads);
+    fn limit(&mut self, reads: usize, pages: u64) {
+        self.queue.limit(reads, pages);
     }
 
     fn stop(&mut self) {

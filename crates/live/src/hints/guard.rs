@@ -64,6 +64,12 @@ impl Seen {
         self.matched >= MATCHED_MIN && foreign * MATCHED_PER_FOREIGN <= matched
     }
 
+    /// Whether nothing has been seen that hints do not name.
+    #[must_use]
+    pub fn is_unshaken(&self) -> bool {
+        self.foreign == 0
+    }
+
     /// Counts a reference: whether hints name it.
     pub fn referenced(&mut self, matches: bool) {
         let (matched, foreign) = &mut self.recently;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use headstart_types::Disk;
+use headstart_types::{Disk, Nanos};
 
 /// Bytes of a page: the unit of everything here.
 pub const PAGE_BYTES: u64 = 4096;
@@ -34,6 +34,8 @@ pub struct HintedRange {
     pub count: u32,
     /// When the recorded command had them, in ns since its start; zero where that is not known.
     pub done_ns: u64,
+    /// How long it waited for the device; zero if it did not, or that is not known.
+    pub wait_ns: u64,
 }
 
 /// A recording.
@@ -82,6 +84,35 @@ pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usiz
     (0..disks).rev().max_by_key(|disk| pages[*disk]).unwrap_or(0)
 }
 
+/// Reads that wait less than this in the median wait for no arm, whatever the system says: virtual disks call themselves rotational.
+pub const ARM_WAIT_NS_MIN: u64 = 1_500_000;
+/// Fewer waits tell nothing.
+const WAITS_MIN: usize = 8;
+
+/// Whether the recorded command has waited for `disk` as one waits for a disk without an arm.
+#[must_use]
+pub fn is_quick(ranges: &[HintedRange], of_file: &[Disk], disk: Disk) -> bool {
+    let here = ranges.iter().filter(|range| range.wait_ns > 0 && of_file[range.file as usize] == disk);
+    let mut waits: Vec<u64> = here.map(|range| range.wait_ns).collect();
+    if waits.len() < WAITS_MIN {
+        return false;
+    }
+    let middle = waits.len() / 2;
+    *waits.select_nth_unstable(middle).1 < ARM_WAIT_NS_MIN
+}
+
+/// What a request costs a disk without an arm, in pages: it could transfer so many meanwhile. A guess, of 100 us and 1 GB/s.
+pub const REQUEST_PAGES: u64 = 25;
+
+/// What the recorded reads have waited for each page, a request being [`REQUEST_PAGES`]: the median; `None` where none waited.
+#[must_use]
+pub fn waited_for_page(ranges: &[HintedRange]) -> Option<Nanos> {
+    let waited = ranges.iter().filter(|range| range.wait_ns > 0);
+    let mut waits: Vec<u64> = waited.map(|range| range.wait_ns / (u64::from(range.count) + REQUEST_PAGES)).collect();
+    let middle = waits.len() / 2;
+    (!waits.is_empty()).then(|| Nanos(*waits.select_nth_unstable(middle).1))
+}
+
 /// By file its disk, and the disks' numbers; at least one.
 #[must_use]
 pub fn disks_of(files: &[HintedFile]) -> (Vec<Disk>, Vec<u64>) {
@@ -110,6 +141,20 @@ pub fn device_number(major: u64, minor: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_quick_where_the_median_wait_is_short() {
+        let range = |wait_us: u64| HintedRange { file: 1, wait_ns: wait_us * 1000, ..HintedRange::default() };
+        let disks = [Disk(0), Disk(1)];
+        let quick = |waits_us: &[u64]| {
+            let ranges: Vec<_> = waits_us.iter().copied().map(range).collect();
+            [0, 1].map(|disk| is_quick(&ranges, &disks, Disk(disk)))
+        };
+        // Reads that did not wait do not count, nor do a few slow ones.
+        assert_eq!(quick(&[0, 100, 200, 100, 9000, 100, 8000, 100, 7000]), [false, true]);
+        assert_eq!(quick(&[0, 100, 200, 100, 9000, 2000, 8000, 100, 7000]), [false, false]);
+        assert_eq!(quick(&[100; 7]), [false, false], "too few");
+    }
 
     #[test]
     fn pages_count_once() {

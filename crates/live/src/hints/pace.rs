@@ -54,6 +54,8 @@ pub struct Pace {
 impl Pace {
     /// One read in eight: nothing is known.
     pub const SLOWEST: Self = Self { halvings: HALVINGS_MAX - 1 };
+    /// All of them.
+    pub const FULL: Self = Self { halvings: 0 };
 
     /// Hints name what the command has referenced.
     pub fn right(&mut self) {

@@ -62,8 +62,9 @@ pub struct Queue {
     /// Where waiting blocks are.
     placed: hashbrown::HashMap<Block, Placed, FxBuildHasher>,
     holes_left: u64,
-    /// Reads under way at most.
+    /// Reads under way at most, and pages of each.
     reads_max: usize,
+    pages_max: u64,
 }
 
 impl Queue {
@@ -82,12 +83,13 @@ impl Queue {
             placed: hashbrown::HashMap::default(),
             holes_left: 0,
             reads_max: usize::MAX,
+            pages_max: PIECE_PAGES,
         }
     }
 
     fn cut(&self) -> Cut {
         let hole_max = if self.arm { ARM_HOLE_PAGES } else { FLASH_HOLE_PAGES };
-        Cut { by_address: self.arm, hole_max, pages_max: PIECE_PAGES >> self.halvings }
+        Cut { by_address: self.arm, hole_max, pages_max: self.pages_max.min(PIECE_PAGES >> self.halvings) }
     }
 
     /// A page to be read: of metadata, `page` is its place.
@@ -119,14 +121,28 @@ impl Queue {
     }
 
     /// From now on only the `halvings`-th half of what may be under way is, in pieces as much smaller; from [`HALVINGS_MAX`] on
-    /// nothing is begun.
-    pub fn slow(&mut self, halvings: u32) {
-        self.halvings = halvings;
+    /// nothing is begun. Returns whether something may begin that could not before.
+    pub fn slow(&mut self, halvings: u32) -> bool {
+        let was_held = self.is_held();
+        let is_more = std::mem::replace(&mut self.halvings, halvings) > halvings;
+        was_held && is_more && !self.is_empty()
     }
 
-    /// From now on at most so many reads are under way.
-    pub fn limit(&mut self, reads: usize) {
-        self.reads_max = reads;
+    /// From now on at most so many reads are under way, of so many pages each. Returns as [`slow`](Self::slow).
+    pub fn limit(&mut self, reads: usize, pages: u64) -> bool {
+        self.pages_max = pages;
+        let was_held = !self.may_read();
+        let is_more = std::mem::replace(&mut self.reads_max, reads) < reads;
+        was_held && is_more && !self.is_empty()
+    }
+
+    /// Whether nothing is begun until something that is under way ends, or more may be.
+    fn is_held(&self) -> bool {
+        self.halvings >= HALVINGS_MAX || self.active >= depth(self.arm) >> self.halvings
+    }
+
+    fn may_read(&self) -> bool {
+        self.active - self.placing < self.reads_max
     }
 
     /// A file has been placed: these of its pages are stored.
@@ -148,7 +164,7 @@ impl Queue {
 
     /// What to do next; `None`: nothing, until something of this has changed.
     pub fn choose(&mut self) -> Option<Work> {
-        if self.halvings >= HALVINGS_MAX || self.active >= depth(self.arm) >> self.halvings {
+        if self.is_held() {
             return None;
         }
         let work = self.work();
@@ -158,7 +174,7 @@ impl Queue {
 
     fn work(&mut self) -> Option<Work> {
         let cut = self.cut();
-        let may_read = self.active - self.placing < self.reads_max;
+        let may_read = self.may_read();
         if self.metadata.len() > 0 && !may_read {
             return None;
         }

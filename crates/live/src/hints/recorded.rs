@@ -29,7 +29,8 @@ impl TryFrom<&Recording> for HintList {
         for read in recording.references() {
             if let Some(file) = number_of[read.file as usize] {
                 let done_ns = read.time_ns.saturating_add(read.wait_ns);
-                list.ranges.push(HintedRange { file, first: read.start, count: read.pages, done_ns });
+                let (first, count, wait_ns) = (read.start, read.pages, read.wait_ns);
+                list.ranges.push(HintedRange { file, first, count, done_ns, wait_ns });
             }
         }
         Ok(list)

@@ -1,11 +1,13 @@
 //! How much of a disk's time prefetching may have at risk: spent on pages that are read and not seen to be used yet.
-//! Without an arm this limits hints of another command only; what hints of the same command may cost is counted in `ledger.rs`.
+//! Without an arm, hints of the same command may have more at risk by what they have gained (`ledger.rs`).
 //!
 //! A read in vain delays the command by at most the time that the disk spends on it. This time is what has to be limited, not
 //! bytes: a page among thousands that lie together takes a twentieth of a millisecond, one that is alone some 5 ms.
 //!
 //! - A read that ends puts the time that the disk has spent on it *at risk*: since its last read of ours ended, or since this one began.
-//!   Reads of the command that came between are part of it: prefetching delays them.
+//!   Reads of the command that came between are part of it: prefetching delays them. Without an arm it is never more than the read
+//!   takes where it waits for no other one, by the waits of the recorded run: a read behind a long one of the command's takes long,
+//!   and delays nothing by that.
 //! - A page that the command references is proved right, and its share is at risk no longer. Cached metadata is not seen when it is
 //!   referenced: it is proved when the command is seen beyond it in the hints.
 //! - What is at risk, with what is under way, stays below a share of the command's time ([`ARM_SHARE`], [`FLASH_SHARE`]): of the time by now, and where the hints are of
@@ -25,6 +27,9 @@ use hashbrown::HashMap;
 use headstart_types::{Block, Nanos};
 use rustc_hash::FxBuildHasher;
 
+use super::list::REQUEST_PAGES;
+use super::queue::PIECE_PAGES;
+
 /// Of the command's time, with an arm. Calibrated in forecasts of nine commands: 0.12 costs right hints 8 points of what they gain, as fewer
 /// reads are sorted together; 0.16 costs 3.
 const ARM_SHARE: f64 = 0.16;
@@ -33,10 +38,12 @@ const FLASH_SHARE: f64 = 0.03;
 /// What a read in the order of places takes (`pace.rs`), and how many pages it has; so many are assumed before any has been measured.
 const ARM_READ: Nanos = Nanos(4_500_000);
 const ARM_PAGES: u64 = 2;
-/// The same without an arm.
-const FLASH_READ: Nanos = Nanos(200_000);
+/// Pages of a read without an arm.
 const FLASH_PAGES: u64 = 4;
 const TYPICALS: u64 = 2;
+/// Without an arm: what a page of a read takes at least, 1 GB/s, and what it is taken to take where the recording does not say.
+const PAGE_MIN: Nanos = Nanos(4_000);
+const PAGE_UNKNOWN: Nanos = Nanos(7_000);
 
 /// What is at risk.
 #[derive(Debug, Default)]
@@ -54,31 +61,38 @@ pub struct Risk {
     reads: u64,
     pages: u64,
     arm: bool,
+    /// Without an arm: what each page of a read takes the disk, at most; a request counts as [`REQUEST_PAGES`] more.
+    page: Nanos,
 }
 
 impl Risk {
-    /// For a command that took `recorded`, `None` if the hints are another command's; of disks with an arm, or without one.
+    /// For a command that took `recorded`, `None` if the hints are another command's; of disks with an arm, or without one, where the
+    /// recorded command has `waited` so long for each page.
     #[must_use]
-    pub fn new(recorded: Option<Nanos>, arm: bool) -> Self {
-        Self { recorded, arm, ..Self::default() }
+    pub fn new(recorded: Option<Nanos>, arm: bool, waited: Option<Nanos>) -> Self {
+        let page = waited.map_or(PAGE_UNKNOWN, |waited| waited.max(PAGE_MIN));
+        Self { recorded, arm, page, ..Self::default() }
+    }
+
+    /// What a read of so many pages takes a disk without an arm, when it waits for no other one.
+    fn service(&self, pages: u64) -> Nanos {
+        Nanos(self.page.0 * (pages + REQUEST_PAGES))
     }
 
     /// A read of `blocks` has ended on a disk, which began `took` ago. Each comes with whether it is metadata, and whether the command
-    /// has referenced it meanwhile. Returns how long the disk has spent on it.
-    pub fn read(
-        &mut self,
-        now: Nanos,
-        disk: usize,
-        took: Nanos,
-        blocks: impl Iterator<Item = (Block, bool, bool)>,
-    ) -> Nanos {
+    /// has referenced it meanwhile.
+    pub fn read(&mut self, now: Nanos, disk: usize, took: Nanos, blocks: impl Iterator<Item = (Block, bool, bool)>) {
         if self.ended.len() <= disk {
             self.ended.resize(disk + 1, Nanos::ZERO);
         }
         let before = std::mem::replace(&mut self.ended[disk], now);
         let blocks: Vec<_> = blocks.collect();
         let pages = blocks.len() as u64;
-        let spent = now.saturating_sub(before.max(now.saturating_sub(took)));
+        let mut spent = now.saturating_sub(before.max(now.saturating_sub(took)));
+        if !self.arm {
+            // Behind reads of the command it waits longer, but delays them by no more than its own service.
+            spent = spent.min(self.service(pages));
+        }
         self.took += spent;
         self.reads += 1;
         self.pages += pages;
@@ -92,7 +106,6 @@ impl Risk {
                 self.metadata.insert(block);
             }
         }
-        spent
     }
 
     /// The command has referenced `block`; `near`: about where it is in the hints.
@@ -118,12 +131,18 @@ impl Risk {
         Nanos((time.0 as f64 * share) as u64).saturating_sub(self.at_risk)
     }
 
+    /// What has been spent on pages that have not proved right.
+    #[must_use]
+    pub fn at_risk(&self) -> Nanos {
+        self.at_risk
+    }
+
     /// What a read takes and how many pages it has, before any has been measured.
     fn typical(&self) -> (Nanos, u64) {
         if self.arm {
             (ARM_READ, ARM_PAGES)
         } else {
-            (FLASH_READ, FLASH_PAGES)
+            (self.service(FLASH_PAGES), FLASH_PAGES)
         }
     }
 
@@ -134,9 +153,22 @@ impl Risk {
         usize::try_from(left.0 / each.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// How many pages `left` pays for.
+    /// How many pages a read may have that `left` pays for.
+    #[must_use]
+    pub fn longest_in(&self, left: Nanos) -> u64 {
+        if self.arm {
+            return PIECE_PAGES;
+        }
+        (left.0 / self.page.0.max(1)).saturating_sub(REQUEST_PAGES).clamp(FLASH_PAGES, PIECE_PAGES)
+    }
+
+    /// How many pages `left` pays for: without an arm if they are one read, as they are read in the order of need, and no
+    /// more than it pays for.
     #[must_use]
     pub fn pages_in(&self, left: Nanos) -> u64 {
+        if !self.arm {
+            return left.0 / self.page.0.max(1);
+        }
         let (read, pages) = self.typical();
         let each = (self.took.0 + TYPICALS * read.0) / (self.pages + TYPICALS * pages);
         left.0 / each.max(1)
@@ -162,7 +194,7 @@ mod tests {
     #[test]
     fn time_is_at_risk_until_it_is_proved_by_hand() {
         // 16 % of a second; a read is taken for 4.5 ms, a page for the half of it.
-        let mut risk = Risk::new(Some(Nanos(1000 * MS)), true);
+        let mut risk = Risk::new(Some(Nanos(1000 * MS)), true, None);
         assert_eq!(most(&risk), (160 / 9 * 2 + 1, 71));
         // Two reads at once: the second has the disk's time since the first had ended, 10 ms. The mean of four is 9.75 ms.
         read(&mut risk, 30, 20, &[0, 1], false);
@@ -177,7 +209,7 @@ mod tests {
         risk.read(Nanos(50 * MS), 0, Nanos(10 * MS), [(Block(9), false, true)].into_iter());
         assert_eq!(risk.at_risk, Nanos(20 * MS));
         // Another command's hints.
-        assert_eq!(Risk::new(None, true).left(Nanos(500 * MS)), Nanos(80 * MS));
+        assert_eq!(Risk::new(None, true, None).left(Nanos(500 * MS)), Nanos(80 * MS));
         // Nothing is left.
         read(&mut risk, 300, 250, &[6], false);
         assert_eq!(most(&risk), (0, 0));
@@ -185,7 +217,7 @@ mod tests {
 
     #[test]
     fn metadata_is_proved_by_what_comes_behind_it_in_the_hints() {
-        let mut risk = Risk::new(None, true);
+        let mut risk = Risk::new(None, true, None);
         read(&mut risk, 10, 10, &[3, 4, 8], true);
         read(&mut risk, 12, 2, &[5, 6], false);
         let mut after = |block, near| {

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use headstart_policy::registry::PolicyRow;
@@ -20,7 +21,7 @@ use toml::Table;
 use super::budget::Room;
 use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
-use super::list::{disks_of, main_disk, HintList, PAGE_BYTES};
+use super::list::{disks_of, is_quick, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
 use super::system::{begin, process_file, wait_readable, wake_file};
@@ -34,6 +35,8 @@ use crate::tune::Roots;
 const IDLE: Duration = Duration::from_secs(20);
 /// How often the trace is read when nothing is prefetched any more: what is used still counts.
 const IDLE_LOOK_MS: i32 = 100;
+/// Threads of a disk that may have but one read under way: files are placed beside that.
+const THREADS_MIN: usize = 4;
 /// A thread reads 1 MiB and calls little.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -93,68 +96,98 @@ pub fn run(mut settings: Settings) -> Result<(Status, Report), Error> {
 /// # Errors
 /// As [`run`]; or the recording that is given cannot be read.
 pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finished, Error> {
-    // While it is read the kernel makes the trace.
-    let given = match &source {
-        Source::Given(path) => Some((
-            path.clone(),
-            thread::spawn({
-                let path = path.clone();
-                move || read(&path)
-            }),
-        )),
-        _ => None,
-    };
-    let mut trace = Trace::new(&settings.roots);
     // A wrong key is found before the command is started.
     check(&settings)?;
-    let given = match given {
-        Some((path, reading)) => {
-            let fault = || Err(format!("{}: cannot be read; allowed: a recording", path.display()));
-            Some(reading.join().unwrap_or_else(|_| fault()).map_err(Error::Hints)?)
-        }
-        None => None,
-    };
-    let started = begin();
-    let switches = trace.as_mut().ok().and_then(|trace| trace.switches.take());
-    let mut child = child::start(&settings.command, switches).map_err(|source| Error::Start {
-        program: settings.command.first().cloned().unwrap_or_default().to_string_lossy().into_owned(),
-        source,
-    })?;
+    // The command is started beside all else: it waits for the trace alone, and for a recording that the user names.
+    let (traced, is_traced) = channel();
+    let (go, may_go) = channel();
+    let is_watched = !matches!(&source, Source::List(list) if list.ranges.is_empty());
+    let starting = thread::spawn({
+        let (roots, command) = (settings.roots.clone(), settings.command.clone());
+        move || start(is_watched.then_some(&roots), &command, &traced, &may_go)
+    });
     let mut unfit = None;
-    let list = match (given, source) {
-        (Some(list), _) | (None, Source::List(list)) => list,
-        (None, Source::Given(path) | Source::Stored(path)) => read(&path).unwrap_or_else(|problem| {
-            unfit = Some(problem);
-            HintList::default()
-        }),
+    let list = match source {
+        Source::Given(path) => match read(&path) {
+            Ok(list) => list,
+            Err(problem) => {
+                drop(go);
+                let _ = ended(starting);
+                return Err(Error::Hints(problem));
+            }
+        },
+        Source::List(list) => list,
+        Source::Stored(path) => {
+            let _ = go.send(());
+            read(&path).unwrap_or_else(|problem| {
+                unfit = Some(problem);
+                HintList::default()
+            })
+        }
     };
+    let _ = go.send(());
     if settings.budget_bytes == 0 {
         let room = Room::now(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
         if room.is_tight_for(|| list.pages() * PAGE_BYTES) {
-            return left_alone(child, &settings, &list, trace.ok(), started);
+            return left_alone(ended(starting)?, &settings, &list);
         }
         settings.budget_bytes = room.budget();
     }
-    let finished = match Host::new(settings, list, trace, started) {
-        Ok(host) => host.run(child)?,
+    let host = Host::new(settings, list, is_traced.recv().unwrap_or_default()).map(|mut host| {
+        // Of hints that are followed at once the first reads are under way when the command begins.
+        host.conductor.turn(Nanos::ZERO);
+        host
+    });
+    let finished = match (host, ended(starting)) {
+        (Ok(host), Ok(running)) => host.run(running)?,
+        (Ok(mut host), Err(problem)) => {
+            host.conductor.queues.stop();
+            return Err(problem);
+        }
         // The command is not left alone for that.
-        Err(problem) => {
-            let _ = child.wait();
+        (Err(problem), running) => {
+            let _ = running.map(|mut running| running.child.wait());
             return Err(problem);
         }
     };
     Ok(Finished { unfit: unfit.or(finished.unfit), ..finished })
 }
 
-/// Waits for a command that has no memory to spare, in as little as possible.
-fn left_alone(
-    mut child: Started,
-    settings: &Settings,
-    list: &HintList,
-    trace: Option<Trace>,
+/// A command that has been started.
+struct Running {
+    child: Started,
     started: Instant,
-) -> Result<Finished, Error> {
-    trace.into_iter().for_each(Trace::leave);
+    trace: Option<Trace>,
+}
+
+/// Makes the trace if there are `roots` for it, says why there is none if so, and starts the command when it may; no sender of that:
+/// there is a reason not to.
+fn start(
+    roots: Option<&Roots>,
+    command: &[OsString],
+    traced: &Sender<Option<String>>,
+    may_go: &Receiver<()>,
+) -> Result<Running, Error> {
+    let mut trace = roots.map_or_else(|| Err(io::ErrorKind::NotFound.into()), Trace::new);
+    let _ = traced.send(trace.as_ref().err().map(system_says));
+    let program = || command.first().cloned().unwrap_or_default().to_string_lossy().into_owned();
+    let failed = |source| Error::Start { program: program(), source };
+    may_go.recv().map_err(|_| failed(io::ErrorKind::Interrupted.into()))?;
+    let switches = trace.as_mut().ok().and_then(|trace| trace.switches.take());
+    let started = begin();
+    let child = child::start(command, switches).map_err(failed)?;
+    Ok(Running { child, started, trace: trace.ok() })
+}
+
+/// What has come of starting the command.
+fn ended(starting: JoinHandle<Result<Running, Error>>) -> Result<Running, Error> {
+    starting.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Waits for a command that has no memory to spare, in as little as possible.
+fn left_alone(running: Running, settings: &Settings, list: &HintList) -> Result<Finished, Error> {
+    let Running { mut child, started, trace } = running;
+    trace.into_iter().for_each(|trace| trace.leave(false));
     let mut report = Report::new(settings.row.name);
     report.hinted_bytes = list.pages() * PAGE_BYTES;
     report.stopped = Some(NO_ROOM.to_owned());
@@ -189,11 +222,13 @@ fn plan(settings: &Settings, trust: Trust) -> Plan {
 /// By file its disk, and what is known of each.
 fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
     let (of_file, numbers) = disks_of(&list.files);
-    let facts = numbers.iter().map(|number| {
+    let facts = (0u32..).zip(&numbers).map(|(at, number)| {
         let found = DiskFacts::of(&settings.roots.sys, number >> 20, number & 0xf_ffff);
-        DiskFacts { arm: settings.arm.unwrap_or(found.arm), ..found }
+        let has_arm = || found.arm && !(found.is_virtual && is_quick(&list.ranges, &of_file, DiskNumber(at)));
+        DiskFacts { arm: settings.arm.unwrap_or_else(has_arm), ..found }
     });
-    (of_file, facts.collect())
+    let facts = facts.collect();
+    (of_file, facts)
 }
 
 /// The disks with their threads, which begin with the first order: many commands end before.
@@ -201,22 +236,39 @@ struct Disks {
     disks: Vec<Arc<Disk>>,
     done: Sender<Done>,
     wake: Arc<File>,
-    begun: bool,
+    /// By disk: threads, of which there are none before the first order.
+    threads: Vec<usize>,
+    /// What may be under way on each.
+    halvings: u32,
+    reads_max: usize,
 }
 
 impl Disks {
-    /// The threads end by themselves when the disks are stopped, or with this process. Fewer are enough where there is no room for more.
-    fn begin(&mut self) {
-        for disk in &self.disks {
-            for _ in 0..disk.depth() {
-                let (disk, done, wake) = (disk.clone(), self.done.clone(), self.wake.clone());
-                let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-                    disk.serve(&done, &|| {
-                        let _ = (&*wake).write_all(&1u64.to_ne_bytes());
-                    });
+    fn new(disks: Vec<Arc<Disk>>, done: Sender<Done>, wake: Arc<File>) -> Self {
+        Self { threads: vec![0; disks.len()], disks, done, wake, halvings: 0, reads_max: usize::MAX }
+    }
+
+    /// Begins threads that are missing for what may be under way. They end by themselves when the disks are stopped, or with this
+    /// process. Fewer are enough where there is no room for more.
+    fn begin(&mut self, disk: usize) {
+        let wanted = (self.disks[disk].depth() >> self.halvings).min(self.reads_max.max(THREADS_MIN));
+        for _ in self.threads[disk]..wanted {
+            let (disk, done, wake) = (self.disks[disk].clone(), self.done.clone(), self.wake.clone());
+            let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+                disk.serve(&done, &|| {
+                    let _ = (&*wake).write_all(&1u64.to_ne_bytes());
                 });
-            }
+            });
         }
+        self.threads[disk] = self.threads[disk].max(wanted);
+    }
+
+    fn begin_more(&mut self) {
+        (0..self.disks.len())
+            .filter(|disk| self.threads[*disk] > 0)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|disk| self.begin(disk));
     }
 }
 
@@ -226,9 +278,7 @@ impl Queues for Disks {
     }
 
     fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
-        if !std::mem::replace(&mut self.begun, true) {
-            self.begin();
-        }
+        self.begin(disk);
         self.disks[disk].order(blocks);
     }
 
@@ -241,11 +291,15 @@ impl Queues for Disks {
     }
 
     fn slow(&mut self, halvings: u32) {
+        self.halvings = halvings;
+        self.begin_more();
         self.disks.iter().for_each(|disk| disk.slow(halvings));
     }
 
-    fn limit(&mut self, reads: usize) {
-        self.disks.iter().for_each(|disk| disk.limit(reads));
+    fn limit(&mut self, reads: usize, pages: u64) {
+        self.reads_max = reads;
+        self.begin_more();
+        self.disks.iter().for_each(|disk| disk.limit(reads, pages));
     }
 
     fn stop(&mut self) {
@@ -268,12 +322,12 @@ struct Host {
 }
 
 impl Host {
-    /// Around a command that has been started.
-    fn new(settings: Settings, list: HintList, trace: io::Result<Trace>, started: Instant) -> Result<Self, Error> {
+    /// For a command that is going to run; `untraced`: why its reads will not be seen, if so.
+    fn new(settings: Settings, list: HintList, untraced: Option<String>) -> Result<Self, Error> {
         let settings = &settings;
         let (disk_of_file, facts) = facts_of(settings, &list);
         // Where nothing is seen there is nothing to wait for.
-        let trust = if settings.trusted || trace.is_err() {
+        let trust = if settings.trusted || untraced.is_some() {
             Trust::Whole
         } else if env::current_dir().is_ok_and(|folder| list.is_of(&settings.command, &folder)) {
             Trust::SameCommand
@@ -283,39 +337,43 @@ impl Host {
         let arm = facts.get(main_disk(&list.ranges, &disk_of_file, facts.len())).is_some_and(|disk| disk.arm);
         let universe = Universe::new(&list, disk_of_file);
         let mut report = Report::new(settings.row.name);
-        report.observed = trace.is_ok();
+        report.observed = untraced.is_none();
         report.budget_bytes = settings.budget_bytes;
         report.hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
         if universe.left_out > 0 {
             report.notes.push(format!("{} pages of the hints are beyond what is prefetched", universe.left_out));
         }
-        if let Err(problem) = &trace {
-            let what = "the command's reads are not seen, prefetching is by the hints alone";
-            report.notes.push(format!("{what}: {}", system_says(problem)));
+        if let Some(problem) = untraced {
+            report
+                .notes
+                .push(format!("the command's reads are not seen, prefetching is by the hints alone: {problem}"));
         }
         let setting = plan(settings, trust).setting(&list, facts.len(), arm)?;
         let machine = Machine::try_new(setting, universe)?;
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
+        let waited = waited_for_page(&list.ranges);
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();
         let wake = Arc::new(File::from(wake_file().map_err(|source| Error::Wait { source })?));
-        let disks = Disks { disks, done: sender, wake, begun: false };
+        let disks = Disks::new(disks, sender, wake);
         let conductor = Conductor::new(machine, disks, settings.budget_bytes, trust);
-        let conductor = conductor.at_risk(recorded_ns, arm);
+        let conductor = conductor.at_risk(recorded_ns, arm, waited);
         Ok(Self {
             conductor,
             done,
-            trace: trace.ok(),
+            trace: None,
             report,
-            started,
+            started: begin(),
             recorded,
             matched: 0,
             matched_last: Duration::ZERO,
         })
     }
 
-    fn run(mut self, mut child: Started) -> Result<Finished, Error> {
+    fn run(mut self, running: Running) -> Result<Finished, Error> {
+        let mut child = running.child;
+        (self.started, self.trace) = (running.started, running.trace);
         let ended = process_file(child.id());
         // Without hints there is nothing to watch for.
         if let Some(ended) = ended.ok().filter(|_| self.report.hinted_bytes > 0) {
@@ -327,7 +385,7 @@ impl Host {
         self.conductor.fill(&mut self.report);
         let unfit = self.conductor.unfit().filter(|_| self.report.observed).map(str::to_owned);
         if let Some(trace) = self.trace {
-            trace.leave();
+            trace.leave(true);
         }
         Ok(Finished { status, report: self.report, unfit })
     }
@@ -359,7 +417,7 @@ impl Host {
             }
             if self.is_idle() {
                 // A command that goes on for days is not watched for days.
-                self.trace.take().into_iter().for_each(Trace::leave);
+                self.trace.take().into_iter().for_each(|trace| trace.leave(false));
                 self.conductor.queues.stop();
                 wait_readable(&[Some(ended)], -1);
                 return;

@@ -91,12 +91,12 @@ impl Trace {
         Ok(Self { pipe, switches, room: vec![0; PIECE], rest: Vec::new(), tracefs })
     }
 
-    /// Removes it without waiting until the kernel has.
-    pub fn leave(self) {
+    /// Removes it without waiting until the kernel has. `is_last`: this process ends now.
+    pub fn leave(self, is_last: bool) {
         let Self { pipe, switches, tracefs, .. } = self;
         // While they are open it cannot be removed.
         drop((pipe, switches));
-        tracefs.leave();
+        tracefs.leave(is_last);
     }
 
     /// Gives `each` what has come since the last time, without waiting.

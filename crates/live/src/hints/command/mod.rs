@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use headstart_device::build_device;
 use headstart_policy::registry::{PolicyRow, POLICIES};
+use headstart_trace::hints::Recording;
 use headstart_types::{printable, Bytes, KeyError};
 use toml::{Table, Value};
 
@@ -36,6 +37,8 @@ const NOT_STARTED: i32 = 126;
 const NOT_FOUND: i32 = 127;
 /// A command that goes on is recorded for so long at most: a service does not end.
 const RECORD_MAX: Duration = Duration::from_secs(120);
+/// Below this a command is not helped: start and end of `run` take some 5 ms, and 10 ms on a busy machine.
+const SHORT: Duration = Duration::from_millis(50);
 /// What the kernel does not name is looked for on the file systems for so long: the user waits for it, once.
 const WALK_MAX: Duration = Duration::from_secs(1);
 
@@ -209,6 +212,10 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
         slot.remove();
     } else if slot.is_recorded() {
         slot.touch();
+        if let Some(elapsed) = slot.is_small().then(|| Recording::read(&slot.path).ok()).flatten().and_then(too_short) {
+            let why = format!("it took {} ms when it was recorded, too little to be helped", elapsed.as_millis());
+            return plain(line, settings, line.has("--verbose").then_some(why));
+        }
         let mut finished = run_from(settings, Source::Stored(slot.path.clone()))?;
         if let Some(why) = &finished.unfit {
             slot.remove();
@@ -223,6 +230,15 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
         }
         Err(problem) => plain(line, settings, Some(format!("{problem}; this run is not recorded"))),
     }
+}
+
+/// How long a recorded command took that cannot be helped: what prefetching would save, its own start and end take. Of a run
+/// that found most of its pages in the page cache nothing is known.
+fn too_short(recording: Recording) -> Option<Duration> {
+    let elapsed = Duration::from_nanos(recording.about.elapsed_ns);
+    let pages =
+        |hit| recording.references().filter(|read| read.hit == hit).map(|read| u64::from(read.pages)).sum::<u64>();
+    (elapsed < SHORT && pages(false) > pages(true)).then_some(elapsed)
 }
 
 /// Runs the command and records it.
