@@ -1,12 +1,15 @@
 //! The recorder on the kernel's own trace: needs root and a tracefs, and is skipped loudly without.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use bytes::BytesMut;
 use headstart_live::record::{record, Settings, Summary, BUFFER_KIB, WALK_MAX};
+use headstart_live::ring::Ring;
 use headstart_live::tune::Roots;
 use headstart_trace::hints::{FileKind, ReadKind, RecordedFile, Recording};
 
@@ -116,6 +119,70 @@ fn faults_are_recorded() {
     let faults: Vec<_> = reads_of(&recording, &path).into_iter().filter(|read| read.0 == ReadKind::Fault).collect();
     let expected = [100, 200, 101].map(|page| (ReadKind::Fault, page, 1, false));
     assert_eq!(faults, expected);
+}
+
+/// The file that [`reads_by_io_uring`] reads.
+const RING_FILE: &str = "HEADSTART_RING_FILE";
+
+/// Not a test but the command of the next one: reads some pages through io_uring.
+#[test]
+#[ignore = "the command of another test"]
+fn reads_by_io_uring() {
+    let Some(path) = std::env::var_os(RING_FILE) else { return };
+    let file = Arc::new(fs::File::open(path).expect("it is there"));
+    let mut ring = Ring::try_new(4).expect("an io_uring");
+    for (name, page) in [(1, 40), (2, 7), (3, 21)] {
+        ring.push(name, &file, page * PAGE as u64, vec![BytesMut::zeroed(PAGE)]).expect("there is room");
+    }
+    ring.submit();
+    while ring.under_way() > 0 {
+        if let Some(ended) = ring.take() {
+            assert_eq!(ended.result.expect("it can be read"), PAGE);
+        }
+    }
+}
+
+#[test]
+fn reads_through_io_uring_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    if Ring::try_new(4).is_err() {
+        return eprintln!("SKIPPED: no io_uring here");
+    }
+    let path = uncached("ring", 64);
+    let program = std::env::current_exe().expect("this program");
+    let file = format!("{RING_FILE}={}", path.display());
+    let ours = ["--exact", "reads_by_io_uring", "--ignored", "--quiet"];
+    let recording = recorded(&[&["env", &file, text(&program)], &ours[..]].concat());
+    assert_eq!(recording.about.exit_status, 0);
+    // In which order the kernel's threads read them is theirs; what is read ahead is left out.
+    let pages: BTreeSet<u64> = reads_of(&recording, &path).into_iter().map(|read| read.1).collect();
+    assert_eq!(pages, BTreeSet::from([7, 21, 40]));
+    assert!(reads_of(&recording, &path).iter().all(|read| read.0 == ReadKind::Read && read.2 == 1));
+}
+
+#[test]
+fn reads_of_directories_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    let folder = uncached("many/first", 1).with_file_name("");
+    (0..2000).for_each(|number| drop(fs::write(folder.join(format!("{number:0100}")), "")));
+    let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(&folder).output().expect("coreutils").stdout;
+    if kind != b"ext2/ext3\n" {
+        return eprintln!("SKIPPED: directories are pages of the device on ext2 to ext4 only");
+    }
+    assert!(Command::new("sync").status().is_ok_and(|status| status.success()));
+    let _alone = ALONE.lock();
+    let script = format!("ls -f {} > /dev/null", folder.display());
+    let cold = Settings { cold: true, ..settings(&["sh", "-c", &script]) };
+    let recording = record(&cold, |_| {}, || true).expect("root, and a tracefs");
+    let of_device = |read: &&headstart_trace::hints::Read| recording.files[read.file as usize].kind == FileKind::Device;
+    let pages: u64 =
+        recording.references().filter(of_device).filter(|read| !read.hit).map(|read| u64::from(read.pages)).sum();
+    let blocks = fs::metadata(&folder).expect("it is there").len() / PAGE as u64;
+    assert!(blocks > 40 && pages >= blocks, "{pages} pages of metadata, of them {blocks} of the directory");
 }
 
 /// An overlay of `lower`, which goes with it; `None` if none can be mounted here.

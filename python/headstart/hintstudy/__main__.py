@@ -31,6 +31,7 @@ def hints_study(
     repeats: Annotated[int, typer.Option(min=1, help="Runs on emulated drives; the median counts.")] = 1,
     own_repeats: Annotated[int, typer.Option(min=1, help="Runs on the machine's own disk.")] = 5,
     guard: Annotated[bool, typer.Option(help="Measure wrong hints, little memory, busy disks too.")] = True,
+    compare: Annotated[bool, typer.Option(help="Measure the commands in all ways.")] = True,
     folder: Annotated[Path, typer.Option(help="Where the files are made; 1 GB.")] = Path("/var/tmp"),
     json: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write it as JSON.")] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the tables between a file's marks.")] = None,
@@ -56,6 +57,7 @@ def hints_study(
         repeats=repeats,
         own_repeats=own_repeats,
         guard=guard,
+        compare=compare,
         folder=folder,
         tell=lambda text: print(text, file=sys.stderr),
     )

@@ -25,6 +25,10 @@ GROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup",
 """Where control groups limit memory, the old ones and the new."""
 BUSY_BYTES = 16 << 10
 """Of each read of the reader beside."""
+REWRITTEN_BYTES = 64 << 10
+"""Of each file that is rewritten."""
+SLOWER, READER_SLOWER = 1.03, 1.10
+"""So much of plain is allowed, and so much of an unrelated reader's time for a read."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Case:
     plain: Callable[[], int]
     """Returns how long it took, in ns."""
     ours: Callable[[], int]
+    slower: float = SLOWER
+    """So much of plain is allowed."""
 
 
 def files(disk_root: Path, seed: int) -> list[str]:
@@ -89,8 +95,30 @@ def cases(jobs: list[Job], folder: Path) -> Iterator[Case]:
         lambda: at_once(disk.cold, [lambda: first.timed(first.words()), lambda: second.timed(second.words())]),
         lambda: at_once(disk.cold, [lambda: first.timed(ours.line(first)), lambda: second.timed(ours.line(second))]),
     )
-    with beside(disk.root / "db.sqlite"):
+    with beside(disk.root / "db.sqlite") as reading:
         yield both("a busy disk", jobs[0])
+        yield Case(
+            "a reader beside, its time for a read",
+            lambda: reading.read_ns(lambda: ways.plain(jobs[0])),
+            lambda: reading.read_ns(lambda: ours(jobs[0])),
+            READER_SLOWER,
+        )
+    if disk.profile is None:
+        made = [disk.root / f"rewritten/{number:03}" for number in range(FILES)]
+        rewrite(made)
+        write(listed, [str(path) for path in made])
+        rewritten = Job(reader(listed), disk, folder / "rewritten.hints")
+        rewritten.record()
+        yield both("files as they were recorded", rewritten)
+        rewrite(made)
+        yield both("files rewritten since", rewritten)
+
+
+def rewrite(paths: list[Path]) -> None:
+    """Write files anew."""
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(os.urandom(REWRITTEN_BYTES))
 
 
 def write(path: Path, names: list[str]) -> None:
@@ -158,6 +186,12 @@ class Reader(threading.Thread):
             except OSError:
                 # While the file system is mounted anew.
                 time.sleep(0.01)
+
+    def read_ns(self, work: Callable[[], object]) -> int:
+        """Return how long a read takes while `work` is done, on average."""
+        before, begun = self.reads, time.monotonic_ns()
+        work()
+        return (time.monotonic_ns() - begun) // max(1, self.reads - before)
 
 
 @contextmanager

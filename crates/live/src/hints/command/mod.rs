@@ -212,7 +212,9 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
         slot.remove();
     } else if slot.is_recorded() {
         slot.touch();
-        if let Some(elapsed) = slot.is_small().then(|| Recording::read(&slot.path).ok()).flatten().and_then(too_short) {
+        let looked_at = slot.is_small() && !line.has("--trust");
+        let recording = looked_at.then(|| Recording::read(&slot.path).ok()).flatten();
+        if let Some(elapsed) = recording.as_ref().and_then(too_short) {
             let why = format!("it took {} ms when it was recorded, too little to be helped", elapsed.as_millis());
             return plain(line, settings, line.has("--verbose").then_some(why));
         }
@@ -234,7 +236,7 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
 
 /// How long a recorded command took that cannot be helped: what prefetching would save, its own start and end take. Of a run
 /// that found most of its pages in the page cache nothing is known.
-fn too_short(recording: Recording) -> Option<Duration> {
+fn too_short(recording: &Recording) -> Option<Duration> {
     let elapsed = Duration::from_nanos(recording.about.elapsed_ns);
     let pages =
         |hit| recording.references().filter(|read| read.hit == hit).map(|read| u64::from(read.pages)).sum::<u64>();
@@ -300,4 +302,42 @@ fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finishe
 pub fn fault(panic: &str) -> Status {
     say(&format!("internal error: {}; please report it", panic.split_whitespace().collect::<Vec<_>>().join(" ")));
     Status::Code(FAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_trace::hints::{About, Read, ReadKind};
+
+    #[test]
+    fn a_short_command_is_left_alone_if_it_was_recorded_cold() {
+        let read = |pages, hit| Read {
+            time_ns: 0,
+            wait_ns: 0,
+            start: 0,
+            pages,
+            process: 0,
+            file: 0,
+            kind: ReadKind::Read,
+            hit,
+        };
+        let elapsed = |elapsed_ms: u64, missed, cached| {
+            let about = About {
+                command: Vec::new(),
+                folder: String::new(),
+                recorded_at_s: 0,
+                elapsed_ns: elapsed_ms * 1_000_000,
+                exit_status: 0,
+                kernel: String::new(),
+                page_bytes: 4096,
+                cold: false,
+                lost_events: 0,
+                recordings: 1,
+            };
+            let reads = vec![read(missed, false), read(cached, true)];
+            let recording = Recording { about, processes: Vec::new(), files: Vec::new(), reads };
+            too_short(&recording).map(|elapsed| elapsed.as_millis())
+        };
+        assert_eq!([elapsed(49, 10, 9), elapsed(50, 10, 9), elapsed(49, 9, 9)], [Some(49), None, None]);
+    }
 }
