@@ -102,7 +102,8 @@ pub struct Conductor<Q> {
     risk: Option<Risk>,
     /// Where the times of the recorded run are known.
     ledger: Option<Ledger>,
-    /// The command does what the hints say: while it does not, nothing is prefetched.
+    /// The command does what the hints say, or has not done anything else yet where that is enough (`ledger.rs`): while it does not, nothing is
+    /// prefetched.
     confirmed: bool,
 }
 

@@ -4,6 +4,9 @@ use super::disk::Why;
 
 /// Pages of stale files, as a share of all that the hints name, from which on the hints as a whole are stale.
 const STALE_SHARE: f64 = 0.5;
+/// The same of the first pages that were looked at: opening files that have changed takes as long as opening others.
+const STALE_FIRST: u64 = 256;
+const STALE_FIRST_SHARE: f64 = 0.875;
 /// Share of pages that were in the page cache long before they are needed, from which on there is nothing to gain.
 const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
@@ -105,7 +108,8 @@ pub fn why_stop(
     }
     let looked = seen.looked();
     // Of all that is hinted: files that cannot be opened are known at once, others when they have been read.
-    if seen.stale as f64 > seen.hinted as f64 * STALE_SHARE {
+    let all_first = looked >= STALE_FIRST && seen.stale as f64 > looked as f64 * STALE_FIRST_SHARE;
+    if all_first || seen.stale as f64 > seen.hinted as f64 * STALE_SHARE {
         return Some("the hints are stale: their files have changed");
     }
     if looked >= CACHED_LOOKED_MIN && seen.cached_before as f64 >= looked as f64 * CACHED_SHARE {
@@ -150,6 +154,9 @@ mod tests {
         let stale = Seen { hinted: 399, stale: 200, ..none };
         assert!(why_stop(&stale, (true, 0, 0, false), 512).is_some_and(|why| why.contains("stale")));
         assert_eq!(why_stop(&Seen { hinted: 400, stale: 200, denied: 200, ..none }, (true, 0, 0, false), 512), None);
+        let first =
+            |stale, read| why_stop(&Seen { hinted: 9000, stale, read, ..none }, (true, 0, 0, false), 512).is_some();
+        assert_eq!([first(255, 0), first(256, 0), first(256, 40), first(700, 90)], [false, true, false, true]);
         assert!(why_stop(&Seen { foreign: 1024, ..none }, (false, 0, 0, false), 512)
             .is_some_and(|why| why.contains("does not read")));
         let cached = Seen { read: 20, cached: 3000, cached_before: 3000, ..none };

@@ -8,9 +8,10 @@
 //!
 //! - `list.rs`, `recorded.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
 //! - `machine.rs`: the machine around a command that is only watched;
-//! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `system.rs`: the system calls for that;
+//! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `threads.rs`: who reads; `system.rs`: the system
+//!   calls for that;
 //! - `trace.rs`: what the command references;
-//! - `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `risk.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
+//! - `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `risk.rs`, `ledger.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
 //! - `follow.rs`: the same for a host that does its own reads, a block server;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
@@ -38,6 +39,7 @@ mod risk;
 mod run;
 mod store;
 pub(crate) mod system;
+mod threads;
 pub(crate) mod trace;
 pub(crate) mod universe;
 

@@ -29,7 +29,7 @@ const FLASH_CONCURRENCY: u32 = 16;
 pub enum Trust {
     /// Few frames at first, more for each prefetched page that is used.
     Earned,
-    /// More of both: they were recorded of this very command.
+    /// They were recorded of this very command: more frames at first, and on disks without an arm from the start (`ledger.rs`).
     SameCommand,
     /// The whole budget from the start.
     Whole,

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::Space;
 use headstart_trace::hints::Recording;
-use headstart_types::{system_says, Block, Disk as DiskNumber, Nanos};
+use headstart_types::{system_says, Disk as DiskNumber, Nanos};
 use toml::Table;
 
 use super::budget::Room;
@@ -25,6 +25,7 @@ use super::list::{disks_of, is_quick, main_disk, waited_for_page, HintList, PAGE
 use super::machine::Machine;
 use super::report::Report;
 use super::system::{begin, process_file, wait_readable, wake_file};
+use super::threads::Disks;
 use super::trace::Trace;
 use super::universe::Universe;
 use super::Error;
@@ -35,11 +36,6 @@ use crate::tune::Roots;
 const IDLE: Duration = Duration::from_secs(20);
 /// How often the trace is read when nothing is prefetched any more: what is used still counts.
 const IDLE_LOOK_MS: i32 = 100;
-/// Threads of a disk that may have but one read under way: files are placed beside that.
-const THREADS_MIN: usize = 4;
-/// A thread reads 1 MiB and calls little.
-const STACK_BYTES: usize = 128 * 1024;
-
 /// Why nothing is prefetched in a small control group.
 const NO_ROOM: &str = "the command may not fit into the memory of its control group";
 
@@ -229,82 +225,6 @@ fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskF
     });
     let facts = facts.collect();
     (of_file, facts)
-}
-
-/// The disks with their threads, which begin with the first order: many commands end before.
-struct Disks {
-    disks: Vec<Arc<Disk>>,
-    done: Sender<Done>,
-    wake: Arc<File>,
-    /// By disk: threads, of which there are none before the first order.
-    threads: Vec<usize>,
-    /// What may be under way on each.
-    halvings: u32,
-    reads_max: usize,
-}
-
-impl Disks {
-    fn new(disks: Vec<Arc<Disk>>, done: Sender<Done>, wake: Arc<File>) -> Self {
-        Self { threads: vec![0; disks.len()], disks, done, wake, halvings: 0, reads_max: usize::MAX }
-    }
-
-    /// Begins threads that are missing for what may be under way. They end by themselves when the disks are stopped, or with this
-    /// process. Fewer are enough where there is no room for more.
-    fn begin(&mut self, disk: usize) {
-        let wanted = (self.disks[disk].depth() >> self.halvings).min(self.reads_max.max(THREADS_MIN));
-        for _ in self.threads[disk]..wanted {
-            let (disk, done, wake) = (self.disks[disk].clone(), self.done.clone(), self.wake.clone());
-            let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-                disk.serve(&done, &|| {
-                    let _ = (&*wake).write_all(&1u64.to_ne_bytes());
-                });
-            });
-        }
-        self.threads[disk] = self.threads[disk].max(wanted);
-    }
-
-    fn begin_more(&mut self) {
-        (0..self.disks.len())
-            .filter(|disk| self.threads[*disk] > 0)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .for_each(|disk| self.begin(disk));
-    }
-}
-
-impl Queues for Disks {
-    fn disks(&self) -> usize {
-        self.disks.len()
-    }
-
-    fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
-        self.begin(disk);
-        self.disks[disk].order(blocks);
-    }
-
-    fn cancel(&mut self, disk: usize, block: Block) -> bool {
-        self.disks[disk].cancel(block)
-    }
-
-    fn allow_holes(&mut self, pages: u64) {
-        self.disks.iter().for_each(|disk| disk.allow_holes(pages));
-    }
-
-    fn slow(&mut self, halvings: u32) {
-        self.halvings = halvings;
-        self.begin_more();
-        self.disks.iter().for_each(|disk| disk.slow(halvings));
-    }
-
-    fn limit(&mut self, reads: usize, pages: u64) {
-        self.reads_max = reads;
-        self.begin_more();
-        self.disks.iter().for_each(|disk| disk.limit(reads, pages));
-    }
-
-    fn stop(&mut self) {
-        self.disks.iter().for_each(|disk| disk.stop());
-    }
 }
 
 /// What the loop works with.
