@@ -59,8 +59,8 @@ struct State<A> {
 }
 
 impl<A> State<A> {
-    /// Lets the drive carry out what happens up to `now`, and `arrives` come to it at that time. Not once it is closed.
-    fn follow(&mut self, now: Nanos, arrives: Option<Request>) {
+    /// Lets the drive carry out what happens up to `now`, and `arrive` come to it at that time. Not once it is closed.
+    fn follow(&mut self, now: Nanos, arrive: Vec<Request>) {
         if self.closed {
             return;
         }
@@ -70,10 +70,7 @@ impl<A> State<A> {
             counts.ended(&finished, jobs[&tag].bytes as u64);
             ended.push_back((tag, finished.arrived + finished.response_time));
         };
-        match arrives {
-            Some(request) => drive.submit(now, request, each),
-            None => drive.advance(now, each),
-        }
+        drive.submit_all(now, arrive, each);
         counts.queue_depth_max = counts.queue_depth_max.max(drive.drive().outstanding());
     }
 
@@ -132,26 +129,39 @@ impl<C: Clock, A: Answer> Arm<C, A> {
     /// A read arrives. What lies beyond the image's end is not given; where that is all, the answer is empty and comes at
     /// once.
     pub fn submit(&self, offset: u64, bytes: u32, process: Option<u32>, answer: A) {
+        self.submit_all(process, [(offset, bytes, answer)]);
+    }
+
+    /// The same for reads that arrive at one instant, in this order.
+    pub fn submit_all(&self, process: Option<u32>, reads: impl IntoIterator<Item = (u64, u32, A)>) {
         let now = self.clock.now();
-        let bytes = u64::from(bytes).min(self.image.bytes.saturating_sub(offset));
-        if bytes == 0 {
-            return answer.data(&[]);
-        }
+        let (mut arrive, mut empty, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut state = self.state();
-        if state.closed {
-            drop(state);
-            return answer.failed();
+        for (offset, bytes, answer) in reads {
+            let bytes = u64::from(bytes).min(self.image.bytes.saturating_sub(offset));
+            if bytes == 0 {
+                empty.push(answer);
+            } else if state.closed {
+                failed.push(answer);
+            } else {
+                let tag = state.next_tag;
+                state.next_tag += 1;
+                state.jobs.insert(tag, Job { answer, offset, bytes: bytes as usize, data: None });
+                state.unread.push_back(tag);
+                let sector = offset / SECTOR_BYTES;
+                let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
+                // A read through FUSE has at most 16 MiB.
+                arrive.push(Request { process, ..Request::read(sector, sectors as u32, tag) });
+            }
         }
-        let tag = state.next_tag;
-        state.next_tag += 1;
-        state.jobs.insert(tag, Job { answer, offset, bytes: bytes as usize, data: None });
-        state.unread.push_back(tag);
-        let sector = offset / SECTOR_BYTES;
-        let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
-        // A read through FUSE has at most 16 MiB.
-        state.follow(now, Some(Request { process, ..Request::read(sector, sectors as u32, tag) }));
+        let wakes = !arrive.is_empty();
+        state.follow(now, arrive);
         drop(state);
-        self.clock.wake(ARM);
+        empty.into_iter().for_each(|answer| answer.data(&[]));
+        failed.into_iter().for_each(A::failed);
+        if wakes {
+            self.clock.wake(ARM);
+        }
     }
 
     /// What the arm's thread does until [`Arm::close`]. `real_time`: it goes before other threads.
@@ -199,7 +209,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         if state.closed {
             return Step::Leave;
         }
-        state.follow(self.clock.now(), None);
+        state.follow(self.clock.now(), Vec::new());
         if let Some((tag, end)) = state.ended.pop_front() {
             let job = state.jobs.remove(&tag).expect("it is answered once");
             return Step::Answer(job, end);
@@ -237,7 +247,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
     pub fn statistics(&self, fuse_round_trip_ns: Option<u64>) -> Statistics {
         let mut state = self.state();
         let now = self.clock.now();
-        state.follow(now, None);
+        state.follow(now, Vec::new());
         let State { drive, counts, .. } = &*state;
         let (done, outstanding) = (drive.statistics(now), drive.drive().outstanding());
         Statistics::new(self.about.clone(), now, &done, outstanding, counts, fuse_round_trip_ns)

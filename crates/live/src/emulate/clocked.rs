@@ -60,8 +60,14 @@ impl ClockedDrive {
     /// `request` arrives at `now`; what happens before is carried out first, as by [`ClockedDrive::advance`]. The caller
     /// guarantees that the request lies within the capacity.
     pub fn submit(&mut self, now: Nanos, request: Request, each: impl FnMut(Finished)) {
+        self.submit_all(now, [request], each);
+    }
+
+    /// As [`ClockedDrive::submit`], for requests of one instant: all of them are in the queue before the drive starts one,
+    /// so that the scheduler can merge and order them.
+    pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = Request>, each: impl FnMut(Finished)) {
         self.advance(now, each);
-        self.drive.submit(self.now, request);
+        requests.into_iter().for_each(|request| self.drive.submit(self.now, request));
         self.start();
     }
 

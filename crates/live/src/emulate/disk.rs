@@ -59,6 +59,15 @@ impl EmulatedDisk {
         self.arm.submit(offset, bytes, None, Reply(Box::new(done)));
     }
 
+    /// Reads of so many bytes from these offsets arrive at one instant: the scheduler sees all of them before the drive starts one.
+    pub fn read_all<D>(&self, reads: impl IntoIterator<Item = (u64, u32, D)>)
+    where
+        D: FnOnce(io::Result<&[u8]>) + Send + 'static,
+    {
+        let replies = reads.into_iter().map(|(offset, bytes, done)| (offset, bytes, Reply(Box::new(done))));
+        self.arm.submit_all(None, replies);
+    }
+
     /// What it has done so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

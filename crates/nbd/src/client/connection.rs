@@ -26,7 +26,7 @@ struct Board {
 struct Shared {
     stream: Stream,
     board: Mutex<Board>,
-    /// Held while a request is written.
+    /// What is to be written; held while it is.
     writing: Mutex<Vec<u8>>,
     allocation: Option<u32>,
 }
@@ -79,22 +79,40 @@ impl Connection {
     }
 
     pub fn submit(&self, command: Command, offset: u64, length: u32, payload: &[u8], buffer: Vec<u8>, done: Done) {
-        let request = {
-            let mut board = locked(&self.shared.board);
-            if let Some(why) = &board.lost {
-                let error = ClientError::Lost(why.clone());
-                drop(board);
-                return done(Err(error));
-            }
-            board.next_cookie += 1;
-            let request = Request { cookie: board.next_cookie, command, offset, length };
-            board.in_flight.insert(Pending::new(request, buffer, done));
-            request
-        };
+        let Some(request) = self.enter(command, offset, length, buffer, done) else { return };
         if let Err(error) = self.shared.write(&request, payload) {
             // The reader meets the same, and ends every request in flight, this one among them.
             self.shared.lose(&error.to_string());
         }
+    }
+
+    /// A request without payload waits for [`Connection::send_queued`], or for the next that is submitted.
+    pub fn queue(&self, command: Command, offset: u64, length: u32, buffer: Vec<u8>, done: Done) {
+        if let Some(request) = self.enter(command, offset, length, buffer, done) {
+            locked(&self.shared.writing).extend_from_slice(&request.header());
+        }
+    }
+
+    /// Sends what is queued in one piece.
+    pub fn send_queued(&self) {
+        if let Err(error) = self.shared.write_queued() {
+            self.shared.lose(&error.to_string());
+        }
+    }
+
+    /// The request is in flight from now on; `None` if the connection is lost, of which `done` hears.
+    fn enter(&self, command: Command, offset: u64, length: u32, buffer: Vec<u8>, done: Done) -> Option<Request> {
+        let mut board = locked(&self.shared.board);
+        if let Some(why) = &board.lost {
+            let error = ClientError::Lost(why.clone());
+            drop(board);
+            done(Err(error));
+            return None;
+        }
+        board.next_cookie += 1;
+        let request = Request { cookie: board.next_cookie, command, offset, length };
+        board.in_flight.insert(Pending::new(request, buffer, done));
+        Some(request)
     }
 }
 
@@ -140,12 +158,23 @@ fn negotiate(stream: &mut Stream, uri: &Uri) -> Result<ServerExport, Negotiation
 impl Shared {
     fn write(&self, request: &Request, payload: &[u8]) -> std::io::Result<()> {
         let mut joined = locked(&self.writing);
-        joined.clear();
         joined.extend_from_slice(&request.header());
         let (near, far) = if payload.len() <= JOINED_BYTES_MAX { (payload, &[][..]) } else { (&[][..], payload) };
         joined.extend_from_slice(near);
-        (&self.stream).write_all(&joined)?;
+        let written = (&self.stream).write_all(&joined);
+        joined.clear();
+        written?;
         (&self.stream).write_all(far)
+    }
+
+    fn write_queued(&self) -> std::io::Result<()> {
+        let mut joined = locked(&self.writing);
+        if joined.is_empty() {
+            return Ok(());
+        }
+        let written = (&self.stream).write_all(&joined);
+        joined.clear();
+        written
     }
 
     /// Fails all that is in flight and all that comes.

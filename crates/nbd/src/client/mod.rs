@@ -159,6 +159,28 @@ impl Client {
         );
     }
 
+    /// As [`Self::submit`] without payload, but the request may wait for [`Self::send_queued`].
+    ///
+    /// # Panics
+    /// If `command` is a write.
+    pub fn queue(
+        &self,
+        command: Command,
+        offset: u64,
+        length: u32,
+        buffer: Vec<u8>,
+        done: impl FnOnce(Result<Completion, ClientError>) + Send + 'static,
+    ) {
+        assert!(!matches!(command, Command::Write { .. }), "a write has payload");
+        let turn = self.next_index.fetch_add(1, Ordering::Relaxed);
+        self.connections[turn % self.connections.len()].queue(command, offset, length, buffer, Box::new(done));
+    }
+
+    /// Sends what is queued, on each connection in one piece: the server can read it at one instant.
+    pub fn send_queued(&self) {
+        self.connections.iter().for_each(Connection::send_queued);
+    }
+
     /// As [`Self::submit`], and waits.
     ///
     /// # Errors

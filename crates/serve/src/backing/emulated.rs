@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{mpsc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use headstart_live::emulate::{EmulatedDisk, Error};
@@ -12,10 +12,15 @@ use super::{file_identity, scatter, Backing, ReadEnded};
 /// Orders the drive's queue where nothing is said.
 const SCHEDULER: &str = "fcfs";
 
+/// A read that has not been given to the drive.
+type Held = (u64, Vec<BytesMut>, ReadEnded);
+
 /// A drive, and the bytes of an image.
 pub struct EmulatedBacking {
     disk: EmulatedDisk,
     image: PathBuf,
+    /// Reads of this instant, which arrive at the drive together.
+    held: Mutex<Vec<Held>>,
 }
 
 impl EmulatedBacking {
@@ -26,7 +31,8 @@ impl EmulatedBacking {
     pub fn open(text: &str) -> Result<Self, Error> {
         let (drive, image) = text.split_once(':').unwrap_or((text, ""));
         let (profile, scheduler) = drive.split_once(',').unwrap_or((drive, SCHEDULER));
-        Ok(Self { disk: EmulatedDisk::open(profile, scheduler, Path::new(image))?, image: image.into() })
+        let disk = EmulatedDisk::open(profile, scheduler, Path::new(image))?;
+        Ok(Self { disk, image: image.into(), held: Mutex::default() })
     }
 
     fn read_only() -> io::Result<()> {
@@ -47,18 +53,24 @@ impl Backing for EmulatedBacking {
         Ok(())
     }
 
-    fn start_read(
-        &self,
-        offset: u64,
-        mut buffers: Vec<BytesMut>,
-        ended: ReadEnded,
-    ) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.disk.read(offset, bytes as u32, move |result| {
-            let result = result.map(|data| scatter(data, &mut buffers));
-            ended(buffers, result);
-        });
+    fn start_read(&self, offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push((offset, buffers, ended));
         None
+    }
+
+    fn submit_reads(&self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        if held.is_empty() {
+            return;
+        }
+        self.disk.read_all(held.into_iter().map(|(offset, mut buffers, ended)| {
+            let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+            let done = move |result: io::Result<&[u8]>| {
+                let result = result.map(|data| scatter(data, &mut buffers));
+                ended(buffers, result);
+            };
+            (offset, bytes as u32, done)
+        }));
     }
 
     fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {

@@ -71,10 +71,15 @@ pub trait Backing: Send + Sync {
     }
 
     /// Starts a read without a thread that waits for it, and calls `ended` with its end, from any thread. Reads that are started
-    /// one after another reach the storage in that order. Gives the read back where a thread has to do it.
+    /// one after another reach the storage in that order, and may wait for [`Backing::submit_reads`]. Gives the read back where a
+    /// thread has to do it.
     fn start_read(&self, _offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
         Some((buffers, ended))
     }
+
+    /// Sends the reads that have been started since the last call, so that those of one instant reach the storage together, as a
+    /// plugged queue of the kernel does. A disk merges and orders what it has at the same time.
+    fn submit_reads(&self) {}
 
     /// Writes `data` from `offset` on; with `fua` it is on stable storage when this returns.
     ///

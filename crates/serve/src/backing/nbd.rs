@@ -106,7 +106,7 @@ impl Backing for NbdBacking {
             return Some((buffers, ended));
         }
         let read = Command::Read { single_chunk: false };
-        lasting.submit(read, offset, length as u32, &[], Vec::new(), move |result| match result {
+        lasting.queue(read, offset, length as u32, Vec::new(), move |result| match result {
             Ok(completion) => {
                 scatter(&completion.buffer, &mut buffers);
                 ended(buffers, Ok(()));
@@ -114,6 +114,11 @@ impl Backing for NbdBacking {
             Err(error) => ended(buffers, Err(error.into())),
         });
         None
+    }
+
+    fn submit_reads(&self) {
+        let lasting = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lasting.send_queued();
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {

@@ -66,8 +66,8 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Has `work` done under this name. Gives its end where it is done already; of a read that [`Pool::ended`] will give, nothing starts before that
-    /// is called.
+    /// Has `work` done under this name. Gives its end where it is done already. A read that io_uring or the backing makes may not start before
+    /// [`Pool::ended`] is called.
     pub fn start(&mut self, id: u64, mut work: Work) -> Option<Completed> {
         if let Work::Read { offset, mut buffers, demand } = work {
             let by_ring = self.ringed.as_ref().and_then(|_| self.backing.ring_read(offset, &buffers));
@@ -93,8 +93,9 @@ impl Pool {
         None
     }
 
-    /// Starts the reads that io_uring makes, and gives those that have ended to `into`.
+    /// Starts the reads that io_uring or the backing makes, and gives those of io_uring that have ended to `into`.
     pub fn ended(&mut self, mut into: impl FnMut(Completed)) {
+        self.backing.submit_reads();
         let Some(ringed) = &mut self.ringed else { return };
         ringed.submit();
         let mut again = Vec::new();

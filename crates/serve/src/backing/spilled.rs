@@ -83,6 +83,10 @@ impl Backing for SpilledBacking {
         self.inner.start_read(offset, buffers, ended)
     }
 
+    fn submit_reads(&self) {
+        self.inner.submit_reads();
+    }
+
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
         self.forget(offset, data.len() as u64)?;
         self.inner.write(offset, data, fua)
