@@ -14,7 +14,7 @@ from headstart.servestudy import live, study, workloads
 from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases, cost_ns
 from headstart.servestudy.live import Figures
 from headstart.servestudy.study import Row, findings, read_rows
-from headstart.servestudy.way import way_ns
+from headstart.servestudy.way import measured_way
 from headstart.servestudy.workloads import PAGE, Workload
 
 CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
@@ -73,8 +73,22 @@ def test_verdicts_follow_what_is_required() -> None:
     assert "-7.14%" in bad[2].note
 
 
+def test_a_second_run_says_how_far_counts_are_determined() -> None:
+    first = row(CASE, 10.0, 9.9, hits=97)
+    # The simulator has 100 hits: near the second run, between both, far from both.
+    for hits, alike, simulated in ((101, 0, ("0", "1", "1")), (110, 0, ("0", "0", "1")), (96, 1, ("0", "0", "0"))):
+        again = dataclasses.replace(first.measured, l1_hits=hits)
+        (found,) = [each for each in findings([dataclasses.replace(first, again=again)]) if "second run" in each.what]
+        assert found.found == f"within 2% in {alike} of 1"
+        assert tuple(part.split(": ")[-1] for part in found.note.split("; ")) == simulated
+    assert CASE.scenario(Workload("Multi", Path("trace"), 1, 1, open=False), near_ns=20_000)["workload"]["compute"] == (
+        "120000ns"
+    )
+
+
 def test_rows_are_read_again_but_for_one_that_was_cut_short(tmp_path: Path) -> None:
     path, kept = tmp_path / "rows.jsonl", row(CASE, 10.0, 9.9)
+    kept = dataclasses.replace(kept, again=kept.measured)
     path.write_text(f"{kept.to_json()}\n{kept.to_json()[:40]}")
     assert read_rows(path) == {CASE: kept}
     assert read_rows(tmp_path / "none") == {}
@@ -105,7 +119,9 @@ def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, s
 @pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
 def test_the_way_is_measured_beside_the_link(tmp_path: Path) -> None:
     # However busy the machine is: some time, and less than a request to a disk.
-    assert 10_000 < way_ns(tmp_path) < 1_000_000_000
+    way = measured_way(tmp_path)
+    assert 10_000 < way.way_ns < 1_000_000_000
+    assert 1_000 < way.near_ns < 1_000_000_000
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,21 +137,22 @@ def test_all_cases_of_a_disk_are_simulated_with_one_way(tmp_path: Path, monkeypa
     good, other = row(CASE, 10.0, 9.9), dataclasses.replace(CASE, disk="ibm-36gb-10k")
     ways: list[int] = []
 
-    def predicted(case: Case, workload: Workload, way_ns: int) -> Figures:
+    def predicted(case: Case, workload: Workload, way_ns: int, near_ns: int) -> Figures:
         ways.append(way_ns)
+        assert near_ns == 7
         return good.predicted
 
     monkeypatch.setattr(live, "predicted", predicted)
     rows = [dataclasses.replace(good, way_ns=way) for way in (100, 900, 300)] + [dataclasses.replace(good, case=other)]
+    rows = [dataclasses.replace(each, near_ns=7) for each in rows]
     study.with_one_way(rows, {"Multi": Workload("Multi", tmp_path, 1, 1, open=False)})
     assert ways == [each for way in (300, 300, 300, 400_000) for each in (way, way + study.NEARBY_NS)]
 
 
 def test_lanes_run_every_case_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "one", lambda case, workload, folder: row(case, 10.0, 9.9))
-    wanted = [
-        (case, Workload("Multi", tmp_path, 1, 1, open=False)) for case in cases(["ibm-36gb-10k"], ["Multi"], quick=True)
-    ]
+    monkeypatch.setattr(study, "one", lambda case, workload, twice, folder: row(case, 10.0, 9.9))
+    workload = Workload("Multi", tmp_path, 1, 1, open=False)
+    wanted = [(case, workload, False) for case in cases(["ibm-36gb-10k"], ["Multi"], quick=True)]
     rows = list(study._in_lanes(wanted, tmp_path, 3))
-    assert {each.case for each in rows} == {case for case, _ in wanted}
+    assert {each.case for each in rows} == {case for case, _, _ in wanted}
     assert len(rows) == len(wanted)

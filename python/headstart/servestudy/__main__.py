@@ -34,6 +34,9 @@ def serve_study(
     ] = None,
     quick: Annotated[bool, typer.Option(help="Two algorithms, H, L2 as large as L1, none and PFC.")] = False,
     lanes: Annotated[int, typer.Option(min=1, max=8, help="Cases at a time.")] = 1,
+    twice: Annotated[
+        int, typer.Option(min=0, help="Run each case of every N-th group a second time; 0: none.", metavar="N")
+    ] = 0,
     rows: Annotated[
         Path, typer.Option(metavar="FILE", help="Rows as lines of JSON; those that it has are not run again.")
     ] = Path("target/serve-study.jsonl"),
@@ -61,6 +64,7 @@ def serve_study(
         names=workload or list(REQUESTS),
         quick=quick,
         lanes=lanes,
+        twice=twice,
         traces=folders().traces,
         tell=lambda text: print(text, file=sys.stderr),
     )

@@ -16,7 +16,8 @@ RATIOS = (2.0, 1.0, 0.1)
 COORDINATORS = ("none", "du", "pfc")
 LINK_NS = (6_000_000, 30_000)
 """The paper's link in nanoseconds: for a reply, and for each of its pages."""
-THINK = "100us"
+THINK_NS = 100_000
+THINK = f"{THINK_NS}ns"
 """After each reply, where the next request waits for it.
 
 Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
@@ -70,8 +71,11 @@ class Case:
             {"name": "L2", "blocks": lower, **algorithm, "link": link(way_ns), "coordinator": self.coordinator},
         ]
 
-    def scenario(self, workload: Workload, way_ns: int = 0) -> dict[str, Any]:
-        """Return the scenario of the whole, with a link that takes `way_ns` longer."""
+    def scenario(self, workload: Workload, way_ns: int = 0, near_ns: int = 0) -> dict[str, Any]:
+        """Return the scenario of the whole, with a link that takes `way_ns` longer.
+
+        Where the next request waits for a reply, it comes to L1 `near_ns` after the think time.
+        """
         section: dict[str, Any] = {
             "trace": str(workload.trace),
             "format": "csv",
@@ -79,7 +83,7 @@ class Case:
             "issue": "whole",
             "placement": "address",
         }
-        section |= {"arrival": "open"} if workload.open else {"compute": THINK}
+        section |= {"arrival": "open"} if workload.open else {"compute": f"{THINK_NS + near_ns}ns"}
         return {
             "workload": section,
             "level": self.levels(workload.footprint, way_ns),

@@ -66,12 +66,12 @@ class Figures:
         )
 
 
-def predicted(case: Case, workload: Workload, way_ns: int = 0) -> Figures:
-    """Simulate it, with the servers' own way beside the link's cost."""
-    result = headstart.simulate(case.scenario(workload, way_ns))
+def predicted(case: Case, workload: Workload, way_ns: int = 0, near_ns: int = 0) -> Figures:
+    """Simulate it, with the servers' own time beside the link's cost, and for each request from the player to L1."""
+    result = headstart.simulate(case.scenario(workload, way_ns, near_ns))
     return Figures.of(
         list(result.levels),
-        response_ns=result.response_ns["mean"],
+        response_ns=result.response_ns["mean"] + near_ns,
         requests=sum(device["requests"] for device in result.devices),
         pages=sum(device["blocks"] for device in result.devices),
         elapsed_ns=result.elapsed_ns,

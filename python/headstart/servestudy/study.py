@@ -19,7 +19,7 @@ from headstart.livestudy import platform
 from headstart.servestudy import live, workloads
 from headstart.servestudy.cases import Case, cases
 from headstart.servestudy.live import Figures
-from headstart.servestudy.way import way_ns
+from headstart.servestudy.way import measured_way
 
 RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
 COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
@@ -30,7 +30,7 @@ MEMORY = "/dev/shm"
 NEARBY_NS = 100_000
 """A difference of the link that no real machine keeps to: what the simulator counts then says how far counts are
 determined at all."""
-SCHEMA = 2
+SCHEMA = 3
 
 Verdict = Literal["agrees", "differs"]
 
@@ -46,7 +46,11 @@ class Row:
     predicted: Figures
     late_p99_ns: int
     way_ns: int
-    """What the servers' own way took right before it."""
+    """What a reply of L2 took beside the link right before it."""
+    near_ns: int = 0
+    """What a request from the player to L1 and its reply took right before it."""
+    again: Figures | None = None
+    """A second run in real time."""
     nearby: Figures | None = None
     """Simulated with a link that takes `NEARBY_NS` longer than that of `predicted`."""
 
@@ -57,13 +61,12 @@ class Row:
 
     def off(self, name: str) -> float:
         """Return a measured count over the simulated one, less one."""
-        ours, theirs = getattr(self.measured, name), getattr(self.predicted, name)
-        return float(ours / theirs - 1) if theirs else float(ours > 0)
+        return off(self.measured, self.predicted, name)
 
     @property
     def counts_off(self) -> float:
         """The greatest difference of the counts."""
-        return max(abs(self.off(name)) for name in COUNTED)
+        return counts_off(self.measured, self.predicted)
 
     @property
     def blocks_off(self) -> int:
@@ -81,8 +84,19 @@ class Row:
         if fields.pop("schema") != SCHEMA:
             raise HeadstartError("rows of another version; allowed: a new file")
         fields.pop("nearby", None)
-        parts = {"case": Case, "measured": Figures, "predicted": Figures}
-        return cls(**{key: parts[key](**value) if key in parts else value for key, value in fields.items()})
+        parts = {"case": Case, "measured": Figures, "predicted": Figures, "again": Figures}
+        return cls(**{key: parts[key](**value) if value and key in parts else value for key, value in fields.items()})
+
+
+def off(ours: Figures, theirs: Figures, name: str) -> float:
+    """Return a count of ours over theirs, less one."""
+    count, other = getattr(ours, name), getattr(theirs, name)
+    return float(count / other - 1) if other else float(count > 0)
+
+
+def counts_off(ours: Figures, theirs: Figures) -> float:
+    """Return the greatest difference of the counts."""
+    return max(abs(off(ours, theirs, name)) for name in COUNTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +126,13 @@ def study(
     names: list[str],
     quick: bool = False,
     lanes: int = 1,
+    twice: int = 0,
     traces: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
     """Run the cases that `rows_file` has no row of, `lanes` at a time; return the rows of all.
+
+    Of every `twice`-th group of cases that differ in the coordinator only, each case is run a second time; 0: none is.
 
     Raises:
         HeadstartError: The machine does not do what it should.
@@ -126,12 +143,15 @@ def study(
     # What a run that was broken off has left of a line goes.
     rows_file.write_text("".join(f"{row.to_json()}\n" for row in rows.values()), encoding="utf-8")
     left = [case for case in wanted if case not in rows]
+    groups = list(dict.fromkeys(case.group for case in wanted))
+    repeated = set(groups[::twice]) if twice else set()
     with tempfile.TemporaryDirectory(prefix="headstart-serve-", dir=MEMORY) as scratch:
         folder = Path(scratch)
         by_name = {each.name: each for each in workloads.workloads(folder, traces, names)}
         for disk in disks:
             live.image(folder, disk)
-        for row in _in_lanes([(case, by_name[case.workload]) for case in left], folder, lanes):
+        tasks = [(case, by_name[case.workload], case.group in repeated) for case in left]
+        for row in _in_lanes(tasks, folder, lanes):
             rows[row.case] = row
             with rows_file.open("a", encoding="utf-8") as file:
                 file.write(f"{row.to_json()}\n")
@@ -141,12 +161,14 @@ def study(
 
 def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> list[Row]:
     """Simulate all rows of a disk with one way, the median: the machine is one, whatever the coordinator."""
-    ways = {disk: _median_way(row for row in rows if row.case.disk == disk) for disk in {row.case.disk for row in rows}}
+    of_disk = {disk: [row for row in rows if row.case.disk == disk] for disk in {row.case.disk for row in rows}}
+    ways = {disk: (_median_way(own), _median_near(own)) for disk, own in of_disk.items()}
 
-    def again(row: Row, more_ns: int) -> Figures:
-        return live.predicted(row.case, by_name[row.case.workload], ways[row.case.disk] + more_ns)
+    def simulated(row: Row, more_ns: int) -> Figures:
+        way_ns, near_ns = ways[row.case.disk]
+        return live.predicted(row.case, by_name[row.case.workload], way_ns + more_ns, near_ns)
 
-    return [dataclasses.replace(row, predicted=again(row, 0), nearby=again(row, NEARBY_NS)) for row in rows]
+    return [dataclasses.replace(row, predicted=simulated(row, 0), nearby=simulated(row, NEARBY_NS)) for row in rows]
 
 
 def nearby(rows: Iterable[Row]) -> list[Row]:
@@ -158,7 +180,11 @@ def _median_way(rows: Iterable[Row]) -> int:
     return round(statistics.median(row.way_ns for row in rows))
 
 
-def _in_lanes(left: list[tuple[Case, workloads.Workload]], folder: Path, lanes: int) -> Iterator[Row]:
+def _median_near(rows: Iterable[Row]) -> int:
+    return round(statistics.median(row.near_ns for row in rows))
+
+
+def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Row]:
     """Run cases, `lanes` at a time, each lane in a process: it undoes what it has done when it is interrupted."""
     context = multiprocessing.get_context("fork")
     lock, next_one, (receiver, sender) = context.Lock(), context.Value("i", 0), context.Pipe(duplex=False)
@@ -171,8 +197,8 @@ def _in_lanes(left: list[tuple[Case, workloads.Workload]], folder: Path, lanes: 
                     next_one.value += 1
                 if at >= len(left):
                     return
-                case, workload = left[at]
-                row = one(case, workload, folder)
+                case, workload, twice = left[at]
+                row = one(case, workload, twice, folder)
                 with lock:
                     sender.send(row)
         except HeadstartError as error:
@@ -200,21 +226,28 @@ def _in_lanes(left: list[tuple[Case, workloads.Workload]], folder: Path, lanes: 
                 process.join()
 
 
-def one(case: Case, workload: workloads.Workload, folder: Path) -> Row:
-    """Measure and predict one case; again, if the machine was late."""
-    for _ in range(ATTEMPTS):
-        way = way_ns(folder)
-        measured, late = live.measured(case, workload, folder)
-        if late <= LATE_NS:
-            break
+def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> Row:
+    """Measure and predict one case, `twice` if so; again, if the machine was late."""
+
+    def run() -> tuple[Figures, int]:
+        for _ in range(ATTEMPTS):
+            measured, late = live.measured(case, workload, folder)
+            if late <= LATE_NS:
+                break
+        return measured, late
+
+    way = measured_way(folder)
+    measured, late = run()
     return Row(
         case=case,
         requests=workload.requests,
         footprint=workload.footprint,
         measured=measured,
-        predicted=live.predicted(case, workload, way),
+        predicted=live.predicted(case, workload, way.way_ns, way.near_ns),
         late_p99_ns=late,
-        way_ns=way,
+        way_ns=way.way_ns,
+        near_ns=way.near_ns,
+        again=run()[0] if twice else None,
     )
 
 
@@ -235,7 +268,7 @@ def findings(rows: Iterable[Row]) -> list[Finding]:
     return [
         finding
         for disk, own in by_disk.items()
-        for finding in (_response(disk, own), _counts(disk, own), _signs(disk, own))
+        for finding in (_response(disk, own), _counts(disk, own), *_twice(disk, own), _signs(disk, own))
     ]
 
 
@@ -253,7 +286,8 @@ def _response(disk: str, rows: list[Row]) -> Finding:
         f"in {len(held)} of {len(rows)}",
         verdict(len(held) == len(rows)),
         f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}; the "
-        f"servers' own way, median: {_median_way(rows) / 1e6:.2f} ms",
+        f"servers' own time, median: {_median_way(rows) / 1e6:.2f} ms between L2 and L1, "
+        f"{_median_near(rows) / 1e6:.2f} ms between L1 and the player",
     )
 
 
@@ -270,6 +304,34 @@ def _counts(disk: str, rows: list[Row]) -> Finding:
         f"greatest of the four differences, median over the cases: {middle:.2%}; of those further off, {near} differ "
         f"by 2 pages at most; the simulator with a link that takes {NEARBY_NS / 1e6} ms longer: {itself}",
     )
+
+
+def _twice(disk: str, rows: list[Row]) -> list[Finding]:
+    """Say how far two runs of the servers agree, and the simulator in the same cases."""
+    pairs = [(row, row.again) for row in rows if row.again is not None]
+    if not pairs:
+        return []
+    alike = sum(counts_off(again, row.measured) <= COUNTS for row, again in pairs)
+    simulated = sum(row.counts_off <= COUNTS for row, _ in pairs)
+    either = sum(min(row.counts_off, counts_off(again, row.predicted)) <= COUNTS for row, again in pairs)
+    within = sum(_is_between(row.predicted, row.measured, again) for row, again in pairs)
+    what = "hits and fetches of a second run of the servers beside the first"
+    note = (
+        f"the simulator beside the first run, in the same cases: {simulated}; beside either run: {either}; each of its "
+        f"counts between those of the two runs, or within {COUNTS:.0%} of one: {within}"
+    )
+    return [Finding(f"{disk}: {what}", "none", f"within {COUNTS:.0%} in {alike} of {len(pairs)}", "agrees", note)]
+
+
+def _is_between(figures: Figures, one: Figures, other: Figures) -> bool:
+    """Return whether each count is between two others, or near one of them."""
+
+    def holds(name: str) -> bool:
+        least, most = sorted(getattr(each, name) for each in (one, other))
+        near = min(abs(off(each, figures, name)) for each in (one, other)) <= COUNTS
+        return near or least <= getattr(figures, name) <= most
+
+    return all(holds(name) for name in COUNTED)
 
 
 def _signs(disk: str, rows: list[Row]) -> Finding:

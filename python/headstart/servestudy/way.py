@@ -1,11 +1,13 @@
-"""The servers' own way: what a reply of L2 takes beside the link's cost, which the simulator does not know.
+"""The servers' own time for a request, which the simulator does not know: sockets, thread wake-ups and timers.
 
-It is sockets, wakes of threads and timers. It is measured right before each case, on the machine as busy as it is then:
-single pages, one at a time, through both servers to memory, less the link's cost and less what a page takes that L1
-has. Policies are `demand` and caches of one page, so that nothing else happens. The median counts: it is what most
-replies take; and of all cases with a disk their median, so that none and PFC are simulated on one machine.
+It has two parts. `near_ns` is the time of a page that L1 has cached: from the player to L1 and back. `way_ns` is what
+L2 adds to that for a page that L1 has to get, less the link's cost. Both are measured right before each case, on the
+machine under its load at that time: single pages, one at a time, through both servers to memory. Policies are `demand`
+and caches of one page, so that nothing else happens. The median counts, as it is what most requests take. All cases
+with a disk are simulated with the median over these cases, so that none and PFC are simulated on one machine.
 """
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,17 @@ LEVELS: list[dict[str, Any]] = [
 ]
 
 
-def way_ns(folder: Path) -> int:
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """The servers' own time, in nanoseconds."""
+
+    way_ns: int = 0
+    """For a reply of L2, beside the link."""
+    near_ns: int = 0
+    """For a request of the player to L1 and its reply."""
+
+
+def measured_way(folder: Path) -> Way:
     """Measure it.
 
     Raises:
@@ -32,7 +44,7 @@ def way_ns(folder: Path) -> int:
     with chain(BACKING, LEVELS, folder) as (_, _, uri):
         far = _median_ns(uri, folder, [7 * at for at in range(READS)])
         near = _median_ns(uri, folder, [0] * READS)
-    return max(0, far - near - cost_ns(1))
+    return Way(max(0, far - near - cost_ns(1)), near)
 
 
 def _median_ns(uri: str, folder: Path, pages: list[int]) -> int:
