@@ -3,6 +3,7 @@
 //! those that clients wait for go first.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use headstart_types::{Block, Nanos};
 
@@ -26,6 +27,19 @@ impl Piece {
     #[must_use]
     pub fn end(&self) -> u64 {
         self.first + self.blocks.len() as u64
+    }
+
+    /// Parts whose pages are all held up, by `is_held`, or all not.
+    fn parts(&self, is_held: impl Fn(&Range<u64>) -> bool) -> Vec<Piece> {
+        let mut parts: Vec<(bool, Piece)> = Vec::new();
+        for (page, block) in (self.first..).zip(&self.blocks) {
+            let held = is_held(&(page..page + 1));
+            match parts.last_mut().filter(|(last, _)| *last == held) {
+                Some((_, part)) => part.blocks.push(*block),
+                None => parts.push((held, Piece { blocks: vec![*block], first: page, ..self.clone() })),
+            }
+        }
+        parts.into_iter().map(|(_, part)| part).collect()
     }
 }
 
@@ -67,13 +81,20 @@ impl Queue {
 
     /// Adds a piece behind its like.
     pub fn push(&mut self, piece: Piece) {
+        let demand = piece.demand;
+        let index = self.enter(piece, self.added_count);
+        self.added_count += 1;
+        if demand { &mut self.demand } else { &mut self.prefetch }.push_back(index);
+    }
+
+    /// Gives a piece that waits a number. `added`: how many have been added before it.
+    fn enter(&mut self, piece: Piece, added: u64) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pieces.push(Piece::default());
             self.added.push(0);
             self.pieces.len() as u32 - 1
         });
-        self.added[index as usize] = self.added_count;
-        self.added_count += 1;
+        self.added[index as usize] = added;
         self.waiting += 1;
         for block in &piece.blocks {
             if block.index() >= self.piece_of.len() {
@@ -81,8 +102,40 @@ impl Queue {
             }
             self.piece_of[block.index()] = index;
         }
-        if piece.demand { &mut self.demand } else { &mut self.prefetch }.push_back(index);
         self.pieces[index as usize] = piece;
+        index
+    }
+
+    /// Cuts pieces that wait, so that what holds up some pages of one holds up no others of it. The parts keep its place;
+    /// a part of a demand that no client waits for, by `is_wanted`, becomes a prefetch.
+    pub fn split(&mut self, is_held: impl Fn(&Range<u64>) -> bool, is_wanted: impl Fn(Block) -> bool) {
+        let waits = |piece: &Piece| piece.since.is_none() && piece.blocks.len() > 1;
+        let cut = |(_, piece): &(u32, &Piece)| waits(piece) && is_held(&(piece.first..piece.end()));
+        let held: Vec<u32> = (0..).zip(&self.pieces).filter(cut).map(|(index, _)| index).collect();
+        for index in held {
+            let parts = self.pieces[index as usize].parts(&is_held);
+            if parts.len() == 1 {
+                continue;
+            }
+            let (Piece { demand, .. }, added) =
+                (std::mem::take(&mut self.pieces[index as usize]), self.added[index as usize]);
+            self.free.push(index);
+            self.waiting -= 1;
+            let queue = if demand { &mut self.demand } else { &mut self.prefetch };
+            let mut at = queue.iter().position(|other| *other == index).unwrap_or(0);
+            queue.remove(at);
+            for mut part in parts {
+                part.demand = demand && part.blocks.iter().any(|block| is_wanted(*block));
+                let stays = part.demand == demand;
+                let index = self.enter(part, added);
+                if stays {
+                    if demand { &mut self.demand } else { &mut self.prefetch }.insert(at, index);
+                    at += 1;
+                } else {
+                    self.prefetch.push_back(index);
+                }
+            }
+        }
     }
 
     /// Whether `block` is in a piece.
@@ -256,6 +309,27 @@ mod tests {
         (3..9).for_each(|at| queue.push(piece(at * 10, 4, at == 8)));
         let started = queue.start(Nanos(1), |_| true).map(|index| queue.piece(index).first);
         assert_eq!(started, Some(80));
+    }
+
+    #[test]
+    fn a_piece_is_cut_around_what_is_held_up() {
+        let mut queue = Queue::new(8);
+        queue.push(piece(0, 8, true));
+        queue.push(piece(20, 4, false));
+        queue.push(piece(30, 2, true));
+        let is_held = |pages: &Range<u64>| pages.start < 5 && 3 < pages.end;
+        // A client waits for page 1 only, and one for page 30.
+        queue.split(is_held, |block| [1, 30].contains(&block.0));
+        let is_free = |piece: &Piece| !is_held(&(piece.first..piece.end()));
+        let started = |queue: &mut Queue, is_free: &dyn Fn(&Piece) -> bool| {
+            queue.start(Nanos(1), is_free).map(|index| (queue.piece(index).first, queue.piece(index).end()))
+        };
+        let order: Vec<_> = std::iter::from_fn(|| started(&mut queue, &is_free)).collect();
+        // All that is free can start, in the order in which it came; the part that no client waits for is behind the prefetches.
+        assert_eq!(order, [(0, 3), (20, 24), (5, 8), (30, 32)]);
+        assert_eq!(queue.lengths(), (1, 4));
+        assert_eq!(started(&mut queue, &|_| true), Some((3, 5)));
+        assert!(queue.holds(Block(4)) && queue.lengths() == (0, 5));
     }
 
     #[test]

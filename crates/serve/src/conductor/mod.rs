@@ -333,6 +333,8 @@ impl Conductor {
             for change in self.writes.start(is_read) {
                 self.change(&change, actions);
             }
+            let Self { queue, writes, wanted, .. } = self;
+            queue.split(|pages| writes.holds(pages), |block| wanted.holds(block));
         }
         loop {
             if self.planted.has(Sabotage::WaitsForStuck) && self.open.values().any(|open| open.since + STUCK < self.now)

@@ -348,15 +348,12 @@ impl<'a> World<'a> {
             }
         }
         // What waits for them, for what waits for them, and so on.
-        let beside = self.plan.read_pages_max - 1;
         let mut others: Vec<&Open> = self.open.values().collect();
         loop {
             let before = others.len();
             others.retain(|open| {
                 let own = pages(&open.bytes);
-                // Pages are read with their neighbours, and wait for those too.
-                let read = own.start.saturating_sub(beside)..own.end + beside;
-                let waits = stuck.iter().any(|other| other.start < read.end && read.start < other.end);
+                let waits = stuck.iter().any(|other| other.start < own.end && own.start < other.end);
                 stuck.extend(waits.then_some(own));
                 !waits
             });
