@@ -63,6 +63,26 @@ fn many_requests_in_flight_come_back_each_with_its_own() {
     }
 }
 
+/// What is queued leaves when it is sent, or with the next request, and not before.
+#[test]
+fn queued_requests_leave_together() {
+    let client = connect(&server(Fault::None), 1);
+    let (sender, receiver) = mpsc::channel();
+    let queue = |offset: usize| {
+        let sender = sender.clone();
+        client.queue(READ, offset as u64, 512, Vec::new(), move |result| {
+            sender.send(result.is_ok_and(|done| done.buffer == pattern()[offset..offset + 512])).unwrap();
+        });
+    };
+    (0..10).for_each(|index| queue(index * 5000));
+    assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err());
+    client.send_queued();
+    assert!((0..10).all(|_| receiver.recv().unwrap()));
+    queue(700);
+    assert_eq!(client.read_at(0, 512, Vec::new()).unwrap(), pattern()[..512]);
+    assert!(receiver.recv().unwrap());
+}
+
 #[test]
 fn an_error_fails_one_request_only() {
     let client = connect(&server(Fault::ReadsFailFrom(8192)), 1);

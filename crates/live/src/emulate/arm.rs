@@ -105,7 +105,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
     /// The caller guarantees that the image fits on the drive, and that nothing has been asked of that.
     pub fn new(clock: Arc<C>, image: Image, drive: Drive, about: About) -> Self {
         let state = State {
-            drive: ClockedDrive::new(drive),
+            drive: ClockedDrive::from_first_arrival(drive),
             jobs: BTreeMap::new(),
             next_tag: 0,
             unread: VecDeque::new(),

@@ -5,6 +5,9 @@
 //! at its own instant and in its order: first a request ends, at that same instant the next one starts, and what has
 //! arrived since joins the queue as of its arrival. So the ends depend on the arrivals alone, never on when the caller looked,
 //! and are those of the simulator to the nanosecond.
+//!
+//! A platter turns with the drive's own time. [`ClockedDrive::from_first_arrival`] lets that begin with the first request, as a
+//! simulation does: two runs with the same arrivals then find the platter in the same place.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,15 +22,23 @@ pub struct ClockedDrive {
     ends: BinaryHeap<Reverse<Nanos>>,
     /// When the scheduler wants to be asked again.
     wakes: Option<Nanos>,
-    /// Up to here everything has been carried out.
+    /// Up to here everything has been carried out, in the drive's time.
     now: Nanos,
+    /// When the drive's time begins; `None`: with the first request.
+    begins: Option<Nanos>,
 }
 
 impl ClockedDrive {
     /// The caller guarantees that nothing has been asked of `drive`.
     #[must_use]
     pub fn new(drive: Drive) -> Self {
-        Self { drive, ends: BinaryHeap::new(), wakes: None, now: Nanos::ZERO }
+        Self { drive, ends: BinaryHeap::new(), wakes: None, now: Nanos::ZERO, begins: Some(Nanos::ZERO) }
+    }
+
+    /// The same, with a time that begins with the first request.
+    #[must_use]
+    pub fn from_first_arrival(drive: Drive) -> Self {
+        Self { begins: None, ..Self::new(drive) }
     }
 
     /// The drive, for its capacity and its queue.
@@ -39,6 +50,11 @@ impl ClockedDrive {
     /// The first instant at which something will happen if nothing arrives.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
+        Some(self.next_own()? + self.begins?)
+    }
+
+    /// The same, in the drive's time.
+    fn next_own(&self) -> Option<Nanos> {
         let end = self.ends.peek().map(|end| end.0);
         [end, self.wakes].into_iter().flatten().min()
     }
@@ -46,11 +62,15 @@ impl ClockedDrive {
     /// Carries out what happens up to `now` and gives each request that has ended to `each`, in the order of their
     /// ends. A `now` before one that has been given counts as that one.
     pub fn advance(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
-        while let Some(event) = self.next_event().filter(|event| *event <= now) {
+        let Some(begins) = self.begins else { return };
+        let now = now.saturating_sub(begins);
+        while let Some(event) = self.next_own().filter(|event| *event <= now) {
             self.now = event;
             if self.ends.peek() == Some(&Reverse(event)) {
                 self.ends.pop();
-                self.drive.finish(event, &mut each);
+                self.drive.finish(event, &mut |finished: Finished| {
+                    each(Finished { arrived: finished.arrived + begins, ..finished });
+                });
             }
             self.start();
         }
@@ -66,15 +86,20 @@ impl ClockedDrive {
     /// As [`ClockedDrive::submit`], for requests of one instant: all of them are in the queue before the drive starts one,
     /// so that the scheduler can merge and order them.
     pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = Request>, each: impl FnMut(Finished)) {
+        let mut requests = requests.into_iter().peekable();
+        if requests.peek().is_some() {
+            self.begins.get_or_insert(now);
+        }
         self.advance(now, each);
-        requests.into_iter().for_each(|request| self.drive.submit(self.now, request));
+        requests.for_each(|request| self.drive.submit(self.now, request));
         self.start();
     }
 
     /// What the drive has done up to `now`; ends up to then are to have been carried out.
     #[must_use]
     pub fn statistics(&self, now: Nanos) -> Statistics {
-        self.drive.statistics(now.max(self.now))
+        let own = self.begins.map_or(Nanos::ZERO, |begins| now.saturating_sub(begins));
+        self.drive.statistics(own.max(self.now))
     }
 
     fn start(&mut self) {
@@ -91,7 +116,7 @@ impl ClockedDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headstart_device::{build_scheduler, Uniform};
+    use headstart_device::{build_device, build_scheduler, Uniform};
 
     /// Every request takes 2 ms; first come, first served.
     fn two_ms() -> ClockedDrive {
@@ -121,6 +146,37 @@ mod tests {
         drive.advance(us(9_000), &mut note);
         assert_eq!(ends, [(0, us(2_100)), (1, us(4_100)), (2, us(6_110))]);
         assert_eq!((drive.next_event(), drive.statistics(us(9_000)).busy), (None, us(6_000)));
+    }
+
+    #[test]
+    fn requests_of_one_instant_are_merged_before_the_drive_starts() {
+        let scheduler = build_scheduler("deadline", toml::Table::new()).expect("it is there");
+        let uniform = Uniform::new(Nanos::from_millis(2));
+        let mut drive = ClockedDrive::new(Drive::new(Box::new(uniform), scheduler));
+        let neighbours = [Request::read(0, 8, 0), Request::read(8, 8, 1)];
+        drive.submit_all(us(100), neighbours, |_| unreachable!("nothing has ended"));
+        let mut ends = Vec::new();
+        drive.advance(us(9_000), |finished| {
+            ends.push((finished.request.tag, finished.arrived + finished.response_time))
+        });
+        assert_eq!(ends, [(0, us(2_100)), (1, us(2_100))]);
+    }
+
+    #[test]
+    fn a_platter_turns_from_the_first_request_on() {
+        let takes = |first: Nanos, from_first: bool| {
+            let device = build_device("seagate-cheetah-9lp", toml::Table::new()).expect("it is there");
+            let drive = Drive::new(device, build_scheduler("fcfs", toml::Table::new()).expect("it is there"));
+            let mut drive = if from_first { ClockedDrive::from_first_arrival(drive) } else { ClockedDrive::new(drive) };
+            drive.advance(us(10), |_| unreachable!("nothing has come"));
+            drive.submit(first, Request::read(500_000, 8, 0), |_| unreachable!("nothing has ended"));
+            let (event, mut end) = (drive.next_event(), None);
+            drive.advance(us(90_000), |finished| end = Some(finished.arrived + finished.response_time));
+            assert_eq!(event, end);
+            end.expect("it has ended") - first
+        };
+        assert_eq!(takes(us(1_000), true), takes(us(3_300), true));
+        assert_ne!(takes(us(1_000), false), takes(us(3_300), false));
     }
 
     #[test]
