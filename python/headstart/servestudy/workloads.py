@@ -63,6 +63,16 @@ def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workl
     return made
 
 
+def later(workload: Workload, by_ns: int) -> Workload:
+    """Return a workload whose requests, but for the first, come so much later by the clock."""
+    header, first, *others = workload.trace.read_text(encoding="ascii").splitlines()
+    moved = (line.split(",", 1) for line in others)
+    lines = [header, first, *(f"{float(time) + by_ns / 1e9:.6f},{rest}" for time, rest in moved)]
+    trace = workload.trace.with_name(f"{workload.name}-{by_ns}.csv")
+    trace.write_text("\n".join([*lines, ""]), encoding="ascii")
+    return dataclasses.replace(workload, trace=trace)
+
+
 def _written(name: str, target: Path, requests: list[Request]) -> Workload:
     bases = _bases(requests)
     placed = [(time, bases[unit] + first, bases[unit] + end) for time, unit, first, end in requests]
