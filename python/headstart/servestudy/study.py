@@ -34,8 +34,8 @@ LATER_NS = (-200_000, 200_000)
 """The same for the time between the first request, from which on the platter turns, and all others, where those come by
 the clock. Real servers answer their first request so much later."""
 ITSELF = (
-    "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms earlier "
-    "or later"
+    "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
+    "earlier or later"
 )
 SCHEMA = 3
 
