@@ -62,6 +62,8 @@ def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.Mon
     assert made.trace.read_text().splitlines()[1:] == [f"{time:.6f},{at},{size}" for time, at, size in expected]
     moved = workloads.later(made, 200_000).trace.read_text().splitlines()[1:]
     assert [line.split(",")[0] for line in moved] == ["0.500000", "0.501200", "0.700200"]
+    moved = workloads.later(made, -2_000_000).trace.read_text().splitlines()[1:]
+    assert [line.split(",")[0] for line in moved] == ["0.500000", "0.500000", "0.698000"]
 
 
 def test_verdicts_follow_what_is_required() -> None:
@@ -121,10 +123,11 @@ def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, s
 @pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
 def test_the_way_is_measured_beside_the_link(tmp_path: Path) -> None:
     # However busy the machine is: some time, and less than a request to a disk.
-    way = measured_way(tmp_path)
+    way = measured_way("seagate-cheetah-9lp", tmp_path)
     assert 10_000 < way.way_ns < 1_000_000_000
     assert 1_000 < way.near_ns < 1_000_000_000
-    assert list(tmp_path.iterdir()) == []
+    assert way.first_ns < 1_000_000_000
+    assert [each.name for each in tmp_path.iterdir()] == ["seagate-cheetah-9lp.img"]
 
 
 def test_a_server_that_does_not_come_up_says_why(

@@ -19,7 +19,7 @@ from headstart.livestudy import platform
 from headstart.servestudy import live, workloads
 from headstart.servestudy.cases import Case, cases
 from headstart.servestudy.live import Figures
-from headstart.servestudy.way import measured_way
+from headstart.servestudy.way import Way, measured_way
 
 RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
 COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
@@ -32,7 +32,7 @@ NEARBY_NS = (-100_000, -50_000, 50_000, 100_000)
 with them says how far counts are determined at all."""
 LATER_NS = (-200_000, 200_000)
 """The same for the time between the first request, from which on the platter turns, and all others, where those come by
-the clock. Real servers answer their first request so much later."""
+the clock."""
 ITSELF = (
     "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
     "earlier or later"
@@ -56,6 +56,8 @@ class Row:
     """What a reply of L2 took beside the link right before it."""
     near_ns: int = 0
     """What a request from the player to L1 and its reply took right before it."""
+    first_ns: int = 0
+    """What the first request of new servers took longer than the simulator says right before it."""
     again: Figures | None = None
     """A second run in real time."""
     nearby: tuple[Figures, ...] = ()
@@ -168,30 +170,32 @@ def study(
 
 
 def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> list[Row]:
-    """Simulate all rows of a disk with one way, the median: the machine is one, whatever the coordinator."""
+    """Simulate all rows of a disk with one way, the median: the machine is one, whatever the coordinator.
+
+    The platter turns from the first request on, which is late: where requests come by the clock, all others come that
+    much earlier after it.
+    """
     of_disk = {disk: [row for row in rows if row.case.disk == disk] for disk in {row.case.disk for row in rows}}
-    ways = {disk: (_median_way(own), _median_near(own)) for disk, own in of_disk.items()}
+    ways = {disk: _median_way(own) for disk, own in of_disk.items()}
 
-    later = {name: [workloads.later(each, by) for by in LATER_NS] for name, each in by_name.items() if each.open}
-
-    def simulated(row: Row, more_ns: int, workload: workloads.Workload | None = None) -> Figures:
-        way_ns, near_ns = ways[row.case.disk]
-        return live.predicted(row.case, workload or by_name[row.case.workload], way_ns + more_ns, near_ns)
+    def simulated(row: Row, more_ns: int = 0, later_ns: int = 0) -> Figures:
+        way, workload = ways[row.case.disk], by_name[row.case.workload]
+        if workload.open:
+            workload = workloads.later(workload, later_ns - way.first_ns)
+        return live.predicted(row.case, workload, way.way_ns + more_ns, way.near_ns)
 
     def with_simulated(row: Row) -> Row:
         nearby = [simulated(row, more_ns) for more_ns in NEARBY_NS]
-        nearby += [simulated(row, 0, each) for each in later.get(row.case.workload, ())]
-        return dataclasses.replace(row, predicted=simulated(row, 0), nearby=tuple(nearby))
+        if by_name[row.case.workload].open:
+            nearby += [simulated(row, later_ns=later_ns) for later_ns in LATER_NS]
+        return dataclasses.replace(row, predicted=simulated(row), nearby=tuple(nearby))
 
     return [with_simulated(row) for row in rows]
 
 
-def _median_way(rows: Iterable[Row]) -> int:
-    return round(statistics.median(row.way_ns for row in rows))
-
-
-def _median_near(rows: Iterable[Row]) -> int:
-    return round(statistics.median(row.near_ns for row in rows))
+def _median_way(rows: list[Row]) -> Way:
+    middle = (statistics.median(getattr(row, field.name) for row in rows) for field in dataclasses.fields(Way))
+    return Way(*map(round, middle))
 
 
 def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Row]:
@@ -246,17 +250,19 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
                 break
         return measured, late
 
-    way = measured_way(folder)
+    way = measured_way(case.disk, folder)
     measured, late = run()
     return Row(
         case=case,
         requests=workload.requests,
         footprint=workload.footprint,
         measured=measured,
-        predicted=live.predicted(case, workload, way.way_ns, way.near_ns),
+        # In a process of its own: the memory that it leaves behind would be the servers' too, which are forked.
+        predicted=live.in_process(lambda: live.predicted(case, workload, way.way_ns, way.near_ns)),
         late_p99_ns=late,
         way_ns=way.way_ns,
         near_ns=way.near_ns,
+        first_ns=way.first_ns,
         again=run()[0] if twice else None,
     )
 
@@ -289,15 +295,15 @@ def verdict(agrees: bool) -> Verdict:
 
 def _response(disk: str, rows: list[Row]) -> Finding:
     held = [row for row in rows if abs(row.response_off) <= RESPONSE]
-    offs = sorted(row.response_off for row in rows)
+    offs, way = sorted(row.response_off for row in rows), _median_way(rows)
     return Finding(
         f"{disk}: mean response beside the simulator's",
         f"within {RESPONSE:.0%} in every case",
         f"in {len(held)} of {len(rows)}",
         verdict(len(held) == len(rows)),
         f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}; the "
-        f"servers' own time, median: {_median_way(rows) / 1e6:.2f} ms between L2 and L1, "
-        f"{_median_near(rows) / 1e6:.2f} ms between L1 and the player",
+        f"servers' own time, median: {way.way_ns / 1e6:.2f} ms between L2 and L1, {way.near_ns / 1e6:.2f} ms between "
+        f"L1 and the player, {way.first_ns / 1e6:.1f} ms more for the first request",
     )
 
 

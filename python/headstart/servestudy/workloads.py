@@ -64,12 +64,14 @@ def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workl
 
 
 def later(workload: Workload, by_ns: int) -> Workload:
-    """Return a workload whose requests, but for the first, come so much later by the clock."""
-    header, first, *others = workload.trace.read_text(encoding="ascii").splitlines()
-    moved = (line.split(",", 1) for line in others)
-    lines = [header, first, *(f"{float(time) + by_ns / 1e9:.6f},{rest}" for time, rest in moved)]
+    """Return a workload whose requests, but for the first, come so much later by the clock; none before the first."""
     trace = workload.trace.with_name(f"{workload.name}-{by_ns}.csv")
-    trace.write_text("\n".join([*lines, ""]), encoding="ascii")
+    if not trace.exists():
+        header, first, *others = workload.trace.read_text(encoding="ascii").splitlines()
+        begin = float(first.split(",", 1)[0])
+        moved = (line.split(",", 1) for line in others)
+        lines = [header, first, *(f"{max(begin, float(time) + by_ns / 1e9):.6f},{rest}" for time, rest in moved)]
+        trace.write_text("\n".join([*lines, ""]), encoding="ascii")
     return dataclasses.replace(workload, trace=trace)
 
 
