@@ -169,7 +169,7 @@ fn cold_runs_begin_with_empty_caches() {
     let data = folder.file("data", 600);
     fs::read(&data).expect("it is there");
     let (data, name) = (data.display().to_string(), "r.json");
-    let words = ["--cold", "--report", name, "--", "sh", "-c", "cat \"$0\" | wc -c", &data];
+    let words = ["--cold", "--trust", "--report", name, "--", "sh", "-c", "cat \"$0\" | wc -c", &data];
     let first = folder.run(&words);
     assert_eq!((first.status.code(), &*first.stdout), (Some(0), &b"2457600\n"[..]), "{}", said(&first));
     let recording = Recording::read(&folder.stored(".hints")[0]).expect("a recording");
