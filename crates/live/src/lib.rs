@@ -4,13 +4,14 @@
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
 //! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead,
 //! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
-//! prefetched, and [`mod@forecast`], which says beforehand what that saves. [`ring`] reads files without threads.
+//! prefetched, and [`mod@forecast`], which says beforehand what that saves. [`ring`] reads files without threads, into [`memory`].
 
 mod child;
 mod clock;
 pub mod emulate;
 pub mod forecast;
 pub mod hints;
+pub mod memory;
 pub mod parallel;
 mod path_error;
 pub mod profile;

@@ -2,19 +2,20 @@
 //!
 //! Buffers move into the thread that reads and back, and into the frame, so that nothing is copied. From there replies share them: the buffer of
 //! a page that has left the cache is free when the last reply with it has been sent ([`Buffers::give_back`]). They are pieces of larger
-//! allocations, on boundaries that direct I/O takes, and are allocated as they are first needed.
+//! allocations in large pages, on boundaries that direct I/O takes, and are allocated as they are first needed.
 
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use headstart_live::memory::prefer_large_pages;
 use headstart_types::Block;
 
 use crate::work::Page;
 
-/// Where direct I/O wants buffers to begin.
-const ALIGNMENT: usize = 4096;
-/// Bytes of an allocation, or one page where that is more.
-const SLAB_BYTES: usize = 1 << 20;
+/// Where large pages begin, and direct I/O may.
+const ALIGNMENT: usize = 2 << 20;
+/// Bytes of an allocation, a whole number of large pages. Memory is used as it is first touched.
+const SLAB_BYTES: usize = 16 << 20;
 
 /// Buffers of one page each.
 #[derive(Debug)]
@@ -54,9 +55,10 @@ impl Buffers {
     /// So many, in the order in which they lie in memory, so that as many as possible are neighbours.
     pub fn take_run(&mut self, count: usize) -> Vec<BytesMut> {
         while self.free.len() < count {
-            let pages = (SLAB_BYTES / self.page_bytes).max(1);
-            let mut slab = BytesMut::zeroed(pages * self.page_bytes + ALIGNMENT);
+            let pages = SLAB_BYTES / self.page_bytes;
+            let mut slab = BytesMut::zeroed(SLAB_BYTES + ALIGNMENT);
             let _ = slab.split_to(slab.as_ptr().align_offset(ALIGNMENT));
+            prefer_large_pages(&slab[..SLAB_BYTES]);
             self.made += pages;
             self.free.extend((0..pages).map(|_| slab.split_to(self.page_bytes)));
         }
