@@ -18,64 +18,15 @@ use rustc_hash::FxBuildHasher;
 use super::memory::Kernel;
 use super::places::Places;
 use super::program::{Action, Pages, Program};
+use super::queues::SimulatedQueues;
 use super::storage::{Storage, Waiter};
-use crate::hints::conductor::{Conductor, Queues, LOOK_EVERY_MS};
+use crate::hints::conductor::{Conductor, LOOK_EVERY_MS};
 use crate::hints::disk::{Done, Why};
 use crate::hints::list::PAGE_BYTES;
 use crate::hints::pieces::{Piece, Placed};
-use crate::hints::queue::{depth, Queue, Work};
+use crate::hints::queue::{depth, Work};
 use crate::hints::report::Report;
 use crate::hints::trace::{By, Seen};
-
-/// The queues of the disks that hints name.
-pub(super) struct SimulatedQueues {
-    queues: Vec<Queue>,
-    stopped: bool,
-    /// By hinted file: it is the device.
-    is_device: Vec<bool>,
-}
-
-impl Queues for SimulatedQueues {
-    fn disks(&self) -> usize {
-        self.queues.len()
-    }
-
-    fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
-        for (block, file, page) in blocks {
-            self.queues[disk].add(block, file, page, self.is_device[file as usize]);
-        }
-    }
-
-    fn cancel(&mut self, disk: usize, block: Block) -> bool {
-        self.queues[disk].cancel(block)
-    }
-
-    fn allow_holes(&mut self, pages: u64) {
-        self.queues.iter_mut().for_each(|queue| queue.allow_holes(pages));
-    }
-
-    fn slow(&mut self, halvings: u32) {
-        self.queues.iter_mut().for_each(|queue| {
-            queue.slow(halvings);
-        });
-    }
-
-    fn limit(&mut self, reads: usize, pages: u64) {
-        self.queues.iter_mut().for_each(|queue| {
-            queue.limit(reads, pages);
-        });
-    }
-
-    fn stop(&mut self) {
-        self.stopped = true;
-    }
-}
-
-impl SimulatedQueues {
-    pub fn new(arms: &[bool], is_device: Vec<bool>) -> Self {
-        Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device }
-    }
-}
 
 /// What a reader does.
 enum Busy {

@@ -8,7 +8,8 @@
 //!
 //! - `program.rs`: what the command does; `places.rs`: where its pages lie;
 //! - `memory.rs`, `storage.rs`: page cache and read-ahead of the kernel, over simulated drives;
-//! - `host.rs`: the command, and the readers of prefetches, in virtual time; what decides is the code of [`crate::hints`].
+//! - `system.rs`: the recorded system, in the terms of the simulator;
+//! - `host.rs`, `queues.rs`: the command, and the readers of prefetches, in virtual time; what decides is the code of [`crate::hints`].
 //!
 //! Known limits: think times are those of the recording; threads that wait for one another are known only where one ends; writes,
 //! direct I/O and other programs are left out.
@@ -17,8 +18,10 @@ mod host;
 mod memory;
 mod places;
 mod program;
+mod queues;
 mod report;
 mod storage;
+mod system;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,18 +34,20 @@ use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
 use crate::hints::conductor::{Conductor, Plan, Trust};
-use crate::hints::list::{disks_of, main_disk, waited_for_page, HintList, ARM_WAIT_NS_MIN, PAGE_BYTES};
+use crate::hints::list::{disks_of, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use crate::hints::machine::Machine;
 use crate::hints::report::Report;
 use crate::hints::universe::Universe;
 use crate::hints::Error as HintsError;
 use crate::tune::Roots;
 
-use host::{Host, Prefetcher, Ran, SimulatedQueues, Times};
+use host::{Host, Prefetcher, Ran, Times};
 use memory::{Kernel, PageCache, State};
 use places::Places;
 use program::Program;
+use queues::SimulatedQueues;
 use storage::Storage;
+use system::{guess, ours, version};
 
 pub use places::DiskFound;
 pub use report::{DiskUsed, Forecast, Recommendation, Row, BENEFIT_MIN};
@@ -439,39 +444,5 @@ impl<'a> Study<'a> {
             read_bytes: found.pages * PAGE_BYTES,
         };
         self.places.disks.iter().zip(&self.templates).map(each).collect()
-    }
-}
-
-/// Reads that wait less than this in the median wait for no SATA disk.
-const SATA_WAIT_NS_MIN: u64 = 100_000;
-
-/// A device of its kind, by what reads have waited and by what the system says.
-fn guess(found: &DiskFound) -> &'static str {
-    match found.waited_ns {
-        Some(..SATA_WAIT_NS_MIN) => "nvme",
-        Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
-        _ if found.arm => "seagate-exos-x20",
-        _ if found.name.starts_with("nvme") => "nvme",
-        _ => "sata-ssd",
-    }
-}
-
-/// The scheduler of ours that does what the kernel's does.
-fn ours(kernels: &str) -> &'static str {
-    match kernels {
-        "mq-deadline" => "deadline",
-        "bfq" => "clook",
-        _ => "fcfs",
-    }
-}
-
-/// Which rules the read-ahead of a kernel of that release has.
-fn version(release: &str) -> Version {
-    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if (major, minor) >= (6, 17) {
-        Version::V6_17
-    } else {
-        Version::V6_12
     }
 }

@@ -1,0 +1,40 @@
+//! The recorded system in the terms of the simulator: its devices, schedulers and read-ahead.
+
+use headstart_policy::readahead::Version;
+
+use super::DiskFound;
+use crate::hints::list::ARM_WAIT_NS_MIN;
+
+/// Reads that wait less than this in the median wait for no SATA disk.
+const SATA_WAIT_NS_MIN: u64 = 100_000;
+
+/// A device of its kind, by what reads have waited and by what the system says.
+pub(super) fn guess(found: &DiskFound) -> &'static str {
+    match found.waited_ns {
+        Some(..SATA_WAIT_NS_MIN) => "nvme",
+        Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
+        _ if found.arm => "seagate-exos-x20",
+        _ if found.name.starts_with("nvme") => "nvme",
+        _ => "sata-ssd",
+    }
+}
+
+/// The scheduler of ours that does what the kernel's does.
+pub(super) fn ours(kernels: &str) -> &'static str {
+    match kernels {
+        "mq-deadline" => "deadline",
+        "bfq" => "clook",
+        _ => "fcfs",
+    }
+}
+
+/// Which rules the read-ahead of a kernel of that release has.
+pub(super) fn version(release: &str) -> Version {
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if (major, minor) >= (6, 17) {
+        Version::V6_17
+    } else {
+        Version::V6_12
+    }
+}
