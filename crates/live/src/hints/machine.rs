@@ -154,7 +154,9 @@ impl Machine {
         };
         let policy = setting.row.build(setting.keys, &context)?;
         let frames = setting.frames_min.min(setting.frames_max);
-        let level = Level::new(policy, frames, &[], &disk_of, setting.disks);
+        let mut level = Level::new(policy, frames, &[], &disk_of, setting.disks);
+        // What is demanded is there; a prefetch that left in the same order would count as there too, and no disk would read it.
+        level.separate_prefetches();
         let pages = disk_of.len();
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
         let manner = Manner { whole: true, open: true, write_delay: None };
