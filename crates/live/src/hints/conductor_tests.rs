@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-/// A disk with an arm reads what is ordered, one block at a time, until `until`, as long as it may. Returns when it has ended.
+/// A disk reads what is ordered, one block at a time, until `until`, as long as it may. Returns when it has ended.
 fn read_until(conductor: &mut Conductor<Ordered>, mut now: u64, until: u64, read_ns: u64) -> u64 {
     conductor.act(Nanos(now));
     while now < until && conductor.queues.reads_max > 0 && conductor.queues.halvings < HALVINGS_MAX {
@@ -264,6 +264,22 @@ fn read_until(conductor: &mut Conductor<Ordered>, mut now: u64, until: u64, read
         conductor.act(Nanos(now));
     }
     now.max(until)
+}
+
+/// The command references `pages` with gaps, and the disk reads in them. Returns how many blocks it has read that were not referenced,
+/// and when it is.
+fn read_in_vain(
+    conductor: &mut Conductor<Ordered>,
+    pages: impl Iterator<Item = ((u64, u64), u64)>,
+    (gap_ns, read_ns): (u64, u64),
+) -> (usize, u64) {
+    let mut now = 0;
+    for (file, page) in pages {
+        now = read_until(conductor, now, now + gap_ns, read_ns);
+        conductor.referenced(Nanos(now), Seen { file, first: page, last: page, by: By::Use });
+    }
+    let unused = conductor.queues.read.iter().filter(|block| !conductor.machine.is_referenced(**block)).count();
+    (unused, now)
 }
 
 proptest! {
@@ -284,15 +300,10 @@ proptest! {
         let trust = if same { Trust::SameCommand } else { Trust::Earned };
         let of_arm = with_arm(2000, trust);
         let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000), true, None);
-        let mut now = 0;
-        for at in 0..right + wrong {
-            // What hints name in another order is right where they are of the same command.
-            let page = if shuffled { at * 7 % right.max(1) } else { at };
-            let (file, page) = if at < right { (OURS, page) } else { (OTHER, at) };
-            now = read_until(&mut conductor, now, now + gap_ms * 1_000_000, read_ms * 1_000_000);
-            conductor.referenced(Nanos(now), Seen { file, first: page, last: page, by: By::Use });
-        }
-        let unused = conductor.queues.read.iter().filter(|block| !conductor.machine.is_referenced(**block)).count();
+        // What hints name in another order is right where they are of the same command.
+        let page = |at| if shuffled { at * 7 % right.max(1) } else { at };
+        let pages = (0..right).map(|at| (OURS, page(at))).chain((right..right + wrong).map(|at| (OTHER, at)));
+        let (unused, now) = read_in_vain(&mut conductor, pages, (gap_ms * 1_000_000, read_ms * 1_000_000));
         let spent = (unused as u64 * read_ms) as f64;
         let time = (now / 1_000_000).max(if same { recorded_ms } else { 0 }) as f64;
         let most = time * 0.16 + read_ms as f64;
@@ -317,15 +328,10 @@ proptest! {
         let trust = if same { Trust::SameCommand } else { Trust::Earned };
         let mut conductor = conductor(0, 2000, trust).at_risk(Nanos(recorded_ms * 1_000_000), false, None);
         conductor.turn(Nanos(0));
-        let mut now = 0;
-        for at in 0..right + wrong {
-            let file = if at < right { OURS } else { OTHER };
-            now = read_until(&mut conductor, now, now + gap_us * 1000, read_us * 1000);
-            conductor.referenced(Nanos(now), Seen { file, first: at, last: at, by: By::Use });
-        }
+        let pages = (0..right + wrong).map(|at| (if at < right { OURS } else { OTHER }, at));
+        let (unused, now) = read_in_vain(&mut conductor, pages, (gap_us * 1000, read_us * 1000));
         // A read of a page costs what it takes, and at most 26 times 7 us.
         let cost_us = read_us.min(26 * 7);
-        let unused = conductor.queues.read.iter().filter(|block| !conductor.machine.is_referenced(**block)).count();
         let time_us = if same { recorded_ms * 1000 } else { now / 1000 };
         let most_us = time_us as f64 * 0.03 + cost_us as f64;
         prop_assert!((unused as u64 * cost_us) as f64 <= most_us, "{unused} reads of {cost_us} us in vain in {time_us} us");
