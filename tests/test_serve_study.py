@@ -15,7 +15,7 @@ from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cas
 from headstart.servestudy.live import Figures
 from headstart.servestudy.study import Row, findings, read_rows
 from headstart.servestudy.way import measured_way
-from headstart.servestudy.workloads import PAGE, Workload
+from headstart.servestudy.workloads import PAGE, THINK_NS, Workload
 
 CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
 
@@ -64,6 +64,9 @@ def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.Mon
     assert [line.split(",")[0] for line in moved] == ["0.500000", "0.501200", "0.700200"]
     moved = workloads.later(made, -2_000_000).trace.read_text().splitlines()[1:]
     assert [line.split(",")[0] for line in moved] == ["0.500000", "0.500000", "0.698000"]
+    # A closed loop has no times, and thinks.
+    loop = workloads._written("Multi", tmp_path / "loop.csv", [(0.0, 0, 1, 3)])
+    assert loop.trace.read_text().splitlines() == ["offset,size,think_ns", f"{PAGE},{2 * PAGE},{THINK_NS}"]
 
 
 def test_verdicts_follow_what_is_required() -> None:
@@ -85,9 +88,15 @@ def test_a_second_run_says_how_far_counts_are_determined() -> None:
         (found,) = [each for each in findings([dataclasses.replace(first, again=again)]) if "second run" in each.what]
         assert found.found == f"within 2% in {alike} of 1"
         assert tuple(part.split(": ")[-1] for part in found.note.split("; ")) == simulated
-    assert CASE.scenario(Workload("Multi", Path("trace"), 1, 1, open=False), near_ns=20_000)["workload"]["compute"] == (
-        "120000ns"
-    )
+
+
+def test_a_closed_loop_thinks_once_for_each_request_in_both_worlds(small: Workload) -> None:
+    # Requests have two pages: a constant think time of a scenario would come after each page.
+    for near_ns in (0, 20_000):
+        found = live.predicted(CASE, small, near_ns=near_ns)
+        waited = (found.response_ns - near_ns) * small.requests
+        assert found.elapsed_ns == pytest.approx(waited + (THINK_NS + near_ns) * small.requests, rel=1e-6)
+    assert CASE.scenario(small, near_ns=20_000)["workload"]["compute_scale"] == 1.2
 
 
 def test_rows_are_read_again_but_for_one_that_was_cut_short(tmp_path: Path) -> None:
@@ -103,7 +112,7 @@ def small(tmp_path: Path) -> Iterator[Workload]:
     trace = tmp_path / "small.csv"
     # Runs with seeks between them, and the first again.
     places = [run * 5_000 + at for run in (3, 1, 4, 1, 5, 3) for at in range(0, 24, 2)]
-    trace.write_text("\n".join(["offset,size", *(f"{at * PAGE},{2 * PAGE}" for at in places), ""]))
+    trace.write_text("\n".join(["offset,size,think_ns", *(f"{at * PAGE},{2 * PAGE},{THINK_NS}" for at in places), ""]))
     yield Workload("Multi", trace, len(places), len({*places}) * 2, open=False)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from typing import Any
 
-from headstart.servestudy.workloads import Workload
+from headstart.servestudy.workloads import THINK_NS, Workload
 from headstart.studies.zhang_pfc import _published as paper
 from headstart.studies.zhang_pfc._matrix import ALGORITHMS
 
@@ -16,13 +16,6 @@ RATIOS = (2.0, 1.0, 0.1)
 COORDINATORS = ("none", "du", "pfc")
 LINK_NS = (6_000_000, 30_000)
 """The paper's link in nanoseconds: for a reply, and for each of its pages."""
-THINK_NS = 100_000
-THINK = f"{THINK_NS}ns"
-"""After each reply, where the next request waits for it.
-
-Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
-its reference counts as fetched on demand. In real time there is no such instant.
-"""
 
 
 def link(way_ns: int = 0) -> dict[str, str]:
@@ -83,7 +76,7 @@ class Case:
             "issue": "whole",
             "placement": "address",
         }
-        section |= {"arrival": "open"} if workload.open else {"compute": f"{THINK_NS + near_ns}ns"}
+        section |= {"arrival": "open"} if workload.open else {"compute_scale": (THINK_NS + near_ns) / THINK_NS}
         return {
             "workload": section,
             "level": self.levels(workload.footprint, way_ns),

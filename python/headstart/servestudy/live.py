@@ -21,7 +21,7 @@ import headstart
 from headstart._core import HeadstartError
 from headstart.livestudy.platform import PATIENCE_S, undisturbed, wait_for
 from headstart.playing import Played, play_trace
-from headstart.servestudy.cases import DISKS, THINK, Case
+from headstart.servestudy.cases import DISKS, Case
 from headstart.servestudy.workloads import Workload
 
 DEPTH = 512
@@ -100,7 +100,6 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
                 uri,
                 format="csv",
                 arrival="open" if workload.open else "closed",
-                compute="trace" if workload.open else THINK,
             )
         )
         if played.errors:

@@ -19,9 +19,9 @@ from typing import Any
 import headstart
 from headstart._core import HeadstartError
 from headstart.playing import play_trace
-from headstart.servestudy.cases import THINK, Case, cost_ns, link
+from headstart.servestudy.cases import Case, cost_ns, link
 from headstart.servestudy.live import chain, image, in_process
-from headstart.servestudy.workloads import PAGE, Workload
+from headstart.servestudy.workloads import PAGE, THINK_NS, Workload
 
 READS = 64
 FIRST = 9_000
@@ -75,7 +75,7 @@ def _median_ns(uri: str, folder: Path, pages: list[int]) -> int:
     trace = folder / f"way-{uri.replace('/', '-')}.csv"
     trace.write_text("\n".join(["offset,size", *(f"{page * PAGE},{PAGE}" for page in pages), ""]), encoding="ascii")
     try:
-        played = in_process(lambda: play_trace(trace, uri, format="csv", arrival="closed", compute=THINK))
+        played = in_process(lambda: play_trace(trace, uri, format="csv", arrival="closed", compute=f"{THINK_NS}ns"))
     finally:
         trace.unlink()
     if played.errors:

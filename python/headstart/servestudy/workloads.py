@@ -23,6 +23,14 @@ REQUESTS = {"OLTP": 1_000, "Web": 500, "Multi": 1_500}
 TIME_SCALE = {"OLTP": 1.0, "Web": WEB_SLOWER}
 """Times between requests are multiplied by this; Multi is a closed loop."""
 
+THINK_NS = 100_000
+"""After each reply, where the next request waits for it.
+
+Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
+its reference counts as fetched on demand. In real time there is no such instant. Think times are the trace's own, as a
+constant one is for each page in a scenario, and for each request in `headstart play`.
+"""
+
 APART_S = 0.001
 """Requests by the clock are at least so far apart.
 
@@ -91,12 +99,14 @@ def _written(name: str, target: Path, requests: list[Request]) -> Workload:
         ]
     scale, clock = TIME_SCALE.get(name), -APART_S
     with target.open("w", encoding="ascii") as lines:
-        lines.write("offset,size\n" if scale is None else "time,offset,size\n")
+        lines.write("offset,size,think_ns\n" if scale is None else "time,offset,size\n")
         for time, first, end in placed:
-            if scale is not None:
+            where = f"{first * PAGE},{(end - first) * PAGE}"
+            if scale is None:
+                lines.write(f"{where},{THINK_NS}\n")
+            else:
                 clock = max(time * scale, clock + APART_S)
-                lines.write(f"{clock:.6f},")
-            lines.write(f"{first * PAGE},{(end - first) * PAGE}\n")
+                lines.write(f"{clock:.6f},{where}\n")
     footprint = len({page for _, first, end in placed for page in range(first, end)})
     return Workload(name, target, len(placed), footprint, scale is not None)
 
