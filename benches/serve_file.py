@@ -4,8 +4,9 @@ Each server reads the same file for fio's NBD engine over a Unix socket. They ta
 makes single runs differ: compare figures of one run only. Beside the rates stand the seconds of processor that a
 server takes for a GiB, which other work hardly changes.
 
-Cached: the file is in the kernel's page cache, and `serve` has all of it in its cache or nothing. Cold: the page cache
-has been told to forget the file, and the server has just started. `device` is what fio reads of the file itself
+Cached: the file is in the kernel's page cache, and `serve` has all of it in its cache or nothing; its report must show
+that it has read the file once only. Cold: the page cache has been told to forget the file, and the server has just
+started. `device` is what fio reads of the file itself
 without the page cache, 4 MiB at a time with four under way. `--rest` leaves the device alone before each cold run:
 devices that a hypervisor limits give more after a rest.
 
@@ -20,6 +21,7 @@ Needs Linux, fio with its NBD and io_uring engines, qemu-nbd and nbdkit (Debian:
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -32,6 +34,7 @@ from serving import fio, needed, running
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 RANDOM_S = 4
+REREAD_MAX = 1.01
 
 
 @dataclass(frozen=True)
@@ -45,17 +48,17 @@ class Server:
     cold: bool = False
     """The page cache forgets the file before it is measured."""
 
-    def started_by(self, image: Path, at: Path) -> list[str]:
-        """Return its command line."""
-        return [part.format(image=image, socket=at) for part in self.command]
+    def started_by(self, image: Path, at: Path, size: int) -> list[str]:
+        """Return its command line, for a file of so many bytes."""
+        return [part.format(image=image, socket=at, size=size, report=report_of(image)) for part in self.command]
 
 
-OWN = ("headstart", "serve", "{image}", "--socket", "{socket}", "--cache")
+OWN = ("headstart", "serve", "{image}", "--socket", "{socket}", "--json", "{report}", "--cache")
 QEMU = ("qemu-nbd", "-r", "-t", "-e", "8", "-f", "raw", "-k", "{socket}", "{image}")
 NBDKIT = ("nbdkit", "-f", "-r", "-U", "{socket}", "file", "{image}")
 STATES = {
     "cached": (
-        Server("serve, all in its cache", (*OWN, "1GiB"), reads_all=True),
+        Server("serve, all in its cache", (*OWN, "{size}B"), reads_all=True),
         Server("serve, all in the page cache", (*OWN, "64MiB")),
         Server("qemu-nbd", QEMU),
         Server("nbdkit file", NBDKIT),
@@ -113,6 +116,18 @@ def remember(image: Path) -> None:
             pass
 
 
+def report_of(image: Path) -> Path:
+    """Where `serve` writes its report."""
+    return image.with_suffix(".json")
+
+
+def check_cached(image: Path, size: int) -> None:
+    """Stop unless the server that has ended has read the file once, and a little to measure the storage."""
+    read = json.loads(report_of(image).read_text(encoding="utf-8"))["exports"][0]["backing_read_bytes"]
+    if read > size * REREAD_MAX:
+        raise SystemExit(f"serve: has read {read:,} bytes of {size:,}: the file is not all in its cache")
+
+
 def measured(image: Path, arguments: argparse.Namespace) -> Found:
     """Return the runs of each state, server and job."""
     found: Found = {}
@@ -128,7 +143,7 @@ def measured(image: Path, arguments: argparse.Namespace) -> Found:
                 for server in STATES[state]:
                     (forget if server.cold else remember)(image)
                     time.sleep(arguments.rest if server.cold else 0)
-                    with running(server.started_by(image, at), at.exists) as pid:
+                    with running(server.started_by(image, at, size), at.exists) as pid:
                         if server.reads_all:
                             run(pid, at, size, JOBS["1 MiB, four under way"])
                         if server.cold:
@@ -136,6 +151,8 @@ def measured(image: Path, arguments: argparse.Namespace) -> Found:
                             forget(image)
                         figure = run(pid, at, size, JOBS[job])
                     at.unlink(missing_ok=True)
+                    if server.reads_all:
+                        check_cached(image, size)
                     add((state, job, server.name), figure)
                 if state == "cold":
                     time.sleep(arguments.rest)

@@ -4,7 +4,8 @@ The link is a process in front of the server: each piece of a request arrives so
 connections shares so many bits a second. fio reads an image of random bytes from its start to its end, 128 KiB at a
 time, one read after another: of `serve` by its NBD engine, of s3backer from the file that it mounts. s3backer keeps
 each block as an object of its own; the blocks are stored as it would. Then `serve` alone takes random reads of 4 KiB,
-eight at a time, with its read-ahead and without.
+eight at a time, with its read-ahead and without, which take turns at being first. What they take is compared round by
+round: the median of the rounds' ratios.
 
 Goals: `serve` gets at least 90 % of the link's rate and 1.5 times what the best read-ahead of s3backer gets; random
 reads are at most 3 % slower than without a read-ahead.
@@ -142,7 +143,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def store(port: int, image: Path) -> None:
+def store(port: int, image: Path, peers: tuple[Peer, ...]) -> None:
     """Put the image into the bucket: as one object, and as blocks of s3backer of each size."""
     boto3: Any = importlib.import_module("boto3")
     client = boto3.client(
@@ -155,7 +156,7 @@ def store(port: int, image: Path) -> None:
     client.create_bucket(Bucket=BUCKET)
     client.upload_file(str(image), BUCKET, IMAGE)
     size = image.stat().st_size
-    for block_bytes, bytes_read in {peer.block_bytes: peer.bytes_of(size) for peer in PEERS}.items():
+    for block_bytes, bytes_read in {peer.block_bytes: peer.bytes_of(size) for peer in peers}.items():
         with image.open("rb") as file:
             for number in range(bytes_read // block_bytes):
                 key = f"{prefix(block_bytes)}{number:08x}"
@@ -269,8 +270,10 @@ def main() -> None:
     parser.add_argument("--mbit", type=float, default=500.0, help="the link's rate")
     parser.add_argument("--mib", type=int, default=256, help="size of the image")
     parser.add_argument("--rounds", type=int, default=3, help="medians of so many")
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="s3backer too")
     arguments = parser.parse_args()
-    needed("headstart", "fio", "s3backer", "fusermount", arguments.versitygw)
+    peers = PEERS if arguments.peers else ()
+    needed("headstart", "fio", arguments.versitygw, *(("s3backer", "fusermount") if peers else ()))
     size, link = arguments.mib << 20, Link(arguments.latency_ms / 1e3, arguments.mbit * 1e6 / 8)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="serve-s3-", dir="/dev/shm")))
@@ -279,13 +282,13 @@ def main() -> None:
             for _ in range(arguments.mib):
                 file.write(os.urandom(1 << 20))
         inner = stack.enter_context(s3_server(arguments.versitygw, folder))
-        store(inner, image)
+        store(inner, image, peers)
         image.unlink()
         port = stack.enter_context(linked(link, inner))
-        show(measured(folder, port, size, arguments.rounds), link)
+        show(measured(folder, port, size, peers, arguments.rounds), link, peers)
 
 
-def measured(folder: Path, port: int, size: int, rounds: int) -> dict[str, list[float]]:
+def measured(folder: Path, port: int, size: int, peers: tuple[Peer, ...], rounds: int) -> dict[str, list[float]]:
     """Return what each took in each round: bytes a second of sequential reads, and random reads a second."""
     found: dict[str, list[float]] = {}
 
@@ -293,14 +296,14 @@ def measured(folder: Path, port: int, size: int, rounds: int) -> dict[str, list[
         found.setdefault(what, []).append(rate)
         print(f"{what}: {rate:,.0f}", file=sys.stderr)
 
-    for _ in range(rounds):
+    for number in range(rounds):
         for readahead in READAHEADS:
             with served(folder, port, readahead) as target:
                 tell(sequential_of(readahead), sequential(size, "--ioengine=nbd", target))
-        for peer in PEERS:
+        for peer in peers:
             with peer.mounted(folder, port, size) as target:
                 tell(peer.label, sequential(peer.bytes_of(size), "--ioengine=psync", target))
-        for readahead in READAHEADS:
+        for readahead in READAHEADS if number % 2 == 0 else reversed(READAHEADS):
             with served(folder, port, readahead) as target:
                 tell(random_of(readahead), random(size, "--ioengine=nbd", target))
     return found
@@ -316,18 +319,23 @@ def random_of(readahead: str) -> str:
     return f"serve --readahead {readahead}, random"
 
 
-def show(found: dict[str, list[float]], link: Link) -> None:
+def show(found: dict[str, list[float]], link: Link, peers: tuple[Peer, ...]) -> None:
     """Print all medians, and the goals beside what was found."""
     middle = {what: statistics.median(rates) for what, rates in found.items()}
     print(f"link: {link.latency_s * 1e3:.0f} ms, {link.bytes_per_s / 2**20:.1f} MiB/s")
     for what, rate in middle.items():
         random_reads = what.endswith("random")
         print(f"{what}: {rate:,.0f} a second" if random_reads else f"{what}: {rate / 2**20:.1f} MiB/s")
-    own, peer = middle[sequential_of("auto")], max(middle[peer.label] for peer in PEERS)
-    kept = middle[random_of("auto")] / middle[random_of("demand")]
+    own = middle[sequential_of("auto")]
+    pairs = zip(found[random_of("auto")], found[random_of("demand")], strict=True)
+    kept = [ours / without for ours, without in pairs]
     print(f"of the link's rate: {own / link.bytes_per_s:.2f} (goal {GOAL_LINK})")
-    print(f"beside the best of s3backer: {own / peer:.2f} (goal {GOAL_PEER})")
-    print(f"random reads beside those without a read-ahead: {kept:.3f} (goal {GOAL_RANDOM})")
+    if peers:
+        print(f"beside the best of s3backer: {own / max(middle[peer.label] for peer in peers):.2f} (goal {GOAL_PEER})")
+    print(
+        f"random reads beside those without a read-ahead: {statistics.median(kept):.3f} (goal {GOAL_RANDOM}); "
+        f"least {min(kept):.3f}, greatest {max(kept):.3f}"
+    )
 
 
 if __name__ == "__main__":
