@@ -116,7 +116,7 @@ impl Conductor {
         let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames);
         Self {
             machine: Machine::new(tier, pages, setting.page_bytes),
-            buffers: Buffers::new(setting.page_bytes as usize),
+            buffers: Buffers::prepared(setting.page_bytes as usize),
             queue: Queue::new(setting.under_way_max),
             writes: Writes::default(),
             open: FxHashMap::default(),
