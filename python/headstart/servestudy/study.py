@@ -37,7 +37,7 @@ ITSELF = (
     "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
     "earlier or later"
 )
-SCHEMA = 3
+SCHEMA = 4
 
 Verdict = Literal["agrees", "differs"]
 
@@ -57,7 +57,7 @@ class Row:
     near_ns: int = 0
     """What a request from the player to L1 and its reply took right before it."""
     first_ns: int = 0
-    """What the first request of new servers took longer than the simulator says right before it."""
+    """How late the first request of new servers reached the disk right before it."""
     again: Figures | None = None
     """A second run in real time."""
     nearby: tuple[Figures, ...] = ()
@@ -303,7 +303,7 @@ def _response(disk: str, rows: list[Row]) -> Finding:
         verdict(len(held) == len(rows)),
         f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}; the "
         f"servers' own time, median: {way.way_ns / 1e6:.2f} ms between L2 and L1, {way.near_ns / 1e6:.2f} ms between "
-        f"L1 and the player, {way.first_ns / 1e6:.1f} ms more for the first request",
+        f"L1 and the player, {way.first_ns / 1e6:.1f} ms until the first request reaches the disk",
     )
 
 

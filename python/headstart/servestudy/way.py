@@ -6,8 +6,9 @@ and caches of one page, so that nothing else happens:
 - `near_ns`: a page that L1 has cached, from the player to L1 and back.
 - `way_ns`: what L2 adds to that for a page that L1 has to get, less the link's cost. Both are medians of single pages,
   one at a time, through both servers to memory.
-- `first_ns`: what the first page of new servers takes longer than the simulator says, before the emulated disk. Their
-  memory is touched for the first time then.
+- `first_ns`: how late the first request of new servers reaches the emulated disk: what two far pages, one after the
+  other, take longer than the simulator says. The platter turns from the first request on, and the second page waits for
+  it: what the first reply loses on its way back is not in it. Their memory is touched for the first time then.
 
 All cases with a disk are simulated with the medians over its cases, so that none and PFC are simulated on one machine.
 """
@@ -18,14 +19,16 @@ from typing import Any
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.playing import play_trace
+from headstart.playing import Played, play_trace
 from headstart.servestudy.cases import Case, cost_ns, link
 from headstart.servestudy.live import chain, image, in_process
 from headstart.servestudy.workloads import PAGE, THINK_NS, Workload
 
 READS = 64
-FIRST = 9_000
-"""A page that is far from the arm at the start."""
+FIRST, SECOND = 9_000, 15_244
+"""Pages that are far from the arm and from each other. The second one waits for the platter of each of the study's
+disks, also if it is asked for up to 3 ms later.
+"""
 BACKING = "mem:4MiB"
 LEVELS: list[dict[str, Any]] = [
     {"name": "L1", "blocks": 1, "policy": "demand"},
@@ -60,24 +63,34 @@ def measured_way(disk: str, folder: Path) -> Way:
 
 def _first_ns(disk: str, own: Way, folder: Path) -> int:
     with chain(f"emulate:{disk},deadline:{image(folder, disk)}", LEVELS, folder) as (_, _, uri):
-        real = _median_ns(uri, folder, [FIRST])
+        real = _played(uri, folder, [FIRST, SECOND]).elapsed_ns
+    trace = _trace(uri, folder, [FIRST, SECOND])
     case = Case(disk, "first", "ra", "H", 1.0, "none")
-    trace = folder / f"first-{uri.replace('/', '-')}.csv"
-    trace.write_text(f"offset,size\n{FIRST * PAGE},{PAGE}\n", encoding="ascii")
-    scenario = case.scenario(Workload("first", trace, 1, 1, open=False))
+    scenario = case.scenario(Workload("first", trace, 2, 2, open=False), near_ns=own.near_ns)
     scenario["level"] = [LEVELS[0], {**LEVELS[1], "link": link(own.way_ns)}]
-    simulated = in_process(lambda: headstart.simulate(scenario).response_ns["mean"])
+    simulated = in_process(lambda: headstart.simulate(scenario).elapsed_ns)
     trace.unlink()
-    return int(real - simulated) - own.near_ns
+    # The simulator ends after the last think time, and knows no player.
+    return int(real - (simulated - THINK_NS - own.near_ns)) - own.near_ns
 
 
 def _median_ns(uri: str, folder: Path, pages: list[int]) -> int:
+    return int(_played(uri, folder, pages).response_ns["p50"])
+
+
+def _trace(uri: str, folder: Path, pages: list[int]) -> Path:
     trace = folder / f"way-{uri.replace('/', '-')}.csv"
-    trace.write_text("\n".join(["offset,size", *(f"{page * PAGE},{PAGE}" for page in pages), ""]), encoding="ascii")
+    lines = [f"{page * PAGE},{PAGE},{THINK_NS}" for page in pages]
+    trace.write_text("\n".join(["offset,size,think_ns", *lines, ""]), encoding="ascii")
+    return trace
+
+
+def _played(uri: str, folder: Path, pages: list[int]) -> Played:
+    trace = _trace(uri, folder, pages)
     try:
-        played = in_process(lambda: play_trace(trace, uri, format="csv", arrival="closed", compute=f"{THINK_NS}ns"))
+        played: Played = in_process(lambda: play_trace(trace, uri, format="csv"))
     finally:
         trace.unlink()
     if played.errors:
         raise HeadstartError(f"{uri}: {played.errors} requests failed")
-    return int(played.response_ns["p50"])
+    return played
