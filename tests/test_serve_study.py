@@ -2,6 +2,8 @@
 
 import dataclasses
 import lzma
+import multiprocessing
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 import headstart
+from headstart.livestudy.platform import wait_for
 from headstart.servestudy import live, study, workloads
 from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases, cost_ns
 from headstart.servestudy.live import Figures
@@ -167,6 +170,18 @@ def test_all_cases_of_a_disk_are_simulated_with_one_way(tmp_path: Path, monkeypa
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
+def test_what_keeps_processors_awake_gives_way_and_ends() -> None:
+    processors = os.sched_getaffinity(0)
+    with live.awake(processors):
+        loops = [process.pid or 0 for process in multiprocessing.active_children()]
+        assert len(loops) == len(processors)
+        assert wait_for(lambda: all(os.sched_getscheduler(each) == os.SCHED_IDLE for each in loops))
+        assert {cpu for each in loops for cpu in os.sched_getaffinity(each)} == processors
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
 def test_lanes_run_every_case_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "one", lambda case, workload, twice, folder: row(case, 10.0, 9.9))
     workload = Workload("Multi", tmp_path, 1, 1, open=False)

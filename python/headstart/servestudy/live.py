@@ -1,8 +1,8 @@
 """One case in real time: a server for L2 before an emulated disk, a server for L1 before that, and a replay.
 
 Each is a process, at real-time priority if allowed: a thread that waits for a processor on a busy machine would be
-counted as the server's. The link is that of L2's `link`: its server holds each reply for so long. Between servers is a
-Unix socket.
+counted as the server's. All of a case are on one processor, where a thread wakes the next without another processor.
+The link is that of L2's `link`: its server holds each reply for so long. Between servers is a Unix socket.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -206,13 +206,43 @@ def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
             child.end()
 
 
-def in_process(task: Callable[[], Any]) -> Any:
-    """Return what a task returns that a process of its own does."""
+@contextmanager
+def awake(processors: Iterable[int]) -> Iterator[None]:
+    """Keep processors awake until the block is left, by loops that give way to everything.
+
+    To wake a thread on a virtual processor that sleeps takes 50 us; a request wakes half a dozen.
+    """
+    context, parent = multiprocessing.get_context("fork"), os.getpid()
+
+    def loop(processor: int) -> None:
+        os.setsid()
+        os.sched_setaffinity(0, {processor})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while os.getppid() == parent:
+            for _ in range(100_000):
+                pass
+
+    loops = [context.Process(target=loop, args=(each,), daemon=True) for each in processors]
+    try:
+        with undisturbed():
+            for process in loops:
+                process.start()
+        yield
+    finally:
+        with undisturbed():
+            for process in loops:
+                process.kill()
+                process.join()
+
+
+def in_process(task: Callable[[], Any], *, goes_first: bool = True) -> Any:
+    """Return what a task returns that a process of its own does, before other work if it `goes_first`."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
     def body() -> None:
-        _go_first()
+        if goes_first:
+            _go_first()
         try:
             sender.send(task())
         except HeadstartError as error:

@@ -7,6 +7,7 @@ fetches of both levels are within 2 %; the sign of PFC's gain over none is the s
 import dataclasses
 import json
 import multiprocessing
+import os
 import statistics
 import tempfile
 from collections import defaultdict
@@ -161,11 +162,12 @@ def study(
         for disk in disks:
             live.image(folder, disk)
         tasks = [(case, by_name[case.workload], case.group in repeated) for case in left]
-        for row in _in_lanes(tasks, folder, lanes):
-            rows[row.case] = row
-            with rows_file.open("a", encoding="utf-8") as file:
-                file.write(f"{row.to_json()}\n")
-            tell(f"{len(rows)}/{len(wanted)} {described(row)}")
+        with live.awake(os.sched_getaffinity(0) if tasks else ()):
+            for row in _in_lanes(tasks, folder, lanes):
+                rows[row.case] = row
+                with rows_file.open("a", encoding="utf-8") as file:
+                    file.write(f"{row.to_json()}\n")
+                tell(f"{len(rows)}/{len(wanted)} {described(row)}")
         return with_one_way([rows[case] for case in wanted], by_name)
 
 
@@ -199,12 +201,17 @@ def _median_way(rows: list[Row]) -> Way:
 
 
 def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Row]:
-    """Run cases, `lanes` at a time, each lane in a process: it undoes what it has done when it is interrupted."""
+    """Run cases, `lanes` at a time, each lane in a process on one processor.
+
+    A lane undoes what it has done when it is interrupted.
+    """
     context = multiprocessing.get_context("fork")
     lock, next_one, (receiver, sender) = context.Lock(), context.Value("i", 0), context.Pipe(duplex=False)
+    processors = sorted(os.sched_getaffinity(0))
 
-    def lane() -> None:
+    def lane(number: int) -> None:
         try:
+            os.sched_setaffinity(0, {processors[number % len(processors)]})
             while True:
                 with next_one.get_lock():
                     at = next_one.value
@@ -219,7 +226,7 @@ def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, l
             with lock:
                 sender.send(str(error))
 
-    processes = [context.Process(target=lane) for _ in range(min(lanes, len(left)))]
+    processes = [context.Process(target=lane, args=(number,)) for number in range(min(lanes, len(left)))]
     try:
         for process in processes:
             process.start()
@@ -258,7 +265,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
         footprint=workload.footprint,
         measured=measured,
         # In a process of its own: the memory that it leaves behind would be the servers' too, which are forked.
-        predicted=live.in_process(lambda: live.predicted(case, workload, way.way_ns, way.near_ns)),
+        predicted=live.in_process(lambda: live.predicted(case, workload, way.way_ns, way.near_ns), goes_first=False),
         late_p99_ns=late,
         way_ns=way.way_ns,
         near_ns=way.near_ns,

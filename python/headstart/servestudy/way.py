@@ -68,7 +68,7 @@ def _first_ns(disk: str, own: Way, folder: Path) -> int:
     case = Case(disk, "first", "ra", "H", 1.0, "none")
     scenario = case.scenario(Workload("first", trace, 2, 2, open=False), near_ns=own.near_ns)
     scenario["level"] = [LEVELS[0], {**LEVELS[1], "link": link(own.way_ns)}]
-    simulated = in_process(lambda: headstart.simulate(scenario).elapsed_ns)
+    simulated = in_process(lambda: headstart.simulate(scenario).elapsed_ns, goes_first=False)
     trace.unlink()
     # The simulator ends after the last think time, and knows no player.
     return int(real - (simulated - THINK_NS - own.near_ns)) - own.near_ns
