@@ -129,7 +129,10 @@ def s3_server(versitygw: str, folder: Path) -> Iterator[int]:
     """Serve objects in `folder`; gives the port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    command = [versitygw, "--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive"]
+    command = [versitygw, "--port", f"127.0.0.1:{port}", "--quiet"]
+    told = subprocess.run([versitygw, "--help"], check=False, capture_output=True, text=True).stdout
+    # Old versions close a connection after each answer, and have no such option.
+    command += ["--keep-alive"] if "--keep-alive" in told else []
     command += ["--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]]
     with running(
         [*command, "posix", "--sidecar", str(made(folder / "meta")), str(made(folder / "data"))], lambda: answers(port)
