@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -175,7 +176,9 @@ def show(found: Found) -> None:
             if key[2] != DEVICE:
                 line += f", {cost[key]:.2f} s of processor for a GiB"
             if key[2].startswith("serve"):
-                line += f"; {rate[key] / best:.2f} and {cost[key] / least:.2f} of the better peer's"
+                # A short run takes less than a tick of the clock that counts it.
+                taken = cost[key] / least if least else math.inf
+                line += f"; {rate[key] / best:.2f} and {taken:.2f} of the better peer's"
             print(line)
 
 

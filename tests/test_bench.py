@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import json
 import shutil
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -86,8 +89,26 @@ def test_every_server_is_measured(
     monkeypatch.syspath_prepend(BENCHES)
     serve_file = importlib.import_module("serve_file")
     monkeypatch.setitem(serve_file.JOBS, "4 KiB at random", ("--rw=randread", "--bs=4k", "--iodepth=32"))
-    image = tmp_path / "image"
+    image = tmp_path / "image.raw"
     image.write_bytes(bytes(8 << 20))
-    serve_file.show(serve_file.measured(image, 8 << 20, 1))
-    said = capsys.readouterr().out
-    assert all(said.count(server.name) == len(serve_file.JOBS) for server in serve_file.SERVERS)
+    settings = argparse.Namespace(
+        mib=8, rounds=1, rest=0, states=list(serve_file.STATES), jobs=["1 MiB, one at a time", "4 KiB at random"]
+    )
+    serve_file.show(serve_file.measured(image, settings))
+    said = capsys.readouterr().out.splitlines()
+    for state, servers in serve_file.STATES.items():
+        for job in settings.jobs:
+            at = said.index(f"{state}: {job}") + 1
+            found = [line.split(":")[0].strip() for line in said[at : at + len(servers)]]
+            assert found == [server.name for server in servers]
+
+
+def test_a_server_that_reads_a_file_twice_has_not_cached_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(BENCHES)
+    serve_file = importlib.import_module("serve_file")
+    image = tmp_path / "image.raw"
+    for read, enough in ((1 << 20, True), (2 << 20, False)):
+        report = {"exports": [{"backing_read_bytes": read}]}
+        serve_file.report_of(image).write_text(json.dumps(report), encoding="utf-8")
+        with nullcontext() if enough else pytest.raises(SystemExit, match="not all in its cache"):
+            serve_file.check_cached(image, 1 << 20)
