@@ -2,6 +2,9 @@
 //!
 //! Their names say whose they are, `headstart-PID-START-WHAT`: a killed process leaves its instance, and the next one that makes or
 //! changes anything removes it.
+//!
+//! The kernel takes 0.1 s to remove one, and who makes another one meanwhile waits for that: what need not be removed at once is
+//! removed by a process of its own, a second later. So commands that follow one another start without a wait.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +20,9 @@ use crate::tune::{Process, Roots};
 /// Ours begin so; the process that it belongs to follows.
 const PREFIX: &str = "headstart-";
 
+/// How long a process that ends leaves its instance to itself: others may want to make theirs.
+const PAUSE: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+
 /// An instance. Dropping it removes it: what is open in it has to be closed before, so it is the last field of its owner.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
@@ -29,12 +35,11 @@ impl Tracefs {
         roots.tracing.join("instances").join(name)
     }
 
-    /// Makes the instance `name`, and removes those of processes that have ended.
+    /// Makes the instance `name`.
     ///
     /// # Errors
     /// As the system says.
     pub fn create(roots: &Roots, name: &str) -> io::Result<Self> {
-        sweep(roots);
         let folder = Self::folder_of(roots, name);
         fs::create_dir(&folder)?;
         Ok(Self { folder })
@@ -64,29 +69,11 @@ impl Tracefs {
         Ok([self.open_to_write("set_event_pid")?, self.open_to_write("tracing_on")?])
     }
 
-    /// Removes it in a process of its own: the kernel takes 40 to 110 ms for it. Where that process is killed, or cannot be made, the
-    /// next [`sweep`] removes it. `is_last`: this process ends now, and need not wait until the other one is nobody's.
-    #[allow(unsafe_code)]
+    /// Removes it in a process of its own. Where that process is killed, or cannot be made, the next command that
+    /// is traced removes it. `is_last`: this process ends now, and need not wait until the other one is nobody's.
     pub fn leave(self, is_last: bool) {
-        let folder = CString::new(self.folder.as_os_str().as_bytes()).unwrap_or_default();
+        remove_beside(std::slice::from_ref(&self.folder), Some(PAUSE), is_last);
         std::mem::forget(self);
-        // SAFETY: behind both forks, only system calls that may follow a fork; `folder` lives in the copies, too.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                // The removing process is of no parent: nothing has to wait for it.
-                if is_last || libc::fork() == 0 {
-                    // A reader of our streams does not wait for it either.
-                    libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32);
-                    libc::setsid();
-                    libc::rmdir(folder.as_ptr());
-                }
-                libc::_exit(0);
-            }
-            if child > 0 && !is_last {
-                libc::waitpid(child, std::ptr::null_mut(), 0);
-            }
-        }
     }
 
     fn open_to_write(&self, file: &str) -> io::Result<File> {
@@ -110,9 +97,50 @@ impl Drop for Tracefs {
 
 /// Removes the instances of processes that have ended. The kernel refuses to remove one in use.
 pub(crate) fn sweep(roots: &Roots) {
-    for entry in fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten() {
-        if owner(&entry.file_name().to_string_lossy()).is_some_and(|owner| !owner.lives(roots)) {
-            let _ = fs::remove_dir(entry.path());
+    left(roots).for_each(|folder| {
+        let _ = fs::remove_dir(folder);
+    });
+}
+
+/// The same without waiting for it.
+pub(crate) fn sweep_beside(roots: &Roots) {
+    let left: Vec<PathBuf> = left(roots).collect();
+    if !left.is_empty() {
+        remove_beside(&left, None, false);
+    }
+}
+
+/// The instances of processes that have ended.
+fn left(roots: &Roots) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let all = fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten();
+    let is_left = |name: &str| owner(name).is_some_and(|owner| !owner.lives(roots));
+    all.filter(move |entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
+}
+
+/// Removes instances in a process that is nobody's child, after a pause. `is_last`: as [`Tracefs::leave`].
+#[allow(unsafe_code)]
+fn remove_beside(folders: &[PathBuf], pause: Option<libc::timespec>, is_last: bool) {
+    let folders: Vec<CString> = folders.iter().flat_map(|path| CString::new(path.as_os_str().as_bytes())).collect();
+    // SAFETY: behind both forks, only system calls that may follow a fork; `folders` and `pause` live in the copies, too.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            // The removing process is of no parent: nothing has to wait for it.
+            if is_last || libc::fork() == 0 {
+                // A reader of our streams does not wait for it either.
+                libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32);
+                libc::setsid();
+                if let Some(pause) = &pause {
+                    libc::nanosleep(pause, std::ptr::null_mut());
+                }
+                for folder in &folders {
+                    libc::rmdir(folder.as_ptr());
+                }
+            }
+            libc::_exit(0);
+        }
+        if child > 0 && !is_last {
+            libc::waitpid(child, std::ptr::null_mut(), 0);
         }
     }
 }

@@ -387,6 +387,12 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
+    /// Whether all that was read ahead has been used.
+    #[must_use]
+    pub fn has_used_all(&self) -> bool {
+        self.looked.read <= self.machine.used()
+    }
+
     /// References to pages that hints name.
     pub fn matched(&self) -> u64 {
         self.looked.matched

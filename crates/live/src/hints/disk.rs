@@ -162,6 +162,11 @@ impl Disk {
         self.changed.notify_all();
     }
 
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.lock().queue.is_idle()
+    }
+
     /// What to do next; waits for it. `None` when it has been stopped.
     fn next(&self) -> Option<Work> {
         let mut state = self.lock();

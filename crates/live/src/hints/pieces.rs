@@ -1,8 +1,8 @@
 //! The reads that a disk has been given and has not begun, and which of them goes next.
 //!
 //! A disk with an arm takes them in the order of their addresses, from where it last was upward and then again from the start; one
-//! without takes them in the order in which they are needed. Neighbours in a file are one read, across holes that cost less to
-//! read than to leave out. Metadata goes first: the places of files are read from it.
+//! without takes them in the order in which they are needed. Neighbours in a file are one read, also where they are not needed one after
+//! another, and across holes that cost less to read than to leave out. Metadata goes first: the places of files are read from it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -59,6 +59,8 @@ pub struct Cut {
 pub struct Pieces {
     /// By address, or by block; and by block, so that two of one address are two.
     waiting: BTreeMap<(u64, u32), Placed>,
+    /// The keys of the same, by file and page.
+    by_page: BTreeMap<(u32, u64), (u64, u32)>,
     head: (u64, u32),
 }
 
@@ -69,7 +71,9 @@ impl Pieces {
 
     /// Adds a page.
     pub fn add(&mut self, cut: Cut, placed: Placed) {
-        self.waiting.insert(Self::key(cut, &placed), placed);
+        let key = Self::key(cut, &placed);
+        self.waiting.insert(key, placed);
+        self.by_page.insert((placed.file, placed.page), key);
     }
 
     /// How many pages wait.
@@ -80,34 +84,61 @@ impl Pieces {
 
     /// Takes a page out that is not to be read any more.
     pub fn cancel(&mut self, cut: Cut, placed: &Placed) -> bool {
+        self.by_page.remove(&(placed.file, placed.page));
         self.waiting.remove(&Self::key(cut, placed)).is_some()
     }
 
     /// The next read. Holes of `holes_left` pages at most are read with it.
     pub fn next(&mut self, cut: Cut, holes_left: u64) -> Option<Piece> {
         let from = self.waiting.range((Bound::Included(self.head), Bound::Unbounded)).next();
-        let (_, first) = from.or_else(|| self.waiting.iter().next())?;
-        let first = *first;
-        let (mut pages, mut holes) = (vec![first], 0);
-        let start = Self::key(cut, &first);
-        for (_, next) in self.waiting.range((Bound::Excluded(start), Bound::Unbounded)) {
-            let last = pages[pages.len() - 1];
-            let follows = next.file == first.file && next.page > last.page;
-            // Where they are apart on the disk they are two reads whatever their pages are.
-            if !follows || next.address.wrapping_sub(first.address) != next.page - first.page {
+        let (key, first) = from.or_else(|| self.waiting.iter().next())?;
+        self.head = *key;
+        let mut run = Run { first: *first, last: *first, pages: vec![*first], holes: 0 };
+        let (file, page) = (first.file, first.page);
+        for (_, key) in self.by_page.range((file, page + 1)..=(file, u64::MAX)) {
+            if !run.extend(cut, holes_left, self.waiting[key]) {
                 break;
             }
-            let hole = next.page - last.page - 1;
-            if hole > cut.hole_max || holes + hole > holes_left || next.page - first.page >= cut.pages_max {
-                break;
+        }
+        if cut.by_address {
+            self.head = Self::key(cut, &run.last);
+        } else {
+            for (_, key) in self.by_page.range((file, 0)..(file, page)).rev() {
+                if !run.extend(cut, holes_left, self.waiting[key]) {
+                    break;
+                }
             }
-            holes += hole;
-            pages.push(*next);
+            run.pages.sort_unstable_by_key(|placed| placed.page);
         }
-        for page in &pages {
-            self.waiting.remove(&Self::key(cut, page));
+        for placed in &run.pages {
+            self.cancel(cut, placed);
         }
-        self.head = Self::key(cut, &pages[pages.len() - 1]);
-        Some(Piece { pages })
+        Some(Piece { pages: run.pages })
+    }
+}
+
+/// A read while it grows.
+struct Run {
+    first: Placed,
+    last: Placed,
+    pages: Vec<Placed>,
+    holes: u64,
+}
+
+impl Run {
+    /// Takes in the next page of the file in either direction, if it can be of the same read.
+    fn extend(&mut self, cut: Cut, holes_left: u64, next: Placed) -> bool {
+        let (low, high) = if next.page > self.last.page { (self.last, next) } else { (next, self.first) };
+        let hole = high.page - low.page - 1;
+        let count = self.last.page.max(next.page) - self.first.page.min(next.page) + 1;
+        // Where they are apart on the disk they are two reads whatever their pages are.
+        let apart = high.address.wrapping_sub(low.address) != high.page - low.page;
+        if apart || hole > cut.hole_max || self.holes + hole > holes_left || count > cut.pages_max {
+            return false;
+        }
+        self.holes += hole;
+        self.pages.push(next);
+        *(if next.page > self.last.page { &mut self.last } else { &mut self.first }) = next;
+        true
     }
 }

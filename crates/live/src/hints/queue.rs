@@ -108,6 +108,12 @@ impl Queue {
         self.unplaced.is_empty() && self.data.len() == 0 && self.metadata.len() == 0
     }
 
+    /// Whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.active == 0
+    }
+
     /// `block` is not to be read any more; false if its read has begun or it has no place yet.
     pub fn cancel(&mut self, block: Block) -> bool {
         let Some(placed) = self.placed.remove(&block) else { return false };

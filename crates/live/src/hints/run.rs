@@ -30,6 +30,7 @@ use super::trace::Trace;
 use super::universe::Universe;
 use super::Error;
 use crate::child::{self, Started, Status};
+use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
 
 /// After so long without a reference to a page of the hints, and as long as the recorded run took, the command is no longer watched.
@@ -172,6 +173,7 @@ fn start(
     let switches = trace.as_mut().ok().and_then(|trace| trace.switches.take());
     let started = begin();
     let child = child::start(command, switches).map_err(failed)?;
+    roots.into_iter().for_each(sweep_beside);
     Ok(Running { child, started, trace: trace.ok() })
 }
 
@@ -334,15 +336,22 @@ impl Host {
             }
             if going {
                 self.conductor.act(self.now());
+                self.trace.iter().filter(|_| self.conductor.stopped.is_some()).for_each(Trace::uses_only);
             }
-            if self.is_idle() {
-                // A command that goes on for days is not watched for days.
+            // A command that goes on for days is not watched for days.
+            if self.is_settled() || self.is_idle() {
                 self.trace.take().into_iter().for_each(|trace| trace.leave(false));
                 self.conductor.queues.stop();
                 wait_readable(&[Some(ended)], -1);
                 return;
             }
         }
+    }
+
+    /// Whether nothing more is to be read, and nothing that was is unused.
+    fn is_settled(&self) -> bool {
+        let Self { conductor, .. } = self;
+        conductor.stopped.is_some() && conductor.has_used_all() && conductor.queues.are_idle()
     }
 
     /// Whether nothing more is to be expected: the command has not referenced a page of the hints for long.

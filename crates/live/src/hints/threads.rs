@@ -35,6 +35,11 @@ impl Disks {
         Self { threads: vec![0; disks.len()], disks, done, wake, halvings: 0, reads_max: usize::MAX }
     }
 
+    /// Whether nothing is under way on any.
+    pub fn are_idle(&self) -> bool {
+        self.disks.iter().all(|disk| disk.is_idle())
+    }
+
     /// Begins threads that are missing for what may be under way. They end by themselves when the disks are stopped, or with this
     /// process. Fewer are enough where there is no room for more.
     fn begin(&mut self, disk: usize) {

@@ -99,6 +99,11 @@ impl Trace {
         tracefs.leave(is_last);
     }
 
+    /// From now on only uses are traced: nothing is held up any more for what comes into the page cache.
+    pub fn uses_only(&self) {
+        let _ = self.tracefs.set(&format!("events/{ADDED}/enable"), "0");
+    }
+
     /// Gives `each` what has come since the last time, without waiting.
     ///
     /// # Errors

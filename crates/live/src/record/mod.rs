@@ -35,6 +35,7 @@ use places::{refresh_all, Place, Places};
 
 use crate::child::{self, Started, Status};
 use crate::hints::system::{process_file, wait_readable};
+use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
 use crate::PathError;
 
@@ -183,6 +184,7 @@ pub fn begin(
     recorder.origin_ns = origin_ns;
     let not_started = |source| Error::Start { program: program.to_string_lossy().into_owned(), source };
     let mut child = child::start(&settings.command, instance.switches.take()).map_err(not_started)?;
+    sweep_beside(&settings.roots);
     started(child.id());
     let ended = recorder.follow(&child, &mut instance, settings.elapsed_max, &mut between);
     let elapsed_ns = now_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(origin_ns);
