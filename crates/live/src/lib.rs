@@ -12,6 +12,7 @@ pub mod emulate;
 pub mod forecast;
 pub mod hints;
 pub mod memory;
+mod page_trace;
 pub mod parallel;
 mod path_error;
 pub mod profile;

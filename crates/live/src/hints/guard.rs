@@ -18,8 +18,11 @@ const MATCHED_MIN: u64 = 8;
 const MATCHED_PER_FOREIGN: u64 = 3;
 /// What is remembered of them: of so many the half.
 const RECENT: u64 = 16;
-/// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up.
+/// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up. While the command is watched, each
+/// of its references takes time: sooner, if not one of so many was named, which shared libraries alone explain.
 const FOREIGN_MAX: u64 = 1024;
+const FOREIGN_FIRST: u64 = 256;
+const FOREIGN_PER_MATCHED: u64 = 8;
 
 /// A reason that says nothing against the hints.
 pub const ALL_CACHED: &str = "there is nothing to prefetch: the pages are in the page cache";
@@ -103,7 +106,8 @@ pub fn why_stop(
     (confirmed, used, passed, full): (bool, u64, u64, bool),
     frames_min: u64,
 ) -> Option<&'static str> {
-    if !confirmed && seen.foreign >= FOREIGN_MAX {
+    let is_other = seen.foreign >= FOREIGN_FIRST && seen.foreign >= FOREIGN_PER_MATCHED * seen.matched;
+    if !confirmed && (is_other || seen.foreign >= FOREIGN_MAX) {
         return Some("the command does not read what the hints say");
     }
     let looked = seen.looked();
@@ -157,8 +161,11 @@ mod tests {
         let first =
             |stale, read| why_stop(&Seen { hinted: 9000, stale, read, ..none }, (true, 0, 0, false), 512).is_some();
         assert_eq!([first(255, 0), first(256, 0), first(256, 40), first(700, 90)], [false, true, false, true]);
-        assert!(why_stop(&Seen { foreign: 1024, ..none }, (false, 0, 0, false), 512)
-            .is_some_and(|why| why.contains("does not read")));
+        let other = |foreign, matched| why_stop(&Seen { foreign, matched, ..none }, (false, 0, 0, false), 512);
+        assert_eq!([other(255, 0), other(256, 33), other(1023, 128)], [None; 3]);
+        for (foreign, matched) in [(256, 0), (256, 32), (1024, 1000)] {
+            assert!(other(foreign, matched).is_some_and(|why| why.contains("does not read")));
+        }
         let cached = Seen { read: 20, cached: 3000, cached_before: 3000, ..none };
         assert!(why_stop(&cached, (true, 0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
         // The command is faster than its hints.

@@ -165,16 +165,20 @@ fn start(
     traced: &Sender<Option<String>>,
     may_go: &Receiver<()>,
 ) -> Result<Running, Error> {
-    let mut trace = roots.map_or_else(|| Err(io::ErrorKind::NotFound.into()), Trace::new);
-    let _ = traced.send(trace.as_ref().err().map(system_says));
+    let mut trace = roots.map(Trace::new);
+    let untraced = match &trace {
+        None => Some("there are no hints".to_owned()),
+        Some(trace) => trace.as_ref().err().map(ToString::to_string),
+    };
+    let _ = traced.send(untraced);
     let program = || command.first().cloned().unwrap_or_default().to_string_lossy().into_owned();
     let failed = |source| Error::Start { program: program(), source };
     may_go.recv().map_err(|_| failed(io::ErrorKind::Interrupted.into()))?;
-    let switches = trace.as_mut().ok().and_then(|trace| trace.switches.take());
+    let switches = trace.as_mut().and_then(|trace| trace.as_mut().ok()?.switches());
     let started = begin();
     let child = child::start(command, switches).map_err(failed)?;
     roots.into_iter().for_each(sweep_beside);
-    Ok(Running { child, started, trace: trace.ok() })
+    Ok(Running { child, started, trace: trace.and_then(Result::ok) })
 }
 
 /// What has come of starting the command.

@@ -4,7 +4,7 @@
 //! limited to the command's processes, which `fork` adds to. Nothing of the command is changed; it is not stopped at any
 //! system call. This process reads the kernel's buffers every few milliseconds, in their binary form.
 //!
-//! - `instance.rs`: the kernel's trace; `ring.rs`: its pages;
+//! - `crate::page_trace`: the kernel's trace;
 //! - `fold.rs`: from events to reads, hits and waits; `intervals.rs`: ranges of pages;
 //! - `places.rs`: from inodes to files.
 //!
@@ -12,10 +12,8 @@
 //! mapped pages that need no fault.
 
 mod fold;
-mod instance;
 mod intervals;
 mod places;
-mod ring;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -30,19 +28,22 @@ use nix::time::{clock_gettime, ClockId};
 use serde::Serialize;
 
 use fold::{Event, Fold, What};
-use instance::{Inode, Instance, Raw, RawEvent};
 use places::{refresh_all, Place, Places};
 
 use crate::child::{self, Started, Status};
 use crate::hints::system::{process_file, wait_readable};
+use crate::page_trace::{Inode, PageTrace, Purpose, Raw, RawEvent};
 use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
 use crate::PathError;
 
 /// The kernel's buffer for each processor: a command that reads cached pages as fast as it can fills it in a tenth of a second.
 pub const BUFFER_KIB: u64 = 4096;
-/// How often buffers are read.
+/// How often buffers are read that are not half full: what the recorder does takes time from the command. While there are files without a
+/// path, processes are looked at before they end.
 const PAUSE_MS: i32 = 10;
+const PAUSE_GROWTH: i32 = 4;
+const PAUSE_MAX_MS: i32 = 250;
 /// Where the kernel is told to drop what it caches.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -174,7 +175,7 @@ pub fn begin(
     mut between: impl FnMut() -> bool,
 ) -> Result<Recorded, Error> {
     let program = settings.command.first().ok_or(KeyError::new("command", "is missing", "a command behind --"))?;
-    let mut instance = Instance::new(&settings.roots, settings.buffer_kib)?;
+    let mut instance = PageTrace::new(&settings.roots, Purpose::Record(settings.buffer_kib))?;
     if settings.cold {
         drop_caches()?;
     }
@@ -201,7 +202,7 @@ pub fn begin(
         lost_events: instance.lost(),
         recordings: 1,
     };
-    drop(instance);
+    instance.leave(false);
     let recording = recorder.finish(about, settings.walk_max);
     Ok(Recorded { recording, failed: ended.err().map(|error| failed(settings, &error)), child, status, origin_ns })
 }
@@ -261,15 +262,18 @@ impl Recorder {
     fn follow(
         &mut self,
         child: &Started,
-        instance: &mut Instance,
+        instance: &mut PageTrace,
         elapsed_max: Option<Duration>,
         between: &mut impl FnMut() -> bool,
     ) -> io::Result<bool> {
         let ends = process_file(child.id())?;
+        let files: Vec<_> = [ends.as_raw_fd()].into_iter().chain(instance.half_full()).map(Some).collect();
+        let mut pause_ms = PAUSE_MS;
         loop {
-            let ended = wait_readable(&[Some(ends.as_raw_fd())], PAUSE_MS)[0];
+            let ended = wait_readable(&files, pause_ms)[0];
             let now_ns = now_ns(ClockId::CLOCK_MONOTONIC);
-            self.look(instance, now_ns)?;
+            let all_named = self.look(instance, now_ns)?;
+            pause_ms = if all_named { (pause_ms * PAUSE_GROWTH).min(PAUSE_MAX_MS) } else { PAUSE_MS };
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.origin_ns));
             let is_long = elapsed_max.is_some_and(|most| elapsed >= most) || self.fold.len() as u64 >= READS_MAX / 2;
             if !between() || ended || is_long {
@@ -278,8 +282,8 @@ impl Recorder {
         }
     }
 
-    /// Takes what has happened up to `now_ns`: by then every processor has shown it.
-    fn look(&mut self, instance: &mut Instance, now_ns: u64) -> io::Result<()> {
+    /// Takes what has happened up to `now_ns`: by then every processor has shown it. Whether the paths of all files are known that were new.
+    fn look(&mut self, instance: &mut PageTrace, now_ns: u64) -> io::Result<bool> {
         let waiting = &mut self.waiting;
         instance.take(|event| waiting.push_back(event))?;
         self.waiting.make_contiguous().sort_by_key(|event| event.time_ns);
@@ -287,11 +291,12 @@ impl Recorder {
         while self.waiting.front().is_some_and(|event| event.time_ns <= now_ns) {
             self.waiting.pop_front().into_iter().for_each(|event| self.event(event));
         }
-        if self.files[named..].iter().any(|file| file.path.as_os_str().is_empty()) {
+        let all_named = self.files[named..].iter().all(|file| !file.path.as_os_str().is_empty());
+        if !all_named {
             let pids: Vec<u32> = self.tasks.keys().copied().collect();
             self.places.look_at_processes(&pids, &mut self.files[named..]);
         }
-        Ok(())
+        Ok(all_named)
     }
 
     fn event(&mut self, event: RawEvent) {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use headstart_trace::hints::{FileKind, RecordedFile};
 
-use super::instance::Inode;
+use crate::page_trace::Inode;
 
 /// File systems that hold their files in memory, or make them up.
 const IN_MEMORY: [&str; 7] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc", "sysfs", "tracefs"];

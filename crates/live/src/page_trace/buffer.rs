@@ -2,7 +2,7 @@
 //!
 //! A page has a head (time of its first event, bytes in use) and events; an event has a word of 5 bits for the kind or the
 //! length and 27 bits for the time since the one before. `events/header_page`, `events/header_event` and each event's `format` say
-//! so (kernel's Documentation/trace/ftrace.rst, include/linux/ring_buffer.h). Text would cost ten times as much.
+//! so (kernel's Documentation/trace/ftrace.rst, include/linux/ring_buffer.h).
 
 /// A field of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,20 +1,27 @@
-//! A private kernel trace of one command: an instance of tracefs that follows its processes and holds what they read.
+//! A private kernel trace of one command: an instance of tracefs that follows its processes and holds which pages they read.
+//!
+//! It is read in its binary form (`buffer.rs`): the kernel takes ten times as long to write text. The command is `headstart record`, which
+//! needs times and waits, or `headstart run`, which needs references only.
+
+mod buffer;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use headstart_types::system_says;
 
-use super::ring::{Field, Pages};
+use buffer::{Field, Pages};
+
 use crate::child::Switches;
 use crate::tracefs::{next_name, open_pipe, Tracefs};
 use crate::tune::Roots;
 use crate::PathError;
 
 /// The events of the page cache; since Linux 6.12 all of them.
-const READS: [&str; 4] =
-    ["mm_filemap_add_to_page_cache", "mm_filemap_get_pages", "mm_filemap_fault", "mm_filemap_map_pages"];
+const READS: [&str; 4] = [ADDED, "mm_filemap_get_pages", "mm_filemap_fault", "mm_filemap_map_pages"];
+const ADDED: &str = "mm_filemap_add_to_page_cache";
 const SWITCH: &str = "sched_switch";
 /// The bit of a task's state that says that only a wake-up ends its sleep.
 const UNINTERRUPTIBLE: u64 = 2;
@@ -22,11 +29,21 @@ const UNINTERRUPTIBLE: u64 = 2;
 const ALLOWED: &str = "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs ";
 
 /// A range of pages of an inode, as events name them: device number as the kernel packs it, and inode.
-pub(super) type Inode = (u32, u64);
+pub(crate) type Inode = (u32, u64);
+
+/// What a trace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A recording, with times and switches of tasks; the kernel's buffer for each processor has so many KiB.
+    Record(u64),
+    /// What a command references, as it does. The kernel's buffers are as they come, 1.4 MB for each processor, and hold some 30,000 events:
+    /// another size costs 10 ms.
+    Run,
+}
 
 /// What an event says, in the kernel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Raw {
+pub(crate) enum Raw {
     Add(Inode, u64, u64),
     Get(Inode, u64, u64),
     Fault(Inode, u64),
@@ -37,7 +54,7 @@ pub(super) enum Raw {
 
 /// An event of a task, or of one that has not been seen yet with its name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RawEvent {
+pub(crate) struct RawEvent {
     pub time_ns: u64,
     pub pid: u32,
     pub raw: Raw,
@@ -52,44 +69,41 @@ struct Formats {
     pid: Field,
     /// The number of each of [`READS`], and: device, inode, index, and what is the last index or the order.
     reads: [(u64, [Field; 4]); 4],
-    switch: u64,
-    /// Number, name and state of the task that leaves; number and name of the one that comes.
-    switched: [Field; 5],
+    /// Of recordings. Its number, and: number, name and state of the task that leaves; number and name of the one that comes.
+    switch: Option<(u64, [Field; 5])>,
 }
 
 impl Formats {
-    fn read(events: &Path) -> Option<Self> {
+    fn read(events: &Path, purpose: Purpose) -> Option<Self> {
         let format =
             |system: &str, event: &str| fs::read_to_string(events.join(system).join(event).join("format")).ok();
         let number = |text: &str| text.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse::<u64>().ok());
         let mut reads = Vec::new();
+        let mut common = None;
         for event in READS {
             let text = format("filemap", event)?;
             let field = |name| Field::find(&text, name);
             let third = field("last_index").or_else(|| field("order")).or_else(|| field("index"))?;
             reads.push((number(&text)?, [field("s_dev")?, field("i_ino")?, field("index")?, third]));
+            common = field("common_type").zip(field("common_pid"));
         }
-        let text = format("sched", SWITCH)?;
-        let field = |name| Field::find(&text, name);
-        Some(Self {
-            id: field("common_type")?,
-            pid: field("common_pid")?,
-            reads: reads.try_into().ok()?,
-            switch: number(&text)?,
-            switched: [
-                field("prev_pid")?,
-                field("prev_comm")?,
-                field("prev_state")?,
-                field("next_pid")?,
-                field("next_comm")?,
-            ],
-        })
+        let (id, pid) = common?;
+        let switch = match purpose {
+            Purpose::Run => None,
+            Purpose::Record(_) => {
+                let text = format("sched", SWITCH)?;
+                let names = ["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"];
+                let fields: Option<Vec<Field>> = names.iter().map(|name| Field::find(&text, name)).collect();
+                Some((number(&text)?, fields?.try_into().ok()?))
+            }
+        };
+        Some(Self { id, pid, reads: reads.try_into().ok()?, switch })
     }
 
     fn parse(&self, time_ns: u64, event: &[u8], mut each: impl FnMut(RawEvent)) {
         let id = self.id.number(event);
-        if id == self.switch {
-            let [pid, name, state, next_pid, next_name] = &self.switched;
+        if let Some((_, fields)) = self.switch.as_ref().filter(|(number, _)| *number == id) {
+            let [pid, name, state, next_pid, next_name] = fields;
             let mut task = |pid: &Field, name: &Field, raw| {
                 let name = name.bytes(event).try_into().ok();
                 each(RawEvent { time_ns, pid: pid.number(event) as u32, raw, name });
@@ -121,7 +135,7 @@ fn header_page(events: &Path) -> String {
 
 /// The instance. Dropping it removes it; a later command removes that of a killed process.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(crate) struct PageTrace {
     formats: Formats,
     pages: Pages,
     /// One of each processor.
@@ -132,12 +146,12 @@ pub(super) struct Instance {
     tracefs: Tracefs,
 }
 
-impl Instance {
-    /// Makes it; it follows no process yet. `buffer_kib` is for each processor.
+impl PageTrace {
+    /// Makes it; it follows no process yet.
     ///
     /// # Errors
     /// There is no tracefs, it lacks these events, or it may not be used. Then nothing is left.
-    pub fn new(roots: &Roots, buffer_kib: u64) -> Result<Self, PathError> {
+    pub fn new(roots: &Roots, purpose: Purpose) -> Result<Self, PathError> {
         let root = &roots.tracing;
         let allowed = format!("{ALLOWED}{}", root.display());
         let problem = |problem: &str| PathError::new(root, problem, &*allowed);
@@ -149,25 +163,28 @@ impl Instance {
             });
         }
         let events = root.join("events");
-        let formats = Formats::read(&events).ok_or_else(|| problem("there are no tracepoints of the page cache"))?;
+        let formats =
+            Formats::read(&events, purpose).ok_or_else(|| problem("there are no tracepoints of the page cache"))?;
         let pages =
             Pages::parse(&header_page(&events)).ok_or_else(|| problem("events/header_page cannot be understood"))?;
-        let name = next_name(roots, "record");
+        let name = next_name(roots, if purpose == Purpose::Run { "run" } else { "record" });
         let refused =
             |source: io::Error| PathError::new(&Tracefs::folder_of(roots, &name), system_says(&source), &*allowed);
         let tracefs = Tracefs::create(roots, &name).map_err(refused)?;
         // From here on it goes with this.
         let page = vec![0; pages.bytes];
         let mut instance = Self { formats, pages, pipes: Vec::new(), page, switches: None, tracefs };
-        instance.start(buffer_kib).map_err(refused)?;
+        instance.start(purpose).map_err(refused)?;
         Ok(instance)
     }
 
-    fn start(&mut self, buffer_kib: u64) -> io::Result<()> {
-        self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
-        self.tracefs.set("trace_clock", "mono")?;
-        // What has happened first is kept: the start of a command says more than its end.
-        self.tracefs.set("options/overwrite", "0")?;
+    fn start(&mut self, purpose: Purpose) -> io::Result<()> {
+        if let Purpose::Record(buffer_kib) = purpose {
+            self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
+            self.tracefs.set("trace_clock", "mono")?;
+            // What has happened first is kept: the start of a command says more than its end.
+            self.tracefs.set("options/overwrite", "0")?;
+        }
         self.switches = Some(self.tracefs.follow()?);
         let mut cpus: Vec<PathBuf> = fs::read_dir(self.tracefs.folder().join("per_cpu"))?
             .map(|cpu| cpu.map(|cpu| cpu.path()))
@@ -177,10 +194,30 @@ impl Instance {
             let pipe = cpu.join("trace_pipe_raw");
             self.pipes.push(open_pipe(&pipe)?);
         }
-        for event in READS {
-            self.tracefs.set(&format!("events/filemap/{event}/enable"), "1")?;
-        }
-        self.tracefs.set(&format!("events/sched/{SWITCH}/enable"), "1")
+        READS.iter().try_for_each(|event| self.enable("filemap", event, true))?;
+        self.formats.switch.map_or(Ok(()), |_| self.enable("sched", SWITCH, true))
+    }
+
+    fn enable(&self, system: &str, event: &str, on: bool) -> io::Result<()> {
+        self.tracefs.set(&format!("events/{system}/{event}/enable"), if on { "1" } else { "0" })
+    }
+
+    /// From now on it does not say which pages come into the page cache.
+    pub fn uses_only(&self) {
+        let _ = self.enable("filemap", ADDED, false);
+    }
+
+    /// Removes it without waiting until the kernel has. `is_last`: this process ends now.
+    pub fn leave(self, is_last: bool) {
+        let Self { pipes, switches, tracefs, .. } = self;
+        // While they are open it cannot be removed.
+        drop((pipes, switches));
+        tracefs.leave(is_last);
+    }
+
+    /// Files that become readable when the buffer of a processor is half full (`buffer_percent`).
+    pub fn half_full(&self) -> impl Iterator<Item = i32> + use<'_> {
+        self.pipes.iter().map(AsRawFd::as_raw_fd)
     }
 
     /// Gives `each` what has happened since the last time, one processor after another.
