@@ -284,7 +284,12 @@ fn lost_events_are_counted() {
         for i in range(40): [os.pread(f, 1, 4096 * i) for i in range(4096)]";
     let small = Settings { buffer_kib: 8, ..settings(&["python3", "-c", script, text(&path)]) };
     let _alone = ALONE.lock();
-    let recording = record(&small, |_| {}, || true).expect("root, and a tracefs");
+    // One that is busy with other things.
+    let slow = || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        true
+    };
+    let recording = record(&small, |_| {}, slow).expect("root, and a tracefs");
     assert!(recording.about.lost_events > 1000, "{}", recording.about.lost_events);
     assert_eq!(recording.about.exit_status, 0);
 }

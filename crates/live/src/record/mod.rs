@@ -188,8 +188,10 @@ pub fn begin(
     sweep_beside(&settings.roots);
     started(child.id());
     let ended = recorder.follow(&child, &mut instance, settings.elapsed_max, &mut between);
-    let elapsed_ns = now_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(origin_ns);
-    let status = if matches!(ended, Ok(true)) { child.wait().ok() } else { None };
+    // What has been seen is looked at behind the end of the command, which is not slower for it.
+    let ended_at = ended.as_ref().ok().copied().flatten();
+    let elapsed_ns = ended_at.unwrap_or_else(|| now_ns(ClockId::CLOCK_MONOTONIC)).saturating_sub(origin_ns);
+    let status = ended_at.and_then(|_| child.wait().ok());
     let about = About {
         command: settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         folder: std::env::current_dir().unwrap_or_default().display().to_string(),
@@ -258,14 +260,14 @@ impl Recorder {
         }
     }
 
-    /// Until the command has ended, or the recording is long enough. Whether it has ended.
+    /// Until the command has ended, or the recording is long enough. When it has ended.
     fn follow(
         &mut self,
         child: &Started,
         instance: &mut PageTrace,
         elapsed_max: Option<Duration>,
         between: &mut impl FnMut() -> bool,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Option<u64>> {
         let ends = process_file(child.id())?;
         let files: Vec<_> = [ends.as_raw_fd()].into_iter().chain(instance.half_full()).map(Some).collect();
         let mut pause_ms = PAUSE_MS;
@@ -277,7 +279,7 @@ impl Recorder {
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.origin_ns));
             let is_long = elapsed_max.is_some_and(|most| elapsed >= most) || self.fold.len() as u64 >= READS_MAX / 2;
             if !between() || ended || is_long {
-                return Ok(ended);
+                return Ok(ended.then_some(now_ns));
             }
         }
     }
