@@ -184,14 +184,50 @@ fn no_instance_of_tracefs_is_left() {
     let file = folder.file("file", 4);
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     run(settings(list(&[(&file, 0, 4)]), &["true"])).expect("it can be run");
-    let own = format!("headstart-{}-", std::process::id());
-    let left = || {
-        let instances = fs::read_dir(Roots::of_machine().tracing.join("instances"));
-        let names = instances.into_iter().flatten().flatten().map(|each| each.file_name());
-        names.filter(|name| name.to_string_lossy().starts_with(&own)).collect::<Vec<_>>()
-    };
     // The kernel takes its time, and this process does not wait for it.
-    assert!(soon(|| left().is_empty()), "{:?}", left());
+    assert!(soon(|| own_instances().is_empty()), "{:?}", own_instances());
+}
+
+/// The instances of tracefs that this process has.
+fn own_instances() -> Vec<OsString> {
+    let own = format!("headstart-{}-", std::process::id());
+    let instances = fs::read_dir(Roots::of_machine().tracing.join("instances"));
+    let names = instances.into_iter().flatten().flatten().map(|each| each.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(&own)).collect()
+}
+
+#[test]
+fn a_command_that_does_something_else_is_not_watched_to_its_end() {
+    if !nix::unistd::geteuid().is_root() || !Roots::of_machine().tracing.join("events/filemap").is_dir() {
+        return eprintln!("SKIPPED: needs root and a tracefs");
+    }
+    let folder = Folder::new("other");
+    let (hint, name) = (folder.file("hint", 4), |at: u32| folder.0.join(format!("other{at}")));
+    // More than the references after which hints of another command are given up.
+    (0..300).for_each(|at| drop(folder.file(name(at).file_name().expect("plain").to_str().expect("plain"), 1)));
+    let gate = Gate::new(folder.0.join("gate"));
+    let script = format!("cat '{}'/other* > /dev/null; {}", folder.0.display(), gate.pass());
+    let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let instances = || own_instances().len();
+    assert!(soon(|| instances() == 0), "those of other tests go");
+    let seen = std::cell::Cell::new(false);
+    let running = thread::spawn({
+        let settings = settings(list(&[(&hint, 0, 4)]), &["sh", "-c", &script]);
+        move || run(settings).expect("it can be run")
+    });
+    let gone = soon(|| {
+        seen.set(seen.get() || instances() > 0);
+        running.is_finished() || (seen.get() && instances() == 0)
+    });
+    let was_running = !running.is_finished();
+    drop(gate.open());
+    let (_, report) = running.join().expect("it ends");
+    drop(one);
+    if report.observed {
+        assert!(gone && was_running, "the trace goes while the command waits");
+        assert_eq!(report.stopped.as_deref(), Some("the command does not read what the hints say"));
+        assert_eq!((report.prefetched_bytes, report.used_bytes), (0, 0));
+    }
 }
 
 #[test]
