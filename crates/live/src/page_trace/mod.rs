@@ -7,6 +7,7 @@ mod buffer;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -126,6 +127,15 @@ impl Formats {
     }
 }
 
+/// The numbers of a list such as "0-3,8"; none where it cannot be understood.
+fn numbers(list: &str) -> Vec<RangeInclusive<u32>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').map(range).collect::<Option<_>>().unwrap_or_default()
+}
+
 /// The text of `events/header_page`, which the kernel gives at the first read only.
 fn header_page(events: &Path) -> String {
     let mut text = vec![0; 4096];
@@ -174,11 +184,12 @@ impl PageTrace {
         // From here on it goes with this.
         let page = vec![0; pages.bytes];
         let mut instance = Self { formats, pages, pipes: Vec::new(), page, switches: None, tracefs };
-        instance.start(purpose).map_err(refused)?;
+        let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).unwrap_or_default();
+        instance.start(purpose, &numbers(&online)).map_err(refused)?;
         Ok(instance)
     }
 
-    fn start(&mut self, purpose: Purpose) -> io::Result<()> {
+    fn start(&mut self, purpose: Purpose, online: &[RangeInclusive<u32>]) -> io::Result<()> {
         if let Purpose::Record(buffer_kib) = purpose {
             self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
             self.tracefs.set("trace_clock", "mono")?;
@@ -190,9 +201,11 @@ impl PageTrace {
             .map(|cpu| cpu.map(|cpu| cpu.path()))
             .collect::<Result<_, _>>()?;
         cpus.sort();
-        for cpu in cpus {
-            let pipe = cpu.join("trace_pipe_raw");
-            self.pipes.push(open_pipe(&pipe)?);
+        // A virtual machine may be ready for hundreds that it does not have, and each is looked at again and again.
+        let number = |cpu: &Path| cpu.file_name()?.to_str()?.strip_prefix("cpu")?.parse::<u32>().ok();
+        let is_online = |cpu: &u32| online.is_empty() || online.iter().any(|range| range.contains(cpu));
+        for cpu in cpus.iter().filter(|cpu| number(cpu).as_ref().is_none_or(is_online)) {
+            self.pipes.push(open_pipe(&cpu.join("trace_pipe_raw"))?);
         }
         READS.iter().try_for_each(|event| self.enable("filemap", event, true))?;
         self.formats.switch.map_or(Ok(()), |_| self.enable("sched", SWITCH, true))
@@ -246,5 +259,17 @@ impl PageTrace {
         };
         let cpus = fs::read_dir(self.tracefs.folder().join("per_cpu")).into_iter().flatten().flatten();
         cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok()).map(count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors() {
+        assert_eq!(numbers("0-3,8\n"), [0..=3, 8..=8]);
+        assert_eq!(numbers("0\n"), [0..=0]);
+        assert!(["", "0-3,x", "-"].iter().all(|list| numbers(list).is_empty()));
     }
 }
