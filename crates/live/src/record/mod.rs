@@ -2,7 +2,7 @@
 //!
 //! The kernel tells: an instance of tracefs of one's own, with the tracepoints of the page cache and of task switches,
 //! limited to the command's processes, which `fork` adds to. Nothing of the command is changed; it is not stopped at any
-//! system call. This process reads the kernel's buffers every few milliseconds, in their binary form.
+//! system call. This process reads the kernel's buffers, in their binary form, when one is half full, and every now and then.
 //!
 //! - `crate::page_trace`: the kernel's trace;
 //! - `fold.rs`: from events to reads, hits and waits; `intervals.rs`: ranges of pages;
@@ -145,8 +145,8 @@ impl Recorded {
     }
 }
 
-/// Runs the command and records it until it ends. `started` is told the number of its process; `between` is called every few
-/// milliseconds, and ends the recording, not the command, by returning false.
+/// Runs the command and records it until it ends. `started` is told the number of its process; `between` is called several
+/// times a second, and ends the recording, not the command, by returning false.
 ///
 /// # Errors
 /// Root or a tracefs is missing, caches cannot be dropped, or the command cannot be started. Then nothing has run.
