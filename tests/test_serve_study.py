@@ -14,7 +14,7 @@ import pytest
 import headstart
 from headstart.livestudy.platform import wait_for
 from headstart.servestudy import live, study, workloads
-from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, cases, cost_ns
+from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, Way, cases, cost_ns
 from headstart.servestudy.live import Figures
 from headstart.servestudy.study import Row, findings, read_rows
 from headstart.servestudy.way import measured_way
@@ -33,7 +33,7 @@ def row(case: Case, measured_ms: float, predicted_ms: float, hits: int = 100) ->
         measured=Figures(**(counts | {"response_ns": measured_ms * 1e6, "l1_hits": hits})),
         predicted=Figures(**counts, response_ns=predicted_ms * 1e6),
         late_p99_ns=0,
-        way_ns=400_000,
+        way=Way(400_000),
     )
 
 
@@ -45,7 +45,9 @@ def test_the_matrix_is_whole_and_each_case_a_scenario() -> None:
     upper, lower = Case("ibm-36gb-10k", "OLTP", "sarc", "L", 0.1, "du").levels(footprint=530)
     assert (upper["blocks"], lower["blocks"], lower["coordinator"]) == (5, 1, "du")
     assert (lower["link"], cost_ns(0), cost_ns(2)) == ({"alpha": "6ms", "beta": "30us"}, 6_000_000, 6_060_000)
-    assert CASE.levels(100, way_ns=412_345)[1]["link"] == {"alpha": "6412345ns", "beta": "30us"}
+    assert CASE.levels(100, Way(412_345))[1]["link"] == {"alpha": "6412345ns", "beta": "30000ns"}
+    # A reply of one page takes `way_ns` longer, and one of three pages 10 us more.
+    assert CASE.levels(100, Way(412_345, page_ns=5_000))[1]["link"] == {"alpha": "6407345ns", "beta": "35000ns"}
 
 
 def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +98,27 @@ def test_a_second_run_says_how_far_counts_are_determined() -> None:
 def test_a_closed_loop_thinks_once_for_each_request_in_both_worlds(small: Workload) -> None:
     # Requests have two pages: a constant think time of a scenario would come after each page.
     for near_ns in (0, 20_000):
-        found = live.predicted(CASE, small, near_ns=near_ns)
+        found = live.predicted(CASE, small, Way(near_ns=near_ns))
         waited = (found.response_ns - near_ns) * small.requests
         assert found.elapsed_ns == pytest.approx(waited + (THINK_NS + near_ns) * small.requests, rel=1e-6)
-    assert CASE.scenario(small, near_ns=20_000)["workload"]["compute_scale"] == 1.2
+    assert CASE.scenario(small, Way(near_ns=20_000))["workload"]["compute_scale"] == 1.2
+
+
+def test_a_read_of_the_disk_takes_the_servers_own_time_longer(small: Workload) -> None:
+    case = dataclasses.replace(CASE, disk="uniform", coordinator="none")
+    found = []
+    for way in (Way(), Way(disk_ns=100_000, disk_page_ns=7_000), Way(disk_ns=-1)):
+        scenario = case.scenario(small, way) | {"device": {"model": "uniform", "fetch_time": "2ms"}}
+        scenario["level"] = [level | {"policy": "demand"} for level in scenario["level"]]
+        found.append(headstart.simulate(scenario))
+    plain, longer, noise = found
+    assert [len(each.levels) for each in found] == [2, 3, 2]
+    assert plain == noise
+    # Six runs of 12 requests with two pages, none of which is cached.
+    assert longer.elapsed_ns - plain.elapsed_ns == 6 * 12 * 107_000
+    (*upper, disk) = longer.levels
+    assert (disk["fetches"], disk["references"]) == (upper[1]["fetches"], upper[1]["fetches"])
+    assert [level["fetches"] for level in upper] == [level["fetches"] for level in plain.levels]
 
 
 def test_rows_are_read_again_but_for_one_that_was_cut_short(tmp_path: Path) -> None:
@@ -133,13 +152,22 @@ def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="SKIPPED: serve needs Linux")
-def test_the_way_is_measured_beside_the_link(tmp_path: Path) -> None:
-    # However busy the machine is: some time, and less than a request to a disk.
-    way = measured_way("seagate-cheetah-9lp", tmp_path)
-    assert 10_000 < way.way_ns < 1_000_000_000
+@pytest.mark.parametrize("clock", [False, True])
+def test_the_way_is_measured_beside_the_link_and_the_drive(clock: bool, small: Workload, tmp_path: Path) -> None:
+    workload = small
+    if clock:
+        trace = tmp_path / "clock.csv"
+        trace.write_text("\n".join(["time,offset,size", *(f"{5 + at / 500:.6f},0,{PAGE}" for at in range(99)), ""]))
+        workload = dataclasses.replace(small, trace=trace, open=True)
+    way = measured_way("seagate-cheetah-9lp", workload, tmp_path)
+    # However busy the machine is: some time, and less than a second.
     assert 1_000 < way.near_ns < 1_000_000_000
-    assert way.first_ns < 1_000_000_000
-    assert [each.name for each in tmp_path.iterdir()] == ["seagate-cheetah-9lp.img"]
+    parts = dataclasses.asdict(way)
+    assert all(abs(part) < 1_000_000_000 for part in parts.values()), parts
+    # Sums of two parts are of one measurement, less the link, or the link and the drive: nothing is faster than these.
+    assert way.way_ns + way.near_ns > 0
+    assert way.disk_ns + way.way_ns + way.near_ns > 0
+    assert {each.suffix for each in tmp_path.iterdir()} <= {".img", ".csv"}
 
 
 def test_a_server_that_does_not_come_up_says_why(
@@ -150,23 +178,26 @@ def test_a_server_that_does_not_come_up_says_why(
         live.measured(dataclasses.replace(CASE, disk="no-such-disk"), small, tmp_path)
 
 
-def test_all_cases_of_a_disk_are_simulated_with_one_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    good, other = row(CASE, 10.0, 9.9), dataclasses.replace(CASE, disk="ibm-36gb-10k")
-    ways: list[int] = []
+def test_all_cases_of_a_workload_with_a_disk_are_simulated_with_one_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = row(CASE, 10.0, 9.9)
+    other, slower = dataclasses.replace(CASE, disk="ibm-36gb-10k"), dataclasses.replace(CASE, workload="Web")
+    ways: list[tuple[str, str, int]] = []
 
-    def predicted(case: Case, workload: Workload, way_ns: int, near_ns: int) -> Figures:
-        ways.append(way_ns)
-        assert near_ns == 7
+    def predicted(case: Case, workload: Workload, way: Way) -> Figures:
+        ways.append((case.disk, case.workload, way.way_ns))
+        assert way.near_ns == 7
         return good.predicted
 
     monkeypatch.setattr(live, "predicted", predicted)
-    rows = [dataclasses.replace(good, way_ns=way) for way in (100_000, 900_000, 300_000)] + [
-        dataclasses.replace(good, case=other)
-    ]
-    rows = [dataclasses.replace(each, near_ns=7) for each in rows]
-    study.with_one_way(rows, {"Multi": Workload("Multi", tmp_path, 1, 1, open=False)})
+    rows = [dataclasses.replace(good, way=Way(way_ns, 7)) for way_ns in (100_000, 900_000, 300_000)]
+    rows += [dataclasses.replace(good, case=case, way=Way(400_000, 7)) for case in (other, slower)]
+    closed = {name: Workload(name, tmp_path, 1, 1, open=False) for name in ("Multi", "Web")}
+    study.with_one_way(rows, closed)
+    middle = [(each.case, 300_000 if each.case == CASE else 400_000) for each in rows]
     assert sorted(ways) == sorted(
-        way + more for way in (300_000, 300_000, 300_000, 400_000) for more in (0, *study.NEARBY_NS)
+        (case.disk, case.workload, way_ns + more) for case, way_ns in middle for more in (0, *study.NEARBY_NS)
     )
 
 

@@ -18,12 +18,48 @@ LINK_NS = (6_000_000, 30_000)
 """The paper's link in nanoseconds: for a reply, and for each of its pages."""
 
 
-def link(way_ns: int = 0) -> dict[str, str]:
-    """Return the paper's link, which takes `way_ns` longer for each reply."""
-    link = dict(paper.LINK)
-    if way_ns:
-        link["alpha"] = f"{cost_ns(0) + way_ns}ns"
-    return link
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """The servers' own time, in nanoseconds: `way` measures it."""
+
+    way_ns: int = 0
+    """For a reply of L2, beside the link."""
+    near_ns: int = 0
+    """For a request of the player to L1 and its reply."""
+    first_ns: int = 0
+    """For the first request of new servers, beside the others."""
+    page_ns: int = 0
+    """For each further page of a reply of L2, beside the link."""
+    disk_ns: int = 0
+    """For a read of the disk, beside the drive."""
+    disk_page_ns: int = 0
+    """For each further page of it."""
+
+
+FREE = Way()
+"""None."""
+
+
+def link(way: Way) -> dict[str, str]:
+    """Return the paper's link, which takes the servers' own time longer for each reply."""
+    if way == FREE:
+        return dict(paper.LINK)
+    return _times(LINK_NS[0] + way.way_ns - way.page_ns, LINK_NS[1] + way.page_ns)
+
+
+def to_disk(way: Way) -> list[dict[str, Any]]:
+    """Return a level that keeps nothing, whose link takes the servers' own time for each read of the disk; or none."""
+    cost = _times(way.disk_ns - way.disk_page_ns, way.disk_page_ns)
+    return (
+        [{"name": "disk", "blocks": 0, "policy": "demand", "link": cost}]
+        if max(way.disk_ns, way.disk_page_ns) > 0
+        else []
+    )
+
+
+def _times(alpha_ns: int, beta_ns: int) -> dict[str, str]:
+    """Return a link. What one case has measured may be below zero, as a difference of two means."""
+    return {"alpha": f"{max(0, alpha_ns)}ns", "beta": f"{max(0, beta_ns)}ns"}
 
 
 def cost_ns(pages: int) -> int:
@@ -54,18 +90,18 @@ class Case:
         """How rows call it."""
         return f"{self.group}, {self.coordinator}"
 
-    def levels(self, footprint: int, way_ns: int = 0) -> list[dict[str, Any]]:
-        """Return the levels for a trace of so many distinct pages; the link takes `way_ns` longer for each reply."""
+    def levels(self, footprint: int, way: Way = FREE) -> list[dict[str, Any]]:
+        """Return both levels for a trace of so many distinct pages; the link takes the servers' own time longer."""
         algorithm = ALGORITHMS[NAMES[self.algorithm]]
         upper = max(1, round(paper.SHARES[self.setting] * footprint))
         lower = max(1, round(self.ratio * upper))
         return [
             {"name": "L1", "blocks": upper, **algorithm},
-            {"name": "L2", "blocks": lower, **algorithm, "link": link(way_ns), "coordinator": self.coordinator},
+            {"name": "L2", "blocks": lower, **algorithm, "link": link(way), "coordinator": self.coordinator},
         ]
 
-    def scenario(self, workload: Workload, way_ns: int = 0, near_ns: int = 0) -> dict[str, Any]:
-        """Return the scenario of the whole, with a link that takes `way_ns` longer.
+    def scenario(self, workload: Workload, way: Way = FREE) -> dict[str, Any]:
+        """Return the scenario of the whole, with links that take the servers' own time longer.
 
         Where the next request waits for a reply, it comes to L1 `near_ns` after the think time.
         """
@@ -76,10 +112,10 @@ class Case:
             "issue": "whole",
             "placement": "address",
         }
-        section |= {"arrival": "open"} if workload.open else {"compute_scale": (THINK_NS + near_ns) / THINK_NS}
+        section |= {"arrival": "open"} if workload.open else {"compute_scale": (THINK_NS + way.near_ns) / THINK_NS}
         return {
             "workload": section,
-            "level": self.levels(workload.footprint, way_ns),
+            "level": self.levels(workload.footprint, way) + to_disk(way),
             "device": {"model": self.disk, "scheduler": "deadline"},
             "host": {"driver_overhead": "0s"},
         }

@@ -21,7 +21,7 @@ import headstart
 from headstart._core import HeadstartError
 from headstart.livestudy.platform import PATIENCE_S, undisturbed, wait_for
 from headstart.playing import Played, play_trace
-from headstart.servestudy.cases import DISKS, Case
+from headstart.servestudy.cases import DISKS, FREE, Case, Way
 from headstart.servestudy.workloads import Workload
 
 DEPTH = 512
@@ -50,8 +50,8 @@ class Figures:
 
     @classmethod
     def of(cls, levels: list[Any], *, response_ns: float, requests: int, pages: int, elapsed_ns: int) -> "Figures":
-        """Return them from the counts of both levels, and of the disk."""
-        upper, lower = levels
+        """Return them from the counts of both levels, what is below them aside, and of the disk."""
+        upper, lower, *_ = levels
         return cls(
             response_ns=response_ns,
             l1_hits=upper["hits_ready"] + upper["hits_unready"],
@@ -66,12 +66,12 @@ class Figures:
         )
 
 
-def predicted(case: Case, workload: Workload, way_ns: int = 0, near_ns: int = 0) -> Figures:
-    """Simulate it, with the servers' own time beside the link's cost, and for each request from the player to L1."""
-    result = headstart.simulate(case.scenario(workload, way_ns, near_ns))
+def predicted(case: Case, workload: Workload, way: Way = FREE) -> Figures:
+    """Simulate it, with the servers' own time beside the links' cost, and for each request from the player to L1."""
+    result = headstart.simulate(case.scenario(workload, way))
     return Figures.of(
         list(result.levels),
-        response_ns=result.response_ns["mean"] + near_ns,
+        response_ns=result.response_ns["mean"] + way.near_ns,
         requests=sum(device["requests"] for device in result.devices),
         pages=sum(device["blocks"] for device in result.devices),
         elapsed_ns=result.elapsed_ns,
@@ -104,7 +104,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
         )
         if played.errors:
             raise HeadstartError(f"{case.label}: {played.errors} requests failed")
-        ends = [_at_rest(each) for each in (above, below)]
+        ends = [at_rest(each) for each in (above, below)]
     device = ends[1]["device"]
     figures = Figures.of(
         [end["level"] for end in ends],
@@ -264,7 +264,7 @@ def in_process(task: Callable[[], Any], *, goes_first: bool = True) -> Any:
     return found
 
 
-def _at_rest(server: Child) -> Any:
+def at_rest(server: Child) -> Any:
     """Return the counts of a server's level once two reports in a row say the same, and nothing is under way."""
     before, give_up = None, time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:

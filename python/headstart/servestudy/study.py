@@ -18,9 +18,9 @@ from typing import Any, Literal
 from headstart._core import HeadstartError
 from headstart.livestudy import platform
 from headstart.servestudy import live, workloads
-from headstart.servestudy.cases import Case, cases
+from headstart.servestudy.cases import Case, Way, cases
 from headstart.servestudy.live import Figures
-from headstart.servestudy.way import Way, measured_way
+from headstart.servestudy.way import measured_way
 
 RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
 COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
@@ -38,7 +38,7 @@ ITSELF = (
     "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
     "earlier or later"
 )
-SCHEMA = 4
+SCHEMA = 5
 
 Verdict = Literal["agrees", "differs"]
 
@@ -53,12 +53,8 @@ class Row:
     measured: Figures
     predicted: Figures
     late_p99_ns: int
-    way_ns: int
-    """What a reply of L2 took beside the link right before it."""
-    near_ns: int = 0
-    """What a request from the player to L1 and its reply took right before it."""
-    first_ns: int = 0
-    """How late the first request of new servers reached the disk right before it."""
+    way: Way
+    """The servers' own time right before it."""
     again: Figures | None = None
     """A second run in real time."""
     nearby: tuple[Figures, ...] = ()
@@ -95,7 +91,7 @@ class Row:
         if fields.pop("schema") != SCHEMA:
             raise HeadstartError("rows of another version; allowed: a new file")
         fields.pop("nearby", None)
-        parts = {"case": Case, "measured": Figures, "predicted": Figures, "again": Figures}
+        parts = {"case": Case, "way": Way, "measured": Figures, "predicted": Figures, "again": Figures}
         return cls(**{key: parts[key](**value) if value and key in parts else value for key, value in fields.items()})
 
 
@@ -172,19 +168,18 @@ def study(
 
 
 def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> list[Row]:
-    """Simulate all rows of a disk with one way, the median: the machine is one, whatever the coordinator.
+    """Simulate all rows of a disk and a workload with the median of their ways: the machine is one for none and PFC.
 
     The platter turns from the first request on, which is late: where requests come by the clock, all others come that
     much earlier after it.
     """
-    of_disk = {disk: [row for row in rows if row.case.disk == disk] for disk in {row.case.disk for row in rows}}
-    ways = {disk: _median_way(own) for disk, own in of_disk.items()}
+    ways = median_ways(rows)
 
     def simulated(row: Row, more_ns: int = 0, later_ns: int = 0) -> Figures:
-        way, workload = ways[row.case.disk], by_name[row.case.workload]
+        way, workload = ways[row.case.disk, row.case.workload], by_name[row.case.workload]
         if workload.open:
             workload = workloads.later(workload, later_ns - way.first_ns)
-        return live.predicted(row.case, workload, way.way_ns + more_ns, way.near_ns)
+        return live.predicted(row.case, workload, dataclasses.replace(way, way_ns=way.way_ns + more_ns))
 
     def with_simulated(row: Row) -> Row:
         nearby = [simulated(row, more_ns) for more_ns in NEARBY_NS]
@@ -195,9 +190,17 @@ def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> lis
     return [with_simulated(row) for row in rows]
 
 
-def _median_way(rows: list[Row]) -> Way:
-    middle = (statistics.median(getattr(row, field.name) for row in rows) for field in dataclasses.fields(Way))
-    return Way(*map(round, middle))
+def median_ways(rows: Iterable[Row]) -> dict[tuple[str, str], Way]:
+    """Return the median of each part over the rows of a disk and a workload."""
+    measured: dict[tuple[str, str], list[Way]] = defaultdict(list)
+    for row in rows:
+        measured[row.case.disk, row.case.workload].append(row.way)
+    return {key: _median_way(own) for key, own in measured.items()}
+
+
+def _median_way(ways: list[Way]) -> Way:
+    names = [field.name for field in dataclasses.fields(Way)]
+    return Way(**{name: round(statistics.median(getattr(way, name) for way in ways)) for name in names})
 
 
 def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Row]:
@@ -257,7 +260,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
                 break
         return measured, late
 
-    way = measured_way(case.disk, folder)
+    way = measured_way(case.disk, workload, folder)
     measured, late = run()
     return Row(
         case=case,
@@ -265,11 +268,9 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
         footprint=workload.footprint,
         measured=measured,
         # In a process of its own: the memory that it leaves behind would be the servers' too, which are forked.
-        predicted=live.in_process(lambda: live.predicted(case, workload, way.way_ns, way.near_ns), goes_first=False),
+        predicted=live.in_process(lambda: live.predicted(case, workload, way), goes_first=False),
         late_p99_ns=late,
-        way_ns=way.way_ns,
-        near_ns=way.near_ns,
-        first_ns=way.first_ns,
+        way=way,
         again=run()[0] if twice else None,
     )
 
@@ -302,15 +303,21 @@ def verdict(agrees: bool) -> Verdict:
 
 def _response(disk: str, rows: list[Row]) -> Finding:
     held = [row for row in rows if abs(row.response_off) <= RESPONSE]
-    offs, way = sorted(row.response_off for row in rows), _median_way(rows)
+    offs, ways = sorted(row.response_off for row in rows), median_ways(rows)
+    names = ", ".join(workload for _, workload in ways)
+
+    def own(part: str) -> str:
+        return ", ".join(f"{getattr(way, part) / 1e6:.2f}" for way in ways.values())
+
     return Finding(
         f"{disk}: mean response beside the simulator's",
         f"within {RESPONSE:.0%} in every case",
         f"in {len(held)} of {len(rows)}",
         verdict(len(held) == len(rows)),
         f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}; the "
-        f"servers' own time, median: {way.way_ns / 1e6:.2f} ms between L2 and L1, {way.near_ns / 1e6:.2f} ms between "
-        f"L1 and the player, {way.first_ns / 1e6:.1f} ms until the first request reaches the disk",
+        f"servers' own time in ms for {names}, medians: {own('near_ns')} between L1 and the player, {own('way_ns')} "
+        f"between L2 and L1, {own('page_ns')} for each further page; {own('disk_ns')} beside the drive, "
+        f"{own('disk_page_ns')} for each further page; {own('first_ns')} until the first request reaches the disk",
     )
 
 
