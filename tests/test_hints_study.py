@@ -10,7 +10,7 @@ from rich.console import Console
 
 from headstart._core import HeadstartError
 from headstart.hintstudy import __main__ as shown
-from headstart.hintstudy import commands, disks, guards, replay, study
+from headstart.hintstudy import commands, disks, guards, replay, study, ways
 from headstart.hintstudy.replay import Piece
 from headstart.hintstudy.study import Guarded, Row, Study
 from headstart.livestudy import platform
@@ -30,11 +30,11 @@ PLAIN = Row(
 
 def made(**seconds: float) -> Study:
     """Return a study of one command, by the seconds of `ours`, `sorted`, `access`, `forecast`."""
-    ways = {study.OURS: seconds["ours"], "sorted": seconds["sorted"], "access order": seconds["access"]}
+    by_way = {study.OURS: seconds["ours"], "sorted": seconds["sorted"], "access order": seconds["access"]}
     forecasts = {study.OURS: int(seconds["forecast"] * 1e9)}
     rows = [
         dataclasses.replace(PLAIN, way=way, elapsed_ns=int(s * 1e9), forecast_ns=forecasts.get(way))
-        for way, s in ways.items()
+        for way, s in by_way.items()
     ]
     return Study("a machine", 1, [PLAIN, *rows])
 
@@ -51,6 +51,9 @@ def test_findings_by_hand() -> None:
         "of the better order of the whole list, the worst: git status": ("1.15", "agrees"),
         "forecasts within 15%": ("2", "agrees"),
     }
+    trusted = made(ours=4.6, sorted=4.0, access=12.0, forecast=4.0)
+    trusted.rows.append(dataclasses.replace(PLAIN, way=ways.TRUSTED, elapsed_ns=5_100_000_000, forecast_ns=None))
+    assert verdicts(trusted) == {**good, "of plain with --trust, geometric mean": ("0.51", "differs")}
     bad = verdicts(made(ours=10.4, sorted=9.0, access=8.0, forecast=4.0))
     assert bad == {
         "of plain, geometric mean": ("1.04", "differs"),

@@ -70,6 +70,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
                     raise HeadstartError(f"{mount}: cannot be unmounted: another process uses it")
 
         def cold() -> None:
+            untraced()
             unmount()
             # Mounted elsewhere it would stay in use, and this mount would find the caches as they were.
             if not platform.wait_for(functools.partial(is_free, loop)):
@@ -119,13 +120,17 @@ def _unmounted(mount: Path) -> bool:
     return not platform.is_mounted(mount)
 
 
+def untraced() -> None:
+    """Wait until earlier traces are removed: while it removes one, for 0.1 s, the kernel makes no other."""
+    platform.wait_for(lambda: not list(TRACES.glob("headstart-*")))
+
+
 @contextmanager
 def own(files: Path) -> Iterator[Disk]:
     """The disk that `files` are on."""
 
     def cold() -> None:
-        # The kernel makes no trace while it removes another one, for a tenth of a second.
-        platform.wait_for(lambda: not list(TRACES.glob("headstart-*")))
+        untraced()
         os.sync()
         DROP.write_text("3", encoding="ascii")
 

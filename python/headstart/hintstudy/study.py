@@ -1,7 +1,7 @@
 """The whole study: each command in each way on each disk, what must hold, and what must not become slower."""
 
-import math
 import random
+import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -179,7 +179,10 @@ def forecast(job: Job) -> dict[str, int]:
     found = forecasting.forecast(job.hints, device=job.disk.profile, policies=POLICIES)
     most = max((each.budget_bytes or 0 for each in found.rows), default=0)
     times = {f"run {each.policy}": each.elapsed_ns for each in found.rows if each.budget_bytes == most}
-    return {"plain": found.plain.elapsed_ns, **times}
+    trusted = forecasting.forecast(
+        job.hints, device=job.disk.profile, policies=POLICIES[:1], budgets=[most], trusted=True
+    )
+    return {"plain": found.plain.elapsed_ns, **times, ways.TRUSTED: trusted.rows[0].elapsed_ns}
 
 
 def guarded(jobs: list[Job], folder: Path, repeats: int, tell: Tell) -> list[Guarded]:
@@ -213,9 +216,10 @@ def findings(study: Study) -> list[Finding]:
     for disk in dict.fromkeys(row.disk for row in study.rows):
         rows = [row for row in study.rows if row.disk == disk]
         ours = {row.command: row for row in rows if row.way == OURS}
-        shares = [row.elapsed_ns / row.plain_ns for row in ours.values()]
-        mean = math.exp(sum(map(math.log, shares)) / len(shares))
-        found.append(at_most(f"{disk}: of plain, geometric mean", HALF, mean))
+        found.append(at_most(f"{disk}: of plain, geometric mean", HALF, mean_share(ours.values())))
+        trusted = [row for row in rows if row.way == ways.TRUSTED]
+        if trusted:
+            found.append(at_most(f"{disk}: of plain with --trust, geometric mean", HALF, mean_share(trusted)))
         worst = max(ours.values(), key=lambda row: row.elapsed_ns / row.plain_ns)
         found.append(
             at_most(f"{disk}: of plain, the worst: {worst.command}", SLOWER, worst.elapsed_ns / worst.plain_ns)
@@ -236,6 +240,11 @@ def findings(study: Study) -> list[Finding]:
             found.append(Finding(what, f"all of {len(apart)}", f"{near}", verdict))
     found += [judged(each) for each in study.guarded]
     return found
+
+
+def mean_share(rows: Iterable[Row]) -> float:
+    """Return the geometric mean of what rows took of plain."""
+    return statistics.geometric_mean(row.elapsed_ns / row.plain_ns for row in rows)
 
 
 def judged(each: Guarded) -> Finding:

@@ -17,6 +17,7 @@ from headstart.hintstudy.commands import Command
 from headstart.hintstudy.disks import Disk
 
 PATIENCE_S = 600.0
+TRUSTED = "run --trust"
 POLICIES = ("just-in-time", "fixed-horizon", "aggressive", "forestall")
 
 
@@ -151,6 +152,7 @@ def ways() -> dict[str, Way]:
     """Return all ways by name."""
     found: dict[str, Way] = {"plain": plain}
     found |= {f"run {policy}": ByRun(policy) for policy in POLICIES}
+    found[TRUSTED] = ByRun(options=("--trust",))
     found["sorted first"] = lambda job: listed(job, ordered=True, first=True)
     found["sorted"] = lambda job: listed(job, ordered=True, first=False)
     found["access order"] = lambda job: listed(job, ordered=False, first=False)
