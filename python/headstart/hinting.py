@@ -28,6 +28,8 @@ class Report:
     policy: str
     elapsed_ns: int
     """From the start of the command to its end."""
+    head_start_ns: int
+    """How long a disk with an arm read ahead before the command was started; only with trusted hints."""
     prefetched_bytes: int
     """Read from the device into the page cache, including gaps that were read together with their neighbours."""
     used_bytes: int
@@ -98,7 +100,7 @@ def run(
 
     `keys` are the policy's keys. At most `budget` bytes are prefetched but unused; the default is a quarter of the
     available memory. `device` names a profile that overrides the system's information on whether there is an arm.
-    `trusted` hints may use the whole budget from the start.
+    `trusted` hints may use the whole budget from the start; on a disk with an arm the command is then started later.
 
     Raises:
         HeadstartError: The recording cannot be read, or an argument is wrong.

@@ -265,6 +265,29 @@ fn a_sparse_file_of_100_gib_costs_nothing() {
 }
 
 #[test]
+fn trusted_hints_of_an_arm_are_read_before_the_command_starts() {
+    let folder = Folder::new("head-start");
+    let path = folder.file("file", 1000);
+    // The recorded command did nothing but wait for a minute.
+    let mut hints = list(&[(&path, 0, 1000)]);
+    hints.elapsed_ns = 60_000_000_000;
+    hints.ranges[0].wait_ns = hints.elapsed_ns;
+    let (status, report) = ran(Settings { arm: Some(true), ..trusted(hints.clone(), &["true"]) });
+    assert_eq!(status, Status::Code(0));
+    assert!(report.head_start_ns > 0);
+    assert_eq!(report.prefetched_bytes + report.cached_bytes, 1000 * PAGE_BYTES, "{report:?}");
+    // Not for one that thinks for as long as it waits, nor without an arm, nor for hints that are not trusted.
+    let mut thinks = hints.clone();
+    thinks.ranges[0].wait_ns /= 2;
+    let others = [
+        Settings { arm: Some(true), ..trusted(thinks, &["true"]) },
+        Settings { arm: Some(false), ..trusted(hints.clone(), &["true"]) },
+        Settings { arm: Some(true), ..settings(hints, &["true"]) },
+    ];
+    assert!(others.into_iter().all(|other| ran(other).1.head_start_ns == 0));
+}
+
+#[test]
 fn hints_of_another_command_cost_little() {
     let folder = Folder::new("wrong");
     let wrong = folder.file("wrong", 12_000);

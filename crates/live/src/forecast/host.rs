@@ -17,11 +17,12 @@ use rustc_hash::FxBuildHasher;
 
 use super::memory::Kernel;
 use super::places::Places;
-use super::program::{Action, Pages, Program};
+use super::program::{Action, Pages, Program, Step};
 use super::queues::SimulatedQueues;
 use super::storage::{Storage, Waiter};
 use crate::hints::conductor::{Conductor, LOOK_EVERY_MS};
 use crate::hints::disk::{Done, Why};
+use crate::hints::head_start::HeadStart;
 use crate::hints::list::PAGE_BYTES;
 use crate::hints::pieces::{Piece, Placed};
 use crate::hints::queue::{depth, Work};
@@ -243,22 +244,23 @@ pub(super) struct Host<'a> {
     /// By disk.
     pub kernels: Vec<Kernel>,
     pub prefetcher: Option<Prefetcher>,
+    /// What is to be read before the command is started.
+    pub head_start: Option<HeadStart>,
     pub times: Times,
 }
 
 impl Host<'_> {
     /// Runs it to its end; what prefetching has come to goes to `report`.
     pub fn run(&mut self, report: Option<&mut Report>) -> Ran {
-        let mut progress = vec![Progress::default(); self.program.threads.len()];
+        let steps_first = |steps: &Vec<Step>| Progress { unmet: steps[0].after.len(), ..Progress::default() };
+        let mut progress: Vec<_> = self.program.threads.iter().map(steps_first).collect();
         let mut ready: BinaryHeap<Reverse<(Nanos, u32)>> = BinaryHeap::new();
         let mut left = self.program.threads.len();
-        for (at, steps) in (0u32..).zip(&self.program.threads) {
-            progress[at as usize].unmet = steps[0].after.len();
-            if steps[0].after.is_empty() {
-                ready.push(Reverse((steps[0].think, at)));
-            }
-        }
         let mut now = Nanos::ZERO;
+        let mut is_started = self.head_start.is_none();
+        if is_started {
+            self.start(now, &mut ready);
+        }
         while left > 0 {
             let mut woken: Vec<u32> = Vec::new();
             let prefetcher = &mut self.prefetcher;
@@ -290,6 +292,10 @@ impl Host<'_> {
                 }
             }
             let prefetches_at = self.prefetcher.as_ref().and_then(Prefetcher::next_event);
+            if !is_started && (self.is_over(now) || self.storage.next_event().or(prefetches_at).is_none()) {
+                is_started = true;
+                self.start(now, &mut ready);
+            }
             let next = [ready.peek().map(|next| next.0 .0), self.storage.next_event(), prefetches_at];
             if left > 0 {
                 now = next.into_iter().flatten().min().expect("a thread waits for something").max(now);
@@ -302,6 +308,21 @@ impl Host<'_> {
             prefetcher.conductor.fill(report);
         }
         Ran { elapsed, requests: self.storage.requests, read_bytes: self.storage.pages * PAGE_BYTES }
+    }
+
+    /// The command is started: its threads have their first steps before them.
+    fn start(&self, now: Nanos, ready: &mut BinaryHeap<Reverse<(Nanos, u32)>>) {
+        for (at, steps) in (0u32..).zip(&self.program.threads) {
+            if steps[0].after.is_empty() {
+                ready.push(Reverse((now + steps[0].think, at)));
+            }
+        }
+    }
+
+    /// Whether the head start is.
+    fn is_over(&self, now: Nanos) -> bool {
+        let settled = self.prefetcher.as_ref().map_or((0, 0), |prefetcher| prefetcher.conductor.settled());
+        self.head_start.is_none_or(|head_start| head_start.is_over(now, settled))
     }
 
     /// Begins a step. Returns how many requests it waits for.

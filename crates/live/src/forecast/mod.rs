@@ -34,6 +34,7 @@ use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
 use crate::hints::conductor::{Conductor, Plan, Trust};
+use crate::hints::head_start::HeadStart;
 use crate::hints::list::{disks_of, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use crate::hints::machine::Machine;
 use crate::hints::report::Report;
@@ -387,6 +388,7 @@ impl<'a> Study<'a> {
             storage,
             kernels: self.kernels(None),
             prefetcher,
+            head_start: None,
             times: Times::default(),
         })
     }
@@ -403,6 +405,8 @@ impl<'a> Study<'a> {
         let machine = self.machine(row, budget_bytes, &self.list)?;
         let arms = self.arms();
         let queues = SimulatedQueues::new(&arms, self.list.files.iter().map(|file| file.is_device).collect());
+        let pages = machine.universe().blocks() as u64;
+        let head_start = (self.trust == Trust::Whole && self.has_arm()).then(|| HeadStart::new(&self.list, pages));
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
         let conductor = conductor.at_risk(recorded, self.has_arm(), waited_for_page(&self.list.ranges));
@@ -416,7 +420,8 @@ impl<'a> Study<'a> {
         });
         let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity.collect(), &arms, self.open);
         let mut report = Report::new(row.name);
-        let ran: Ran = self.host(false, Some(prefetcher))?.run(Some(&mut report));
+        let mut host = Host { head_start, ..self.host(false, Some(prefetcher))? };
+        let ran: Ran = host.run(Some(&mut report));
         Ok(Row::hinted(report, budget_bytes, ran, plain))
     }
 

@@ -24,7 +24,7 @@ pub struct Row {
     pub policy: String,
     /// Prefetched and not yet used, at most; null without prefetching.
     pub budget_bytes: Option<u64>,
-    /// From the start of the command to its end.
+    /// From the start of the command to its end; with trusted hints from its head start on.
     pub elapsed_ns: u64,
     /// The part of the plain time that is saved, 0 to 1; negative where it takes longer.
     pub gain: f64,

@@ -15,6 +15,7 @@ use super::list::PAGE_BYTES;
 use super::machine::Machine;
 use super::pace::{Pace, Suspicions, SUSPICION};
 pub use super::plan::{Plan, Trust};
+use super::proof::Proof;
 use super::queue::HALVINGS_MAX;
 use super::report::Report;
 use super::risk::Risk;
@@ -144,7 +145,11 @@ impl<Q: Queues> Conductor<Q> {
     pub fn at_risk(mut self, recorded: Nanos, arm: bool, waited: Option<Nanos>) -> Self {
         let same = self.trust == Trust::SameCommand;
         if self.trust != Trust::Whole {
-            self.risk = Some(Risk::new(same.then_some(recorded), arm, waited));
+            let risk = Risk::new(same.then_some(recorded), arm, waited);
+            let universe = self.machine.universe();
+            let blocks = 0..universe.blocks() as u32;
+            let proof = || Proof::new(blocks.map(|block| universe.is_metadata(Block(block))));
+            self.risk = Some(if same && arm { risk.with(proof()) } else { risk });
         }
         // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56 (docs/hints-study.md).
         if same && recorded > Nanos::ZERO && !arm {
@@ -292,7 +297,9 @@ impl<Q: Queues> Conductor<Q> {
         let halvings = match self.trust {
             Trust::Whole => 0,
             _ if !confirmed || now < self.held_until => HALVINGS_MAX,
-            _ if self.ledger.is_some() || self.machine.is_whole() => self.pace.halvings(u32::MAX),
+            // `risk.rs` limits them.
+            Trust::SameCommand if self.risk.is_some() => self.pace.halvings(u32::MAX),
+            _ if self.machine.is_whole() => self.pace.halvings(u32::MAX),
             _ => self.pace.halvings(self.machine.frames()),
         };
         self.queues.slow(halvings);
@@ -391,6 +398,11 @@ impl<Q: Queues> Conductor<Q> {
     #[must_use]
     pub fn has_used_all(&self) -> bool {
         self.looked.read <= self.machine.used()
+    }
+
+    /// Hinted pages that were read, and those that need not be.
+    pub fn settled(&self) -> (u64, u64) {
+        self.looked.settled()
     }
 
     /// References to pages that hints name.

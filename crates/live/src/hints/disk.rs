@@ -167,6 +167,12 @@ impl Disk {
         self.lock().queue.is_idle()
     }
 
+    /// Whether nothing is under way, nor waits.
+    pub fn has_nothing_to_do(&self) -> bool {
+        let queue = &self.lock().queue;
+        queue.is_idle() && queue.is_empty()
+    }
+
     /// What to do next; waits for it. `None` when it has been stopped.
     fn next(&self) -> Option<Work> {
         let mut state = self.lock();

@@ -92,6 +92,11 @@ impl Seen {
         }
     }
 
+    /// Pages that were read, and those that need not be.
+    pub fn settled(&self) -> (u64, u64) {
+        (self.read, self.cached + self.hole + self.stale + self.denied)
+    }
+
     /// Pages of which it is known whether they were there before.
     fn looked(&self) -> u64 {
         self.read + self.cached_before + self.hole + self.stale + self.denied

@@ -17,7 +17,8 @@
 //!   that they load in different orders, and what the other loaded next this one does not.
 //! - A page that the command reads itself while it waits to be prefetched is right: prefetches are on their way through the list in the
 //!   disk's order, which costs the first references some time and saves more.
-//! - The reads are no more than the frames have earned (`machine.rs`), one for each [`FRAMES_PER_READ`]: little is known at first.
+//! - Of hints of another command the reads are no more than the frames have earned (`machine.rs`), one for each [`FRAMES_PER_READ`]: little
+//!   is known at first.
 //! - Reads are cut as much smaller as there are fewer, so that a read of the command waits for little.
 //! - References to cached metadata are not seen, but those that the command has to read itself are. A command that goes elsewhere
 //!   is noticed when it reads the first directory or inode there, before it has opened a file.

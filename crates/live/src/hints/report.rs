@@ -18,6 +18,8 @@ pub struct Report {
     pub policy: &'static str,
     /// From the start of the command to its end.
     pub elapsed_ns: u64,
+    /// How long the command was not started yet, while a disk with an arm read ahead: only with trusted hints.
+    pub head_start_ns: u64,
     /// Read from the device into the page cache; holes that were read with their neighbours are part of it.
     pub prefetched_bytes: u64,
     /// The part of it that the command has used.
@@ -49,6 +51,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             policy,
             elapsed_ns: 0,
+            head_start_ns: 0,
             prefetched_bytes: 0,
             used_bytes: 0,
             late_bytes: 0,
@@ -90,6 +93,8 @@ impl Report {
             "From the start of the command to its end",
             self.elapsed_ns as f64 / 1e9,
         );
+        let head_start = self.head_start_ns as f64 / 1e9;
+        metrics.gauge("head_start_seconds", "seconds", "Reading ahead before the command was started", head_start);
         let bytes = [
             ("prefetched_bytes", "Read ahead from the device into the page cache", self.prefetched_bytes),
             ("used_bytes", "The part of prefetched_bytes that the command has used", self.used_bytes),

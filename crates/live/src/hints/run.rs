@@ -21,6 +21,7 @@ use toml::Table;
 use super::budget::Room;
 use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
+use super::head_start::HeadStart;
 use super::list::{disks_of, is_quick, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
@@ -115,17 +116,23 @@ pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finishe
         },
         Source::List(list) => list,
         Source::Stored(path) => {
-            let _ = go.send(());
+            // Trusted hints may want a head start.
+            if !settings.trusted {
+                let _ = go.send(());
+            }
             read(&path).unwrap_or_else(|problem| {
                 unfit = Some(problem);
                 HintList::default()
             })
         }
     };
-    let _ = go.send(());
+    if !settings.trusted {
+        let _ = go.send(());
+    }
     if settings.budget_bytes == 0 {
         let room = Room::now(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
         if room.is_tight_for(|| list.pages() * PAGE_BYTES) {
+            let _ = go.send(());
             return left_alone(ended(starting)?, &settings, &list);
         }
         settings.budget_bytes = room.budget();
@@ -133,8 +140,10 @@ pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finishe
     let host = Host::new(settings, list, is_traced.recv().unwrap_or_default()).map(|mut host| {
         // Of hints that are followed at once the first reads are under way when the command begins.
         host.conductor.turn(Nanos::ZERO);
+        host.give_head_start();
         host
     });
+    let _ = go.send(());
     let finished = match (host, ended(starting)) {
         (Ok(host), Ok(running)) => host.run(running)?,
         (Ok(mut host), Err(problem)) => {
@@ -242,6 +251,8 @@ struct Host {
     started: Instant,
     /// How long the recorded run took.
     recorded: Duration,
+    /// What is to be read before the command is started.
+    head_start: Option<HeadStart>,
     /// References to pages of the hints, and when the last one was seen, since the start.
     matched: u64,
     matched_last: Duration,
@@ -278,6 +289,7 @@ impl Host {
         let machine = Machine::try_new(setting, universe)?;
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let waited = waited_for_page(&list.ranges);
+        let head_start = (settings.trusted && arm).then(|| HeadStart::new(&list, machine.universe().blocks() as u64));
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();
@@ -292,14 +304,40 @@ impl Host {
             report,
             started: begin(),
             recorded,
+            head_start,
             matched: 0,
             matched_last: Duration::ZERO,
         })
     }
 
+    /// Reads ahead of a command that is not started yet. Its clock goes on from there.
+    fn give_head_start(&mut self) {
+        let Some(head_start) = self.head_start.take_if(|it| !it.is_over(Nanos::ZERO, (0, 0))) else { return };
+        let wake = self.conductor.queues.wake.clone();
+        loop {
+            // What has been read is said before.
+            let was_idle = self.conductor.queues.have_nothing_to_do();
+            let now = self.now();
+            self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
+            self.conductor.turn(now);
+            let is_idle = was_idle && self.conductor.queues.have_nothing_to_do();
+            if is_idle || head_start.is_over(now, self.conductor.settled()) {
+                break;
+            }
+            if wait_readable(&[Some(wake.as_raw_fd())], LOOK_EVERY_MS)[0] {
+                // The number does not matter.
+                let _ = (&*wake).read(&mut [0; 8]);
+            }
+        }
+        self.report.head_start_ns = self.now().0;
+    }
+
     fn run(mut self, running: Running) -> Result<Finished, Error> {
         let mut child = running.child;
-        (self.started, self.trace) = (running.started, running.trace);
+        if self.report.head_start_ns == 0 {
+            self.started = running.started;
+        }
+        self.trace = running.trace;
         let ended = process_file(child.id());
         // Without hints there is nothing to watch for.
         if let Some(ended) = ended.ok().filter(|_| self.report.hinted_bytes > 0) {
@@ -307,7 +345,7 @@ impl Host {
         }
         self.conductor.queues.stop();
         let status = child.wait().map_err(|source| Error::Wait { source })?;
-        self.report.elapsed_ns = self.started.elapsed().as_nanos() as u64;
+        self.report.elapsed_ns = running.started.elapsed().as_nanos() as u64;
         self.conductor.fill(&mut self.report);
         let unfit = self.conductor.unfit().filter(|_| self.report.observed).map(str::to_owned);
         if let Some(trace) = self.trace {

@@ -35,6 +35,12 @@ impl Disks {
         Self { threads: vec![0; disks.len()], disks, done, wake, halvings: 0, reads_max: usize::MAX }
     }
 
+    /// Whether nothing is under way on any, nor waits.
+    #[must_use]
+    pub fn have_nothing_to_do(&self) -> bool {
+        self.disks.iter().all(|disk| disk.has_nothing_to_do())
+    }
+
     /// Whether nothing is under way on any.
     pub fn are_idle(&self) -> bool {
         self.disks.iter().all(|disk| disk.is_idle())

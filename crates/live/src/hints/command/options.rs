@@ -52,7 +52,10 @@ pub const OPTIONS: [OptionRow; 11] = [
     OptionRow { kind: Kind::Repeated, ..value("--set", "KEY=VALUE", "A key of the policy. Repeatable.") },
     value("--budget", "SIZE", "Prefetched and not yet used, at most; a quarter of free memory by default."),
     value("--device", "NAME|FILE", "The drive's profile, where the system is wrong about whether it has an arm."),
-    flag("--trust", "Use the whole budget at once, before the first hints have proved right."),
+    flag(
+        "--trust",
+        "The hints are right: use the whole budget at once, on a disk with an arm before the command starts.",
+    ),
     flag(
         "--cold",
         "Drop the page cache and the caches of names and inodes first, for all programs: to see what it saves.",
