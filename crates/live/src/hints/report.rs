@@ -71,9 +71,14 @@ impl Report {
     pub fn line(&self) -> String {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         let stopped = self.stopped.as_ref().map(|why| format!("; stopped: {why}")).unwrap_or_default();
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let head_start = match self.head_start_ns {
+            0 => String::new(),
+            ns => format!(" after a head start of {:.2} s", seconds(ns)),
+        };
         format!(
-            "{:.2} s, {}: {:.1} MB prefetched, {:.1} MB used ({:.1} MB late), {:.1} MB wasted, {:.1} MB were in the page cache{stopped}",
-            self.elapsed_ns as f64 / 1e9,
+            "{:.2} s{head_start}, {}: {:.1} MB prefetched, {:.1} MB used ({:.1} MB late), {:.1} MB wasted, {:.1} MB were in the page cache{stopped}",
+            seconds(self.elapsed_ns),
             self.policy,
             mb(self.prefetched_bytes),
             mb(self.used_bytes),
@@ -111,5 +116,19 @@ impl Report {
         let stopped = f64::from(u8::from(self.stopped.is_some()));
         metrics.gauge("stopped", "", "1 if prefetching stopped before it was done", stopped);
         metrics.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_start_is_said() {
+        let mut report = Report { elapsed_ns: 270_000_000, ..Report::new("just-in-time") };
+        assert!(report.line().starts_with("0.27 s, just-in-time: 0.0 MB prefetched"));
+        report.head_start_ns = 2_900_000_000;
+        assert!(report.line().starts_with("0.27 s after a head start of 2.90 s, just-in-time: "));
+        assert!(report.to_openmetrics().contains("headstart_run_head_start_seconds{policy=\"just-in-time\"} 2.9\n"));
     }
 }

@@ -25,6 +25,7 @@ use super::head_start::HeadStart;
 use super::list::{disks_of, is_quick, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
+use super::store::found;
 use super::system::{begin, process_file, wait_readable, wake_file};
 use super::threads::Disks;
 use super::trace::Trace;
@@ -289,7 +290,10 @@ impl Host {
         let machine = Machine::try_new(setting, universe)?;
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let waited = waited_for_page(&list.ranges);
-        let head_start = (settings.trusted && arm).then(|| HeadStart::new(&list, machine.universe().blocks() as u64));
+        // What cannot be started is said at once.
+        let is_found = settings.command.first().is_some_and(|name| found(name).is_some());
+        let head_start =
+            (settings.trusted && arm && is_found).then(|| HeadStart::new(&list, machine.universe().blocks() as u64));
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();

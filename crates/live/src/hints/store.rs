@@ -175,7 +175,7 @@ fn bound(folder: &Path, bytes_max: u64) {
 }
 
 /// The program of that name as a shell finds it.
-fn found(name: &OsStr) -> Option<PathBuf> {
+pub(super) fn found(name: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(runs);
