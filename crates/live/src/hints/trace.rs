@@ -6,7 +6,6 @@
 
 use std::io;
 
-use super::list::device_number;
 use crate::child::Switches;
 use crate::page_trace::{PageTrace, Purpose, Raw, RawEvent};
 use crate::tune::Roots;
@@ -94,7 +93,7 @@ fn seen(raw: Raw) -> Option<Seen> {
     };
     let file = match by {
         By::Metadata => (0, inode),
-        By::Use | By::Coming => (device_number(u64::from(device >> 20), u64::from(device & 0xf_ffff)), inode),
+        By::Use | By::Coming => (u64::from(device), inode),
     };
     (first <= last).then_some(Seen { file, first, last, by })
 }
