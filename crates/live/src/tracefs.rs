@@ -22,6 +22,9 @@ const PREFIX: &str = "headstart-";
 
 /// How long a process that ends leaves its instance to itself: others may want to make theirs.
 const PAUSE: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+/// How often one that is in use is tried again, and after which time.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// An instance. Dropping it removes it: what is open in it has to be closed before, so it is the last field of its owner.
 #[derive(Debug)]
@@ -134,7 +137,13 @@ fn remove_beside(folders: &[PathBuf], pause: Option<libc::timespec>, is_last: bo
                     libc::nanosleep(pause, std::ptr::null_mut());
                 }
                 for folder in &folders {
-                    libc::rmdir(folder.as_ptr());
+                    // A process that has it open, if only between its fork and its exec, ends or lets go of it.
+                    for _ in 0..BUSY_TRIES {
+                        if libc::rmdir(folder.as_ptr()) == 0 || *libc::__errno_location() != libc::EBUSY {
+                            break;
+                        }
+                        libc::nanosleep(&BUSY_PAUSE, std::ptr::null_mut());
+                    }
                 }
             }
             libc::_exit(0);
